@@ -1,0 +1,210 @@
+package cluster
+
+// The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
+
+// Node returns a node by its number.
+func (s *State) Node(n NodeIndex) *Node { return s.nodes.At(int(n)) }
+
+// Nodes returns how many nodes have ever written; their numbers are all below that.
+func (s *State) Nodes() int { return s.nodes.Len() }
+
+// NodeOf returns the node with the given name, nil if it never wrote.
+func (s *State) NodeOf(name NodeName) *Node {
+	n, ok := s.nodeNames.Get(name)
+	if !ok {
+		return nil
+	}
+	return s.Node(n)
+}
+
+// EnsureNode returns the node with the given name for reading, and makes it if it never wrote.
+func (s *State) EnsureNode(name NodeName) *Node {
+	if n := s.NodeOf(name); n != nil {
+		return n
+	}
+	n := &Node{edition: s.edition, Index: NodeIndex(s.nodes.Len()), Name: name}
+	s.nodes.Resize(s.edition, s.nodes.Len()+1)
+	s.nodes.Set(s.edition, int(n.Index), n)
+	s.nodeNames.Set(name, n.Index)
+	s.digest += n.hash()
+	return n
+}
+
+// editNode returns the node for changing; the caller counts its hash before and after.
+func (s *State) editNode(n NodeIndex) *Node {
+	row := s.nodes.At(int(n))
+	if row.edition != s.edition {
+		clone := *row
+		clone.edition = s.edition
+		clone.Sessions = append([]Session(nil), row.Sessions...)
+		clone.Held = append(make([]SlotRef, 0, len(row.Held)+8), row.Held...)
+		clone.Ports = append([]PortUse(nil), row.Ports...)
+		clone.Devices = append([]DeviceUse(nil), row.Devices...)
+		row = &clone
+		s.nodes.Set(s.edition, int(n), row)
+	}
+	return row
+}
+
+// changeNode applies change to the node and counts the digest.
+func (s *State) changeNode(n NodeIndex, change func(*Node)) {
+	row := s.editNode(n)
+	s.digest -= row.hash()
+	change(row)
+	s.digest += row.hash()
+}
+
+// Wrote notes that an entry of the incarnation was taken. Seq must be above the last.
+func (s *State) Wrote(n NodeIndex, incarnation uint32, seq uint64) {
+	s.changeNode(n, func(row *Node) {
+		for i := range row.Sessions {
+			if row.Sessions[i].Incarnation == incarnation {
+				row.Sessions[i].Seq = seq
+				return
+			}
+		}
+		at := 0
+		for at < len(row.Sessions) && row.Sessions[at].Incarnation < incarnation {
+			at++
+		}
+		row.Sessions = append(row.Sessions, Session{})
+		copy(row.Sessions[at+1:], row.Sessions[at:])
+		row.Sessions[at] = Session{Incarnation: incarnation, Seq: seq}
+	})
+}
+
+// LastSeq returns the number of the last entry taken from an incarnation, 0 if none was.
+func (n *Node) LastSeq(incarnation uint32) uint64 {
+	for _, session := range n.Sessions {
+		if session.Incarnation == incarnation {
+			return session.Seq
+		}
+	}
+	return 0
+}
+
+// SetPeer notes which member lives on the node, "" for none, and puts it among the members or takes it out.
+func (s *State) SetPeer(n NodeIndex, p PeerID) {
+	s.changeNode(n, func(row *Node) {
+		if row.Peer != "" {
+			s.RemoveMember(row.Peer)
+		}
+		row.Peer = p
+		if p != "" {
+			s.AddMember(p, n)
+		}
+	})
+}
+
+// Depart sets the tombstone: incarnations up to this one have left.
+func (s *State) Depart(n NodeIndex, incarnation uint32) {
+	s.changeNode(n, func(row *Node) {
+		row.Departed = max(row.Departed, incarnation)
+		kept := row.Sessions[:0]
+		for _, session := range row.Sessions {
+			if session.Incarnation > row.Departed {
+				kept = append(kept, session)
+			}
+		}
+		row.Sessions = kept
+	})
+}
+
+// SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
+func (s *State) SetOffer(n NodeIndex, offer *Offer) {
+	s.changeNode(n, func(row *Node) {
+		free := s.free(n)
+		if row.Offer != nil {
+			free = free.Minus(row.Offer.Capacity)
+		}
+		row.Offer, row.offerHash = offer, 0
+		if offer != nil {
+			free = free.Plus(offer.Capacity)
+			row.offerHash = offer.hash()
+			row.Class = s.classOf(offer)
+		}
+		s.setFree(n, free, offer != nil)
+	})
+}
+
+// classOf numbers equal sets of attributes and device kinds.
+func (s *State) classOf(offer *Offer) uint32 {
+	var key []byte
+	for _, a := range offer.Attributes {
+		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
+	}
+	key = append(key, 1)
+	for _, d := range offer.Devices {
+		key = append(append(key, d.Kind...), 0)
+	}
+	class, ok := s.classes.Get(string(key))
+	if !ok {
+		class = uint32(s.classes.Len())
+		s.classes.Set(string(key), class)
+	}
+	return class
+}
+
+// Classes returns how many different sets of attributes were ever offered; Node.Class is below that.
+func (s *State) Classes() int { return s.classes.Len() }
+
+// Job returns a job by its number, nil if it is forgotten.
+func (s *State) Job(id JobID) *Job {
+	j, _ := s.jobs.Get(id)
+	return j
+}
+
+// JobOf returns a job by its name, nil if there is none.
+func (s *State) JobOf(name JobName) *Job {
+	id, ok := s.jobNames.Get(name)
+	if !ok {
+		return nil
+	}
+	return s.Job(id)
+}
+
+// Jobs returns how many jobs are kept.
+func (s *State) Jobs() int { return s.jobs.Len() }
+
+// EachJob visits the jobs in the order of their submission until visit returns false.
+func (s *State) EachJob(visit func(*Job) bool) {
+	s.jobs.Scan(func(_ JobID, j *Job) bool { return visit(j) })
+}
+
+// EachJobByName visits the jobs in the order of their names, from the given one on, until visit returns false.
+func (s *State) EachJobByName(from JobName, visit func(*Job) bool) {
+	s.jobNames.Ascend(from, func(_ JobName, id JobID) bool { return visit(s.Job(id)) })
+}
+
+func (s *State) editJob(id JobID) *Job {
+	j := s.Job(id)
+	if j.edition != s.edition {
+		clone := *j
+		clone.edition = s.edition
+		clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
+		clone.older = append([]olderSpec(nil), j.older...)
+		j = &clone
+		s.jobs.Set(id, j)
+	}
+	return j
+}
+
+func (s *State) editTask(j *Job, task int) *Task {
+	t := j.Tasks[task]
+	if t.edition != s.edition {
+		clone := *t
+		clone.edition = s.edition
+		clone.returned = t.returned.Copy()
+		t = &clone
+		j.Tasks[task] = t
+	}
+	return t
+}
+
+// changeJob applies change to the job and counts the digest.
+func (s *State) changeJob(id JobID, change func(*Job)) {
+	j := s.editJob(id)
+	s.digest -= j.hash()
+	change(j)
+	s.digest += j.hash()
+}

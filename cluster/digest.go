@@ -1,0 +1,150 @@
+package cluster
+
+import "math/bits"
+
+// The digest of a State is the sum of the hashes of its rows, so that a change of one row costs two hashes. It tells
+// peers that differ by accident apart; it is no protection against intent.
+
+// The tags keep rows of different tables apart.
+const (
+	tagMember uint64 = iota + 1
+	tagWatched
+	tagAttempt
+	tagSlot
+	tagJob
+	tagNode
+	tagRequest
+	tagState
+)
+
+// Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
+const (
+	mix1 = 0x243f6a8885a308d3
+	mix2 = 0x13198a2e03707345
+)
+
+func mix(h, word uint64) uint64 {
+	high, low := bits.Mul64(h^word^mix1, mix2|1)
+	return high ^ low ^ bits.RotateLeft64(word, 23)
+}
+
+func hashWords(tag uint64, words ...uint64) uint64 {
+	h := mix(tag, uint64(len(words)))
+	for _, w := range words {
+		h = mix(h, w)
+	}
+	return mix(h, mix2)
+}
+
+func hashText(tag uint64, texts ...string) uint64 {
+	h := mix(tag, uint64(len(texts)))
+	for _, text := range texts {
+		h = mix(h, uint64(len(text)))
+		for len(text) >= 8 {
+			word := uint64(0)
+			for i := range 8 {
+				word = word<<8 | uint64(text[i])
+			}
+			h = mix(h, word)
+			text = text[8:]
+		}
+		word := uint64(0)
+		for i := range len(text) {
+			word = word<<8 | uint64(text[i])
+		}
+		h = mix(h, word)
+	}
+	return mix(h, mix2)
+}
+
+func (a Attempt) hash(p PeerID) uint64 {
+	return hashWords(tagAttempt, hashText(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase), uint64(a.Began), uint64(a.BeganAt))
+}
+
+func (s *Slot) hash(r SlotRef) uint64 {
+	if *s == (Slot{}) {
+		return 0
+	}
+	h := mix(mix(tagSlot, uint64(r.Job)<<32|uint64(r.Index)), uint64(r.Task))
+	h = mix(h, uint64(s.Order))
+	h = mix(h, uint64(s.NotBefore))
+	h = mix(h, uint64(s.Since))
+	h = mix(h, uint64(s.Node)<<32|uint64(s.Version))
+	return mix(h, uint64(s.Failures)<<32|uint64(uint32(s.ExitCode))^uint64(s.Phase)<<56^uint64(s.Ended)<<48)
+}
+
+// hash covers the job's row; its slots are counted by their tasks.
+func (j *Job) hash() uint64 {
+	stop := uint64(0)
+	if j.Stop {
+		stop = 1
+	}
+	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), stop,
+		uint64(j.Finished), uint64(j.FinishedAt), j.specHash)
+	for _, t := range j.Tasks {
+		h = mix(h, hashWords(tagJob, hashText(tagJob, string(t.Name)), uint64(t.Desired), uint64(t.Fresh), uint64(t.Slots.Len())))
+	}
+	for i := range j.older {
+		h = mix(h, mix(uint64(j.older[i].version), j.older[i].spec.hash()))
+	}
+	return h
+}
+
+func (s *JobSpec) hash() uint64 {
+	h := hashText(tagJob, string(s.Name))
+	h = mix(h, uint64(s.Type))
+	for i := range s.Tasks {
+		h = mix(h, s.Tasks[i].hash())
+	}
+	return h
+}
+
+func (t *TaskSpec) hash() uint64 {
+	h := hashText(tagJob, string(t.Name), t.WorkDir, t.User)
+	h = mix(h, hashText(tagJob, t.Command...))
+	for _, e := range t.Env {
+		h = mix(h, hashText(tagJob, e.Name, e.Value))
+	}
+	for _, d := range t.Devices {
+		h = mix(h, hashText(tagJob, d.Kind)^uint64(d.Count))
+	}
+	for _, p := range t.Ports {
+		h = mix(h, hashText(tagJob, p.Name)^uint64(p.Number))
+	}
+	for _, c := range t.Constraints {
+		h = mix(h, mix(hashText(tagJob, c.Attribute)^uint64(c.Operator), hashText(tagJob, c.Values...)))
+	}
+	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
+		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
+		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))
+}
+
+func (n *Node) hash() uint64 {
+	h := hashText(tagNode, string(n.Name), string(n.Peer))
+	h = mix(h, uint64(n.Index)<<32|uint64(n.Departed))
+	for _, s := range n.Sessions {
+		h = mix(mix(h, uint64(s.Incarnation)), s.Seq)
+	}
+	h = mix(h, uint64(n.PortNext))
+	h = mix(h, n.offerHash)
+	for _, p := range n.Ports {
+		h = mix(h, hashWords(tagNode, hashText(tagNode, p.Name), uint64(p.Number), uint64(p.Slot.Job), uint64(p.Slot.Index), uint64(p.Slot.Task)))
+	}
+	for _, d := range n.Devices {
+		h = mix(h, hashWords(tagNode, hashText(tagNode, d.Kind), uint64(d.Number), uint64(d.Slot.Job), uint64(d.Slot.Index), uint64(d.Slot.Task)))
+	}
+	return h
+}
+
+func (o *Offer) hash() uint64 {
+	h := hashText(tagNode, o.Address)
+	h = mix(h, hashWords(tagNode, uint64(o.Capacity[CPU]), uint64(o.Capacity[Memory]), uint64(o.Capacity[Disk]),
+		uint64(o.PortFirst), uint64(o.PortLast)))
+	for _, a := range o.Attributes {
+		h = mix(h, hashText(tagNode, a.Name, a.Value))
+	}
+	for _, d := range o.Devices {
+		h = mix(h, hashText(tagNode, d.Kind)^uint64(d.Count))
+	}
+	return h
+}

@@ -1,0 +1,157 @@
+package cluster
+
+import "github.com/tidwall/btree"
+
+// Job is a job as it stands in the value. Only the methods of State change it.
+type Job struct {
+	edition *Edition
+	ID      JobID
+	// Spec is the newest version, number Version (from 1).
+	Spec    *JobSpec
+	Version uint32
+	// Submitted and Changed are the entries that brought the first and the newest version or stop.
+	Submitted, Changed Index
+	SubmittedAt        Time
+	// Stop tells that its user asked it to end.
+	Stop bool
+	// Finished is the entry with which the last slot ended; 0 while it is not finished.
+	Finished   Index
+	FinishedAt Time
+	Tasks      []*Task
+	// older holds earlier versions that slots still run.
+	older    []olderSpec
+	specHash uint64
+}
+
+type olderSpec struct {
+	version uint32
+	spec    *JobSpec
+}
+
+// Task is a task as it stands in the value: its slots.
+type Task struct {
+	edition *Edition
+	Name    TaskName
+	Slots   Vector[Slot]
+	// Desired is how many slots there should be: slots from Desired on are leaving.
+	Desired uint32
+	// Fresh is the first slot that was never placed; all above are like it.
+	Fresh uint32
+	// Counts are the slots below Slots.Len per phase.
+	Counts [PhaseCount]uint32
+	// returned are the slots below Fresh that wait.
+	returned *btree.Set[uint32]
+	// blocked tells that all nodes were tried for what waits, and only a node with more room than then can help.
+	blocked bool
+	digest  uint64
+}
+
+// Name returns the job's name.
+func (j *Job) Name() JobName { return j.Spec.Name }
+
+// SpecOf returns the version with the given number, nil if it is not kept.
+func (j *Job) SpecOf(version uint32) *JobSpec {
+	if version == j.Version {
+		return j.Spec
+	}
+	for i := range j.older {
+		if j.older[i].version == version {
+			return j.older[i].spec
+		}
+	}
+	return nil
+}
+
+// TaskSpecOf returns what the slot's allocation was ordered with: the task's specification in that version.
+func (j *Job) TaskSpecOf(task int, version uint32) *TaskSpec {
+	spec := j.SpecOf(version)
+	if spec == nil {
+		return nil
+	}
+	name := j.Tasks[task].Name
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Name == name {
+			return &spec.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// TaskIndex returns the number of the named task, or -1.
+func (j *Job) TaskIndex(name TaskName) int {
+	for i := range j.Tasks {
+		if j.Tasks[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Waits returns how many slots of the task wait for a node.
+func (t *Task) Waits() uint32 {
+	return t.Desired - min(t.Fresh, t.Desired) + uint32(t.returned.Len())
+}
+
+// EachWaiting calls visit with up to most waiting slots, lowest first; visit must not change the task.
+func (t *Task) EachWaiting(most uint32, visit func(index uint32)) {
+	t.returned.Scan(func(index uint32) bool {
+		if most == 0 {
+			return false
+		}
+		most--
+		visit(index)
+		return true
+	})
+	for index := t.Fresh; index < t.Desired && most > 0; index++ {
+		most--
+		visit(index)
+	}
+}
+
+// Status is a job's state in one word.
+type Status uint8
+
+// The states of a job.
+const (
+	// StatusPending: some instances wait and none runs.
+	StatusPending Status = iota + 1
+	// StatusRunning: at least one instance has a node.
+	StatusRunning
+	// StatusStopping: it was told to stop and some instance has not ended.
+	StatusStopping
+	// StatusSucceeded, StatusFailed and StatusStopped are final.
+	StatusSucceeded
+	StatusFailed
+	StatusStopped
+)
+
+// String returns the status as people read it.
+func (s Status) String() string {
+	return [...]string{"unknown", "pending", "running", "stopping", "succeeded", "failed", "stopped"}[s]
+}
+
+// Final tells whether the job has ended.
+func (s Status) Final() bool { return s >= StatusSucceeded }
+
+// Status derives the job's state from its slots.
+func (j *Job) Status() Status {
+	var total [PhaseCount]uint32
+	for _, t := range j.Tasks {
+		for phase, count := range t.Counts {
+			total[phase] += count
+		}
+	}
+	switch {
+	case j.Finished != 0 && j.Stop:
+		return StatusStopped
+	case j.Finished != 0 && total[Failed] > 0:
+		return StatusFailed
+	case j.Finished != 0:
+		return StatusSucceeded
+	case j.Stop:
+		return StatusStopping
+	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping] > 0:
+		return StatusRunning
+	}
+	return StatusPending
+}

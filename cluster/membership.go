@@ -1,0 +1,174 @@
+package cluster
+
+import "github.com/tidwall/btree"
+
+// Membership is who belongs to the cluster, who watches whom, and who is joining. Package ring holds its rules.
+type Membership struct {
+	// members have joined; the value is their node.
+	members *btree.Map[PeerID, NodeIndex]
+	// watched leads from each member to the one it watches; watchers leads back. Both are empty for one member.
+	watched, watchers *btree.Map[PeerID, PeerID]
+	// joining holds the attempt of every peer that wrote prepare-join-cluster and has neither joined nor left.
+	joining *btree.Map[PeerID, Attempt]
+	// stitching leads from each member that prepared or accepted a joiner to that joiner.
+	stitching *btree.Map[PeerID, PeerID]
+	digest    uint64
+}
+
+// AttemptPhase is how far an attempt to join is.
+type AttemptPhase uint8
+
+// The phases of an attempt.
+const (
+	// Prepared: the observer was chosen and is to notify the joiner.
+	Prepared AttemptPhase = iota + 1
+	// Accepted: the observer watches the joiner, who is to accept.
+	Accepted
+	// Refused: there was nobody to observe the joiner; it is to abort.
+	Refused
+	// Orphaned: the observer left; the joiner is to abort.
+	Orphaned
+	// Aborted: the joiner may try again.
+	Aborted
+)
+
+// String returns the phase in a word.
+func (p AttemptPhase) String() string {
+	return [...]string{"none", "prepared", "accepted", "refused", "orphaned", "aborted"}[p]
+}
+
+// Attempt is one try of a peer to join.
+type Attempt struct {
+	// Number counts the peer's tries from 1. Commands about another number are void.
+	Number uint32
+	Phase  AttemptPhase
+	// Observer is the member chosen, while Prepared or Accepted.
+	Observer PeerID
+	// Began is the entry that began it, and BeganAt its time.
+	Began   Index
+	BeganAt Time
+}
+
+func newMembership() Membership {
+	return Membership{
+		members: new(btree.Map[PeerID, NodeIndex]), watched: new(btree.Map[PeerID, PeerID]), watchers: new(btree.Map[PeerID, PeerID]),
+		joining: new(btree.Map[PeerID, Attempt]), stitching: new(btree.Map[PeerID, PeerID]),
+	}
+}
+
+func (m *Membership) copy() Membership {
+	return Membership{
+		members: m.members.Copy(), watched: m.watched.Copy(), watchers: m.watchers.Copy(),
+		joining: m.joining.Copy(), stitching: m.stitching.Copy(), digest: m.digest,
+	}
+}
+
+// Members returns how many peers have joined.
+func (m *Membership) Members() int { return m.members.Len() }
+
+// IsMember tells whether the peer has joined.
+func (m *Membership) IsMember(p PeerID) bool {
+	_, ok := m.members.Get(p)
+	return ok
+}
+
+// MemberAt returns the member with the given rank in the order of ids, in time logarithmic in their number.
+func (m *Membership) MemberAt(rank int) PeerID {
+	p, _, _ := m.members.GetAt(rank)
+	return p
+}
+
+// Rank returns how many members come before the peer.
+func (m *Membership) Rank(p PeerID) int {
+	low, high := 0, m.members.Len()
+	for low < high {
+		middle := (low + high) / 2
+		if m.MemberAt(middle) < p {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// EachMember visits the members in the order of their ids until visit returns false.
+func (m *Membership) EachMember(visit func(PeerID) bool) {
+	m.members.Scan(func(p PeerID, _ NodeIndex) bool { return visit(p) })
+}
+
+// Watched returns whom a member watches, "" if nobody.
+func (m *Membership) Watched(p PeerID) PeerID {
+	q, _ := m.watched.Get(p)
+	return q
+}
+
+// Watcher returns who watches a member, "" if nobody does.
+func (m *Membership) Watcher(p PeerID) PeerID {
+	q, _ := m.watchers.Get(p)
+	return q
+}
+
+// Stitching returns the joiner that a member prepared or accepted, "" if none.
+func (m *Membership) Stitching(p PeerID) PeerID {
+	q, _ := m.stitching.Get(p)
+	return q
+}
+
+// Stitchings returns how many joins are under way.
+func (m *Membership) Stitchings() int { return m.stitching.Len() }
+
+// EachStitching visits observers and their joiners in the order of the observers.
+func (m *Membership) EachStitching(visit func(observer, joiner PeerID) bool) { m.stitching.Scan(visit) }
+
+// Attempt returns a peer's present attempt to join; ok is false if it has none.
+func (m *Membership) Attempt(p PeerID) (a Attempt, ok bool) { return m.joining.Get(p) }
+
+// EachAttempt visits the attempts in the order of the joiners' ids.
+func (m *Membership) EachAttempt(visit func(PeerID, Attempt) bool) { m.joining.Scan(visit) }
+
+// AddMember makes the peer a member; it watches nobody yet.
+func (m *Membership) AddMember(p PeerID, n NodeIndex) {
+	m.members.Set(p, n)
+	m.digest += hashText(tagMember, string(p))
+}
+
+// RemoveMember ends the membership of p.
+func (m *Membership) RemoveMember(p PeerID) {
+	if _, ok := m.members.Delete(p); ok {
+		m.digest -= hashText(tagMember, string(p))
+	}
+}
+
+// SetWatched lets p watch q, and nobody if q is "".
+func (m *Membership) SetWatched(p, q PeerID) {
+	if old, ok := m.watched.Delete(p); ok {
+		m.digest -= hashText(tagWatched, string(p), string(old))
+		if back, _ := m.watchers.Get(old); back == p {
+			m.watchers.Delete(old)
+		}
+	}
+	if q != "" {
+		m.watched.Set(p, q)
+		m.watchers.Set(q, p)
+		m.digest += hashText(tagWatched, string(p), string(q))
+	}
+}
+
+// SetAttempt replaces the attempt of p; a zero attempt removes it.
+func (m *Membership) SetAttempt(p PeerID, a Attempt) {
+	if old, ok := m.joining.Delete(p); ok {
+		m.digest -= old.hash(p)
+		if old.Observer != "" {
+			m.stitching.Delete(old.Observer)
+		}
+	}
+	if a == (Attempt{}) {
+		return
+	}
+	m.joining.Set(p, a)
+	m.digest += a.hash(p)
+	if a.Observer != "" {
+		m.stitching.Set(a.Observer, p)
+	}
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Index is a position in the journal; the first entry has index 1, 0 is before all.
+type Index uint64
+
+// Time is milliseconds since 1970-01-01 UTC, as told by entries.
+type Time int64
+
+// NodeName names a machine for ever: its host name, or what its owner chose. See NameProblem for its form.
+type NodeName string
+
+// PeerID is one incarnation of a node: "a~3" is the third life of node a. Peers are ordered by this string.
+type PeerID string
+
+// JobName is unique among the jobs that have not been forgotten.
+type JobName string
+
+// TaskName is unique within its job.
+type TaskName string
+
+// JobID numbers jobs in the order of their submission, from 1; it is never used again.
+type JobID uint32
+
+// NodeIndex is the dense number of a node, in the order in which nodes first wrote; it is never used again.
+type NodeIndex uint32
+
+// NameBytesMax bounds every name.
+const NameBytesMax = 63
+
+// NewPeerID names the given incarnation of a node.
+func NewPeerID(node NodeName, incarnation uint32) PeerID {
+	return PeerID(string(node) + "~" + strconv.FormatUint(uint64(incarnation), 10))
+}
+
+// Split returns the node and the incarnation, 0 if the id has none.
+func (p PeerID) Split() (NodeName, uint32) {
+	node, number, found := strings.Cut(string(p), "~")
+	if !found {
+		return NodeName(node), 0
+	}
+	incarnation, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || strconv.FormatUint(incarnation, 10) != number {
+		return NodeName(p), 0
+	}
+	return NodeName(node), uint32(incarnation)
+}
+
+// Node returns the node that the peer is a life of.
+func (p PeerID) Node() NodeName {
+	node, _ := p.Split()
+	return node
+}
+
+// NameProblem returns what is wrong with a name, or "". Names are 1 to NameBytesMax bytes of a-z, A-Z, 0-9, "-" and
+// "_", and begin with a letter or digit; node names may also hold ".".
+func NameProblem(name string, dots bool) string {
+	switch {
+	case name == "":
+		return "must not be empty"
+	case len(name) > NameBytesMax:
+		return fmt.Sprintf("must have at most %d characters, has %d", NameBytesMax, len(name))
+	}
+	for i := range len(name) {
+		c := name[i]
+		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alphanumeric && (i == 0 || c != '-' && c != '_' && (c != '.' || !dots)) {
+			allowed := `letters, digits, "-" and "_"`
+			if dots {
+				allowed = `letters, digits, "-", "_" and "."`
+			}
+			return fmt.Sprintf("must be of %s and begin with a letter or digit; %q is not allowed at position %d", allowed, rune(c), i+1)
+		}
+	}
+	return ""
+}
+
+// SlotName is a slot as people write it: job, task and number.
+type SlotName struct {
+	Job   JobName
+	Task  TaskName
+	Index uint32
+}
+
+// String returns for example "web.server[2]".
+func (n SlotName) String() string {
+	return fmt.Sprintf("%s.%s[%d]", n.Job, n.Task, n.Index)
+}
+
+// AllocationID is one attempt to fill a slot: the slot and the index of the entry that ordered it. It is unique for
+// ever, and the order is the fence: a node refuses an order for a slot that is older than one it has obeyed.
+type AllocationID struct {
+	Slot  SlotName
+	Order Index
+}
+
+// String returns for example "web.server[2]#4711".
+func (a AllocationID) String() string {
+	return fmt.Sprintf("%s#%d", a.Slot, a.Order)
+}
+
+// ParseAllocationID is the inverse of String; ok is false for what String never returns.
+func ParseAllocationID(text string) (id AllocationID, ok bool) {
+	slot, order, found1 := strings.Cut(text, "#")
+	job, rest, found2 := strings.Cut(slot, ".")
+	task, number, found3 := strings.Cut(strings.TrimSuffix(rest, "]"), "[")
+	index, err1 := strconv.ParseUint(number, 10, 32)
+	at, err2 := strconv.ParseUint(order, 10, 64)
+	id = AllocationID{Slot: SlotName{Job: JobName(job), Task: TaskName(task), Index: uint32(index)}, Order: Index(at)}
+	ok = found1 && found2 && found3 && err1 == nil && err2 == nil && id.String() == text
+	return id, ok
+}

@@ -1,0 +1,124 @@
+package cluster
+
+// Node is a machine as it stands in the value. Only the methods of State change it.
+type Node struct {
+	edition *Edition
+	Index   NodeIndex
+	Name    NodeName
+	// Peer is the member that lives on it now, "" if none does.
+	Peer PeerID
+	// Departed is the highest incarnation that has left: a tombstone. Entries of it and of all before it are void.
+	Departed uint32
+	// Sessions are the incarnations above Departed that have written, in order.
+	Sessions []Session
+	// Offer is what its peer volunteered; nil while it has volunteered nothing.
+	Offer *Offer
+	// Class numbers the nodes with equal attributes and devices.
+	Class uint32
+	// Held are the slots that take room here, in no order.
+	Held []SlotRef
+	// Ports are the TCP ports given to slots here, ordered by number.
+	Ports []PortUse
+	// Devices are the devices given to slots here, ordered by kind and number.
+	Devices []DeviceUse
+	// PortNext is where the search for a free port begins, so that ports are not used again at once.
+	PortNext uint16
+
+	offerHash uint64
+}
+
+// Session is what is known of the writing of one incarnation.
+type Session struct {
+	Incarnation uint32
+	// Seq is the number of its last entry that was taken.
+	Seq uint64
+}
+
+// PortUse tells which slot has a port. Name is the request's.
+type PortUse struct {
+	Number uint16
+	Name   string
+	Slot   SlotRef
+}
+
+// DeviceUse tells which slot has a device: number Number (from 0) of its kind.
+type DeviceUse struct {
+	Kind   string
+	Number uint32
+	Slot   SlotRef
+}
+
+// DeviceCount returns how many devices of a kind the node offers.
+func (n *Node) DeviceCount(kind string) uint32 {
+	if n.Offer == nil {
+		return 0
+	}
+	for i := range n.Offer.Devices {
+		if n.Offer.Devices[i].Kind == kind {
+			return n.Offer.Devices[i].Count
+		}
+	}
+	return 0
+}
+
+// DevicesUsed returns how many devices of a kind are given away.
+func (n *Node) DevicesUsed(kind string) uint32 {
+	used := uint32(0)
+	for i := range n.Devices {
+		if n.Devices[i].Kind == kind {
+			used++
+		}
+	}
+	return used
+}
+
+// PortUsed tells whether a slot has the port.
+func (n *Node) PortUsed(number uint16) bool {
+	for i := range n.Ports {
+		if n.Ports[i].Number == number {
+			return true
+		}
+	}
+	return false
+}
+
+// PortsFree returns how many ports are left for requests that leave the choice to the scheduler.
+func (n *Node) PortsFree() int {
+	free := int(n.Offer.PortLast) - int(n.Offer.PortFirst) + 1
+	if n.Offer.PortLast == 0 {
+		free = 0
+	}
+	for i := range n.Ports {
+		if n.Ports[i].Number >= n.Offer.PortFirst && n.Ports[i].Number <= n.Offer.PortLast {
+			free--
+		}
+	}
+	return free
+}
+
+// freePort returns a free port of the offered range, searching from PortNext on.
+func (n *Node) freePort() uint16 {
+	first, last := n.Offer.PortFirst, n.Offer.PortLast
+	candidate := min(max(n.PortNext, first), last)
+	for range int(last) - int(first) + 1 {
+		if !n.PortUsed(candidate) {
+			return candidate
+		}
+		if candidate == last {
+			candidate = first
+		} else {
+			candidate++
+		}
+	}
+	panic("cluster: no free port on " + string(n.Name) + " although placement found one")
+}
+
+// room is what placement scans: the free resources of 64 nodes side by side.
+type room struct {
+	edition *Edition
+	free    [pageRows]Resources
+	// eligible has a bit for every node that takes work.
+	eligible uint64
+	// most is at least the free resources of every eligible node.
+	most Resources
+}

@@ -1,0 +1,271 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Limits of a job. They keep one entry's work and one job's rows bounded.
+const (
+	// TasksMax bounds the tasks of a job.
+	TasksMax = 64
+	// InstancesMax bounds the instances of a task.
+	InstancesMax = 1_000_000
+	// ArgumentsMax bounds the arguments of a command and the variables of an environment.
+	ArgumentsMax = 1024
+	// TextBytesMax bounds every text in a job, SpecBytesMax all of them together.
+	TextBytesMax = 1 << 16
+	SpecBytesMax = 1 << 19
+	// CPUMillicoresMax, BytesMax bound resources: 1,000,000 cores, 1 EiB.
+	CPUMillicoresMax = 1_000_000_000
+	BytesMax         = 1 << 60
+	// RequestsPerTaskMax bounds the ports, the device kinds and the constraints of a task, and a constraint's values.
+	RequestsPerTaskMax = 64
+	// DelayMillisMax and GraceMillisMax bound delays and graces: 24 hours and 1 hour.
+	DelayMillisMax = 24 * 60 * 60 * 1000
+	GraceMillisMax = 60 * 60 * 1000
+)
+
+// Problem is one thing wrong with a job. Path leads to the field as job files name it: "tasks[0].resources.cpu".
+type Problem struct{ Path, Reason string }
+
+// Problems collects problems with the paths at which they were found.
+type problems struct {
+	path  string
+	found []Problem
+}
+
+func (p *problems) add(field, format string, args ...any) {
+	path := p.path
+	if field != "" && path != "" {
+		path += "."
+	}
+	p.found = append(p.found, Problem{path + field, fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) name(field, value string) {
+	if reason := NameProblem(value, false); reason != "" {
+		p.add(field, "%s", reason)
+	}
+}
+
+func (p *problems) text(field, value string) {
+	if len(value) > TextBytesMax {
+		p.add(field, "must have at most %d bytes, has %d", TextBytesMax, len(value))
+	}
+	for i := range len(value) {
+		if value[i] == 0 {
+			p.add(field, "must not hold a zero byte")
+			return
+		}
+	}
+}
+
+func (p *problems) bounded(field string, value, low, high int64) {
+	if value < low || value > high {
+		p.add(field, "must be %d to %d, is %d", low, high, value)
+	}
+}
+
+// Problems returns everything that is wrong with the job, in the order of its fields; nothing for a job that the
+// cluster takes. The job file, the API and the fold all ask here.
+func (s *JobSpec) Problems() []Problem {
+	p := &problems{}
+	p.name("job", string(s.Name))
+	if s.Type != Batch && s.Type != Stateless {
+		p.add("type", `must be "batch" or "stateless"`)
+	}
+	if len(s.Tasks) == 0 || len(s.Tasks) > TasksMax {
+		p.add("tasks", "must have 1 to %d tasks, has %d", TasksMax, len(s.Tasks))
+		return p.found
+	}
+	size := 0
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		p.path = "tasks[" + strconv.Itoa(i) + "]"
+		t.problems(p)
+		for k := range i {
+			if s.Tasks[k].Name == t.Name {
+				p.add("name", "is also the name of tasks[%d]: each task needs a name of its own", k)
+				break
+			}
+		}
+		size += t.size()
+	}
+	p.path = ""
+	if size > SpecBytesMax {
+		p.add("tasks", "must hold at most %d bytes of text, hold %d: put large input into files", SpecBytesMax, size)
+	}
+	return p.found
+}
+
+func (t *TaskSpec) size() int {
+	size := 0
+	for _, a := range t.Command {
+		size += len(a)
+	}
+	for _, e := range t.Env {
+		size += len(e.Name) + len(e.Value)
+	}
+	for _, c := range t.Constraints {
+		for _, v := range c.Values {
+			size += len(v)
+		}
+	}
+	return size
+}
+
+func (t *TaskSpec) problems(p *problems) {
+	p.name("name", string(t.Name))
+	p.bounded("instances", int64(t.Instances), 0, InstancesMax)
+	if len(t.Command) == 0 || t.Command[0] == "" {
+		p.add("command", "must name a program")
+	}
+	if len(t.Command) > ArgumentsMax || len(t.Env) > ArgumentsMax {
+		p.add("command", "command and env must have at most %d elements each", ArgumentsMax)
+		return
+	}
+	for i, argument := range t.Command {
+		p.text("command["+strconv.Itoa(i)+"]", argument)
+	}
+	t.envProblems(p)
+	p.text("work_dir", t.WorkDir)
+	if t.WorkDir != "" && t.WorkDir[0] != '/' {
+		p.add("work_dir", "must be an absolute path, or absent for a folder of the instance's own")
+	}
+	p.text("user", t.User)
+	p.bounded("resources.cpu", t.Resources[CPU], 0, CPUMillicoresMax)
+	p.bounded("resources.memory", t.Resources[Memory], 0, BytesMax)
+	p.bounded("resources.disk", t.Resources[Disk], 0, BytesMax)
+	t.requestProblems(p)
+	if t.Placement != Pack && t.Placement != Spread {
+		p.add("placement", `must be "pack" or "spread"`)
+	}
+	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, DelayMillisMax)
+	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(t.Restart.DelayMillis), DelayMillisMax)
+	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, DelayMillisMax)
+	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, GraceMillisMax)
+}
+
+func (t *TaskSpec) envProblems(p *problems) {
+	for i, e := range t.Env {
+		field := "env." + e.Name
+		p.text(field, e.Value)
+		for k := range len(e.Name) {
+			c := e.Name[k]
+			letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+			if !letter && (k == 0 || c < '0' || c > '9') {
+				p.add(field, `is no name of a variable: use letters, digits and "_"`)
+				break
+			}
+		}
+		switch {
+		case e.Name == "" || len(e.Name) > NameBytesMax*4:
+			p.add("env", "the name of a variable must have 1 to %d bytes", NameBytesMax*4)
+		case len(e.Name) >= len("STARLING_") && e.Name[:len("STARLING_")] == "STARLING_":
+			p.add(field, "is reserved: Starling sets the variables that begin with STARLING_")
+		case i > 0 && t.Env[i-1].Name >= e.Name:
+			p.add(field, "must be ordered by name, each name once")
+		}
+	}
+}
+
+func (t *TaskSpec) requestProblems(p *problems) {
+	if max(len(t.Ports), len(t.Devices), len(t.Constraints)) > RequestsPerTaskMax {
+		p.add("ports", "ports, devices and constraints must have at most %d elements each", RequestsPerTaskMax)
+		return
+	}
+	for i, d := range t.Devices {
+		field := "devices." + d.Kind
+		if reason := NameProblem(d.Kind, false); reason != "" {
+			p.add(field, "the kind %s", reason)
+		}
+		p.bounded(field, int64(d.Count), 1, 1<<16)
+		if i > 0 && t.Devices[i-1].Kind >= d.Kind {
+			p.add(field, "must be ordered by kind, each kind once")
+		}
+	}
+	for i, port := range t.Ports {
+		field := "ports[" + strconv.Itoa(i) + "]"
+		p.name(field+".name", port.Name)
+		for k := range i {
+			if t.Ports[k].Name == port.Name {
+				p.add(field+".name", "is also the name of ports[%d]", k)
+			}
+			if port.Number != 0 && t.Ports[k].Number == port.Number {
+				p.add(field+".number", "is also the number of ports[%d]", k)
+			}
+		}
+	}
+	for i := range t.Constraints {
+		t.Constraints[i].problems(p, "constraints["+strconv.Itoa(i)+"]")
+	}
+}
+
+func (c *Constraint) problems(p *problems, field string) {
+	if c.Attribute == "" || len(c.Attribute) > NameBytesMax*4 {
+		p.add(field+".attribute", "must have 1 to %d bytes", NameBytesMax*4)
+	}
+	for i, v := range c.Values {
+		p.text(field+".values["+strconv.Itoa(i)+"]", v)
+	}
+	if len(c.Values) > RequestsPerTaskMax {
+		p.add(field+".values", "must have at most %d elements", RequestsPerTaskMax)
+	}
+	switch c.Operator {
+	case In, NotIn:
+		if len(c.Values) == 0 {
+			p.add(field+".values", "must have at least one value for %q", c.Operator)
+		}
+	case Exists, NotExists:
+		if len(c.Values) != 0 {
+			p.add(field+".values", "must be absent for %q", c.Operator)
+		}
+	case Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual:
+		if len(c.Values) != 1 {
+			p.add(field+".values", "must have exactly one value for %q", c.Operator)
+		} else if _, err := strconv.ParseInt(c.Values[0], 10, 64); err != nil && c.Operator >= Less {
+			p.add(field+".values[0]", "must be an integer for %q, is %q", c.Operator, c.Values[0])
+		}
+	default:
+		p.add(field+".operator", "must be one of %q", Operators()[1:])
+	}
+}
+
+// Matches tells whether the constraint holds on a node that offers this.
+func (c *Constraint) Matches(o *Offer) bool {
+	value, exists := o.Attribute(c.Attribute)
+	switch c.Operator {
+	case Exists:
+		return exists
+	case NotExists:
+		return !exists
+	case Equal, In:
+		return exists && contains(c.Values, value)
+	case NotEqual, NotIn:
+		return !contains(c.Values, value)
+	}
+	have, err1 := strconv.ParseInt(value, 10, 64)
+	want, err2 := strconv.ParseInt(c.Values[0], 10, 64)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	switch c.Operator {
+	case Less:
+		return have < want
+	case LessOrEqual:
+		return have <= want
+	case Greater:
+		return have > want
+	}
+	return have >= want
+}
+
+func contains(all []string, one string) bool {
+	for _, v := range all {
+		if v == one {
+			return true
+		}
+	}
+	return false
+}

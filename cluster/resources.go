@@ -1,0 +1,52 @@
+package cluster
+
+// Kind is a divisible resource.
+type Kind uint8
+
+// The kinds of resource. Millicores, bytes and bytes are their units.
+const (
+	CPU Kind = iota
+	Memory
+	Disk
+	KindCount
+)
+
+// String returns the kind's name in job files and reports.
+func (k Kind) String() string {
+	return [...]string{"cpu", "memory", "disk"}[k]
+}
+
+// Resources is an amount of every kind: millicores of processor, bytes of memory, bytes of disk.
+type Resources [KindCount]int64
+
+// Fits tells whether r can be taken from free.
+func (r *Resources) Fits(free *Resources) bool {
+	return r[CPU] <= free[CPU] && r[Memory] <= free[Memory] && r[Disk] <= free[Disk]
+}
+
+// Plus returns r and other together.
+func (r Resources) Plus(other Resources) Resources {
+	for k := range r {
+		r[k] += other[k]
+	}
+	return r
+}
+
+// Minus returns r less other.
+func (r Resources) Minus(other Resources) Resources {
+	for k := range r {
+		r[k] -= other[k]
+	}
+	return r
+}
+
+// Times returns how often r fits into free, at most most.
+func (r *Resources) Times(free *Resources, most uint32) uint32 {
+	times := int64(most)
+	for k := range r {
+		if r[k] > 0 {
+			times = min(times, free[k]/r[k])
+		}
+	}
+	return uint32(max(times, 0))
+}

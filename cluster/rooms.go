@@ -1,0 +1,185 @@
+package cluster
+
+// free returns what the node has left.
+func (s *State) free(n NodeIndex) Resources {
+	if p := int(n) / pageRows; p < len(s.rooms) {
+		return s.rooms[p].free[n%pageRows]
+	}
+	return Resources{}
+}
+
+// Free returns what the node has left; after an offer shrank below what runs there it can be negative.
+func (s *State) Free(n NodeIndex) Resources { return s.free(n) }
+
+// editRoom returns the page of a node for changing.
+func (s *State) editRoom(n NodeIndex) *room {
+	if s.roomsOwner != s.edition {
+		s.rooms = append(make([]*room, 0, len(s.rooms)+1), s.rooms...)
+		s.roomsOwner = s.edition
+	}
+	at := int(n) / pageRows
+	for len(s.rooms) <= at {
+		s.rooms = append(s.rooms, &room{edition: s.edition})
+	}
+	r := s.rooms[at]
+	if r.edition != s.edition {
+		clone := *r
+		clone.edition = s.edition
+		r = &clone
+		s.rooms[at] = r
+	}
+	return r
+}
+
+// setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
+func (s *State) setFree(n NodeIndex, free Resources, eligible bool) {
+	r := s.editRoom(n)
+	bit := uint64(1) << (n % pageRows)
+	r.free[n%pageRows] = free
+	if !eligible {
+		r.eligible &^= bit
+		return
+	}
+	r.eligible |= bit
+	for k := range free {
+		r.most[k] = max(r.most[k], free[k])
+	}
+	s.grown = append(s.grown, n)
+}
+
+// take subtracts from what the node has left.
+func (s *State) take(n NodeIndex, amount Resources) {
+	r := s.editRoom(n)
+	r.free[n%pageRows] = r.free[n%pageRows].Minus(amount)
+}
+
+// Eligible tells whether the node takes work.
+func (s *State) Eligible(n NodeIndex) bool {
+	p := int(n) / pageRows
+	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%pageRows)) != 0
+}
+
+// RoomPages returns the number of pages that EachRoom can visit.
+func (s *State) RoomPages() int { return len(s.rooms) }
+
+// EachRoom visits, in order, the nodes of a page of 64 that take work and have the resources free, until visit
+// returns false. A page where no node has is passed over in constant time.
+func (s *State) EachRoom(page int, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+	r := s.rooms[page]
+	if r.eligible == 0 || !need.Fits(&r.most) {
+		return
+	}
+	found := false
+	for i := range pageRows {
+		if r.eligible&(1<<i) != 0 && need.Fits(&r.free[i]) {
+			found = true
+			if !visit(NodeIndex(page*pageRows+i), &r.free[i]) {
+				return
+			}
+		}
+	}
+	if !found {
+		s.tighten(page)
+	}
+}
+
+// tighten makes a page's upper bound exact, so that the next search passes it over.
+func (s *State) tighten(page int) {
+	r := s.editRoom(NodeIndex(page * pageRows))
+	r.most = Resources{}
+	for i := range pageRows {
+		if r.eligible&(1<<i) == 0 {
+			continue
+		}
+		for k := range r.most {
+			r.most[k] = max(r.most[k], r.free[i][k])
+		}
+	}
+}
+
+// TakeGrown returns the nodes that got more room since it was called last, in order and each once.
+func (s *State) TakeGrown() []NodeIndex {
+	grown := s.grown
+	s.grown = nil
+	return sortedUnique(grown)
+}
+
+// hold takes the room of a slot's allocation on its node, and gives it ports and devices.
+func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
+	s.take(n, spec.Resources)
+	row := s.editNode(n)
+	row.Held = append(row.Held, r)
+	if len(spec.Ports)+len(spec.Devices) > 0 {
+		s.changeNode(n, func(row *Node) { row.give(spec, r) })
+	}
+}
+
+// give assigns ports and devices to a slot. Placement has checked that there are enough.
+func (n *Node) give(spec *TaskSpec, r SlotRef) {
+	for _, request := range spec.Ports {
+		number := request.Number
+		if number == 0 {
+			number = n.freePort()
+			n.PortNext = number + 1
+		}
+		at := len(n.Ports)
+		for at > 0 && n.Ports[at-1].Number > number {
+			at--
+		}
+		n.Ports = append(n.Ports, PortUse{})
+		copy(n.Ports[at+1:], n.Ports[at:])
+		n.Ports[at] = PortUse{Number: number, Name: request.Name, Slot: r}
+	}
+	for _, request := range spec.Devices {
+		for range request.Count {
+			n.giveDevice(request.Kind, r)
+		}
+	}
+}
+
+// giveDevice gives the lowest free device of a kind.
+func (n *Node) giveDevice(kind string, r SlotRef) {
+	number, at := uint32(0), 0
+	for ; at < len(n.Devices); at++ {
+		use := &n.Devices[at]
+		if use.Kind > kind || use.Kind == kind && use.Number > number {
+			break
+		}
+		if use.Kind == kind {
+			number++
+		}
+	}
+	n.Devices = append(n.Devices, DeviceUse{})
+	copy(n.Devices[at+1:], n.Devices[at:])
+	n.Devices[at] = DeviceUse{Kind: kind, Number: number, Slot: r}
+}
+
+// release gives back what hold took.
+func (s *State) release(spec *TaskSpec, r SlotRef, n NodeIndex) {
+	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
+	row := s.editNode(n)
+	for i := range row.Held {
+		if row.Held[i] == r {
+			last := len(row.Held) - 1
+			row.Held[i] = row.Held[last]
+			row.Held = row.Held[:last]
+			break
+		}
+	}
+	if len(spec.Ports)+len(spec.Devices) > 0 {
+		s.changeNode(n, func(row *Node) {
+			row.Ports = without(row.Ports, func(u PortUse) bool { return u.Slot == r })
+			row.Devices = without(row.Devices, func(u DeviceUse) bool { return u.Slot == r })
+		})
+	}
+}
+
+func without[T any](all []T, gone func(T) bool) []T {
+	kept := all[:0]
+	for _, one := range all {
+		if !gone(one) {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}

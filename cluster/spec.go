@@ -1,0 +1,156 @@
+package cluster
+
+// JobType says what the end of an instance means.
+type JobType uint8
+
+// The job types.
+const (
+	// Batch instances run to their end once.
+	Batch JobType = iota + 1
+	// Stateless instances run until stopped, and are replaced when they end or are lost.
+	Stateless
+)
+
+// String returns the type's name in job files.
+func (t JobType) String() string {
+	return [...]string{"unknown", "batch", "stateless"}[t]
+}
+
+// JobSpec is a job as its author submitted it. It is a value that is never changed once it is in an entry.
+type JobSpec struct {
+	Name  JobName
+	Type  JobType
+	Tasks []TaskSpec
+}
+
+// TaskSpec is one named part of a job: one program with what it needs, run as a number of instances.
+type TaskSpec struct {
+	Name      TaskName
+	Instances uint32
+	// Command is the program and its arguments.
+	Command []string
+	// Env is ordered by name, each name once.
+	Env     []EnvVar
+	WorkDir string
+	User    string
+	// Resources are reserved for each instance; CPU and memory are also its limits.
+	Resources   Resources
+	Devices     []DeviceRequest
+	Ports       []PortRequest
+	Constraints []Constraint
+	Placement   Placement
+	Restart     Restart
+	// StopGraceMillis is the time between SIGTERM and SIGKILL.
+	StopGraceMillis uint32
+}
+
+// EnvVar is one variable of a task's environment.
+type EnvVar struct{ Name, Value string }
+
+// DeviceRequest asks for whole devices of one kind, such as 2 of "gpu".
+type DeviceRequest struct {
+	Kind  string
+	Count uint32
+}
+
+// PortRequest asks for a TCP port on the instance's node; Number 0 leaves the choice to the scheduler.
+type PortRequest struct {
+	Name   string
+	Number uint16
+}
+
+// Operator compares a node's attribute with a constraint's values.
+type Operator uint8
+
+// The operators. The four orders compare integers; a value or attribute that is none fails them.
+const (
+	Equal Operator = iota + 1
+	NotEqual
+	In
+	NotIn
+	Exists
+	NotExists
+	Less
+	LessOrEqual
+	Greater
+	GreaterOrEqual
+)
+
+// Operators lists every operator's name in job files at its number.
+func Operators() []string {
+	return []string{"", "=", "!=", "in", "not in", "exists", "not exists", "<", "<=", ">", ">="}
+}
+
+// String returns the operator as job files write it.
+func (o Operator) String() string { return Operators()[o] }
+
+// Constraint must hold on every node that runs the task.
+type Constraint struct {
+	Attribute string
+	Operator  Operator
+	// Values has one element, any number for In and NotIn, none for Exists and NotExists.
+	Values []string
+}
+
+// Placement is the rule by which nodes are chosen among those that can.
+type Placement uint8
+
+// The placement policies.
+const (
+	// Pack fills nodes that are in use before it opens others.
+	Pack Placement = iota + 1
+	// Spread puts the instances of a task on as many nodes as it can.
+	Spread
+)
+
+// String returns the policy's name in job files.
+func (p Placement) String() string {
+	return [...]string{"unknown", "pack", "spread"}[p]
+}
+
+// RestartsUnlimited as Restart.AttemptsMax restarts for ever.
+const RestartsUnlimited = 1<<32 - 1
+
+// Restart says what happens to an instance that failed: it is started again on its node after a delay that doubles
+// with every failure in a row.
+type Restart struct {
+	// AttemptsMax is the number of restarts after failures in a row; then a batch instance has failed.
+	AttemptsMax uint32
+	// DelayMillis is the delay before the first restart, DelayMaxMillis the longest.
+	DelayMillis, DelayMaxMillis uint32
+	// ResetMillis is the time an instance must have run for its failures to be forgotten.
+	ResetMillis uint32
+}
+
+// Delay returns the milliseconds to wait before the restart that follows the given number of failures in a row (at
+// least 1).
+func (r Restart) Delay(failures uint32) int64 {
+	delay := int64(r.DelayMillis)
+	for range min(failures-1, 32) {
+		delay = min(delay*2, int64(r.DelayMaxMillis))
+	}
+	return min(delay, int64(r.DelayMaxMillis))
+}
+
+// Offer is what a node gives to the cluster.
+type Offer struct {
+	Capacity Resources
+	// Attributes are ordered by name, each name once.
+	Attributes []EnvVar
+	// Devices are ordered by kind, each kind once.
+	Devices []DeviceRequest
+	// PortFirst to PortLast may be given to tasks that leave the choice to the scheduler.
+	PortFirst, PortLast uint16
+	// Address is where the node's peer answers requests: "host:port".
+	Address string
+}
+
+// Attribute returns the value of an attribute and whether the node has it.
+func (o *Offer) Attribute(name string) (string, bool) {
+	for i := range o.Attributes {
+		if o.Attributes[i].Name == name {
+			return o.Attributes[i].Value, true
+		}
+	}
+	return "", false
+}

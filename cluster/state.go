@@ -1,0 +1,183 @@
+package cluster
+
+import "github.com/tidwall/btree"
+
+// Limits of what a State keeps.
+const (
+	// FinishedJobsMax and FinishedSlotsMax bound the finished jobs that are kept; the oldest are forgotten first.
+	FinishedJobsMax  = 1000
+	FinishedSlotsMax = 1 << 18
+	// RequestsMax bounds the remembered requests; the oldest are forgotten first.
+	RequestsMax = 4096
+)
+
+// State is the value that every peer holds. It is not safe for concurrent use; hand Copies to other goroutines.
+type State struct {
+	edition *Edition
+	// Index is the last entry folded, Time the highest time told by an entry.
+	Index Index
+	Time  Time
+	// Rules is the version of the fold that all peers follow.
+	Rules uint32
+	// Unfinished tells that work was left over for the next entry.
+	Unfinished bool
+	Membership
+
+	jobs     *btree.Map[JobID, *Job]
+	jobNames *btree.Map[JobName, JobID]
+	// LastJob is the highest JobID given.
+	LastJob JobID
+	// finished are the finished jobs in the order in which they finished, with their number of slots.
+	finished      *btree.Map[finishKey, uint32]
+	finishedSlots uint32
+	// unblocked and blocked hold the tasks with waiting slots; see Task.blocked.
+	unblocked, blocked *btree.Set[TaskKey]
+	// deadlines are the Delayed slots by time.
+	deadlines *btree.BTreeG[deadline]
+
+	nodes      Vector[*Node]
+	nodeNames  *btree.Map[NodeName, NodeIndex]
+	rooms      []*room
+	roomsOwner *Edition
+	classes    *btree.Map[string, uint32]
+	// grown are the nodes that got more room since placement last looked. It is empty between entries.
+	grown []NodeIndex
+
+	requests     *btree.Map[string, Request]
+	requestOrder *btree.Map[uint64, string]
+	requestNext  uint64
+
+	digest uint64
+}
+
+// TaskKey orders tasks by the age of their jobs and then by number.
+type TaskKey uint64
+
+// KeyOf returns the key of a task.
+func KeyOf(job JobID, task int) TaskKey { return TaskKey(job)<<16 | TaskKey(task) }
+
+// Split returns the job and the number of the task.
+func (k TaskKey) Split() (JobID, int) { return JobID(k >> 16), int(k & 0xffff) }
+
+type finishKey uint64
+
+func finishKeyOf(j *Job) finishKey { return finishKey(j.Finished)<<32 | finishKey(j.ID) }
+
+type deadline struct {
+	at   Time
+	slot SlotRef
+}
+
+// Request is the outcome of a request that carried an id, kept so that its repetition is answered alike.
+type Request struct {
+	Index   Index
+	Refusal Refusal
+	// Job is the job that the request was about.
+	Job JobName
+}
+
+// RulesNewest is the newest version of the fold that this program knows; a new State begins with version 1.
+const RulesNewest = 1
+
+// NewState returns the value before the first entry.
+func NewState() *State {
+	return &State{
+		edition: new(Edition), Rules: 1, Membership: newMembership(),
+		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
+		finished: new(btree.Map[finishKey, uint32]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
+		deadlines: btree.NewBTreeGOptions(func(a, b deadline) bool {
+			return a.at < b.at || a.at == b.at && a.slot.before(b.slot)
+		}, btree.Options{NoLocks: true}),
+		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
+		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
+	}
+}
+
+// Copy returns a State equal to s that will not change with it, in constant time. Rows are shared until either
+// changes them. It must not run beside a change of s.
+func (s *State) Copy() *State {
+	c := *s
+	s.edition, c.edition = new(Edition), new(Edition)
+	c.Membership = s.Membership.copy()
+	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
+	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
+	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
+	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
+	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
+	c.grown = nil
+	return &c
+}
+
+// Digest is a hash of everything in the value; equal values have equal digests.
+func (s *State) Digest() uint64 {
+	unfinished := uint64(0)
+	if s.Unfinished {
+		unfinished = 1
+	}
+	return hashWords(tagState, s.digest, s.Membership.digest, uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
+		s.requestNext, unfinished)
+}
+
+// NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.
+func (s *State) NextDeadline() (at Time, ok bool) {
+	if s.Unfinished {
+		return s.Time, true
+	}
+	first, ok := s.deadlines.Min()
+	return first.at, ok
+}
+
+// PopDue removes and returns one Delayed slot whose time has come; ok is false if there is none.
+func (s *State) PopDue() (r SlotRef, ok bool) {
+	first, ok := s.deadlines.Min()
+	if !ok || first.at > s.Time {
+		return SlotRef{}, false
+	}
+	s.deadlines.PopMin()
+	return first.slot, true
+}
+
+// Remember keeps the outcome of a request; id must not be empty.
+func (s *State) Remember(id string, r Request) {
+	s.requests.Set(id, r)
+	s.requestOrder.Set(s.requestNext, id)
+	s.requestNext++
+	s.digest += r.hash(id)
+	if s.requests.Len() > RequestsMax {
+		_, oldest, _ := s.requestOrder.PopMin()
+		old, _ := s.requests.Delete(oldest)
+		s.digest -= old.hash(oldest)
+	}
+}
+
+// RequestOf returns the remembered outcome of a request.
+func (s *State) RequestOf(id string) (r Request, ok bool) { return s.requests.Get(id) }
+
+func (r Request) hash(id string) uint64 {
+	return mix(hashText(tagRequest, id, string(r.Job), r.Refusal.Reason), uint64(r.Index)<<8|uint64(r.Refusal.Code))
+}
+
+// Code classifies a refusal; the edges map it once.
+type Code uint8
+
+// The codes. OK is no refusal.
+const (
+	OK Code = iota
+	Invalid
+	NotFound
+	Conflict
+	Denied
+	Exhausted
+	Unavailable
+)
+
+// String returns the code as the API writes it.
+func (c Code) String() string {
+	return [...]string{"ok", "invalid", "not_found", "conflict", "denied", "exhausted", "unavailable"}[c]
+}
+
+// Refusal says why a command changed nothing; it is the same on every peer. The zero Refusal is none.
+type Refusal struct {
+	Code   Code
+	Reason string
+}

@@ -1,0 +1,109 @@
+// Package driver is running a task on this machine as a port.
+//
+// A driver knows nothing of the cluster's value: it is told what to start and what to stop, and tells what it
+// has. What it has outlives the peer's process: a new driver over the same folder finds it again. It reports
+// levels (Tasks), never edges: a lost notification is harmless.
+package driver
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// State is how far a task is.
+type State uint8
+
+// The states, in the only order in which they follow each other.
+const (
+	// Running means that the program was started and has not ended.
+	Running State = iota + 1
+	// Exited means that it ended, or never could be started (then Error says why).
+	Exited
+)
+
+// Task is one allocation, ready to run.
+type Task struct {
+	// ID names the allocation; it is never used again for another. Example: "web.server[2]#4711".
+	ID string
+	// Command is the program and its arguments; the program is looked up in the PATH of Env.
+	Command []string
+	// Env is the whole environment, "KEY=value"; nothing is inherited.
+	Env []string
+	// WorkDir is the working directory; empty means a fresh folder of the allocation's own, which is deleted by Forget.
+	WorkDir string
+	// User is the account to run as; empty means the peer's own.
+	User string
+	// Limits are upper bounds; zero means no bound. They are enforced where the machine can (see Warnings).
+	Limits Limits
+}
+
+// Limits bound what one task may use.
+type Limits struct {
+	// CPUMillicores of processor time per second; 1000 is one core.
+	CPUMillicores int64
+	// MemoryBytes of memory; beyond it the task is killed.
+	MemoryBytes int64
+	// Processes is the largest number of processes and threads.
+	Processes int64
+}
+
+// Status is what the driver knows of one task.
+type Status struct {
+	ID    string
+	State State
+	// PID is the task's first process, 0 when there is none.
+	PID int
+	// ExitCode is the program's own status, valid when it Exited by itself; 128+signal when by a signal.
+	ExitCode int
+	// Signal is the number of the signal that ended it, 0 if none did.
+	Signal int
+	// OutOfMemory tells that it was killed for using more memory than its limit.
+	OutOfMemory bool
+	// Error says why the task could not be started or is not known to have ended well. Empty otherwise.
+	Error     string
+	StartedAt time.Time
+	EndedAt   time.Time
+}
+
+// Stream chooses what a log holds.
+type Stream uint8
+
+// The streams of a task.
+const (
+	Stdout Stream = iota + 1
+	Stderr
+)
+
+// LogOptions choose a part of a log.
+type LogOptions struct {
+	Stream Stream
+	// Follow keeps the reader open until the task has ended and all its output was read.
+	Follow bool
+	// TailBytes starts that many bytes before the present end; negative means from the oldest byte kept.
+	TailBytes int64
+}
+
+// Driver runs tasks. It is safe for concurrent use.
+type Driver interface {
+	// Start runs t and returns when it is certain that t will be in Tasks from now on, also after a crash of this
+	// process: as Running, or as Exited with Error if the program could not be started. It is idempotent by ID. An
+	// error means that nothing was started and nothing is kept.
+	Start(ctx context.Context, t Task) error
+	// Stop sends SIGTERM to all of the task and SIGKILL after grace, and returns at once; the end shows in Tasks.
+	// It is idempotent; a second call with a shorter grace shortens it; unknown and ended tasks are ignored.
+	Stop(id string, grace time.Duration) error
+	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
+	Tasks() []Status
+	// Changed receives a value after Tasks changed. It has a buffer of one: several changes may be one value.
+	Changed() <-chan struct{}
+	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
+	// Output stays readable after Forget for as long as the driver's retention keeps it.
+	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
+	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored.
+	Forget(id string) error
+	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
+	Warnings() []string
+	// Close releases this process's hold; tasks go on running.
+	Close() error
+}

@@ -1,0 +1,99 @@
+// Package journal is the total order as a port: an append-only sequence of records that every reader
+// sees alike, and the pulses by which peers show that they live.
+//
+// It moves bytes and knows nothing of what they mean. Invariants, checked by journaltest for every backend:
+//
+//  1. Every record has an index; the first is 1 and there are no gaps.
+//  2. All readers see the same records in the same order, however late or slow they read.
+//  3. A record whose Append returned nil is never lost and never moves.
+//  4. Appending the same (Writer, Seq) twice leaves one record: a resend is safe.
+//  5. Records of one writer appear in the order of their Seq if each was appended after the one before it returned.
+//  6. A pulse ends no earlier than its owner stopped renewing it, and within its time to live after that.
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Index is the position of a record in the journal. The first record has index 1; 0 means before all.
+type Index uint64
+
+// PayloadBytesMax bounds one record's payload; Append refuses a larger one with ErrTooLarge.
+const PayloadBytesMax = 1 << 20
+
+// Sentinels that callers tell apart.
+var (
+	// ErrTooLarge is returned for a payload above PayloadBytesMax. Nothing was appended.
+	ErrTooLarge = errors.New("record is larger than the journal takes")
+	// ErrPulseTaken is returned when a pulse to be created exists already: another process has that identity.
+	ErrPulseTaken = errors.New("a pulse with this identity exists already")
+	// ErrNoPulse is returned when a pulse to be adopted has ended.
+	ErrNoPulse = errors.New("no pulse with this identity exists")
+	// ErrClosed is returned by every method after Close.
+	ErrClosed = errors.New("journal is closed")
+)
+
+// Record is one element of the journal.
+type Record struct {
+	Index Index
+	// Writer and Seq identify the record: a resend has the same. Writer is 1 to 255 bytes without "/".
+	Writer string
+	// Seq only grows for one writer; gaps are allowed.
+	Seq uint64
+	// Payload is never changed by anybody once handed over.
+	Payload []byte
+}
+
+// Journal is safe for concurrent use.
+type Journal interface {
+	// Append makes the record durable at some index and returns nil, or returns an error. Index is ignored.
+	// After any error but ErrTooLarge and ErrClosed it is unknown whether the record was appended: append the
+	// same record again until nil.
+	Append(ctx context.Context, r Record) error
+
+	// Follow calls deliver with every record from index from on (from 0 and 1 mean all), in order, without gap or
+	// repeat, in batches of at least one. It blocks until ctx ends or deliver returns an error, and returns that
+	// error; outages of the engine are waited out. A slow deliver slows only this reader, and loses nothing.
+	Follow(ctx context.Context, from Index, deliver func([]Record) error) error
+
+	// Head returns the index of the last record known to be durable, 0 for an empty journal. It is
+	// linearizable: a record whose Append returned before Head was called is counted.
+	Head(ctx context.Context) (Index, error)
+
+	// Pulse creates the pulse of id (adopt false; ErrPulseTaken if there is one) or takes over an existing one
+	// without a moment in which it ended (adopt true; ErrNoPulse if there is none), and keeps renewing it until
+	// it is ended, abandoned or lost.
+	Pulse(ctx context.Context, id string, ttl time.Duration, adopt bool) (Pulse, error)
+
+	// WatchPulse calls changed with the present state of id's pulse at once and after every change, until ctx
+	// ends; it returns ctx's error. During an outage of the engine nothing is called: silence is not death.
+	WatchPulse(ctx context.Context, id string, changed func(PulseState)) error
+
+	// Pulses lists the live pulses, ordered by ID.
+	Pulses(ctx context.Context) ([]PulseState, error)
+
+	// Close releases what the journal holds. Pulses owned by this process are abandoned, not ended.
+	Close() error
+}
+
+// PulseState is what a pulse shows.
+type PulseState struct {
+	ID    string
+	Alive bool
+	// Value is what the owner published last; nil when not alive or nothing was published.
+	Value []byte
+}
+
+// Pulse is one's own sign of life. It is safe for concurrent use.
+type Pulse interface {
+	// Publish replaces the pulse's value, at most 1 KiB.
+	Publish(ctx context.Context, value []byte) error
+	// Lost is closed when the pulse has ended although its owner did not end it: it could not be renewed in time.
+	Lost() <-chan struct{}
+	// End deletes the pulse at once: watchers see it gone.
+	End(ctx context.Context) error
+	// Abandon stops renewing without deleting, as a crash would: the pulse lives until its time to live is over.
+	Abandon()
+}
