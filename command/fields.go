@@ -1,0 +1,120 @@
+package command
+
+import (
+	"math"
+
+	"starling/cluster"
+)
+
+func peer(c *coder, p *cluster.PeerID) { text(c, p, peerBytesMax) }
+
+func (m *PrepareJoin) code(c *coder) {
+	peer(c, &m.Joiner)
+	integer(c, &m.Attempt, math.MaxUint32)
+}
+
+func (m *NotifyJoin) code(c *coder) {
+	peer(c, &m.Joiner)
+	integer(c, &m.Attempt, math.MaxUint32)
+}
+
+func (m *AcceptJoin) code(c *coder) {
+	peer(c, &m.Joiner)
+	peer(c, &m.Observer)
+	integer(c, &m.Attempt, math.MaxUint32)
+}
+
+func (m *AbortJoin) code(c *coder) {
+	peer(c, &m.Joiner)
+	integer(c, &m.Attempt, math.MaxUint32)
+}
+
+func (m *Leave) code(c *coder) { peer(c, &m.Peer) }
+
+func (m *Volunteer) code(c *coder) {
+	peer(c, &m.Peer)
+	resources(c, &m.Offer.Capacity)
+	list(c, &m.Offer.Attributes, cluster.ArgumentsMax, variable)
+	list(c, &m.Offer.Devices, cluster.RequestsPerTaskMax, device)
+	integer(c, &m.Offer.PortFirst, math.MaxUint16)
+	integer(c, &m.Offer.PortLast, math.MaxUint16)
+	text(c, &m.Offer.Address, cluster.NameBytesMax*4)
+}
+
+func (m *SubmitJob) code(c *coder) {
+	text(c, &m.RequestID, RequestIDBytesMax)
+	text(c, &m.Spec.Name, cluster.NameBytesMax)
+	integer(c, &m.Spec.Type, uint64(cluster.Stateless))
+	list(c, &m.Spec.Tasks, cluster.TasksMax, task)
+}
+
+func (m *KillJob) code(c *coder) {
+	text(c, &m.RequestID, RequestIDBytesMax)
+	text(c, &m.Job, cluster.NameBytesMax)
+}
+
+func (m *ReportTasks) code(c *coder) {
+	peer(c, &m.Peer)
+	list(c, &m.Reports, CommandsMax, report)
+}
+
+func (m *TellTime) code(*coder) {}
+
+func (m *RaiseRules) code(c *coder) { integer(c, &m.Version, math.MaxUint32) }
+
+func report(c *coder, r *Report) {
+	integer(c, &r.Slot.Job, math.MaxUint32)
+	integer(c, &r.Slot.Task, math.MaxUint16)
+	integer(c, &r.Slot.Index, math.MaxUint32)
+	integer(c, &r.Order, math.MaxUint64)
+	integer(c, &r.Ended, uint64(cluster.EndingCount)-1)
+	c.signed(&r.ExitCode)
+}
+
+func task(c *coder, t *cluster.TaskSpec) {
+	text(c, &t.Name, cluster.NameBytesMax)
+	integer(c, &t.Instances, math.MaxUint32)
+	list(c, &t.Command, cluster.ArgumentsMax, argument)
+	list(c, &t.Env, cluster.ArgumentsMax, variable)
+	text(c, &t.WorkDir, cluster.TextBytesMax)
+	text(c, &t.User, cluster.TextBytesMax)
+	resources(c, &t.Resources)
+	list(c, &t.Devices, cluster.RequestsPerTaskMax, device)
+	list(c, &t.Ports, cluster.RequestsPerTaskMax, port)
+	list(c, &t.Constraints, cluster.RequestsPerTaskMax, constraint)
+	integer(c, &t.Placement, uint64(cluster.Spread))
+	integer(c, &t.Restart.AttemptsMax, math.MaxUint32)
+	integer(c, &t.Restart.DelayMillis, math.MaxUint32)
+	integer(c, &t.Restart.DelayMaxMillis, math.MaxUint32)
+	integer(c, &t.Restart.ResetMillis, math.MaxUint32)
+	integer(c, &t.StopGraceMillis, math.MaxUint32)
+}
+
+func argument(c *coder, a *string) { text(c, a, cluster.TextBytesMax) }
+
+func variable(c *coder, v *cluster.EnvVar) {
+	text(c, &v.Name, cluster.NameBytesMax*4)
+	text(c, &v.Value, cluster.TextBytesMax)
+}
+
+func resources(c *coder, r *cluster.Resources) {
+	for k := range r {
+		integer(c, &r[k], math.MaxInt64)
+	}
+}
+
+func device(c *coder, d *cluster.DeviceRequest) {
+	text(c, &d.Kind, cluster.NameBytesMax)
+	integer(c, &d.Count, math.MaxUint32)
+}
+
+func port(c *coder, p *cluster.PortRequest) {
+	text(c, &p.Name, cluster.NameBytesMax)
+	integer(c, &p.Number, math.MaxUint16)
+}
+
+func constraint(c *coder, k *cluster.Constraint) {
+	text(c, &k.Attribute, cluster.NameBytesMax*4)
+	integer(c, &k.Operator, uint64(cluster.GreaterOrEqual))
+	list(c, &k.Values, cluster.RequestsPerTaskMax, argument)
+}

@@ -1,0 +1,64 @@
+package replica
+
+import "starling/cluster"
+
+// Outcome is what an entry did: the same on every peer.
+type Outcome struct {
+	Index cluster.Index
+	// Dropped says why the whole entry was passed over; it is empty for an entry that was taken.
+	Dropped string
+	// Results has one element per command of an entry that was taken.
+	Results []Result
+	// Effects are what changed, in order, in words that people read. They are kept only if Apply was asked to.
+	Effects []Effect
+}
+
+// Result is what one command came to.
+type Result struct {
+	// Refusal is zero for a command that was obeyed.
+	Refusal cluster.Refusal
+	// Job is the job a command was about.
+	Job cluster.JobName
+}
+
+// Effect is one change that an entry made beyond what its commands say.
+type Effect struct {
+	Kind EffectKind
+	// Slot and Order name the allocation concerned; Slot.Job alone names a job; both may be zero.
+	Slot  cluster.SlotName
+	Order cluster.Index
+	// Peer is the peer concerned, Node the node; either may be empty.
+	Peer cluster.PeerID
+	Node cluster.NodeName
+	// Reason adds why, in words.
+	Reason string
+}
+
+// EffectKind classifies effects.
+type EffectKind uint8
+
+// The kinds of effect.
+const (
+	// Joined and Left: Peer became a member, or is none any more.
+	Joined EffectKind = iota + 1
+	Left
+	// Placed: the slot was given to Node.
+	Placed
+	// Started: Node reported that the allocation runs.
+	Started
+	// Ended: the allocation ended, as Reason tells.
+	Ended
+	// Lost: the allocation's node left.
+	Lost
+	// Delayed: the slot will start again on its node later, as Reason tells.
+	Delayed
+	// Stopping: Node was told to end the allocation.
+	Stopping
+	// JobFinished: the job ended, as Reason tells.
+	JobFinished
+)
+
+// String returns the kind in a word.
+func (k EffectKind) String() string {
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished"}[k]
+}
