@@ -1,0 +1,71 @@
+# Starling: every target says what it does in the comment behind it; `make` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
+TEST_NEEDS :=
+RACE_NEEDS := gcc=gcc
+
+SEEDS ?= 1-20000
+FUZZTIME ?= 20s
+BENCH ?= .
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/starling
+	go build -trimpath -o bin/starling ./cmd/starling
+
+.PHONY: demo
+demo: ## three peers, two jobs, one kill: watch the flock heal
+	@.ci/install
+	go run ./e2e/demo
+
+.PHONY: test
+test: static ## everything: static checks and the full suite
+	@.ci/install $(TEST_NEEDS)
+	@start=$$SECONDS; \
+	go test -timeout 20m ./... || { status=$$?; \
+		echo "make test: FAILED, exit status $$status, after $$((SECONDS - start)) s"; exit $$status; }; \
+	echo "make test: all passed in $$((SECONDS - start)) s"
+
+.PHONY: check
+check: static ## before each commit: static checks and the short suite
+	go test -short -timeout 5m ./...
+
+# static holds what needs no run: format, vet, and that the tree builds for another system.
+.PHONY: static
+static:
+	@.ci/install
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	GOOS=darwin go build ./...
+
+.PHONY: race
+race: ## the short suite under the race detector
+	@.ci/install $(RACE_NEEDS)
+	CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@{ grep -rnoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . || echo 'no fuzz targets yet' >&2; } | sort | while IFS=: read -r file _ target; do \
+		echo "== $$file $${target#func }"; \
+		go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+	done
+
+.PHONY: sim
+sim: ## simulated clusters, SEEDS (1-20000)
+	go run ./cmd/starling sim --seeds $(SEEDS)
+
+.PHONY: bench
+bench: ## all benchmarks, or those that match BENCH
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m ./...
+
+.PHONY: generate
+generate: ## write generated code again
+	go generate ./...
