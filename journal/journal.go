@@ -14,6 +14,8 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -23,13 +25,21 @@ type Index uint64
 // PayloadBytesMax bounds one record's payload; Append refuses a larger one with ErrTooLarge.
 const PayloadBytesMax = 1 << 20
 
+// ValueBytesMax bounds what a pulse publishes; Publish refuses more with ErrTooLarge.
+const ValueBytesMax = 1 << 10
+
+// nameBytesMax bounds the name of a writer or a pulse.
+const nameBytesMax = 255
+
 // Sentinels that callers tell apart.
 var (
 	// ErrTooLarge is returned for a payload above PayloadBytesMax. Nothing was appended.
 	ErrTooLarge = errors.New("record is larger than the journal takes")
+	// ErrName is returned for a writer or pulse whose name no backend takes. Nothing was done.
+	ErrName = errors.New(`name must be 1 to 255 bytes without "/"`)
 	// ErrPulseTaken is returned when a pulse to be created exists already: another process has that identity.
 	ErrPulseTaken = errors.New("a pulse with this identity exists already")
-	// ErrNoPulse is returned when a pulse to be adopted has ended.
+	// ErrNoPulse is returned when a pulse to be adopted has ended, or one to be published is no longer its owner's.
 	ErrNoPulse = errors.New("no pulse with this identity exists")
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("journal is closed")
@@ -46,10 +56,29 @@ type Record struct {
 	Payload []byte
 }
 
+// Check returns ErrName or ErrTooLarge for a record that no journal takes.
+func (r Record) Check() error {
+	if err := CheckName(r.Writer); err != nil {
+		return fmt.Errorf("record %d of writer: %w", r.Seq, err)
+	}
+	if len(r.Payload) > PayloadBytesMax {
+		return fmt.Errorf("record %s/%d has %d bytes, at most %d: %w", r.Writer, r.Seq, len(r.Payload), PayloadBytesMax, ErrTooLarge)
+	}
+	return nil
+}
+
+// CheckName returns ErrName for what cannot name a writer or a pulse.
+func CheckName(name string) error {
+	if name == "" || len(name) > nameBytesMax || strings.Contains(name, "/") {
+		return fmt.Errorf("%q: %w", name, ErrName)
+	}
+	return nil
+}
+
 // Journal is safe for concurrent use.
 type Journal interface {
 	// Append makes the record durable at some index and returns nil, or returns an error. Index is ignored.
-	// After any error but ErrTooLarge and ErrClosed it is unknown whether the record was appended: append the
+	// After any error but ErrTooLarge, ErrName and ErrClosed it is unknown whether the record was appended: append the
 	// same record again until nil.
 	Append(ctx context.Context, r Record) error
 
@@ -64,11 +93,13 @@ type Journal interface {
 
 	// Pulse creates the pulse of id (adopt false; ErrPulseTaken if there is one) or takes over an existing one
 	// without a moment in which it ended (adopt true; ErrNoPulse if there is none), and keeps renewing it until
-	// it is ended, abandoned or lost.
+	// it is ended, abandoned or lost. An adopted pulse keeps its value; its former owner, should it still run,
+	// finds it lost. The id is 1 to 255 bytes without "/".
 	Pulse(ctx context.Context, id string, ttl time.Duration, adopt bool) (Pulse, error)
 
 	// WatchPulse calls changed with the present state of id's pulse at once and after every change, until ctx
-	// ends; it returns ctx's error. During an outage of the engine nothing is called: silence is not death.
+	// ends; it returns ctx's error. Changes that come while changed runs may be merged into the latest, but an
+	// end is never skipped. During an outage of the engine nothing is called: silence is not death.
 	WatchPulse(ctx context.Context, id string, changed func(PulseState)) error
 
 	// Pulses lists the live pulses, ordered by ID.
@@ -88,11 +119,13 @@ type PulseState struct {
 
 // Pulse is one's own sign of life. It is safe for concurrent use.
 type Pulse interface {
-	// Publish replaces the pulse's value, at most 1 KiB.
+	// Publish replaces the pulse's value, at most ValueBytesMax. It returns ErrNoPulse when the pulse has ended,
+	// was abandoned, or is another's.
 	Publish(ctx context.Context, value []byte) error
-	// Lost is closed when the pulse has ended although its owner did not end it: it could not be renewed in time.
+	// Lost is closed when the pulse has ended although its owner did not end it: it could not be renewed in time,
+	// or another has adopted it.
 	Lost() <-chan struct{}
-	// End deletes the pulse at once: watchers see it gone.
+	// End deletes the pulse at once: watchers see it gone. To end one that is no longer one's own does nothing.
 	End(ctx context.Context) error
 	// Abandon stops renewing without deleting, as a crash would: the pulse lives until its time to live is over.
 	Abandon()

@@ -1,0 +1,162 @@
+// Package memory keeps a journal in this process: the engine of `starling dev`, of tests and of simulations.
+//
+// It is as durable as its process. It starts no goroutine; the only timers are those of abandoned pulses, so it
+// runs under a simulated clock (testing/synctest) as it is.
+package memory
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"starling/journal"
+)
+
+// batchRecordsMax bounds one delivery, so that a reader far behind looks at its context now and then.
+const batchRecordsMax = 1024
+
+// Journal is one peer's access to records and pulses that it shares with every other made by Open.
+type Journal struct {
+	store  *store
+	closed context.Context
+	close  context.CancelFunc
+
+	mu    sync.Mutex
+	owned map[*pulse]struct{} // pulses to abandon on Close; nil after it
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// New returns a journal without records. Many peers may share it; give each its own by Open if one must be
+// closed, or crash, without the others.
+func New() *Journal {
+	return (&store{
+		appended: make(chan struct{}),
+		seen:     make(map[identity]struct{}),
+		pulses:   make(map[string]*state),
+	}).open()
+}
+
+// Open returns another journal on the same records and pulses, as a second process would have.
+func (j *Journal) Open() *Journal {
+	return j.store.open()
+}
+
+// Append implements journal.Journal.
+func (j *Journal) Append(ctx context.Context, r journal.Record) error {
+	if err := j.usable(ctx); err != nil {
+		return err
+	}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	j.store.append(r)
+	return nil
+}
+
+// Follow implements journal.Journal.
+func (j *Journal) Follow(ctx context.Context, from journal.Index, deliver func([]journal.Record) error) error {
+	next := max(from, 1)
+	for {
+		if err := j.usable(ctx); err != nil {
+			return err
+		}
+		batch, appended := j.store.read(next)
+		if len(batch) > 0 {
+			if err := deliver(batch); err != nil {
+				return err
+			}
+			next += journal.Index(len(batch))
+			continue
+		}
+		select {
+		case <-appended:
+		case <-ctx.Done():
+		case <-j.closed.Done():
+		}
+	}
+}
+
+// Head implements journal.Journal.
+func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
+	if err := j.usable(ctx); err != nil {
+		return 0, err
+	}
+	return j.store.head(), nil
+}
+
+// Close implements journal.Journal. Other journals of the same records stay open.
+func (j *Journal) Close() error {
+	j.close()
+	j.mu.Lock()
+	owned := j.owned
+	j.owned = nil
+	j.mu.Unlock()
+	for p := range owned {
+		p.Abandon()
+	}
+	return nil
+}
+
+// usable returns why nothing can be done now: the journal is closed, or ctx is over.
+func (j *Journal) usable(ctx context.Context) error {
+	if j.closed.Err() != nil {
+		return journal.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// identity is what makes two appends the same record.
+type identity struct {
+	writer string
+	seq    uint64
+}
+
+// store is what all journals made by Open share.
+type store struct {
+	mu       sync.Mutex
+	records  []journal.Record // record i has index i+1; never changed, only appended to
+	appended chan struct{}    // closed and replaced at every append
+	seen     map[identity]struct{}
+	pulses   map[string]*state // every pulse that lives, ever lived, or is watched
+}
+
+func (s *store) open() *Journal {
+	closed, cancel := context.WithCancel(context.Background())
+	return &Journal{store: s, closed: closed, close: cancel, owned: make(map[*pulse]struct{})}
+}
+
+func (s *store) append(r journal.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := identity{r.Writer, r.Seq}
+	if _, again := s.seen[id]; again {
+		return
+	}
+	s.seen[id] = struct{}{}
+	r.Index = journal.Index(len(s.records) + 1)
+	s.records = append(s.records, r)
+	close(s.appended)
+	s.appended = make(chan struct{})
+}
+
+// read returns a batch that begins at index next, or none and the channel that tells of the next append.
+func (s *store) read(next journal.Index) ([]journal.Record, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next > journal.Index(len(s.records)) {
+		return nil, s.appended
+	}
+	rest := s.records[next-1:]
+	n := min(len(rest), batchRecordsMax)
+	return rest[:n:n], s.appended
+}
+
+func (s *store) head() journal.Index {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return journal.Index(len(s.records))
+}
+
+// errTimeToLive is returned for a pulse that could not live.
+var errTimeToLive = errors.New("time to live must be above zero")
