@@ -18,7 +18,8 @@ type State uint8
 const (
 	// Running means that the program was started and has not ended.
 	Running State = iota + 1
-	// Exited means that it ended, or never could be started (then Error says why).
+	// Exited means that it ended, or never could be started (then Error says why). Nothing of the task runs any more:
+	// what its first process leaves behind is killed before this state shows.
 	Exited
 )
 
@@ -26,7 +27,8 @@ const (
 type Task struct {
 	// ID names the allocation; it is never used again for another. Example: "web.server[2]#4711".
 	ID string
-	// Command is the program and its arguments; the program is looked up in the PATH of Env.
+	// Command is the program and its arguments. A program without a slash is looked up in the PATH of Env; one with
+	// a slash is a path, relative to WorkDir unless it is absolute.
 	Command []string
 	// Env is the whole environment, "KEY=value"; nothing is inherited.
 	Env []string
@@ -48,22 +50,27 @@ type Limits struct {
 	Processes int64
 }
 
+// NoExitCode is the exit code of a task whose own is not known. It is not 0, lest that be taken for success.
+const NoExitCode = -1
+
 // Status is what the driver knows of one task.
 type Status struct {
 	ID    string
 	State State
 	// PID is the task's first process, 0 when there is none.
 	PID int
-	// ExitCode is the program's own status, valid when it Exited by itself; 128+signal when by a signal.
+	// ExitCode is the program's own status once it Exited; 128+signal when a signal ended it; NoExitCode with Error.
 	ExitCode int
 	// Signal is the number of the signal that ended it, 0 if none did.
 	Signal int
 	// OutOfMemory tells that it was killed for using more memory than its limit.
 	OutOfMemory bool
-	// Error says why the task could not be started or is not known to have ended well. Empty otherwise.
-	Error     string
+	// Error says why the task could not be started or how it ended is not known. Empty otherwise.
+	Error string
+	// StartedAt is when the program was started, or when that was tried in vain.
 	StartedAt time.Time
-	EndedAt   time.Time
+	// EndedAt is when the task ended, or when it was noticed if nobody saw it end. Zero while it is Running.
+	EndedAt time.Time
 }
 
 // Stream chooses what a log holds.
@@ -71,7 +78,9 @@ type Stream uint8
 
 // The streams of a task.
 const (
+	// Stdout is what the task writes to its standard output.
 	Stdout Stream = iota + 1
+	// Stderr is what the task writes to its standard error.
 	Stderr
 )
 
@@ -80,7 +89,8 @@ type LogOptions struct {
 	Stream Stream
 	// Follow keeps the reader open until the task has ended and all its output was read.
 	Follow bool
-	// TailBytes starts that many bytes before the present end; negative means from the oldest byte kept.
+	// TailBytes starts that many bytes before the present end; negative means from the oldest byte kept. Zero shows
+	// only what is written from now on.
 	TailBytes int64
 }
 
@@ -100,7 +110,7 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
-	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored.
+	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an error.
 	Forget(id string) error
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string
