@@ -139,7 +139,7 @@ func (n *Node) hash() uint64 {
 func (o *Offer) hash() uint64 {
 	h := hashText(tagNode, o.Address)
 	h = mix(h, hashWords(tagNode, uint64(o.Capacity[CPU]), uint64(o.Capacity[Memory]), uint64(o.Capacity[Disk]),
-		uint64(o.PortFirst), uint64(o.PortLast)))
+		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
 	for _, a := range o.Attributes {
 		h = mix(h, hashText(tagNode, a.Name, a.Value))
 	}

@@ -41,27 +41,38 @@ func (s *State) FinishIfDone(id JobID) {
 	if j.Finished != 0 || !j.Stop && j.Spec.Type != Batch {
 		return
 	}
-	slots := uint32(0)
 	for _, t := range j.Tasks {
 		if t.Waits() > 0 || t.Counts[Assigned]+t.Counts[Running]+t.Counts[Delayed]+t.Counts[Stopping] > 0 {
 			return
 		}
-		slots += uint32(t.Slots.Len())
 	}
-	s.changeJob(id, func(j *Job) { j.Finished, j.FinishedAt, j.older = s.Index, s.Time, nil })
-	s.finished.Set(finishKeyOf(s.Job(id)), slots)
-	s.finishedSlots += slots
+	s.changeJob(id, func(j *Job) {
+		j.Finished, j.FinishedAt, j.older = s.Index, s.Time, nil
+		j.finishOrder = s.finishedNext
+	})
+	s.finished.Set(s.finishedNext, id)
+	s.finishedNext++
+	s.finishedSlots += j.slots()
 	for s.finished.Len() > FinishedJobsMax || s.finishedSlots > FinishedSlotsMax && s.finished.Len() > 1 {
-		oldest, _, _ := s.finished.Min()
-		s.ForgetJob(JobID(oldest & 0xffffffff))
+		_, oldest, _ := s.finished.Min()
+		s.ForgetJob(oldest)
 	}
+}
+
+// slots counts the slots of all tasks.
+func (j *Job) slots() uint32 {
+	count := uint32(0)
+	for _, t := range j.Tasks {
+		count += uint32(t.Slots.Len())
+	}
+	return count
 }
 
 // ForgetJob drops a finished job and all that is kept of it.
 func (s *State) ForgetJob(id JobID) {
 	j := s.Job(id)
-	slots, _ := s.finished.Delete(finishKeyOf(j))
-	s.finishedSlots -= slots
+	s.finished.Delete(j.finishOrder)
+	s.finishedSlots -= j.slots()
 	s.digest -= j.hash()
 	for _, t := range j.Tasks {
 		s.digest -= t.digest

@@ -21,6 +21,8 @@ type Job struct {
 	// older holds earlier versions that slots still run.
 	older    []olderSpec
 	specHash uint64
+	// finishOrder is the job's number among the finished.
+	finishOrder uint64
 }
 
 type olderSpec struct {

@@ -12,7 +12,10 @@ type Membership struct {
 	joining *btree.Map[PeerID, Attempt]
 	// stitching leads from each member that prepared or accepted a joiner to that joiner.
 	stitching *btree.Map[PeerID, PeerID]
-	digest    uint64
+	// open are the members that may observe a joiner: they stitch nobody, and neither does whom they watch. It is a
+	// function of the tables above, kept so that a choice among many costs little.
+	open   *btree.Set[PeerID]
+	digest uint64
 }
 
 // AttemptPhase is how far an attempt to join is.
@@ -53,13 +56,14 @@ func newMembership() Membership {
 	return Membership{
 		members: new(btree.Map[PeerID, NodeIndex]), watched: new(btree.Map[PeerID, PeerID]), watchers: new(btree.Map[PeerID, PeerID]),
 		joining: new(btree.Map[PeerID, Attempt]), stitching: new(btree.Map[PeerID, PeerID]),
+		open: new(btree.Set[PeerID]),
 	}
 }
 
 func (m *Membership) copy() Membership {
 	return Membership{
 		members: m.members.Copy(), watched: m.watched.Copy(), watchers: m.watchers.Copy(),
-		joining: m.joining.Copy(), stitching: m.stitching.Copy(), digest: m.digest,
+		joining: m.joining.Copy(), stitching: m.stitching.Copy(), open: m.open.Copy(), digest: m.digest,
 	}
 }
 
@@ -131,6 +135,7 @@ func (m *Membership) EachAttempt(visit func(PeerID, Attempt) bool) { m.joining.S
 func (m *Membership) AddMember(p PeerID, n NodeIndex) {
 	m.members.Set(p, n)
 	m.digest += hashText(tagMember, string(p))
+	m.refresh(p)
 }
 
 // RemoveMember ends the membership of p.
@@ -138,6 +143,25 @@ func (m *Membership) RemoveMember(p PeerID) {
 	if _, ok := m.members.Delete(p); ok {
 		m.digest -= hashText(tagMember, string(p))
 	}
+	m.refresh(p)
+}
+
+// refresh decides anew whether p may observe.
+func (m *Membership) refresh(p PeerID) {
+	if m.IsMember(p) && m.Stitching(p) == "" && m.Stitching(m.Watched(p)) == "" {
+		m.open.Insert(p)
+	} else {
+		m.open.Delete(p)
+	}
+}
+
+// Open returns how many members may observe a joiner now.
+func (m *Membership) Open() int { return m.open.Len() }
+
+// OpenAt returns the one with the given rank among them, in the order of ids.
+func (m *Membership) OpenAt(rank int) PeerID {
+	p, _ := m.open.GetAt(rank)
+	return p
 }
 
 // SetWatched lets p watch q, and nobody if q is "".
@@ -153,6 +177,7 @@ func (m *Membership) SetWatched(p, q PeerID) {
 		m.watchers.Set(q, p)
 		m.digest += hashText(tagWatched, string(p), string(q))
 	}
+	m.refresh(p)
 }
 
 // SetAttempt replaces the attempt of p; a zero attempt removes it.
@@ -161,6 +186,8 @@ func (m *Membership) SetAttempt(p PeerID, a Attempt) {
 		m.digest -= old.hash(p)
 		if old.Observer != "" {
 			m.stitching.Delete(old.Observer)
+			m.refresh(old.Observer)
+			m.refresh(m.Watcher(old.Observer))
 		}
 	}
 	if a == (Attempt{}) {
@@ -170,5 +197,7 @@ func (m *Membership) SetAttempt(p PeerID, a Attempt) {
 	m.digest += a.hash(p)
 	if a.Observer != "" {
 		m.stitching.Set(a.Observer, p)
+		m.refresh(a.Observer)
+		m.refresh(m.Watcher(a.Observer))
 	}
 }

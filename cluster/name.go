@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -102,6 +103,12 @@ type AllocationID struct {
 // String returns for example "web.server[2]#4711".
 func (a AllocationID) String() string {
 	return fmt.Sprintf("%s#%d", a.Slot, a.Order)
+}
+
+// Compare orders allocations by job, task, slot and order.
+func (a AllocationID) Compare(b AllocationID) int {
+	return cmp.Or(cmp.Compare(a.Slot.Job, b.Slot.Job), cmp.Compare(a.Slot.Task, b.Slot.Task),
+		cmp.Compare(a.Slot.Index, b.Slot.Index), cmp.Compare(a.Order, b.Order))
 }
 
 // ParseAllocationID is the inverse of String; ok is false for what String never returns.

@@ -1,5 +1,7 @@
 package cluster
 
+import "cmp"
+
 // Phase is how far the present allocation of a slot is.
 type Phase uint8
 
@@ -88,12 +90,7 @@ type SlotRef struct {
 	Task  uint16
 }
 
-func (r SlotRef) before(other SlotRef) bool {
-	switch {
-	case r.Job != other.Job:
-		return r.Job < other.Job
-	case r.Task != other.Task:
-		return r.Task < other.Task
-	}
-	return r.Index < other.Index
+// Compare orders slots by job, task and number.
+func (r SlotRef) Compare(other SlotRef) int {
+	return cmp.Or(cmp.Compare(r.Job, other.Job), cmp.Compare(r.Task, other.Task), cmp.Compare(r.Index, other.Index))
 }

@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // JobType says what the end of an instance means.
 type JobType uint8
 
@@ -143,6 +145,8 @@ type Offer struct {
 	PortFirst, PortLast uint16
 	// Address is where the node's peer answers requests: "host:port".
 	Address string
+	// Rules is the newest version of the fold that the node's program knows.
+	Rules uint32
 }
 
 // Attribute returns the value of an attribute and whether the node has it.
@@ -153,4 +157,54 @@ func (o *Offer) Attribute(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Problem returns what is wrong with the offer, or "".
+func (o *Offer) Problem() string {
+	for k, amount := range o.Capacity {
+		if amount < 0 || amount > BytesMax {
+			return Kind(k).String() + " must be 0 to 2^60"
+		}
+	}
+	for i, a := range o.Attributes {
+		if a.Name == "" || i > 0 && o.Attributes[i-1].Name >= a.Name {
+			return "attributes must be named and ordered by name, each name once"
+		}
+	}
+	for i, d := range o.Devices {
+		if NameProblem(d.Kind, false) != "" || d.Count > 1<<16 || i > 0 && o.Devices[i-1].Kind >= d.Kind {
+			return "devices must be ordered by kind, each kind once, at most 65536 of each"
+		}
+	}
+	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
+		return "the first port must be above 0 and not above the last"
+	}
+	return ""
+}
+
+// Equal tells whether two jobs are the same in every field.
+func (s *JobSpec) Equal(other *JobSpec) bool {
+	return s.Name == other.Name && s.Type == other.Type && slices.EqualFunc(s.Tasks, other.Tasks, func(a, b TaskSpec) bool {
+		return a.Instances == b.Instances && a.SameProgram(&b)
+	})
+}
+
+// SameProgram tells whether two tasks are the same in every field but the number of instances. A missing task, nil, is
+// like no other.
+func (t *TaskSpec) SameProgram(other *TaskSpec) bool {
+	if t == nil || other == nil {
+		return false
+	}
+	return t.Name == other.Name && slices.Equal(t.Command, other.Command) && slices.Equal(t.Env, other.Env) &&
+		t.WorkDir == other.WorkDir && t.User == other.User && t.Resources == other.Resources &&
+		slices.Equal(t.Devices, other.Devices) && slices.Equal(t.Ports, other.Ports) &&
+		slices.EqualFunc(t.Constraints, other.Constraints, func(a, b Constraint) bool {
+			return a.Attribute == b.Attribute && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+		}) && t.Placement == other.Placement && t.Restart == other.Restart && t.StopGraceMillis == other.StopGraceMillis
+}
+
+// Equal tells whether two offers are the same in every field.
+func (o *Offer) Equal(other *Offer) bool {
+	return o.Capacity == other.Capacity && slices.Equal(o.Attributes, other.Attributes) && slices.Equal(o.Devices, other.Devices) &&
+		o.PortFirst == other.PortFirst && o.PortLast == other.PortLast && o.Address == other.Address && o.Rules == other.Rules
 }

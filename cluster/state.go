@@ -27,8 +27,9 @@ type State struct {
 	jobNames *btree.Map[JobName, JobID]
 	// LastJob is the highest JobID given.
 	LastJob JobID
-	// finished are the finished jobs in the order in which they finished, with their number of slots.
-	finished      *btree.Map[finishKey, uint32]
+	// finished are the finished jobs in the order in which they finished.
+	finished      *btree.Map[uint64, JobID]
+	finishedNext  uint64
 	finishedSlots uint32
 	// unblocked and blocked hold the tasks with waiting slots; see Task.blocked.
 	unblocked, blocked *btree.Set[TaskKey]
@@ -59,10 +60,6 @@ func KeyOf(job JobID, task int) TaskKey { return TaskKey(job)<<16 | TaskKey(task
 // Split returns the job and the number of the task.
 func (k TaskKey) Split() (JobID, int) { return JobID(k >> 16), int(k & 0xffff) }
 
-type finishKey uint64
-
-func finishKeyOf(j *Job) finishKey { return finishKey(j.Finished)<<32 | finishKey(j.ID) }
-
 type deadline struct {
 	at   Time
 	slot SlotRef
@@ -84,9 +81,9 @@ func NewState() *State {
 	return &State{
 		edition: new(Edition), Rules: 1, Membership: newMembership(),
 		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
-		finished: new(btree.Map[finishKey, uint32]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
+		finished: new(btree.Map[uint64, JobID]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
 		deadlines: btree.NewBTreeGOptions(func(a, b deadline) bool {
-			return a.at < b.at || a.at == b.at && a.slot.before(b.slot)
+			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
 		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),

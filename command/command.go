@@ -55,6 +55,7 @@ func (k Kind) String() string {
 
 // Command is one verb with its arguments.
 type Command interface {
+	// Kind names the command in the encoding.
 	Kind() Kind
 	code(*coder)
 }
@@ -87,7 +88,7 @@ type AbortJoin struct {
 // Leave reports that a peer's pulse has ended, or says goodbye. Anybody who saw it may write it.
 type Leave struct{ Peer cluster.PeerID }
 
-// Volunteer says what a member's node gives to the cluster; a zero offer withdraws it. Its author is the member.
+// Volunteer says what a member's node gives to the cluster. Its author is the member.
 type Volunteer struct {
 	Peer  cluster.PeerID
 	Offer cluster.Offer

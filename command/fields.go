@@ -39,6 +39,7 @@ func (m *Volunteer) code(c *coder) {
 	integer(c, &m.Offer.PortFirst, math.MaxUint16)
 	integer(c, &m.Offer.PortLast, math.MaxUint16)
 	text(c, &m.Offer.Address, cluster.NameBytesMax*4)
+	integer(c, &m.Offer.Rules, math.MaxUint32)
 }
 
 func (m *SubmitJob) code(c *coder) {

@@ -56,9 +56,14 @@ const (
 	Stopping
 	// JobFinished: the job ended, as Reason tells.
 	JobFinished
+	// More: there were more effects than are kept.
+	More
 )
+
+// EffectsMax bounds the effects that are kept of one entry.
+const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished"}[k]
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "more"}[k]
 }

@@ -1,0 +1,234 @@
+package peer
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/journal"
+	"starling/replica"
+)
+
+// Phase is how far a peer is.
+type Phase string
+
+// The phases of a peer.
+const (
+	// Reading: it folds what the journal already holds.
+	Reading Phase = "reading"
+	// Joining: it has read everything and is not a member yet.
+	Joining Phase = "joining"
+	// Member: it is one.
+	Member Phase = "member"
+	// Left: the value says that this incarnation has left; it needs a new life.
+	Left Phase = "left"
+	// Diverged: its value differs from others'; it does nothing any more.
+	Diverged Phase = "diverged"
+)
+
+// Core is one peer without clock, goroutine and I/O. It is not safe for concurrent use. Every method takes the peer's
+// own clock where it needs the time.
+type Core struct {
+	self   cluster.PeerID
+	state  *cluster.State
+	outbox outbox
+	clock  clock
+	offer  *cluster.Offer
+	// caughtUp tells that everything was folded that the journal held when this life began.
+	caughtUp bool
+	diverged string
+	// gone are the watched peers whose pulse has ended.
+	gone []cluster.PeerID
+	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
+	local    []replica.LocalTask
+	starting map[cluster.AllocationID]bool
+	refused  map[cluster.AllocationID]bool
+	// stopping are the allocations that the driver was told to end, with the grace told.
+	stopping map[cluster.AllocationID]uint32
+	// Explain asks the fold for effects.
+	Explain bool
+}
+
+// NewCore returns a core before the first entry. It does nothing until Begin.
+func NewCore() *Core {
+	return &Core{
+		state: cluster.NewState(), starting: map[cluster.AllocationID]bool{},
+		refused: map[cluster.AllocationID]bool{}, stopping: map[cluster.AllocationID]uint32{},
+	}
+}
+
+// Begin gives the core its identity: an incarnation, and how often the process has started under it. It is called
+// when the journal was read as far as it went at the start, and again for every new life.
+func (c *Core) Begin(self cluster.PeerID, start uint32, offer *cluster.Offer) {
+	c.self, c.offer, c.caughtUp = self, offer, true
+	c.outbox.takeBack()
+	c.outbox.seq = sequence(start)
+	c.gone = nil
+}
+
+// NextIncarnation returns the lowest incarnation of a node that the value knows nothing of.
+func (c *Core) NextIncarnation(node cluster.NodeName) uint32 {
+	last := uint32(0)
+	if n := c.state.NodeOf(node); n != nil {
+		last = n.Departed
+		for _, session := range n.Sessions {
+			last = max(last, session.Incarnation)
+		}
+	}
+	return last + 1
+}
+
+// Self returns the identity of the present life, "" before the first.
+func (c *Core) Self() cluster.PeerID { return c.self }
+
+// State returns the value; it must only be read, and only until the next call.
+func (c *Core) State() *cluster.State { return c.state }
+
+// Phase returns how far the peer is, and why if it diverged.
+func (c *Core) Phase() (Phase, string) {
+	name, incarnation := c.self.Split()
+	node := c.state.NodeOf(name)
+	switch {
+	case c.diverged != "":
+		return Diverged, c.diverged
+	case !c.caughtUp:
+		return Reading, ""
+	case node != nil && incarnation <= node.Departed:
+		return Left, ""
+	case c.state.IsMember(c.self):
+		return Member, ""
+	}
+	return Joining, ""
+}
+
+// Fold takes the next record of the journal and returns what it did.
+func (c *Core) Fold(r journal.Record, own cluster.Time) replica.Folded {
+	index := cluster.Index(r.Index)
+	folded := replica.Folded{Index: index, Bytes: len(r.Payload)}
+	e, err := command.Decode(r.Payload)
+	if err != nil {
+		folded.Outcome = replica.Skip(c.state, index, err.Error())
+		folded.Digest = c.state.Digest()
+		return folded
+	}
+	folded.Entry = e
+	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
+	folded.Digest = c.state.Digest()
+	c.clock.heard(c.state.Time, own)
+	if e.Writer == c.self {
+		c.outbox.folded(e.Seq, &folded.Outcome)
+	}
+	return folded
+}
+
+// Request takes a command from a client; answer is called once, maybe at once.
+func (c *Core) Request(one command.Command, answer func(replica.Receipt, error)) {
+	c.outbox.add(request{one, answer})
+}
+
+// Fail answers everybody who waits with an error.
+func (c *Core) Fail(err error) { c.outbox.fail(err) }
+
+// Diverge makes the peer passive, because its value differs from others'.
+func (c *Core) Diverge(reason string) { c.diverged = reason }
+
+// PulseSeen takes the news of a pulse that was asked to be watched.
+func (c *Core) PulseSeen(p cluster.PeerID, alive bool) {
+	at, found := slices.BinarySearch(c.gone, p)
+	switch {
+	case found && alive:
+		c.gone = slices.Delete(c.gone, at, at+1)
+	case !found && !alive:
+		c.gone = slices.Insert(c.gone, at, p)
+	}
+}
+
+// DriverHas replaces what the driver has.
+func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
+
+// DriverStarted takes the driver's answer to a start: whether it has the allocation now.
+func (c *Core) DriverStarted(id cluster.AllocationID, ok bool) {
+	delete(c.starting, id)
+	if !ok {
+		c.refused[id] = true
+	}
+}
+
+// Work is what the world must do for a core.
+type Work struct {
+	// Append is the record to append, again and again until that succeeds or a new life begins; nil for none.
+	Append *journal.Record
+	Start  []replica.Order
+	Stop   []replica.StopOrder
+	Forget []cluster.AllocationID
+	// Watch lists all pulses that must be watched from now on.
+	Watch []cluster.PeerID
+	// AskAgain is the peer's own time at which to call React again although nothing happened; 0 for never.
+	AskAgain cluster.Time
+}
+
+// React returns what is to be done now. Nothing is asked for twice unless it had no effect.
+func (c *Core) React(own cluster.Time) Work {
+	phase, _ := c.Phase()
+	if phase != Joining && phase != Member {
+		return Work{}
+	}
+	now := c.clock.now(own)
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Offer: c.offer})
+	w := Work{Watch: r.Watch, Forget: c.forget(r.Forget)}
+	if r.AskAgain != 0 {
+		w.AskAgain = own + max(r.AskAgain-now, 1)
+	}
+	for _, order := range r.Start {
+		if !c.starting[order.ID] {
+			c.starting[order.ID] = true
+			w.Start = append(w.Start, order)
+		}
+	}
+	for _, stop := range r.Stop {
+		if grace, told := c.stopping[stop.ID]; !told || stop.GraceMillis < grace {
+			c.stopping[stop.ID] = stop.GraceMillis
+			w.Stop = append(w.Stop, stop)
+		}
+	}
+	header := command.Entry{Writer: c.self, Time: now, Cause: c.state.Index}
+	if payload := c.outbox.next(header, r.Commands, phase == Member); payload != nil {
+		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
+	}
+	return w
+}
+
+// seen is what the driver has, and what it refused to start as if it had ended. A start that was not answered yet hides
+// nothing: the core remembers that it asked.
+func (c *Core) seen() []replica.LocalTask {
+	if len(c.refused) == 0 {
+		return c.local
+	}
+	all := slices.Clone(c.local)
+	for id := range c.refused {
+		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted})
+	}
+	slices.SortFunc(all, func(a, b replica.LocalTask) int { return a.ID.Compare(b.ID) })
+	return all
+}
+
+// forget drops what the core remembers of allocations that are over, and returns those that the driver has.
+func (c *Core) forget(over []cluster.AllocationID) []cluster.AllocationID {
+	var known []cluster.AllocationID
+	for _, id := range over {
+		delete(c.stopping, id)
+		if c.refused[id] {
+			delete(c.refused, id)
+			continue
+		}
+		known = append(known, id)
+	}
+	return known
+}
+
+// Describe says in one line where the core is, for logs.
+func (c *Core) Describe() string {
+	phase, why := c.Phase()
+	return fmt.Sprintf("%s %s %s at %d, digest %016x", c.self, phase, why, c.state.Index, c.state.Digest())
+}

@@ -1,0 +1,136 @@
+package peer
+
+import (
+	"errors"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// Errors of a submission that never became an entry.
+var (
+	// ErrOverloaded tells that the outbox is full.
+	ErrOverloaded = errors.New("this peer has too many requests waiting: try again in a moment")
+	// ErrStopped tells that the peer has stopped.
+	ErrStopped = errors.New("this peer has stopped")
+	// ErrTooLarge tells that the command does not fit into an entry.
+	ErrTooLarge = errors.New("the request is too large for one entry of the journal: make it smaller")
+)
+
+// requestsMax bounds the requests that wait in an outbox.
+const requestsMax = 4096
+
+// request is a command that somebody waits for.
+type request struct {
+	command command.Command
+	// answer is called once, with the outcome or an error.
+	answer func(replica.Receipt, error)
+}
+
+// outbox holds what is to be written. One entry is under way at a time: the next is made when that was folded, so that
+// reactions are computed on a value that knows it, and nothing is sent twice because of a retry.
+type outbox struct {
+	waiting []request
+	// underway is the entry that was sent and not folded yet; nil if there is none.
+	underway *command.Entry
+	// reactions is how many of its commands were reactions; the rest belong to requests, in order.
+	reactions int
+	requests  []request
+	// seq numbered the last entry.
+	seq uint64
+}
+
+// next makes the next entry of reactions and waiting requests and returns its bytes, nil if there is nothing to write.
+// Requests are held back unless open.
+func (b *outbox) next(header command.Entry, reactions []command.Command, open bool) []byte {
+	if b.underway != nil {
+		return nil
+	}
+	e := header
+	size := 64
+	for _, c := range reactions {
+		size += command.Size(c)
+		if size <= command.EntryBytesMax && len(e.Commands) < command.CommandsMax {
+			e.Commands = append(e.Commands, c)
+		}
+	}
+	b.reactions = len(e.Commands)
+	for open && len(b.waiting) > 0 && len(e.Commands) < command.CommandsMax {
+		size += command.Size(b.waiting[0].command)
+		if size > command.EntryBytesMax {
+			break
+		}
+		e.Commands = append(e.Commands, b.waiting[0].command)
+		b.requests = append(b.requests, b.waiting[0])
+		b.waiting = b.waiting[1:]
+	}
+	if len(e.Commands) == 0 {
+		return nil
+	}
+	b.seq++
+	e.Seq = b.seq
+	b.underway = &e
+	return command.Encode(&e)
+}
+
+// add takes a request, or refuses it.
+func (b *outbox) add(r request) {
+	switch {
+	case len(b.waiting) >= requestsMax:
+		r.answer(replica.Receipt{}, ErrOverloaded)
+	case command.Size(r.command) > command.EntryBytesMax-1024:
+		r.answer(replica.Receipt{}, ErrTooLarge)
+	default:
+		b.waiting = append(b.waiting, r)
+	}
+}
+
+// folded takes note of an entry of this writer that was folded, and answers the requests that it carried.
+func (b *outbox) folded(seq uint64, outcome *replica.Outcome) {
+	if b.underway == nil || b.underway.Seq != seq {
+		return
+	}
+	if outcome.Dropped != "" {
+		b.takeBack()
+		return
+	}
+	for i, r := range b.requests {
+		result := outcome.Results[b.reactions+i]
+		r.answer(replica.Receipt{Index: outcome.Index, Refusal: result.Refusal, Job: result.Job}, nil)
+	}
+	b.underway, b.requests = nil, nil
+}
+
+// takeBack puts the requests of an entry that will never be taken in front of those that wait.
+func (b *outbox) takeBack() {
+	b.waiting = append(b.requests, b.waiting...)
+	b.underway, b.requests = nil, nil
+}
+
+// fail answers everybody who waits.
+func (b *outbox) fail(err error) {
+	b.takeBack()
+	for _, r := range b.waiting {
+		r.answer(replica.Receipt{}, err)
+	}
+	b.waiting = nil
+}
+
+// sequence returns the number before the first of a process's start: starts are the upper half, entries the lower, so
+// that a process which comes back under the same incarnation never uses a number again.
+func sequence(start uint32) uint64 { return uint64(start) << 32 }
+
+// clock is the cluster's time as this peer knows it: its own clock, or what the journal told if that is ahead, going
+// on from there as its own clock does. One peer's jump ahead moves everybody once and stops no deadline.
+type clock struct{ told, own cluster.Time }
+
+func (c *clock) now(own cluster.Time) cluster.Time {
+	return max(own, c.told+max(own-c.own, 0))
+}
+
+func (c *clock) heard(told, own cluster.Time) {
+	if told > c.told {
+		c.told, c.own = told, own
+	}
+}

@@ -1,0 +1,189 @@
+package replica
+
+import (
+	"fmt"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/schedule/place"
+)
+
+// fold is the work of one entry.
+type fold struct {
+	s      *cluster.State
+	writer *cluster.Node
+	entry  *command.Entry
+	// explain tells that effects are wanted.
+	explain bool
+	outcome Outcome
+}
+
+// Apply folds the entry at an index, which must be the next, into s. It is total: a command that cannot be obeyed
+// changes nothing and is refused in the outcome, alike on every peer. With explain the outcome lists the effects.
+func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool) Outcome {
+	if index != s.Index+1 {
+		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
+	}
+	f := &fold{s: s, entry: e, explain: explain, outcome: Outcome{Index: index}}
+	s.Index = index
+	if reason := f.admit(); reason != "" {
+		f.outcome.Dropped = reason
+		return f.outcome
+	}
+	s.Time = max(s.Time, e.Time)
+	finished := f.startDue()
+	f.outcome.Results = make([]Result, len(e.Commands))
+	for i, c := range e.Commands {
+		f.outcome.Results[i] = f.obey(c)
+	}
+	s.Unfinished = !place.Waiting(s, f.placed()) || !finished
+	return f.outcome
+}
+
+// Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
+func Skip(s *cluster.State, index cluster.Index, reason string) Outcome {
+	s.Index = index
+	return Outcome{Index: index, Dropped: reason}
+}
+
+// admit returns why the entry as a whole is passed over, or notes its number and returns "".
+func (f *fold) admit() string {
+	name, incarnation := f.entry.Writer.Split()
+	node := f.s.NodeOf(name)
+	joins := len(f.entry.Commands) > 0 && f.entry.Commands[0].Kind() == command.KindPrepareJoin
+	switch {
+	case incarnation == 0 || cluster.NameProblem(string(name), true) != "":
+		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
+	case node == nil && !joins:
+		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
+	case node == nil:
+		node = f.s.EnsureNode(name)
+	case incarnation <= node.Departed:
+		return fmt.Sprintf("its writer %s has left", f.entry.Writer)
+	case f.entry.Seq <= node.LastSeq(incarnation):
+		return fmt.Sprintf("it is a repetition: entry %d of %s was folded before", f.entry.Seq, f.entry.Writer)
+	case node.LastSeq(incarnation) == 0 && !joins:
+		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
+	}
+	if f.entry.Seq == 0 {
+		return "its number is 0"
+	}
+	f.s.Wrote(node.Index, incarnation, f.entry.Seq)
+	f.writer = f.s.Node(node.Index)
+	return ""
+}
+
+// startDue starts the slots whose delay is over, on their nodes. It returns false if there are more.
+func (f *fold) startDue() bool {
+	for range place.PlacementsMax {
+		r, ok := f.s.PopDue()
+		if !ok {
+			return true
+		}
+		slot, _ := f.s.SlotAt(r)
+		slot.Phase, slot.NotBefore, slot.Order, slot.Since = cluster.Assigned, 0, f.s.Index, f.s.Time
+		f.s.SetSlot(r, slot)
+		f.effect(Placed, r, "started again after its delay")
+	}
+	return false
+}
+
+func (f *fold) placed() place.Visit {
+	if !f.explain {
+		return nil
+	}
+	return func(r cluster.SlotRef) { f.effect(Placed, r, "") }
+}
+
+// effect notes an effect on a slot, as it is now.
+func (f *fold) effect(kind EffectKind, r cluster.SlotRef, reason string) {
+	if !f.explain || len(f.outcome.Effects) > EffectsMax {
+		return
+	}
+	if len(f.outcome.Effects) == EffectsMax {
+		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: More})
+		return
+	}
+	slot, _ := f.s.SlotAt(r)
+	e := Effect{Kind: kind, Slot: f.s.NameOf(r), Order: slot.Order, Reason: reason}
+	if slot.Order != 0 {
+		e.Node = f.s.Node(slot.Node).Name
+	}
+	f.outcome.Effects = append(f.outcome.Effects, e)
+}
+
+// obey applies one command.
+func (f *fold) obey(c command.Command) Result {
+	switch c := c.(type) {
+	case *command.PrepareJoin:
+		return f.prepareJoin(c)
+	case *command.NotifyJoin:
+		return f.notifyJoin(c)
+	case *command.AcceptJoin:
+		return f.acceptJoin(c)
+	case *command.AbortJoin:
+		return f.abortJoin(c)
+	case *command.Leave:
+		return f.leave(c)
+	case *command.Volunteer:
+		return f.volunteer(c)
+	case *command.SubmitJob:
+		return f.submitJob(c)
+	case *command.KillJob:
+		return f.killJob(c)
+	case *command.ReportTasks:
+		return f.reportTasks(c)
+	case *command.TellTime:
+		return f.member()
+	case *command.RaiseRules:
+		return f.raiseRules(c)
+	}
+	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
+}
+
+func refused(code cluster.Code, format string, args ...any) Result {
+	return Result{Refusal: cluster.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
+}
+
+// author refuses what only p itself may write.
+func (f *fold) author(p cluster.PeerID) Result {
+	if f.entry.Writer != p {
+		return refused(cluster.Denied, "%s may not write this for %s", f.entry.Writer, p)
+	}
+	return Result{}
+}
+
+// member refuses what only members may write.
+func (f *fold) member() Result {
+	if !f.s.IsMember(f.entry.Writer) {
+		return refused(cluster.Denied, "%s is not a member", f.entry.Writer)
+	}
+	return Result{}
+}
+
+func (r Result) refused() bool { return r.Refusal.Code != cluster.OK }
+
+// raiseRules switches to the next version of the fold if the programs of all members know it.
+func (f *fold) raiseRules(c *command.RaiseRules) Result {
+	if r := f.member(); r.refused() {
+		return r
+	}
+	if c.Version != f.s.Rules+1 {
+		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1, c.Version)
+	}
+	behind := cluster.PeerID("")
+	f.s.EachMember(func(p cluster.PeerID) bool {
+		if offer := f.s.NodeOf(p.Node()).Offer; offer == nil || offer.Rules < c.Version {
+			behind = p
+		}
+		return behind == ""
+	})
+	if behind != "" {
+		return refused(cluster.Conflict, "%s runs a program that does not know version %d of the rules: replace it first", behind, c.Version)
+	}
+	if c.Version > cluster.RulesNewest {
+		panic(fmt.Sprintf("replica: the cluster follows version %d of the rules, this program knows %d: run a newer one", c.Version, cluster.RulesNewest))
+	}
+	f.s.Rules = c.Version
+	return Result{}
+}

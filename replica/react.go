@@ -1,0 +1,258 @@
+package replica
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/ring"
+)
+
+// Observed is what a peer sees around it that is not in the value.
+type Observed struct {
+	// Now is the cluster's time by the peer's own clock.
+	Now cluster.Time
+	// Gone are the watched peers whose pulse has ended, ordered.
+	Gone []cluster.PeerID
+	// Local are the allocations that the node's driver has.
+	Local []LocalTask
+	// Offer is what the node gives; nil for none.
+	Offer *cluster.Offer
+}
+
+// LocalTask is an allocation as the driver has it.
+type LocalTask struct {
+	ID cluster.AllocationID
+	// Ended is NotEnded while it runs.
+	Ended    cluster.Ending
+	ExitCode int32
+}
+
+// Order tells the driver to run an allocation.
+type Order struct {
+	ID        cluster.AllocationID
+	Spec      *cluster.TaskSpec
+	Instances uint32
+	Ports     []cluster.PortUse
+	Devices   []cluster.DeviceUse
+}
+
+// StopOrder tells the driver to end an allocation.
+type StopOrder struct {
+	ID          cluster.AllocationID
+	GraceMillis uint32
+}
+
+// Reactions are what a peer must do so that what is becomes what the value asks for.
+type Reactions struct {
+	// Commands to append, all in one entry.
+	Commands []command.Command
+	Start    []Order
+	Stop     []StopOrder
+	// Forget lists ended allocations whose end the value knows, or does not care for.
+	Forget []cluster.AllocationID
+	// Watch lists all pulses that must be watched now, ordered.
+	Watch []cluster.PeerID
+	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
+	AskAgain cluster.Time
+}
+
+// graceOrphanMillis is the grace of allocations that the value knows nothing of any more.
+const graceOrphanMillis = 5000
+
+// React lists what self must do now. It compares levels: asked again before anything changed, it answers the same.
+func React(self cluster.PeerID, s *cluster.State, o *Observed) Reactions {
+	r := &reacting{self: self, s: s, o: o}
+	r.membership()
+	r.offer()
+	r.tasks()
+	r.time()
+	return r.out
+}
+
+type reacting struct {
+	self cluster.PeerID
+	s    *cluster.State
+	o    *Observed
+	out  Reactions
+}
+
+func (r *reacting) askAgain(at cluster.Time) {
+	if r.out.AskAgain == 0 || at < r.out.AskAgain {
+		r.out.AskAgain = at
+	}
+}
+
+func (r *reacting) membership() {
+	watch := ring.Watches(r.s, r.self)
+	for _, p := range ring.Probes(r.s, r.self) {
+		if !slices.Contains(watch, p) {
+			watch = append(watch, p)
+		}
+	}
+	slices.Sort(watch)
+	r.out.Watch = watch
+	for _, step := range ring.Duties(r.s, r.self) {
+		switch step.Duty {
+		case ring.MustNotify:
+			r.write(&command.NotifyJoin{Joiner: step.Joiner, Attempt: step.Attempt})
+		case ring.MustAccept:
+			r.write(&command.AcceptJoin{Joiner: step.Joiner, Observer: step.Observer, Attempt: step.Attempt})
+		case ring.MustAbort:
+			r.write(&command.AbortJoin{Joiner: step.Joiner, Attempt: step.Attempt})
+		case ring.MustPrepare:
+			ready, at := ring.Ready(r.s, r.self, r.o.Now)
+			if !ready {
+				r.askAgain(at)
+				continue
+			}
+			r.write(&command.PrepareJoin{Joiner: step.Joiner, Attempt: step.Attempt})
+		}
+	}
+	for _, p := range r.o.Gone {
+		if slices.Contains(watch, p) && r.known(r.self) {
+			r.write(&command.Leave{Peer: p})
+		}
+	}
+}
+
+// known tells whether entries of the peer are taken: it has written before.
+func (r *reacting) known(p cluster.PeerID) bool {
+	name, incarnation := p.Split()
+	node := r.s.NodeOf(name)
+	return node != nil && node.LastSeq(incarnation) > 0
+}
+
+func (r *reacting) write(c command.Command) { r.out.Commands = append(r.out.Commands, c) }
+
+// offer repeats what the node gives whenever the value has something else.
+func (r *reacting) offer() {
+	if r.o.Offer == nil || !r.s.IsMember(r.self) {
+		return
+	}
+	if have := r.s.NodeOf(r.self.Node()).Offer; have == nil || !have.Equal(r.o.Offer) {
+		r.write(&command.Volunteer{Peer: r.self, Offer: *r.o.Offer})
+	}
+}
+
+// tasks compares what the node holds in the value with what its driver has.
+func (r *reacting) tasks() {
+	local := make(map[cluster.AllocationID]*LocalTask, len(r.o.Local))
+	for i := range r.o.Local {
+		local[r.o.Local[i].ID] = &r.o.Local[i]
+	}
+	wanted := make(map[cluster.AllocationID]bool, len(r.o.Local))
+	reports := &command.ReportTasks{Peer: r.self}
+	for _, a := range ViewOf(r.s, r.self) {
+		wanted[a.ID] = true
+		if news, ok := r.allocation(&a, local[a.ID]); ok && len(reports.Reports) < command.CommandsMax {
+			reports.Reports = append(reports.Reports, news)
+		}
+	}
+	if len(reports.Reports) > 0 {
+		r.write(reports)
+	}
+	for i := range r.o.Local {
+		task := &r.o.Local[i]
+		switch {
+		case wanted[task.ID]:
+		case task.Ended == cluster.NotEnded:
+			r.out.Stop = append(r.out.Stop, StopOrder{task.ID, graceOrphanMillis})
+		default:
+			r.out.Forget = append(r.out.Forget, task.ID)
+		}
+	}
+}
+
+// allocation starts or stops one allocation, or returns the news of it.
+func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Report, ok bool) {
+	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
+	switch {
+	case task != nil && task.Ended != cluster.NotEnded:
+		news.Ended, news.ExitCode = task.Ended, task.ExitCode
+		return news, true
+	case a.Phase == cluster.Stopping && task == nil:
+		news.Ended = cluster.OnRequest
+		return news, true
+	case a.Phase == cluster.Stopping:
+		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
+	case task == nil:
+		r.out.Start = append(r.out.Start, Order{ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices})
+	case a.Phase == cluster.Assigned:
+		return news, true
+	}
+	return news, false
+}
+
+// Limits of the turns by which peers tell the time: each later turn waits one step longer, up to the last.
+const (
+	turnMillis = 250
+	turnsMax   = 8
+)
+
+// time tells the time when a deadline of the value has passed. Whose turn it is follows from the deadline and the
+// order of the members; the next in turn speaks when that one is silent.
+func (r *reacting) time() {
+	at, ok := r.s.NextDeadline()
+	if !ok || !r.s.IsMember(r.self) {
+		return
+	}
+	members := r.s.Members()
+	turn := (r.s.Rank(r.self) - int(uint64(at)%uint64(members)) + members) % members
+	at += cluster.Time(min(turn, turnsMax) * turnMillis)
+	if r.o.Now < at {
+		r.askAgain(at)
+		return
+	}
+	if len(r.out.Commands) == 0 {
+		r.write(&command.TellTime{})
+	}
+}
+
+// Assignment is an allocation that the value gives to a node.
+type Assignment struct {
+	ID        cluster.AllocationID
+	Slot      cluster.SlotRef
+	Phase     cluster.Phase
+	Spec      *cluster.TaskSpec
+	Instances uint32
+	Ports     []cluster.PortUse
+	Devices   []cluster.DeviceUse
+}
+
+// ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
+// A peer that is no member has none.
+func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
+	node := s.NodeOf(self.Node())
+	if node == nil || node.Peer != self {
+		return nil
+	}
+	view := make([]Assignment, 0, len(node.Held))
+	for _, ref := range node.Held {
+		slot, _ := s.SlotAt(ref)
+		if slot.Phase == cluster.Delayed {
+			continue
+		}
+		j := s.Job(ref.Job)
+		a := Assignment{
+			ID: cluster.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase,
+			Spec: j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
+		}
+		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {
+			a.Ports = selected(node.Ports, func(u cluster.PortUse) bool { return u.Slot == ref })
+			a.Devices = selected(node.Devices, func(u cluster.DeviceUse) bool { return u.Slot == ref })
+		}
+		view = append(view, a)
+	}
+	return view
+}
+
+func selected[T any](all []T, wanted func(T) bool) []T {
+	var some []T
+	for _, one := range all {
+		if wanted(one) {
+			some = append(some, one)
+		}
+	}
+	return some
+}

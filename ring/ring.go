@@ -1,0 +1,182 @@
+// Package ring holds the rules of membership: who watches whom, joining in three phases, aborting and leaving.
+//
+// Its rules are those of the seed The Cluster as a Value, with the guards that Onyx learnt. Invariants:
+//
+//  1. The members form one cycle: each is watched by exactly one other, unless there is only one.
+//  2. A member stitches at most one joiner, and no one who is watched by a stitching member's watcher changes.
+//  3. Every step of a join checks the exact state that it continues; a step of another attempt changes nothing.
+//  4. Targets are computed when an entry is applied, never taken from it.
+//  5. An incarnation that left never comes back.
+//
+// What a peer must watch and write is a function of the value alone (Watches, Duties). The package knows no entries
+// and no clock; replica calls it.
+package ring
+
+import (
+	"fmt"
+
+	"starling/cluster"
+)
+
+// sessionsMax bounds the lives of one node that try to join at the same time.
+const sessionsMax = 8
+
+func refuse(code cluster.Code, format string, args ...any) cluster.Refusal {
+	return cluster.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Prepare begins an attempt of the joiner: with no member it joins at once, otherwise an observer is chosen among the
+// open members by the entry's index; without one the attempt is Refused and waits in the value.
+func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Refusal {
+	name, incarnation := joiner.Split()
+	if reason := cluster.NameProblem(string(name), true); reason != "" || incarnation == 0 {
+		return refuse(cluster.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
+	}
+	node := s.EnsureNode(name)
+	last, _ := s.Attempt(joiner)
+	switch {
+	case incarnation <= node.Departed:
+		return refuse(cluster.Denied, "%s has left; its node must come back under a new incarnation", joiner)
+	case node.Peer == joiner:
+		return refuse(cluster.Conflict, "%s is a member already", joiner)
+	case len(node.Sessions) > sessionsMax:
+		return refuse(cluster.Exhausted, "node %s has %d lives that neither joined nor left: end the programs that use its name", name, len(node.Sessions))
+	case last.Phase != 0 && last.Phase != cluster.Aborted:
+		return refuse(cluster.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
+	case number != last.Number+1:
+		return refuse(cluster.Conflict, "attempt %d of %s does not follow its attempt %d", number, joiner, last.Number)
+	}
+	forgetEarlier(s, node, incarnation)
+	attempt := cluster.Attempt{Number: number, Began: s.Index, BeganAt: s.Time}
+	switch {
+	case s.Members() == 0:
+		admit(s, node.Index, joiner)
+		return cluster.Refusal{}
+	case node.Peer != "":
+		attempt.Phase = cluster.Refused
+		s.SetAttempt(joiner, attempt)
+		return refuse(cluster.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer, joiner)
+	case s.Open() == 0:
+		attempt.Phase = cluster.Refused
+		s.SetAttempt(joiner, attempt)
+		return refuse(cluster.Unavailable, "no member is free to observe %s: all are busy with other joins", joiner)
+	}
+	attempt.Phase = cluster.Prepared
+	attempt.Observer = s.OpenAt(int(uint64(s.Index) % uint64(s.Open())))
+	s.SetAttempt(joiner, attempt)
+	return cluster.Refusal{}
+}
+
+// forgetEarlier ends the attempts of earlier lives of the node: a process that joins says that they are over.
+func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
+	for _, session := range node.Sessions {
+		if session.Incarnation < incarnation {
+			s.SetAttempt(cluster.NewPeerID(node.Name, session.Incarnation), cluster.Attempt{})
+		}
+	}
+	if node.Peer == "" {
+		s.Depart(node.Index, incarnation-1)
+	}
+}
+
+// admit makes the joiner a member, and ends lives of its node that came before.
+func admit(s *cluster.State, node cluster.NodeIndex, joiner cluster.PeerID) {
+	_, incarnation := joiner.Split()
+	s.SetAttempt(joiner, cluster.Attempt{})
+	s.SetPeer(node, joiner)
+	s.Depart(node, incarnation-1)
+}
+
+// Notify is the observer's word that it watches the joiner.
+func Notify(s *cluster.State, observer, joiner cluster.PeerID, number uint32) cluster.Refusal {
+	attempt, refusal := current(s, joiner, number, cluster.Prepared)
+	if refusal.Code != cluster.OK {
+		return refusal
+	}
+	if attempt.Observer != observer {
+		return refuse(cluster.Denied, "%s is not the observer of %s, %s is", observer, joiner, attempt.Observer)
+	}
+	attempt.Phase = cluster.Accepted
+	s.SetAttempt(joiner, attempt)
+	return cluster.Refusal{}
+}
+
+// Accept stitches the joiner in between its observer and whom the observer watches now.
+func Accept(s *cluster.State, joiner, observer cluster.PeerID, number uint32) cluster.Refusal {
+	attempt, refusal := current(s, joiner, number, cluster.Accepted)
+	if refusal.Code != cluster.OK {
+		return refusal
+	}
+	if attempt.Observer != observer {
+		return refuse(cluster.Conflict, "%s is observed by %s, not by %s", joiner, attempt.Observer, observer)
+	}
+	node := s.NodeOf(joiner.Node())
+	if node.Peer != "" {
+		return refuse(cluster.Conflict, "node %s is a member as %s", node.Name, node.Peer)
+	}
+	subject := subjectOf(s, observer)
+	admit(s, node.Index, joiner)
+	s.SetWatched(observer, joiner)
+	s.SetWatched(joiner, subject)
+	return cluster.Refusal{}
+}
+
+// subjectOf returns whom a joiner will watch: whom its observer watches, or the observer if that is alone.
+func subjectOf(s *cluster.State, observer cluster.PeerID) cluster.PeerID {
+	if subject := s.Watched(observer); subject != "" {
+		return subject
+	}
+	return observer
+}
+
+// current returns the joiner's attempt if it has that number and phase.
+func current(s *cluster.State, joiner cluster.PeerID, number uint32, phase cluster.AttemptPhase) (cluster.Attempt, cluster.Refusal) {
+	attempt, ok := s.Attempt(joiner)
+	switch {
+	case !ok:
+		return attempt, refuse(cluster.NotFound, "%s is not joining", joiner)
+	case attempt.Number != number || attempt.Phase != phase:
+		return attempt, refuse(cluster.Conflict, "attempt %d of %s is not %s: attempt %d is %s", number, joiner, phase, attempt.Number, attempt.Phase)
+	}
+	return attempt, cluster.Refusal{}
+}
+
+// Abort ends an attempt; the joiner stays in the value, so that its place among those who wait is known.
+func Abort(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Refusal {
+	attempt, ok := s.Attempt(joiner)
+	if !ok || attempt.Number != number || attempt.Phase == cluster.Aborted {
+		return refuse(cluster.NotFound, "%s has no attempt %d to abort", joiner, number)
+	}
+	attempt.Phase, attempt.Observer = cluster.Aborted, ""
+	s.SetAttempt(joiner, attempt)
+	return cluster.Refusal{}
+}
+
+// Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone.
+func Leave(s *cluster.State, p cluster.PeerID) cluster.Refusal {
+	node := s.NodeOf(p.Node())
+	_, joining := s.Attempt(p)
+	if node == nil || node.Peer != p && !joining {
+		return refuse(cluster.NotFound, "%s is neither a member nor joining", p)
+	}
+	s.SetAttempt(p, cluster.Attempt{})
+	if node.Peer == p {
+		if joiner := s.Stitching(p); joiner != "" {
+			attempt, _ := s.Attempt(joiner)
+			attempt.Phase, attempt.Observer = cluster.Orphaned, ""
+			s.SetAttempt(joiner, attempt)
+		}
+		watcher, watched := s.Watcher(p), s.Watched(p)
+		s.SetWatched(p, "")
+		if watcher == watched {
+			watched = ""
+		}
+		if watcher != "" {
+			s.SetWatched(watcher, watched)
+		}
+		s.SetPeer(node.Index, "")
+	}
+	_, incarnation := p.Split()
+	s.Depart(node.Index, incarnation)
+	return cluster.Refusal{}
+}
