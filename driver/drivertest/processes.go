@@ -1,0 +1,169 @@
+package drivertest
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"starling/driver"
+)
+
+// processContract is the part of the contract that only real processes can keep.
+func processContract() map[string]func(*testing.T, *bench) {
+	return map[string]func(*testing.T, *bench){
+		"Environment":      testEnvironment,
+		"Path":             testPath,
+		"WorkDir":          testWorkDir,
+		"StopFamily":       testStopFamily,
+		"ExitEndsFamily":   testExitEndsFamily,
+		"ExitWithNoDriver": testExitWithNoDriver,
+	}
+}
+
+func testEnvironment(t *testing.T, b *bench) {
+	for id, env := range map[string][]string{"none": nil, "some": {"B=2", "A=1", "EMPTY="}} {
+		task := b.task(id, "environment")
+		task.Env = env
+		b.startTask(t, task)
+		b.exited(t, id)
+		want := strings.Join(env, "\n")
+		if got := strings.TrimSuffix(b.output(t, id, driver.Stdout), "\n"); got != want {
+			t.Errorf("%s: got the environment %q, want %q", id, got, want)
+		}
+	}
+}
+
+// testPath finds a program in the PATH of the task's own environment.
+func testPath(t *testing.T, b *bench) {
+	folder := t.TempDir()
+	script := "#!/bin/sh\necho found\nexit 4\n"
+	if err := os.WriteFile(filepath.Join(folder, "only-here"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.startTask(t, driver.Task{ID: "path", Command: []string{"only-here"}, Env: []string{"PATH=/nowhere:" + folder}})
+	wantExit(t, b.exited(t, "path"), 4, 0)
+	b.startTask(t, driver.Task{ID: "relative", Command: []string{"./only-here"}, WorkDir: folder})
+	wantExit(t, b.exited(t, "relative"), 4, 0)
+	b.startTask(t, driver.Task{ID: "no path", Command: []string{"only-here"}})
+	wantFailure(t, b.exited(t, "no path"), "only-here", "not found", "PATH")
+	text := filepath.Join(folder, "text")
+	if err := os.WriteFile(text, []byte("not a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.startTask(t, driver.Task{ID: "not executable", Command: []string{text}})
+	wantFailure(t, b.exited(t, "not executable"), text)
+}
+
+func testWorkDir(t *testing.T, b *bench) {
+	given := b.task("given", "folder")
+	var err error
+	if given.WorkDir, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	b.startTask(t, given)
+	b.exited(t, "given")
+	if got, want := b.output(t, "given", driver.Stdout), given.WorkDir+"\n"; got != want {
+		t.Errorf("got the folder %q, want %q", got, want)
+	}
+
+	folders := map[string]bool{}
+	for _, id := range []string{"fresh", "other"} {
+		b.start(t, id, "folder")
+		b.exited(t, id)
+		folder := strings.TrimSpace(b.output(t, id, driver.Stdout))
+		entries, err := os.ReadDir(folder)
+		if err != nil || len(entries) != 0 {
+			t.Errorf("the fresh folder %q holds %v (%v), want nothing", folder, entries, err)
+		}
+		folders[folder] = true
+		b.forget(t, id)
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("the folder %q is still there after Forget (%v)", folder, err)
+		}
+	}
+	if len(folders) != 2 {
+		t.Errorf("two tasks shared a fresh folder: %q", slices.Collect(maps.Keys(folders)))
+	}
+
+	missing := b.task("missing", "folder")
+	missing.WorkDir = "/no/such/folder"
+	b.startTask(t, missing)
+	wantFailure(t, b.exited(t, "missing"), "/no/such/folder")
+}
+
+// testStopFamily stops a task whose descendants ignore SIGTERM, one of them in a session of its own.
+func testStopFamily(t *testing.T, b *bench) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	b.startReady(t, "family", "family", lock, "stay")
+	if alone(t, lock) {
+		t.Fatal("nobody holds the lock although the family said that it is ready")
+	}
+	b.stop(t, "family", shortGrace)
+	wantExit(t, b.exited(t, "family"), 128+9, 9)
+	if !alone(t, lock) {
+		t.Error("a descendant of the task still runs")
+	}
+}
+
+// testExitEndsFamily has the first process end and leave its descendants behind.
+func testExitEndsFamily(t *testing.T, b *bench) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	b.start(t, "family", "family", lock, "leave")
+	wantExit(t, b.exited(t, "family"), 6, 0)
+	if !alone(t, lock) {
+		t.Error("a descendant of the task still runs")
+	}
+}
+
+// testExitWithNoDriver has a task end while no driver is there.
+func testExitWithNoDriver(t *testing.T, b *bench) {
+	gate, lock := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "lock")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.startReady(t, "alone", "gate", gate, lock, "9")
+	b.reopen(t, func() {
+		opened, err := os.OpenFile(gate, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened.Close()
+		waitAlone(t, lock)
+	})
+	wantExit(t, b.exited(t, "alone"), 9, 0)
+	if got, want := b.output(t, "alone", driver.Stdout), "ready\nthrough\n"; got != want {
+		t.Errorf("it wrote %q, want %q", got, want)
+	}
+}
+
+// alone tells whether no process holds the lock that a program took.
+func alone(t *testing.T, path string) bool {
+	t.Helper()
+	err := lockFile(path, syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil && err != syscall.EWOULDBLOCK {
+		t.Fatalf("locking %s: %v", path, err)
+	}
+	return err == nil
+}
+
+// waitAlone returns when no process holds the lock any more.
+func waitAlone(t *testing.T, path string) {
+	t.Helper()
+	if err := lockFile(path, syscall.LOCK_EX); err != nil {
+		t.Fatalf("locking %s: %v", path, err)
+	}
+}
+
+// lockFile takes and releases a lock.
+func lockFile(path string, how int) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return syscall.Flock(int(file.Fd()), how)
+}
