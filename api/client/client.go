@@ -1,0 +1,257 @@
+// Package client asks peers: it is what programs in Go, and the command line, use.
+//
+// A Client knows the addresses of one or more peers of one cluster and asks the first that answers. It remembers the
+// highest index that it has seen and passes it on with what it reads, so that it reads its own writes at any peer.
+// A write carries an id of its own, so that it counts once however often it is sent. Errors are *wire.Failure.
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/v1/starlingv1connect"
+	"starling/api/wire"
+	"starling/cluster"
+)
+
+// pollPause is the least time between two looks of FollowJob; pollMax is how long it trusts that nothing has changed.
+const (
+	pollPause = 20 * time.Millisecond
+	pollMax   = 5 * time.Second
+)
+
+// Client asks peers of one cluster. It is safe for concurrent use.
+type Client struct {
+	addresses []string
+	peers     []starlingv1connect.StarlingClient
+	transport *http.Transport
+	// current is the number of the peer that answered last.
+	current atomic.Uint32
+	// seen is the highest index of all answers.
+	seen atomic.Uint64
+}
+
+// New returns a client for the peers at the addresses, as Addresses returns them. It connects when it is first asked.
+func New(addresses []string) *Client {
+	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
+	for _, address := range addresses {
+		c.peers = append(c.peers, starlingv1connect.NewStarlingClient(
+			&http.Client{Transport: c.transport}, "http://"+address))
+	}
+	return c
+}
+
+// Close lets go of connections that are not in use.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Seen returns the highest index of all answers: what a program passes on to another that must see its writes.
+func (c *Client) Seen() cluster.Index { return cluster.Index(c.seen.Load()) }
+
+// See lets all that is read from now on be of this index at least.
+func (c *Client) See(index cluster.Index) {
+	for seen := c.seen.Load(); uint64(index) > seen; seen = c.seen.Load() {
+		if c.seen.CompareAndSwap(seen, uint64(index)) {
+			return
+		}
+	}
+}
+
+// SubmitJob brings a job, or a new version of it, and returns when it is folded.
+func (c *Client) SubmitJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.SubmitJobResponse, error) {
+	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
+}
+
+// KillJob ends a job for good, and returns when that is folded; its instances end after.
+func (c *Client) KillJob(ctx context.Context, job cluster.JobName) (*starlingv1.KillJobResponse, error) {
+	request := &starlingv1.KillJobRequest{RequestId: rand.Text(), Job: string(job)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
+}
+
+// ListJobs returns one page of jobs.
+func (c *Client) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.ListJobs)
+}
+
+// AllJobs returns all jobs whose names begin with the prefix, with the index and time of the last page.
+func (c *Client) AllJobs(ctx context.Context, prefix string) (*starlingv1.ListJobsResponse, error) {
+	request := &starlingv1.ListJobsRequest{Prefix: prefix, PageSize: 1000}
+	var jobs []*starlingv1.Job
+	for {
+		page, err := c.ListJobs(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, page.GetJobs()...)
+		request.PageToken = page.GetNextPageToken()
+		if request.PageToken == "" {
+			page.Jobs = jobs
+			return page, nil
+		}
+	}
+}
+
+// JobStatus tells how a job stands, with one page of its slots.
+func (c *Client) JobStatus(ctx context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobStatus)
+}
+
+// FollowJob visits how a job stands, now and whenever that may have changed, until visit returns true or an error.
+func (c *Client) FollowJob(
+	ctx context.Context, request *starlingv1.JobStatusRequest, visit func(*starlingv1.JobStatusResponse) (done bool, err error),
+) error {
+	least := uint64(0)
+	for {
+		wait, cancel := context.WithTimeout(ctx, pollMax)
+		request.MinIndex = least
+		status, err := c.JobStatus(wait, request)
+		quiet := err != nil && wait.Err() != nil && ctx.Err() == nil && least > 0
+		cancel()
+		switch {
+		case quiet: // nothing was written; look whether the peer is still there
+			least = 0
+			continue
+		case err != nil:
+			return err
+		}
+		if done, err := visit(status); done || err != nil {
+			return err
+		}
+		least = status.GetIndex() + 1
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("following job %s: %w", request.GetJob(), ctx.Err())
+		case <-time.After(pollPause):
+		}
+	}
+}
+
+// Why lists every reason why something of a job does not run yet.
+func (c *Client) Why(ctx context.Context, request *starlingv1.WhyRequest) (*starlingv1.WhyResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.Why)
+}
+
+// ListPeers returns one page of the nodes and who lives on them.
+func (c *Client) ListPeers(ctx context.Context, request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.ListPeers)
+}
+
+// AllPeers returns all nodes and who lives on them, with the index and time of the last page.
+func (c *Client) AllPeers(ctx context.Context) (*starlingv1.ListPeersResponse, error) {
+	request := &starlingv1.ListPeersRequest{}
+	var peers []*starlingv1.Peer
+	for {
+		page, err := c.ListPeers(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		peers = append(peers, page.GetPeers()...)
+		request.PageToken = page.GetNextPageToken()
+		if request.PageToken == "" {
+			page.Peers = peers
+			return page, nil
+		}
+	}
+}
+
+// Info tells what the peer that answers knows of itself.
+func (c *Client) Info(ctx context.Context) (*starlingv1.InfoResponse, error) {
+	request := &starlingv1.InfoRequest{MinIndex: c.least(0)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.Info)
+}
+
+// TailJournal visits entries until there are no more, visit returns an error, or, if it follows, until ctx ends. A
+// connection that breaks is an error: what was visited last tells where to go on.
+func (c *Client) TailJournal(
+	ctx context.Context, request *starlingv1.TailJournalRequest, visit func(*starlingv1.TailJournalResponse) error,
+) error {
+	request.MinIndex = c.least(request.MinIndex)
+	return stream(ctx, c, streamCall[starlingv1.TailJournalRequest, starlingv1.TailJournalResponse]{
+		request: request, method: starlingv1connect.StarlingClient.TailJournal, visit: visit,
+	})
+}
+
+// Logs visits pieces of output; the first has no data and says whose output it is.
+func (c *Client) Logs(
+	ctx context.Context, request *starlingv1.LogsRequest, visit func(*starlingv1.LogsResponse) error,
+) error {
+	request.MinIndex = c.least(request.MinIndex)
+	return stream(ctx, c, streamCall[starlingv1.LogsRequest, starlingv1.LogsResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Logs, visit: visit,
+	})
+}
+
+func (c *Client) least(index uint64) uint64 { return max(index, c.seen.Load()) }
+
+// indexed is every answer.
+type indexed interface{ GetIndex() uint64 }
+
+func (c *Client) saw(answer any) {
+	if one, ok := answer.(indexed); ok {
+		c.See(cluster.Index(one.GetIndex()))
+	}
+}
+
+// unary asks one peer after another, with pauses between rounds, until one decides or the retries are used up.
+func unary[Q, A any](
+	ctx context.Context, c *Client, request *Q, method func(starlingv1connect.StarlingClient, context.Context, *Q) (*A, error),
+) (*A, error) {
+	var answer *A
+	err := c.retry(ctx, func(peer starlingv1connect.StarlingClient) error {
+		var err error
+		answer, err = method(peer, ctx, request)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.saw(answer)
+	return answer, nil
+}
+
+type streamCall[Q, A any] struct {
+	request *Q
+	method  func(starlingv1connect.StarlingClient, context.Context, *Q) (*connect.ServerStreamForClient[A], error)
+	visit   func(*A) error
+}
+
+// stream is like unary until the first answer has come.
+func stream[Q, A any](ctx context.Context, c *Client, call streamCall[Q, A]) error {
+	var answers *connect.ServerStreamForClient[A]
+	more := false
+	err := c.retry(ctx, func(peer starlingv1connect.StarlingClient) error {
+		var err error
+		answers, err = call.method(peer, ctx, call.request)
+		if err != nil {
+			return err
+		}
+		if more = answers.Receive(); more {
+			return nil
+		}
+		defer answers.Close()
+		return answers.Err()
+	})
+	if err != nil {
+		return err
+	}
+	defer answers.Close()
+	for ; more; more = answers.Receive() {
+		c.saw(answers.Msg())
+		if err := call.visit(answers.Msg()); err != nil {
+			return err
+		}
+	}
+	return c.failure(answers.Err())
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/cenkalti/backoff/v5"
+
+	"starling/api/v1/starlingv1connect"
+	"starling/api/wire"
+)
+
+// rounds is how often every peer is tried. With the pauses between, a peer that restarts is found again, and a user
+// without a peer hears of it at once.
+const (
+	rounds     = 4
+	pauseFirst = 50 * time.Millisecond
+	pauseMost  = time.Second
+)
+
+// ErrUnreachable tells that no peer answered at all.
+var ErrUnreachable = errors.New("no peer answers")
+
+// unreachable is the failure of a call that no peer answered.
+type unreachable struct {
+	*wire.Failure
+}
+
+// Unwrap lets a caller find the failure and ErrUnreachable.
+func (u unreachable) Unwrap() []error { return []error{u.Failure, ErrUnreachable} }
+
+// retry calls the peers one after another, beginning with the one that answered last, as long as another try may help.
+func (c *Client) retry(ctx context.Context, call func(starlingv1connect.StarlingClient) error) error {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = pauseFirst, pauseMost
+	var err error
+	for round := range rounds {
+		if round > 0 {
+			select {
+			case <-ctx.Done():
+				return c.failure(err)
+			case <-time.After(pauses.NextBackOff()):
+			}
+		}
+		for range c.peers {
+			at := c.current.Load()
+			if err = call(c.peers[at]); err == nil || ctx.Err() != nil || !retriable(err) {
+				return c.failure(err)
+			}
+			c.current.CompareAndSwap(at, (at+1)%uint32(len(c.peers)))
+		}
+	}
+	return c.failure(err)
+}
+
+// retriable tells whether another try, or another peer, may do better.
+func retriable(err error) bool {
+	code := wire.FailureOf(err).Code
+	return code == wire.Unavailable || code == wire.Exhausted && wire.FailureOf(err).Decided
+}
+
+// failure returns what the error of a call tells, nil for none.
+func (c *Client) failure(err error) error {
+	failure := wire.FailureOf(err)
+	switch {
+	case failure == nil:
+		return nil
+	case failure.Code != wire.Unavailable || failure.Decided || connect.IsWireError(err):
+		return failure
+	}
+	failure.Reason = fmt.Sprintf(
+		"no peer answers at %s: is `starling dev` or `starling agent` running? Use --address or STARLING_ADDRESS (%s)",
+		strings.Join(c.addresses, ", "), failure.Reason)
+	return unreachable{failure}
+}

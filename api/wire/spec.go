@@ -1,0 +1,206 @@
+// Package wire turns values of the cluster into messages of the API, and messages into values.
+//
+// What comes from outside is not trusted: a message that says something that no value can hold gives problems with
+// the paths at which they are, and a value that holds the rest.
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+// Spec returns the message of a job.
+func Spec(spec *cluster.JobSpec) *starlingv1.JobSpec {
+	m := &starlingv1.JobSpec{Name: string(spec.Name), Type: spec.Type.String()}
+	for i := range spec.Tasks {
+		m.Tasks = append(m.Tasks, taskMessage(&spec.Tasks[i]))
+	}
+	return m
+}
+
+func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
+	m := &starlingv1.TaskSpec{
+		Name:            string(t.Name),
+		Instances:       t.Instances,
+		Command:         t.Command,
+		Env:             Variables(t.Env),
+		WorkDir:         t.WorkDir,
+		User:            t.User,
+		Resources:       Resources(t.Resources),
+		Devices:         Devices(t.Devices),
+		Placement:       t.Placement.String(),
+		StopGraceMillis: t.StopGraceMillis,
+		Restart: &starlingv1.Restart{
+			AttemptsMax: t.Restart.AttemptsMax, DelayMillis: t.Restart.DelayMillis,
+			DelayMaxMillis: t.Restart.DelayMaxMillis, ResetMillis: t.Restart.ResetMillis,
+		},
+	}
+	for _, port := range t.Ports {
+		m.Ports = append(m.Ports, &starlingv1.PortRequest{Name: port.Name, Number: uint32(port.Number)})
+	}
+	for _, c := range t.Constraints {
+		m.Constraints = append(m.Constraints, &starlingv1.Constraint{
+			Attribute: c.Attribute, Operator: c.Operator.String(), Values: c.Values,
+		})
+	}
+	return m
+}
+
+// Variables returns the messages of variables or attributes.
+func Variables(all []cluster.EnvVar) []*starlingv1.Variable {
+	var messages []*starlingv1.Variable
+	for _, one := range all {
+		messages = append(messages, &starlingv1.Variable{Name: one.Name, Value: one.Value})
+	}
+	return messages
+}
+
+// Devices returns the messages of devices.
+func Devices(all []cluster.DeviceRequest) []*starlingv1.Device {
+	var messages []*starlingv1.Device
+	for _, one := range all {
+		messages = append(messages, &starlingv1.Device{Kind: one.Kind, Count: one.Count})
+	}
+	return messages
+}
+
+// Resources returns the message of an amount.
+func Resources(r cluster.Resources) *starlingv1.Resources {
+	return &starlingv1.Resources{CpuMillicores: r[cluster.CPU], MemoryBytes: r[cluster.Memory], DiskBytes: r[cluster.Disk]}
+}
+
+// SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
+// cluster takes, its own Problems tell. A job that is absent is empty.
+func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
+	spec := &cluster.JobSpec{Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType())}
+	problems := unknownFields(m.ProtoReflect(), "")
+	slices.SortStableFunc(problems, func(a, b cluster.Problem) int { return cmp.Compare(a.Path, b.Path) })
+	for i, task := range m.GetTasks() {
+		t, found := taskOf(task, "tasks["+strconv.Itoa(i)+"]")
+		spec.Tasks = append(spec.Tasks, t)
+		problems = append(problems, found...)
+	}
+	return spec, problems
+}
+
+func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Problem) {
+	t := cluster.TaskSpec{
+		Name:            cluster.TaskName(m.GetName()),
+		Instances:       m.GetInstances(),
+		Command:         m.GetCommand(),
+		WorkDir:         m.GetWorkDir(),
+		User:            m.GetUser(),
+		Resources:       resourcesOf(m.GetResources()),
+		Placement:       placementOf(m.GetPlacement()),
+		StopGraceMillis: m.GetStopGraceMillis(),
+		Restart: cluster.Restart{
+			AttemptsMax: m.GetRestart().GetAttemptsMax(), DelayMillis: m.GetRestart().GetDelayMillis(),
+			DelayMaxMillis: m.GetRestart().GetDelayMaxMillis(), ResetMillis: m.GetRestart().GetResetMillis(),
+		},
+	}
+	for _, one := range m.GetEnv() {
+		t.Env = append(t.Env, cluster.EnvVar{Name: one.GetName(), Value: one.GetValue()})
+	}
+	slices.SortStableFunc(t.Env, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	for _, one := range m.GetDevices() {
+		t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: one.GetKind(), Count: one.GetCount()})
+	}
+	slices.SortStableFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
+	for _, one := range m.GetConstraints() {
+		t.Constraints = append(t.Constraints, cluster.Constraint{
+			Attribute: one.GetAttribute(), Operator: operatorOf(one.GetOperator()), Values: one.GetValues(),
+		})
+	}
+	var problems []cluster.Problem
+	for i, one := range m.GetPorts() {
+		if one.GetNumber() > math.MaxUint16 {
+			problems = append(problems, cluster.Problem{
+				Path:   fmt.Sprintf("%s.ports[%d].number", path, i),
+				Reason: fmt.Sprintf("must be at most %d, is %d", math.MaxUint16, one.GetNumber()),
+			})
+		}
+		t.Ports = append(t.Ports, cluster.PortRequest{Name: one.GetName(), Number: uint16(one.GetNumber())})
+	}
+	return t, problems
+}
+
+func resourcesOf(m *starlingv1.Resources) cluster.Resources {
+	return cluster.Resources{
+		cluster.CPU: m.GetCpuMillicores(), cluster.Memory: m.GetMemoryBytes(), cluster.Disk: m.GetDiskBytes(),
+	}
+}
+
+// jobTypeOf returns 0, which the job's Problems name, for a word that is none.
+func jobTypeOf(word string) cluster.JobType {
+	for _, t := range []cluster.JobType{cluster.Batch, cluster.Stateless} {
+		if t.String() == word {
+			return t
+		}
+	}
+	return 0
+}
+
+// placementOf returns 0, which the job's Problems name, for a word that is none.
+func placementOf(word string) cluster.Placement {
+	for _, p := range []cluster.Placement{cluster.Pack, cluster.Spread} {
+		if p.String() == word {
+			return p
+		}
+	}
+	if word == "" {
+		return cluster.Pack
+	}
+	return 0
+}
+
+// operatorOf returns 0, which the job's Problems name, for a word that is none.
+func operatorOf(word string) cluster.Operator {
+	return cluster.Operator(max(slices.Index(cluster.Operators(), word), 0))
+}
+
+// unknownFields lists the fields that a newer client has sent and this program does not know: passing over one could
+// drop a constraint.
+func unknownFields(m protoreflect.Message, path string) []cluster.Problem {
+	var problems []cluster.Problem
+	if len(m.GetUnknown()) > 0 {
+		problems = append(problems, cluster.Problem{
+			Path:   path,
+			Reason: "holds a field that this peer does not know: it runs an older program than the client; update it",
+		})
+	}
+	prefix := path
+	if prefix != "" {
+		prefix += "."
+	}
+	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		name := prefix + string(field.Name())
+		switch {
+		case field.Message() == nil:
+		case field.IsList():
+			for i := range value.List().Len() {
+				problems = append(problems, unknownFields(value.List().Get(i).Message(), name+"["+strconv.Itoa(i)+"]")...)
+			}
+		default:
+			problems = append(problems, unknownFields(value.Message(), name)...)
+		}
+		return true
+	})
+	return problems
+}
+
+// Problems returns the messages of problems.
+func Problems(all []cluster.Problem) []*starlingv1.Problem {
+	var messages []*starlingv1.Problem
+	for _, one := range all {
+		messages = append(messages, &starlingv1.Problem{Path: one.Path, Reason: one.Reason})
+	}
+	return messages
+}
