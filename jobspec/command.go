@@ -1,13 +1,16 @@
 package jobspec
 
-import "starling/cluster"
+import (
+	"go.yaml.in/yaml/v4"
 
-// Command returns the job that runs one program once: batch, one task "main", one instance, no restarts.
+	"starling/cluster"
+)
+
+// Command returns the job that runs one program once: batch, one task "main", one instance, no restarts, and the
+// defaults of job files for the rest. What is wrong with it, cluster.JobSpec.Problems tells.
 func Command(name string, argv []string) cluster.JobSpec {
-	return cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
-		Name: "main", Instances: 1, Command: argv,
-		Resources: cluster.Resources{cluster.CPU: 100, cluster.Memory: 256 << 20},
-		Placement: cluster.Pack, StopGraceMillis: 5000,
-		Restart: cluster.Restart{DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
-	}}}
+	var task cluster.TaskSpec
+	taskForm().read(&reader{places: map[string]place{}}, place{node: &yaml.Node{Kind: yaml.MappingNode}}, &task)
+	task.Name, task.Command, task.Restart.AttemptsMax = "main", argv, 0
+	return cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Tasks: []cluster.TaskSpec{task}}
 }

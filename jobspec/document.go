@@ -1,7 +1,25 @@
 package jobspec
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
 	"starling/cluster"
+)
+
+// Limits of a job file.
+const (
+	// FileBytesMax bounds a job file: no job that the cluster takes needs half as much.
+	FileBytesMax = 1 << 20
+	// depthMax bounds how deep values are nested; job files need 6.
+	depthMax = 50
 )
 
 // Document is one job of a job file.
@@ -14,5 +32,157 @@ type Document struct {
 // Parse reads a job file: YAML 1.2 (or JSON), one job a document. The error, if any, is of type Errors and holds
 // everything that is wrong with all documents; file names the data in it.
 func Parse(file string, data []byte) ([]Document, error) {
-	return nil, Errors{{File: file, Line: 1, Column: 1, Reason: "job files are not read yet"}}
+	if err := unreadable(file, data); err != nil {
+		return nil, Errors{err}
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
+	if err != nil {
+		panic("jobspec: the options of the YAML loader are wrong: " + err.Error()) // they are constant
+	}
+	var documents []Document
+	var found Errors
+	for {
+		var root yaml.Node
+		err := loader.Load(&root)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			found = append(found, syntaxError(file, data, err))
+			break
+		}
+		if isEmpty(&root) {
+			continue
+		}
+		r := &reader{file: file, places: map[string]place{}}
+		documents = append(documents, r.document(root.Content[0]))
+		found = append(found, r.found.ordered()...)
+	}
+	if len(found) == 0 {
+		found = sameNames(file, documents)
+	}
+	switch {
+	case len(found) > 0:
+		return nil, found
+	case len(documents) == 0:
+		return nil, Errors{{File: file, Line: 1, Column: 1, Reason: "holds no job: `starling init` writes files to begin with"}}
+	}
+	return documents, nil
+}
+
+// document reads one document that is not empty.
+func (r *reader) document(node *yaml.Node) Document {
+	root := place{node: node}
+	d := Document{Line: node.Line}
+	jobForm().read(r, root, &d.Spec)
+	r.problems(root, &d.Spec)
+	return d
+}
+
+// isEmpty tells whether nothing stands between two document markers.
+func isEmpty(root *yaml.Node) bool {
+	return len(root.Content) == 0 || isNull(root.Content[0]) && root.Content[0].Value == "" && root.Content[0].Anchor == ""
+}
+
+// sameNames refuses two documents with the same job.
+func sameNames(file string, documents []Document) Errors {
+	var found Errors
+	first := map[cluster.JobName]int{}
+	for _, d := range documents {
+		if line, twice := first[d.Spec.Name]; twice {
+			found = append(found, &Error{File: file, Line: d.Line, Column: 1, Path: "job",
+				Reason: fmt.Sprintf("%s is also the job of the document at line %d", d.Spec.Name, line)})
+			continue
+		}
+		first[d.Spec.Name] = d.Line
+	}
+	return found
+}
+
+// unreadable says why the data are no text that could be read at all; nil if they are.
+func unreadable(file string, data []byte) *Error {
+	if len(data) > FileBytesMax {
+		return &Error{File: file, Line: 1, Column: 1, Reason: fmt.Sprintf("is too large for a job file: it has %d bytes, at most %d are read; "+
+			"put large input into files", len(data), FileBytesMax)}
+	}
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		reason := ""
+		switch {
+		case c == utf8.RuneError && size == 1:
+			reason = "is not UTF-8 from here on: save it in that encoding"
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff:
+			reason = fmt.Sprintf(`holds the control character %U: write it in double quotes as "\x%02x"`, c, c)
+		}
+		if reason != "" {
+			line, column := positionOf(data[:i])
+			return &Error{File: file, Line: line, Column: column, Reason: reason}
+		}
+		i += size
+	}
+	return nil
+}
+
+// positionOf returns the line and column that follow the text.
+func positionOf(text []byte) (line, column int) {
+	last := bytes.LastIndexByte(text, '\n') + 1
+	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(text[last:]) + 1
+}
+
+// syntaxError says where the text is no YAML, and what to write instead where the mistake is a common one.
+func syntaxError(file string, data []byte, err error) *Error {
+	found := &Error{File: file, Line: 1, Column: 1, Reason: "is no YAML: " + err.Error()}
+	var load *yaml.LoadError
+	if !errors.As(err, &load) {
+		return found
+	}
+	if load.Mark.Line > 0 {
+		found.Line, found.Column = load.Mark.Line, max(load.Mark.Column, 1)
+	}
+	found.Reason = "is no YAML: " + load.Message
+	if load.ContextMsg != "" {
+		found.Reason += fmt.Sprintf(" %s at line %d", load.ContextMsg, max(load.ContextMark.Line, 1))
+	}
+	if hint := syntaxHint(characterAt(data, found.Line, found.Column), load); hint != "" {
+		found.Reason += ": " + hint
+	}
+	return found
+}
+
+func syntaxHint(c rune, load *yaml.LoadError) string {
+	switch {
+	case strings.Contains(load.Message, "Unicode character escape"):
+		return `write the character itself, or as "\U0001F600" with eight digits`
+	case strings.Contains(load.ContextMsg, "block scalar"):
+		return `a text that begins with ">" or "|" needs quotes`
+	case c == '\t':
+		return "indent with spaces, not with tabs"
+	case c != 0 && strings.ContainsRune("@`%>|", c):
+		return fmt.Sprintf("a text that begins with %q needs quotes", string(c))
+	case strings.Contains(load.Message, "mapping values are not allowed"):
+		return `a text with ": " in it needs quotes; a key stands in a line of its own`
+	case strings.Contains(load.Message, "could not find expected ':'"):
+		return "a key needs a colon and a space behind it"
+	}
+	return ""
+}
+
+// characterAt returns the character at a position, 0 if there is none.
+func characterAt(data []byte, line, column int) rune {
+	for ; line > 1; line-- {
+		_, after, found := bytes.Cut(data, []byte("\n"))
+		if !found {
+			return 0
+		}
+		data = after
+	}
+	for ; column > 1 && len(data) > 0; column-- {
+		_, size := utf8.DecodeRune(data)
+		data = data[size:]
+	}
+	c, _ := utf8.DecodeRune(data)
+	if c == utf8.RuneError {
+		return 0
+	}
+	return c
 }

@@ -1,0 +1,276 @@
+package jobspec
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+)
+
+// The tables: every key of a job file, with its form, its meaning and what stands for it when it is absent. The reader,
+// the writer, the schema and the reference all come from here.
+
+// jobForm is a document.
+func jobForm() form[cluster.JobSpec] {
+	tasks := bind(list(taskForm(), 1, cluster.TasksMax), func(j *cluster.JobSpec) *[]cluster.TaskSpec { return &j.Tasks })
+	tasks.schema = append(tasks.schema, pair{"if", object{{"minItems", 2}}},
+		pair{"then", object{{"items", object{{"required", []string{"name"}}}}}})
+	read := tasks.read
+	tasks.read = func(r *reader, p place, into *cluster.JobSpec) {
+		r.kind = into.Type
+		read(r, p, into)
+		nameTasks(r, p, into.Tasks)
+	}
+	return mapping([]field[cluster.JobSpec]{
+		bind(nameForm[cluster.JobName](), func(j *cluster.JobSpec) *cluster.JobName { return &j.Name }).
+			named("job", "The job's name, unique in the cluster.").must(),
+		bind(choice[cluster.JobType](typeNames()), func(j *cluster.JobSpec) *cluster.JobType { return &j.Type }).
+			named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
+				"stopped and are replaced when they end.").or("batch"),
+		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
+	}, nil)
+}
+
+// nameTasks gives the only task of a job its name.
+func nameTasks(r *reader, p place, tasks []cluster.TaskSpec) {
+	for i := range tasks {
+		at := p.element(i, nil)
+		if _, given := r.places[at.known+".name"]; given {
+			continue
+		}
+		if len(tasks) == 1 {
+			tasks[0].Name = "main"
+			continue
+		}
+		if task := r.places[at.known]; !r.hasFailed(at.known + ".name") {
+			r.fail(task.at("name", task.node), "is missing: in a job of several tasks each needs a name")
+		}
+	}
+}
+
+func taskForm() form[cluster.TaskSpec] {
+	return mapping(append(programFields(), placeFields()...), nil)
+}
+
+// programFields are the keys of a task about what runs.
+func programFields() []field[cluster.TaskSpec] {
+	type spec = cluster.TaskSpec
+	return []field[spec]{
+		bind(nameForm[cluster.TaskName](), func(t *spec) *cluster.TaskName { return &t.Name }).
+			named("name", "The task's name, unique in the job; the only task of a job is called main if it has none."),
+		bind(whole[uint32](0, cluster.InstancesMax), func(t *spec) *uint32 { return &t.Instances }).
+			named("instances", "How many equal instances run. Each knows its number from STARLING_INDEX.").or("1"),
+		bind(commandForm(), func(t *spec) *[]string { return &t.Command }).
+			named("command", "The program and its arguments as a list, or one text that /bin/sh -c runs.").must(),
+		bind(envForm(), func(t *spec) *[]cluster.EnvVar { return &t.Env }).
+			named("env", "Variables of the environment. Names that begin with STARLING_ are set by Starling."),
+		bind(optional(text[string]("an absolute path", pair{"pattern", "^(/|$)"})), func(t *spec) *string { return &t.WorkDir }).
+			named("work_dir", "The folder in which the program starts; without it a fresh one, deleted after the instance."),
+		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
+			named("user", "The account that the program runs as; without it that of the peer."),
+		bind(durationForm(cluster.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
+			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
+		bind(restartForm(), func(t *spec) *cluster.Restart { return &t.Restart }).
+			named("restart", "What happens after a failure: the instance starts again on its machine after a delay that doubles "+
+				"with every failure in a row.").or(allDefaults),
+	}
+}
+
+// placeFields are the keys of a task about where it runs.
+func placeFields() []field[cluster.TaskSpec] {
+	type spec = cluster.TaskSpec
+	return []field[spec]{
+		bind(resourcesForm(), func(t *spec) *cluster.Resources { return &t.Resources }).
+			named("resources", "What is reserved for each instance; for cpu and memory it is the limit too.").or(allDefaults),
+		bind(devicesForm(), func(t *spec) *[]cluster.DeviceRequest { return &t.Devices }).
+			named("devices", "Whole devices for each instance, by kind; their numbers stand in STARLING_DEVICES_<KIND>."),
+		bind(portsForm(), func(t *spec) *[]cluster.PortRequest { return &t.Ports }).
+			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
+				"STARLING_PORT_<NAME>."),
+		bind(list(constraintForm(), 0, cluster.RequestsPerTaskMax), func(t *spec) *[]cluster.Constraint { return &t.Constraints }).
+			named("constraints", "What must hold of the attributes of a machine for the task to run there. All must."),
+		bind(choice[cluster.Placement](placementNames()), func(t *spec) *cluster.Placement { return &t.Placement }).
+			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can.").or("pack"),
+	}
+}
+
+func resourcesForm() form[cluster.Resources] {
+	amount := func(k cluster.Kind) func(*cluster.Resources) *int64 {
+		return func(r *cluster.Resources) *int64 { return &r[k] }
+	}
+	return mapping([]field[cluster.Resources]{
+		bind(cpuForm(), amount(cluster.CPU)).named("cpu", "Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
+		bind(bytesForm(), amount(cluster.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
+		bind(bytesForm(), amount(cluster.Disk)).named("disk", "Disk space, counted when machines are chosen but not enforced.").or("0"),
+	}, nil)
+}
+
+func restartForm() form[cluster.Restart] {
+	return mapping([]field[cluster.Restart]{
+		bind(orWord("unlimited", cluster.RestartsUnlimited, whole[uint32](0, cluster.RestartsUnlimited-1)),
+			func(s *cluster.Restart) *uint32 { return &s.AttemptsMax }).
+			named("attempts", "Restarts after failures in a row; after them a batch instance has failed.").orByType("3", "unlimited"),
+		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMillis }).
+			named("delay", "The delay before the first restart.").or("1s"),
+		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMaxMillis }).
+			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m"),
+		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.ResetMillis }).
+			named("reset_after", "How long an instance must have run for its failures to be forgotten.").or("10m"),
+	}, func(r *reader, p place, given map[string]place, s *cluster.Restart) {
+		longest, ok := given["delay_max"]
+		switch {
+		case !ok:
+			s.DelayMaxMillis = max(s.DelayMaxMillis, s.DelayMillis)
+		case s.DelayMaxMillis < s.DelayMillis && !r.hasFailed(p.known):
+			r.fail(longest, "must be at least delay, which is %s", FormatDuration(int64(s.DelayMillis)))
+		}
+	})
+}
+
+func constraintForm() form[cluster.Constraint] {
+	type spec = cluster.Constraint
+	values := func(c *spec) *[]string { return &c.Values }
+	value := bind(oneValue(), values).named("value", "What it is compared with.")
+	value.write = func(c *spec) *yaml.Node {
+		if len(c.Values) != 1 || c.Operator == cluster.In || c.Operator == cluster.NotIn {
+			return nil
+		}
+		return scalar(c.Values[0])
+	}
+	many := bind(list(anyText(), 0, cluster.RequestsPerTaskMax), values).
+		named("values", "What it is compared with, for the operators in and not in.")
+	writeMany := many.write
+	many.write = func(c *spec) *yaml.Node {
+		if value.write(c) != nil {
+			return nil
+		}
+		return writeMany(c)
+	}
+	f := mapping([]field[spec]{
+		bind(text[string]("the name of an attribute", pair{"minLength", 1}), func(c *spec) *string { return &c.Attribute }).
+			named("attribute", "The attribute's name.").must(),
+		bind(choice[cluster.Operator](cluster.Operators()), func(c *spec) *cluster.Operator { return &c.Operator }).
+			named("operator", "How it is compared; the four orders compare whole numbers. Write != > and >= in quotes.").must(),
+		value, many,
+	}, func(r *reader, p place, given map[string]place, c *spec) {
+		one, isOne := given["value"]
+		if _, isMany := given["values"]; isOne && isMany {
+			one.known = p.known + ".values"
+			r.fail(one, "is given beside values: give one of them")
+		}
+	})
+	f.schema = append(f.schema, pair{"not", object{{"required", []string{"value", "values"}}}})
+	return f
+}
+
+// oneValue is a list of one element, written without brackets.
+func oneValue() form[[]string] {
+	return form[[]string]{
+		words:  "a text",
+		schema: textSchema(),
+		read: func(r *reader, p place, into *[]string) {
+			first := p
+			first.known = strings.TrimSuffix(p.known, "value") + "values[0]"
+			r.note(first)
+			*into = make([]string, 1)
+			anyText().read(r, p, &(*into)[0])
+		},
+	}
+}
+
+func anyText() form[string] { return text[string]("a text") }
+
+// commandForm is a list of arguments, or a text for the shell.
+func commandForm() form[[]string] {
+	arguments := list(anyText(), 1, cluster.ArgumentsMax)
+	const words = "the program and its arguments as a list, or one text for /bin/sh -c"
+	return form[[]string]{
+		words:  words,
+		schema: object{{"anyOf", []object{textSchema(pair{"minLength", 1}), arguments.schema}}},
+		read: func(r *reader, p place, into *[]string) {
+			if p.node.Kind == yaml.SequenceNode {
+				arguments.read(r, p, into)
+				return
+			}
+			line := ""
+			text[string](words).read(r, p, &line)
+			if line == "" {
+				return
+			}
+			*into = []string{"/bin/sh", "-c", line}
+			script := p
+			script.known += "[2]"
+			r.note(script)
+		},
+		write: func(from *[]string) *yaml.Node {
+			if c := *from; len(c) == 3 && c[0] == "/bin/sh" && c[1] == "-c" && c[2] != "" {
+				return scalar(c[2])
+			}
+			return arguments.write(from)
+		},
+	}
+}
+
+const (
+	namePattern     = `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`
+	variablePattern = `^[A-Za-z_][A-Za-z0-9_]{0,251}$`
+)
+
+func nameForm[V ~string]() form[V] {
+	return text[V]("a name", pair{"pattern", namePattern})
+}
+
+func envForm() form[[]cluster.EnvVar] {
+	return entries[cluster.EnvVar, string]{
+		words: "a mapping from names of variables to texts", keys: object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: cluster.ArgumentsMax, each: anyText(),
+		split: func(e *cluster.EnvVar) (*string, *string) { return &e.Name, &e.Value },
+		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
+	}.form()
+}
+
+func devicesForm() form[[]cluster.DeviceRequest] {
+	const countMax = 1 << 16
+	return entries[cluster.DeviceRequest, uint32]{
+		words: "a mapping from kinds of device to numbers", keys: object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax,
+		each:  whole[uint32](1, countMax),
+		split: func(d *cluster.DeviceRequest) (*string, *uint32) { return &d.Kind, &d.Count },
+		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
+	}.form()
+}
+
+func portsForm() form[[]cluster.PortRequest] {
+	return entries[cluster.PortRequest, uint16]{
+		words: "a mapping from names of ports to numbers", keys: object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax,
+		each:  orWord("auto", 0, whole[uint16](0, 1<<16-1)),
+		split: func(q *cluster.PortRequest) (*string, *uint16) { return &q.Name, &q.Number },
+		known: func(i int, _ string) (string, string) {
+			at := place{}.element(i, nil).known
+			return at + ".name", at + ".number"
+		},
+	}.form()
+}
+
+func typeNames() []string { return []string{"", cluster.Batch.String(), cluster.Stateless.String()} }
+
+func placementNames() []string { return []string{"", cluster.Pack.String(), cluster.Spread.String()} }
+
+func cpuForm() form[int64] {
+	return quantityForm[int64](quantity{
+		words: cpuWords, pattern: cpuPattern, parse: ParseCPU, format: FormatCPU,
+		bare: object{{"type", "number"}, {"minimum", 0}, {"maximum", cluster.CPUMillicoresMax / 1000}},
+	})
+}
+
+func bytesForm() form[int64] {
+	return quantityForm[int64](quantity{
+		words: bytesWords, pattern: bytesPattern, parse: ParseBytes, format: FormatBytes, bare: object{{"const", 0}},
+	})
+}
+
+func durationForm(most int64) form[uint32] {
+	return quantityForm[uint32](quantity{
+		words: durationWords, pattern: durationPattern, format: FormatDuration, bare: object{{"const", 0}},
+		parse: func(text string) (int64, error) { return ParseDuration(text, most) },
+	})
+}

@@ -1,0 +1,249 @@
+package jobspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+)
+
+// form is one way to write values: how they are read and written, and what the schema and the reference say of it.
+type form[V any] struct {
+	// words say in a message what is wanted.
+	words  string
+	schema object
+	read   func(*reader, place, *V)
+	// write returns nil for a value that needs not be written.
+	write func(*V) *yaml.Node
+	// rows are the keys of a mapping, or of the mappings in a list.
+	rows []row
+}
+
+// row is one key of a mapping, as the schema and the reference see it.
+type row struct {
+	name, doc, words string
+	// batch and stateless are what stands for an absent key, as it could be written; both empty if nothing does.
+	batch, stateless string
+	required         bool
+	schema           object
+	rows             []row
+}
+
+// field is one key of the mapping that a T is written as.
+type field[T any] struct {
+	row
+	read  func(*reader, place, *T)
+	write func(*T) *yaml.Node
+}
+
+// bind makes a field of a form and the place in T where its value is kept.
+func bind[T, V any](f form[V], at func(*T) *V) field[T] {
+	return field[T]{
+		row:   row{words: f.words, schema: f.schema, rows: f.rows},
+		read:  func(r *reader, p place, into *T) { f.read(r, p, at(into)) },
+		write: func(from *T) *yaml.Node { return f.write(at(from)) },
+	}
+}
+
+// named gives the field its key, and one sentence that explains it.
+func (f field[T]) named(name, doc string) field[T] {
+	f.name, f.doc = name, doc
+	return f
+}
+
+// must says that the key may not be absent.
+func (f field[T]) must() field[T] {
+	f.required = true
+	return f
+}
+
+// or says what stands for an absent key, in the form in which it could be written.
+func (f field[T]) or(text string) field[T] { return f.orByType(text, text) }
+
+// orByType says what stands for an absent key in jobs of each type.
+func (f field[T]) orByType(batch, stateless string) field[T] {
+	f.batch, f.stateless = batch, stateless
+	return f
+}
+
+// mapping is a mapping with known keys. After all are read, check sees which were given.
+func mapping[T any](fields []field[T], check func(r *reader, p place, given map[string]place, into *T)) form[T] {
+	f := form[T]{words: "a mapping with the keys " + strings.Join(names(fields), ", ")}
+	for _, field := range fields {
+		f.rows = append(f.rows, field.row)
+	}
+	f.schema = mappingSchema(f.rows)
+	f.read = func(r *reader, p place, into *T) {
+		given := map[string]place{}
+		members, ok := r.members(p, f.words)
+		for _, m := range members {
+			r.note(m.value)
+			given[m.name] = m.value
+			if !hasName(fields, m.name) {
+				meant := nearest(m.name, names(fields))
+				if meant != "" {
+					r.failed = append(r.failed, p.at(meant, nil).known)
+				}
+				r.fail(shortened(m.key), "unknown key%s; known are %s", didYouMean(meant), strings.Join(names(fields), ", "))
+			}
+		}
+		if !ok {
+			return
+		}
+		for i := range fields {
+			readField(r, p, given, &fields[i], into)
+		}
+		if check != nil {
+			check(r, p, given, into)
+		}
+	}
+	f.write = func(from *T) *yaml.Node {
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for i := range fields {
+			if value := fields[i].write(from); value != nil {
+				n.Content = append(n.Content, scalar(fields[i].name), value)
+			}
+		}
+		return n
+	}
+	return f
+}
+
+// readField reads one key of a mapping, or what stands for it if it was not given.
+func readField[T any](r *reader, p place, given map[string]place, f *field[T], into *T) {
+	if value, ok := given[f.name]; ok {
+		f.read(r, value, into)
+		return
+	}
+	absent := p.at(f.name, &yaml.Node{Kind: yaml.ScalarNode, Line: p.node.Line, Column: p.node.Column})
+	absent.node.Value = f.batch
+	if r.kind == cluster.Stateless {
+		absent.node.Value = f.stateless
+	}
+	switch {
+	case f.required && r.hasFailed(absent.known): // it was misspelt
+	case f.required:
+		r.fail(absent, "is missing: %s", strings.ToLower(f.doc[:1])+strings.TrimSuffix(f.doc[1:], "."))
+	case absent.node.Value == allDefaults:
+		absent.node.Kind = yaml.MappingNode
+		f.read(r, absent, into)
+	case absent.node.Value != "":
+		f.read(r, absent, into)
+	}
+}
+
+// allDefaults stands for an absent mapping whose keys have defaults.
+const allDefaults = "{}"
+
+func names[T any](fields []field[T]) []string {
+	all := make([]string, len(fields))
+	for i := range fields {
+		all[i] = fields[i].name
+	}
+	return all
+}
+
+func hasName[T any](fields []field[T], name string) bool {
+	for i := range fields {
+		if fields[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// list is a list of low to high values of one form.
+func list[V any](each form[V], low, high int) form[[]V] {
+	return form[[]V]{
+		words:  fmt.Sprintf("a list of %d to %d elements", low, high),
+		schema: object{{"type", "array"}, {"items", each.schema}, {"minItems", low}, {"maxItems", high}},
+		rows:   each.rows,
+		read: func(r *reader, p place, into *[]V) {
+			if !r.expect(p, yaml.SequenceNode, "a list") {
+				return
+			}
+			if n := len(p.node.Content); n < low || n > high {
+				r.fail(p, "must have %d to %d elements, has %d", low, high, n)
+				return
+			}
+			for i, node := range p.node.Content {
+				at := p.element(i, node)
+				r.note(at)
+				var value V
+				each.read(r, at, &value)
+				*into = append(*into, value)
+			}
+		},
+		write: func(from *[]V) *yaml.Node {
+			if len(*from) == 0 {
+				return nil
+			}
+			n := &yaml.Node{Kind: yaml.SequenceNode}
+			for i := range *from {
+				n.Content = append(n.Content, each.write(&(*from)[i]))
+			}
+			return n
+		},
+	}
+}
+
+// entries is a mapping from names to values, kept as a list of E. Split leads to the two parts of one.
+type entries[E, V any] struct {
+	// words say what is wanted, keys is the schema of a name, most bounds their number.
+	words string
+	keys  object
+	most  int
+	each  form[V]
+	split func(*E) (name *string, value *V)
+	// known returns the paths by which the cluster names the name and the value of entry i, relative to the list's own.
+	known func(i int, name string) (ofName, ofValue string)
+	// sorted puts the entries in the order of their names; else they stay in the order of the file.
+	sorted bool
+}
+
+func (e entries[E, V]) form() form[[]E] {
+	return form[[]E]{
+		words: e.words,
+		schema: object{{"type", "object"}, {"maxProperties", e.most}, {"propertyNames", e.keys},
+			{"additionalProperties", e.each.schema}},
+		read:  e.read,
+		write: e.write,
+	}
+}
+
+func (e entries[E, V]) read(r *reader, p place, into *[]E) {
+	members, _ := r.members(p, e.words)
+	if len(members) > e.most {
+		r.fail(p, "must have at most %d keys, has %d", e.most, len(members))
+		return
+	}
+	if e.sorted {
+		slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	}
+	for i, m := range members {
+		ofName, ofValue := e.known(i, m.name)
+		m.key.known, m.value.known = p.known+ofName, p.known+ofValue
+		r.note(m.key)
+		r.note(m.value)
+		var one E
+		name, value := e.split(&one)
+		*name = m.name
+		e.each.read(r, m.value, value)
+		*into = append(*into, one)
+	}
+}
+
+func (e entries[E, V]) write(from *[]E) *yaml.Node {
+	if len(*from) == 0 {
+		return nil
+	}
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := range *from {
+		name, value := e.split(&(*from)[i])
+		n.Content = append(n.Content, scalar(*name), e.each.write(value))
+	}
+	return n
+}
