@@ -1,0 +1,257 @@
+// Package etcd keeps the journal in etcd: in members embedded in this process, or in an ensemble reached as a client.
+//
+// One record is one key and one revision: a transaction puts `journal/record/<writer>/<seq>` if that key was never
+// put, so that the engine itself drops a resend, and together with it the key `journal/head`. The engine counts
+// the puts of a key (its version), hence the version of the head at a record's revision is the record's index:
+// gap-free, the same for everybody, and without writers competing for a number.
+//
+//	revision  ...   41           42        43           44
+//	record    ...   a/7          b/1                    a/8
+//	head      ...   version 17   18                     19
+//	pulse     ...                          of n-3
+//
+// A reader lists the keys once, fetches what it misses, and then watches. A watch is a hint: each of its events
+// carries the version of the head, so a reader that misses one knows it before it delivers the next, and reads
+// again; one that hears nothing looks at the head now and then.
+//
+// A pulse is a key that is attached to a lease. The engine's history is compacted, records are never deleted.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"starling/journal"
+)
+
+const (
+	// attemptMax bounds one request, so that a member which fell silent costs seconds: the next goes to another.
+	attemptMax = 5 * time.Second
+	// readMax bounds one small read, which may be repeated at once.
+	readMax = time.Second
+	// reachMax bounds how long Open tries to reach the engine if its context does not.
+	reachMax = 10 * time.Second
+	// silenceMax is after how long without acknowledgement a connection is given up.
+	silenceMax = 2 * time.Second
+	// pingEvery is the shortest interval at which gRPC lets a client ask whether an idle connection still works.
+	pingEvery = 10 * time.Second
+)
+
+// ClientConfig says how to reach an ensemble.
+type ClientConfig struct {
+	// Endpoints are the client URLs of all members: "http://10.0.0.1:2379". Name all, to outlive any of them.
+	Endpoints []string
+	// Prefix begins every key, for an ensemble that serves others too: "starling/". All peers need the same.
+	Prefix string
+	// TLS is nil for plain text.
+	TLS *tls.Config
+}
+
+// Journal is a journal.Journal in etcd.
+type Journal struct {
+	client *clientv3.Client
+	where  string // the engine, for messages
+	keys   keyspace
+
+	ctx      context.Context // until Close
+	cancel   context.CancelFunc
+	mu       sync.Mutex     // orders the begin of a pulse's goroutine and Close
+	renewing sync.WaitGroup // one per pulse owned here
+
+	watches    atomic.Int64  // ever begun
+	checkEvery time.Duration // how often a reader compares its position with the head
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// Open returns a journal in the ensemble, once that has answered. It gives up when ctx ends, and after 10 seconds.
+func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
+	where := "etcd at " + strings.Join(config.Endpoints, ", ")
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            config.Endpoints,
+		DialTimeout:          readMax,
+		DialKeepAliveTime:    pingEvery,
+		DialKeepAliveTimeout: silenceMax,
+		TLS:                  config.TLS,
+		Logger:               zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open journal in %s: %w", where, err)
+	}
+	j := newJournal(client, where, config.Prefix)
+	ctx, cancel := context.WithTimeout(ctx, reachMax)
+	defer cancel()
+	if _, err := client.Get(ctx, j.keys.head); err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal in %s: %w", where, remedied(err)), j.Close())
+	}
+	return j, nil
+}
+
+func newJournal(client *clientv3.Client, where, prefix string) *Journal {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Journal{
+		client: client, where: where, keys: newKeyspace(prefix), ctx: ctx, cancel: cancel,
+		checkEvery: 2 * time.Second,
+	}
+}
+
+// Append implements journal.Journal.
+func (j *Journal) Append(ctx context.Context, r journal.Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	key := j.keys.record(r.Writer, r.Seq)
+	put := clientv3.OpPut(key, "")
+	put.WithValueBytes(r.Payload)
+	// A transaction that finds the key is a resend, and as good as the first.
+	_, err := j.client.Txn(during).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(put, clientv3.OpPut(j.keys.head, "")).
+		Commit()
+	if err != nil {
+		return j.failed(ctx, fmt.Sprintf("append %s/%d", r.Writer, r.Seq), err)
+	}
+	return nil
+}
+
+// Head implements journal.Journal.
+func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	head, err := j.head(during)
+	if err != nil {
+		return 0, j.failed(ctx, "read the head", err)
+	}
+	return head.index, nil
+}
+
+// position is a record's place, in the journal and in the engine.
+type position struct {
+	index    journal.Index
+	revision int64
+}
+
+// head returns the position of the last record.
+func (j *Journal) head(ctx context.Context) (position, error) {
+	got, err := j.client.Get(ctx, j.keys.head)
+	if err != nil {
+		return position{}, err
+	}
+	if len(got.Kvs) == 0 {
+		return position{revision: got.Header.Revision}, nil
+	}
+	return position{index: journal.Index(got.Kvs[0].Version), revision: got.Kvs[0].ModRevision}, nil
+}
+
+// Close implements journal.Journal.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	first := j.ctx.Err() == nil
+	j.cancel()
+	j.mu.Unlock()
+	j.renewing.Wait()
+	if !first {
+		return nil
+	}
+	if err := j.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("close journal in %s: %w", j.where, err)
+	}
+	return nil
+}
+
+// during returns a context for one request: it ends with ctx, with the journal, and after limit (0 means none).
+func (j *Journal) during(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	var cancel context.CancelFunc
+	if limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, limit)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	stop := context.AfterFunc(j.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// over returns why nothing can be done any more: the journal is closed, or the caller's context has ended.
+func (j *Journal) over(ctx context.Context) error {
+	if j.ctx.Err() != nil {
+		return journal.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// failed returns the error of an operation that the caller's ctx bounded.
+func (j *Journal) failed(ctx context.Context, operation string, err error) error {
+	if over := j.over(ctx); over != nil {
+		return over
+	}
+	return fmt.Errorf("%s in %s: %w", operation, j.where, remedied(err))
+}
+
+// remedied adds what can be done about err where that is known.
+func remedied(err error) error {
+	code := status.Code(err)
+	switch {
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%w; the journal has used up the engine's quota: free space and disarm its alarm", err)
+	case errors.Is(err, context.DeadlineExceeded), code == codes.DeadlineExceeded, code == codes.Unavailable:
+		return fmt.Errorf("%w; are most of its members running, and reachable from here?", err)
+	}
+	return err
+}
+
+// keyspace names the keys.
+type keyspace struct {
+	journal string // begins head and records, which are watched together
+	head    string
+	records string
+	pulses  string
+}
+
+func newKeyspace(prefix string) keyspace {
+	return keyspace{
+		journal: prefix + "journal/",
+		head:    prefix + "journal/head",
+		records: prefix + "journal/record/",
+		pulses:  prefix + "pulse/",
+	}
+}
+
+func (k keyspace) record(writer string, seq uint64) string {
+	return fmt.Sprintf("%s%s/%016x", k.records, writer, seq)
+}
+
+func (k keyspace) pulse(id string) string {
+	return k.pulses + id
+}
+
+// identity returns the writer and the sequence number that a record's key holds.
+func (k keyspace) identity(key []byte) (writer []byte, seq uint64, err error) {
+	const digits = 16
+	slash := len(key) - digits - 1
+	if slash <= len(k.records) || key[slash] != '/' {
+		return nil, 0, fmt.Errorf("key %q is no record: %w", key, errDamaged)
+	}
+	seq, err = strconv.ParseUint(string(key[slash+1:]), 16, 64)
+	if err != nil {
+		return nil, 0, fmt.Errorf("key %q is no record: %w", key, errDamaged)
+	}
+	return key[len(k.records):slash], seq, nil
+}

@@ -1,0 +1,155 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"starling/journal"
+)
+
+const (
+	heartbeatMillis = 100
+	// electionMillis is short, because a dead leader delays the end of the pulses that died with it (see leaseMargin).
+	electionMillis = 700
+	// quotaBytes is how large the engine's file may become; beyond it nothing can be appended.
+	quotaBytes = 8 << 30
+	// historyKept is how far back a watch can begin. What is older is compacted: all heads but the last, and what
+	// pulses showed. Records are not touched, and a reader that is further behind lists them.
+	historyKept = "10m"
+	// requestBytesMax leaves room for the keys beside the largest payload.
+	requestBytesMax = journal.PayloadBytesMax + 64<<10
+)
+
+// MemberConfig says what one member of the engine is. Members restart with the same configuration.
+type MemberConfig struct {
+	// Name is this member's own in InitialCluster.
+	Name string
+	// DataDir is created if missing.
+	DataDir string
+	// ClientURL is where clients reach this member: "http://127.0.0.1:2379". The host is an address or localhost.
+	// Port 0 takes any free one, see Member.ClientURL.
+	ClientURL string
+	// PeerURL is where the other members reach it. Port 0 will do for the only one.
+	PeerURL string
+	// InitialCluster holds the peer URL of every member by name; it may be nil for the only one.
+	InitialCluster map[string]string
+	// Log takes the engine's own log, in lines of JSON; nil drops it.
+	Log io.Writer
+}
+
+// Member is a member of the engine that runs in this process.
+type Member struct {
+	name   string
+	server *embed.Etcd
+}
+
+// Start starts a member and returns when it listens. It may not have found the others then, see Ready.
+func Start(ctx context.Context, config MemberConfig) (*Member, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	settings, err := config.settings()
+	if err != nil {
+		return nil, fmt.Errorf("start member %s: %w", config.Name, err)
+	}
+	server, err := embed.StartEtcd(settings)
+	if err != nil {
+		return nil, fmt.Errorf("start member %s in %s: %w", config.Name, config.DataDir, err)
+	}
+	return &Member{name: config.Name, server: server}, nil
+}
+
+// settings returns the configuration in the engine's words.
+func (c MemberConfig) settings() (*embed.Config, error) {
+	clients, err := url.Parse(c.ClientURL)
+	if err != nil {
+		return nil, fmt.Errorf("client URL: %w", err)
+	}
+	peers, err := url.Parse(c.PeerURL)
+	if err != nil {
+		return nil, fmt.Errorf("peer URL: %w", err)
+	}
+	cluster := c.InitialCluster
+	if cluster == nil {
+		cluster = map[string]string{c.Name: c.PeerURL}
+	}
+	if cluster[c.Name] != c.PeerURL {
+		return nil, fmt.Errorf("the cluster knows this member by peer URL %q, not by its own %q", cluster[c.Name], c.PeerURL)
+	}
+	var members []string
+	for _, name := range slices.Sorted(maps.Keys(cluster)) {
+		members = append(members, name+"="+cluster[name])
+	}
+
+	s := embed.NewConfig()
+	s.Name, s.Dir = c.Name, c.DataDir
+	s.ListenClientUrls, s.AdvertiseClientUrls = []url.URL{*clients}, []url.URL{*clients}
+	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peers}, []url.URL{*peers}
+	s.InitialCluster = strings.Join(members, ",")
+	s.TickMs, s.ElectionMs = heartbeatMillis, electionMillis
+	s.QuotaBackendBytes, s.MaxRequestBytes = quotaBytes, requestBytesMax
+	s.AutoCompactionMode, s.AutoCompactionRetention = embed.CompactorModePeriodic, historyKept
+	s.EnableGRPCGateway = false
+	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log))
+	return s, nil
+}
+
+// logger returns a logger of the engine to w.
+func logger(w io.Writer) *zap.Logger {
+	if w == nil {
+		return zap.NewNop()
+	}
+	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))
+}
+
+// Ready waits until the member serves: it has found enough of the others to elect a leader.
+func (m *Member) Ready(ctx context.Context) error {
+	select {
+	case <-m.server.Server.ReadyNotify():
+		return nil
+	case <-m.Stopped():
+		return fmt.Errorf("member %s has stopped, see the engine's log", m.name)
+	case <-ctx.Done():
+		return fmt.Errorf("member %s has not found most of the members of its cluster: %w", m.name, ctx.Err())
+	}
+}
+
+// Stopped is closed when the member does not run any more, for whatever reason.
+func (m *Member) Stopped() <-chan struct{} {
+	return m.server.Server.StopNotify()
+}
+
+// ClientURL is where clients reach the member, with the port that it listens on.
+func (m *Member) ClientURL() string {
+	u := m.server.Config().AdvertiseClientUrls[0]
+	u.Host = m.server.Clients[0].Addr().String()
+	return u.String()
+}
+
+// Journal returns a journal that asks this member without a network between. Close it before the member.
+func (m *Member) Journal() *Journal {
+	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, "")
+}
+
+// Close stops the member. What it holds stays in its data directory.
+func (m *Member) Close() error {
+	m.server.Close()
+	for err := range m.server.Err() {
+		if !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("stop member %s: %w", m.name, err)
+		}
+	}
+	return nil
+}

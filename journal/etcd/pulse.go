@@ -1,0 +1,201 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"starling/journal"
+)
+
+const (
+	// leaseMargin is how much shorter than its time to live a pulse's lease is. A new leader of the engine lets
+	// every lease begin anew and adds its election timeout; so the pulse of a machine that died together with
+	// the leader on it ends at most an election, that timeout and half a second after its lease would have.
+	leaseMargin = time.Second
+	// renewalsPerLease is how often a lease is renewed before it would expire.
+	renewalsPerLease = 4
+)
+
+// pulse is a key attached to a lease.
+type pulse struct {
+	journal *Journal
+	id      string
+	lease   clientv3.LeaseID
+	every   time.Duration // the renewal
+	lost    chan struct{}
+
+	ctx     context.Context // until it is given up
+	release context.CancelFunc
+	stopped chan struct{} // closed when nothing renews it any more
+}
+
+// Pulse implements journal.Journal. The time to live is rounded to seconds; two seconds are the least that a busy
+// machine keeps to.
+func (j *Journal) Pulse(ctx context.Context, id string, ttl time.Duration, adopt bool) (journal.Pulse, error) {
+	if err := journal.CheckName(id); err != nil {
+		return nil, fmt.Errorf("pulse: %w", err)
+	}
+	if ttl <= 0 {
+		return nil, fmt.Errorf("pulse %s: time to live must be above zero, is %v", id, ttl)
+	}
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	granted, err := j.client.Grant(during, leaseSeconds(ttl))
+	if err != nil {
+		return nil, j.failed(ctx, "pulse "+id, err)
+	}
+	if err := j.attach(during, id, granted.ID, adopt); err != nil {
+		j.drop(granted.ID)
+		if errors.Is(err, journal.ErrNoPulse) || errors.Is(err, journal.ErrPulseTaken) {
+			return nil, fmt.Errorf("pulse %s: %w", id, err)
+		}
+		return nil, j.failed(ctx, "pulse "+id, err)
+	}
+	p := &pulse{
+		journal: j, id: id, lease: granted.ID, lost: make(chan struct{}), stopped: make(chan struct{}),
+		every: time.Duration(granted.TTL) * time.Second / renewalsPerLease,
+	}
+	p.ctx, p.release = context.WithCancel(j.ctx)
+	if !p.start() {
+		return nil, journal.ErrClosed
+	}
+	return p, nil
+}
+
+// attach puts the pulse's key with the lease, or says why it must not.
+func (j *Journal) attach(ctx context.Context, id string, lease clientv3.LeaseID, adopt bool) error {
+	key := j.keys.pulse(id)
+	created := clientv3.CreateRevision(key)
+	guard, put := clientv3.Compare(created, "=", 0), clientv3.OpPut(key, "", clientv3.WithLease(lease))
+	refusal := journal.ErrPulseTaken
+	if adopt {
+		// The key moves from its owner's lease to ours in one revision, with its value.
+		guard = clientv3.Compare(created, ">", 0)
+		put = clientv3.OpPut(key, "", clientv3.WithLease(lease), clientv3.WithIgnoreValue())
+		refusal = journal.ErrNoPulse
+	}
+	done, err := j.client.Txn(ctx).If(guard).Then(put).Commit()
+	if err == nil && !done.Succeeded {
+		return refusal
+	}
+	return err
+}
+
+// drop revokes a lease of which nothing came. If that fails the lease expires by itself.
+func (j *Journal) drop(lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(j.ctx, readMax)
+	defer cancel()
+	_, _ = j.client.Revoke(ctx, lease)
+}
+
+// leaseSeconds returns what to ask of the engine for a pulse of that time to live.
+func leaseSeconds(ttl time.Duration) int64 {
+	lease := ttl - leaseMargin
+	return max(1, int64((lease+time.Second-1)/time.Second))
+}
+
+// start begins the renewal, unless the journal is closed.
+func (p *pulse) start() bool {
+	p.journal.mu.Lock()
+	defer p.journal.mu.Unlock()
+	if p.journal.ctx.Err() != nil {
+		p.release()
+		return false
+	}
+	p.journal.renewing.Go(p.run)
+	return true
+}
+
+// run renews the lease until the pulse is given up or lost.
+func (p *pulse) run() {
+	defer close(p.stopped)
+	for pause := p.every; wait(p.ctx, pause) == nil; {
+		began := time.Now()
+		kept, err := p.renew()
+		if err != nil {
+			pause = pauseMin // no answer is no reason to think it lost: the engine may be electing
+			continue
+		}
+		if !kept {
+			if p.ctx.Err() == nil {
+				close(p.lost)
+			}
+			return
+		}
+		pause = max(p.every-time.Since(began), pauseMin)
+	}
+}
+
+// renew renews the lease and looks whether the pulse still is attached to it. Each attempt goes to another member.
+func (p *pulse) renew() (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, max(p.every, 2*pauseMin))
+	defer cancel()
+	_, err = p.journal.client.KeepAliveOnce(ctx, p.lease)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// Not WithKeysOnly: since 3.7 that leaves the lease out.
+	got, err := p.journal.client.Get(ctx, p.journal.keys.pulse(p.id))
+	if err != nil {
+		return false, err
+	}
+	return len(got.Kvs) == 1 && clientv3.LeaseID(got.Kvs[0].Lease) == p.lease, nil
+}
+
+// Publish implements journal.Pulse.
+func (p *pulse) Publish(ctx context.Context, value []byte) error {
+	if len(value) > journal.ValueBytesMax {
+		return fmt.Errorf("publish %d bytes with pulse %s: %w", len(value), p.id, journal.ErrTooLarge)
+	}
+	refused := fmt.Errorf("publish with pulse %s: %w", p.id, journal.ErrNoPulse)
+	if p.ctx.Err() != nil && p.journal.ctx.Err() == nil {
+		return refused
+	}
+	during, done := p.journal.during(ctx, attemptMax)
+	defer done()
+	key := p.journal.keys.pulse(p.id)
+	put := clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease))
+	txn, err := p.journal.client.Txn(during).
+		If(clientv3.Compare(clientv3.LeaseValue(key), "=", p.lease)).
+		Then(put).
+		Commit()
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && !txn.Succeeded {
+		return refused
+	}
+	if err != nil {
+		return p.journal.failed(ctx, "publish with pulse "+p.id, err)
+	}
+	return nil
+}
+
+// Lost implements journal.Pulse.
+func (p *pulse) Lost() <-chan struct{} {
+	return p.lost
+}
+
+// End implements journal.Pulse.
+func (p *pulse) End(ctx context.Context) error {
+	p.Abandon()
+	during, done := p.journal.during(ctx, attemptMax)
+	defer done()
+	// It takes the key along, unless another has adopted that.
+	_, err := p.journal.client.Revoke(during, p.lease)
+	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return p.journal.failed(ctx, "end pulse "+p.id, err)
+	}
+	return nil
+}
+
+// Abandon implements journal.Pulse.
+func (p *pulse) Abandon() {
+	p.release()
+	<-p.stopped
+}

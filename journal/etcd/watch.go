@@ -1,0 +1,168 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"starling/journal"
+)
+
+const (
+	// queueMax and queueBytesMax bound what waits for a slow deliver. Beyond it the watch is dropped, and taken up
+	// again where the reader is by then.
+	queueMax      = 1024
+	queueBytesMax = 64 << 20
+)
+
+// watch delivers what is appended after the last record, until the watch ends or cannot be trusted any more.
+func (r *reader) watch(ctx context.Context) error {
+	f := r.journal.watch(ctx, r.journal.keys.journal, clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1))
+	defer f.close()
+	check := time.NewTicker(r.journal.checkEvery)
+	defer check.Stop()
+	var seen, before position // the head and the last record at the check before
+	for {
+		select {
+		case answer, open := <-f.answers:
+			if !open {
+				return errInterrupted
+			}
+			if err := r.take(f.dequeued(answer)); err != nil {
+				return err
+			}
+		case <-check.C:
+			if seen.index > r.last.index && r.last == before {
+				return fmt.Errorf("nothing came in a while though the head moved: %w", errInterrupted)
+			}
+			head, err := r.lookAtHead(ctx)
+			if err != nil {
+				return err
+			}
+			seen, before = head, r.last
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lookAtHead returns the head, or the last record itself when the engine does not answer: an outage is waited out.
+func (r *reader) lookAtHead(ctx context.Context) (position, error) {
+	during, done := context.WithTimeout(ctx, readMax)
+	defer done()
+	head, err := r.journal.head(during)
+	if err != nil {
+		return r.last, nil
+	}
+	if head.index < r.last.index {
+		return head, fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
+	}
+	return head, nil
+}
+
+// take passes on the records of one answer of the watch.
+func (r *reader) take(answer clientv3.WatchResponse) error {
+	if answer.CompactRevision != 0 {
+		return fmt.Errorf("compacted at revision %d: %w", answer.CompactRevision, errUnwatchable)
+	}
+	if err := answer.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errInterrupted, err)
+	}
+	var batch []journal.Record
+	last := r.last
+	var appended *mvccpb.KeyValue // the record at the revision of the event, once that was seen
+	for _, event := range answer.Events {
+		kv := event.Kv
+		if event.Type != mvccpb.PUT || kv.ModRevision <= last.revision {
+			continue
+		}
+		if string(kv.Key) != r.journal.keys.head {
+			appended = kv
+			continue
+		}
+		// The version of the head is the index of the record that was put with it.
+		index := journal.Index(kv.Version)
+		if appended == nil || appended.ModRevision != kv.ModRevision || index != last.index+1 {
+			return fmt.Errorf("index %d after %d: %w", index, last.index, errUnwatchable)
+		}
+		record, err := r.record(appended.Key, appended.Value, index)
+		if err != nil {
+			return err
+		}
+		batch = append(batch, record)
+		last = position{index, kv.ModRevision}
+	}
+	if last == r.last {
+		return nil
+	}
+	return r.pass(batch, last)
+}
+
+// feed stands between a watch and a reader that may be slow: etcd's client would keep any amount of events for it.
+type feed struct {
+	answers chan clientv3.WatchResponse // closed when the watch has ended or was dropped
+	bytes   atomic.Int64                // in answers
+	cancel  context.CancelFunc
+}
+
+// watch begins a watch, and returns before the engine has answered. It runs on a stream of its own: etcd's client
+// would else put all watches on one, and so the next watch on the very stream that fell silent.
+func (j *Journal) watch(ctx context.Context, key string, options ...clientv3.OpOption) *feed {
+	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx),
+		"starling-watch", strconv.FormatInt(j.watches.Add(1), 10))
+	ctx, cancel := context.WithCancel(ctx)
+	f := &feed{answers: make(chan clientv3.WatchResponse, queueMax), cancel: cancel}
+	go func() {
+		defer close(f.answers)
+		f.pump(j.client.Watch(ctx, key, options...))
+	}()
+	return f
+}
+
+// pump moves answers until the watch ends, or drops it when too much waits.
+func (f *feed) pump(watch clientv3.WatchChan) {
+	for answer := range watch {
+		if f.bytes.Add(size(answer)) > queueBytesMax && len(f.answers) > 0 {
+			break
+		}
+		select {
+		case f.answers <- answer:
+			continue
+		default:
+		}
+		break
+	}
+	// The client closes a watch that was cancelled; until then somebody must take what it still sends.
+	f.cancel()
+	for range watch {
+	}
+}
+
+// dequeued returns answer and takes it off what waits.
+func (f *feed) dequeued(answer clientv3.WatchResponse) clientv3.WatchResponse {
+	f.bytes.Add(-size(answer))
+	return answer
+}
+
+// close ends the watch and waits until nothing of it runs any more.
+func (f *feed) close() {
+	f.cancel()
+	for range f.answers {
+	}
+}
+
+// size returns about how many bytes answer holds.
+func size(answer clientv3.WatchResponse) int64 {
+	const perEvent = 256
+	bytes := int64(0)
+	for _, e := range answer.Events {
+		bytes += int64(len(e.Kv.Value)) + perEvent
+	}
+	return bytes
+}
