@@ -11,7 +11,7 @@ import (
 // layers lists every first-level folder with Go code, bottom first. A folder imports only lower rows and what lies
 // below its own top folder. e2e stands outside: it may import anything and nobody imports it.
 var layers = [][]string{
-	{"cluster", "journal"},
+	{"cluster", "journal", "examples"},
 	{"command", "ring", "schedule", "reconcile", "driver", "secret"},
 	{"rollout", "jobspec"},
 	{"replica"},

@@ -1,11 +1,6 @@
 package jobspec
 
-// Example is a job file that runs as it is, with comments that explain it.
-type Example struct {
-	// Name is the file's, such as "hello.yaml".
-	Name string
-	Data []byte
-}
+import "starling/examples"
 
-// Examples returns the files that "starling init" writes, in the order in which a newcomer reads them.
-func Examples() []Example { return nil }
+// Examples returns the job files that "starling init" writes, in the order in which a newcomer reads them.
+func Examples() []examples.File { return examples.Files() }

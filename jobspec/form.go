@@ -94,7 +94,7 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 			return
 		}
 		for i := range fields {
-			readField(r, p, given, &fields[i], into)
+			fields[i].readFrom(r, p, given, into)
 		}
 		if check != nil {
 			check(r, p, given, into)
@@ -112,8 +112,8 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 	return f
 }
 
-// readField reads one key of a mapping, or what stands for it if it was not given.
-func readField[T any](r *reader, p place, given map[string]place, f *field[T], into *T) {
+// readFrom reads the field from the mapping at p, or what stands for it if it was not given.
+func (f *field[T]) readFrom(r *reader, p place, given map[string]place, into *T) {
 	if value, ok := given[f.name]; ok {
 		f.read(r, value, into)
 		return
