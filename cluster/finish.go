@@ -15,7 +15,7 @@ func (s *State) StopJob(id JobID) {
 				s.StopSlot(r)
 			}
 		}
-		s.setDesired(id, i, s.Job(id).Tasks[i].Fresh)
+		s.setDesired(id, i, min(t.Desired, s.Job(id).Tasks[i].Fresh))
 	}
 	s.FinishIfDone(id)
 }

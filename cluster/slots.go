@@ -31,6 +31,9 @@ func (s *State) SetSpec(id JobID, spec *JobSpec) {
 		j.Changed = s.Index
 	})
 	s.resizeTasks(s.Job(id))
+	for task := range s.Job(id).Tasks {
+		s.SetBlocked(KeyOf(id, task), false)
+	}
 	s.dropOlder(id)
 }
 

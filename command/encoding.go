@@ -1,7 +1,10 @@
 package command
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 
 	"starling/cluster"
@@ -9,6 +12,8 @@ import (
 
 // encodingVersion is the first byte of every entry.
 const encodingVersion = 1
+
+const checksumBytes = 4
 
 const peerBytesMax = cluster.NameBytesMax + 12
 
@@ -22,8 +27,11 @@ func Encode(e *Entry) []byte {
 		c.data = append(c.data, byte(one.Kind()))
 		one.code(c)
 	}
-	return c.data
+	return binary.LittleEndian.AppendUint32(c.data, checksum(c.data))
 }
+
+// checksum lets damage be told from what a newer program wrote.
+func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Size returns how many bytes a command takes in an entry.
 func Size(one Command) int {
@@ -34,8 +42,12 @@ func Size(one Command) int {
 
 // Decode returns the entry with these bytes. It refuses everything that Encode does not write; it never panics.
 func Decode(data []byte) (*Entry, error) {
-	if len(data) == 0 || len(data) > EntryBytesMax {
-		return nil, fmt.Errorf("entry has %d bytes, must have 1 to %d", len(data), EntryBytesMax)
+	if len(data) <= checksumBytes || len(data) > EntryBytesMax {
+		return nil, fmt.Errorf("entry has %d bytes, must have %d to %d", len(data), checksumBytes+1, EntryBytesMax)
+	}
+	data, sum := data[:len(data)-checksumBytes], binary.LittleEndian.Uint32(data[len(data)-checksumBytes:])
+	if sum != checksum(data) {
+		return nil, errors.New("entry is damaged: its checksum does not match")
 	}
 	if data[0] != encodingVersion {
 		return nil, fmt.Errorf("entry has encoding version %d, this program knows %d: run a newer one", data[0], encodingVersion)

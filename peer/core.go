@@ -102,15 +102,19 @@ func (c *Core) Phase() (Phase, string) {
 	return Joining, ""
 }
 
-// Fold takes the next record of the journal and returns what it did.
-func (c *Core) Fold(r journal.Record, own cluster.Time) replica.Folded {
+// Fold takes the next record of the journal and returns what it did. A record that was folded before is passed over,
+// with ok false; one that does not follow the last is a gap, which the journal must never show.
+func (c *Core) Fold(r journal.Record, own cluster.Time) (folded replica.Folded, ok bool) {
 	index := cluster.Index(r.Index)
-	folded := replica.Folded{Index: index, Bytes: len(r.Payload)}
+	if index <= c.state.Index {
+		return replica.Folded{}, false
+	}
+	folded = replica.Folded{Index: index, Bytes: len(r.Payload)}
 	e, err := command.Decode(r.Payload)
 	if err != nil {
 		folded.Outcome = replica.Skip(c.state, index, err.Error())
 		folded.Digest = c.state.Digest()
-		return folded
+		return folded, true
 	}
 	folded.Entry = e
 	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
@@ -119,7 +123,7 @@ func (c *Core) Fold(r journal.Record, own cluster.Time) replica.Folded {
 	if e.Writer == c.self {
 		c.outbox.folded(e.Seq, &folded.Outcome)
 	}
-	return folded
+	return folded, true
 }
 
 // Request takes a command from a client; answer is called once, maybe at once.

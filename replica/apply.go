@@ -42,6 +42,9 @@ func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool
 
 // Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
 func Skip(s *cluster.State, index cluster.Index, reason string) Outcome {
+	if index != s.Index+1 {
+		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
+	}
 	s.Index = index
 	return Outcome{Index: index, Dropped: reason}
 }

@@ -218,3 +218,9 @@ func (q *search) requests(node *cluster.Node, most uint32) uint32 {
 	}
 	return min(most, uint32(max(free, 0)/chosen))
 }
+
+// Fits tells whether one instance of a task can go to a node now.
+func Fits(s *cluster.State, spec *cluster.TaskSpec, n cluster.NodeIndex) bool {
+	q := &search{s: s, spec: spec}
+	return q.fits(n)
+}

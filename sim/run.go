@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"starling/cluster"
+)
+
+// Options choose a run.
+type Options struct {
+	// Machines is how many there are; 0 lets the seed choose 3 to 9.
+	Machines int
+	// TroubleMillis is for how long faults happen; 0 means 20 seconds.
+	TroubleMillis int
+}
+
+// Report tells what a run did.
+type Report struct {
+	Seed     uint64
+	Machines int
+	Entries  int
+	Jobs     int
+	// Fired counts each fault.
+	Fired [faultCount]int
+	// Failure is nil for a clean run.
+	Failure error
+}
+
+// Run plays one seed.
+func Run(seed uint64, o Options) (report Report) {
+	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel()}
+	defer func() {
+		if r := recover(); r != nil {
+			w.fail("panic: %v", r)
+			report = w.report()
+		}
+	}()
+	w.clients = &clients{w: w, succeeded: map[cluster.AllocationID]bool{}, started: map[cluster.AllocationID]int{}}
+	w.draw()
+	machines := o.Machines
+	if machines == 0 {
+		machines = w.between(3, 9)
+	}
+	for i := range machines {
+		w.addMachine(i)
+	}
+	trouble := o.TroubleMillis
+	if trouble == 0 {
+		trouble = 20_000
+	}
+	w.after(w.between(0, 500), w.trouble)
+	w.after(w.between(0, 500), w.clients.work)
+	w.run(epoch + cluster.Time(trouble))
+	w.calmDown()
+	w.run(w.now + 24*60*60*1000)
+	if w.failure == nil {
+		w.checkRest()
+	}
+	return w.report()
+}
+
+func (w *World) addMachine(i int) {
+	m := &machine{w: w, name: cluster.NodeName("m" + strconv.Itoa(i))}
+	m.offer = cluster.Offer{
+		Capacity:   cluster.Resources{int64(w.between(1, 8)) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
+		Attributes: []cluster.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(i%3)}}, PortFirst: 20000, PortLast: 20009,
+		Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
+	}
+	if w.rng.IntN(3) == 0 {
+		m.offer.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(w.between(1, 3))}}
+	}
+	w.machines = append(w.machines, m)
+	w.after(w.between(0, 300), m.boot)
+}
+
+// calmDown ends all faults: what is cut is healed, and who is down and not dead comes back.
+func (w *World) calmDown() {
+	w.calm = true
+	for _, m := range w.machines {
+		m.heal()
+		if !m.up {
+			m.boot()
+		}
+	}
+}
+
+func (w *World) report() Report {
+	r := Report{Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: w.clients.submitted, Fired: w.fired, Failure: w.failure}
+	if r.Failure != nil {
+		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --seeds %d", w.seed, w.failure, w.seed)
+	}
+	return r
+}
+
+// Fault names a kind of trouble in reports.
+func Fault(i int) string { return fault(i).String() }

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+
+	"starling/cluster"
+	"starling/journal"
+)
+
+// Limits of one run.
+const (
+	// eventsMax bounds a run; one that needs more does not come to rest.
+	eventsMax = 400_000
+	epoch     = cluster.Time(1_700_000_000_000)
+	// pulseMillis is how long a pulse outlives its owner.
+	pulseMillis = 3000
+)
+
+// World is one run: everything that happens follows from its seed.
+type World struct {
+	seed   uint64
+	rng    *rand.Rand
+	now    cluster.Time
+	queue  queue
+	posted uint64
+	events int
+
+	records []journal.Record
+	// digests are those of the value after each entry, as the first peer found them.
+	digests  []uint64
+	machines []*machine
+	pulses   []*pulse
+	clients  *clients
+	rates    rates
+	fired    [faultCount]int
+	// calm tells that no fault happens any more.
+	calm bool
+	// model is the slow twin of the fold.
+	model   *model
+	failure error
+}
+
+type event struct {
+	at    cluster.Time
+	order uint64
+	act   func()
+}
+
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push adds an event, for container/heap.
+func (q *queue) Push(x any) { *q = append(*q, x.(event)) }
+
+// Pop removes the last event, for container/heap.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// after lets something happen in so many milliseconds.
+func (w *World) after(millis int, act func()) {
+	w.posted++
+	heap.Push(&w.queue, event{w.now + cluster.Time(max(millis, 0)), w.posted, act})
+}
+
+// between draws a number of low to high.
+func (w *World) between(low, high int) int { return low + w.rng.IntN(high-low+1) }
+
+// chance is true in so many of a thousand cases, and never when calm.
+func (w *World) chance(f fault) bool {
+	if w.calm || w.rng.IntN(1000) >= w.rates[f] {
+		return false
+	}
+	w.fired[f]++
+	return true
+}
+
+// fail ends the run; the first failure is the one that is told.
+func (w *World) fail(format string, args ...any) {
+	if w.failure == nil {
+		w.failure = fmt.Errorf("at entry %d, %d ms: %s", len(w.records), w.now-epoch, fmt.Sprintf(format, args...))
+	}
+}
+
+// run lets events happen until the time is over, or all have happened.
+func (w *World) run(until cluster.Time) {
+	for len(w.queue) > 0 && w.failure == nil && w.queue[0].at <= until {
+		if w.events++; w.events > eventsMax {
+			w.fail("it does not come to rest: %d events", w.events)
+			return
+		}
+		next := heap.Pop(&w.queue).(event)
+		w.now = next.at
+		next.act()
+	}
+	if len(w.queue) == 0 || w.failure != nil {
+		return
+	}
+	w.now = until
+}
+
+// land puts a record at the end of the journal and lets everybody see it.
+func (w *World) land(r journal.Record) {
+	r.Index = journal.Index(len(w.records) + 1)
+	w.records = append(w.records, r)
+	for _, m := range w.machines {
+		m.deliverSoon()
+	}
+}
+
+// landed tells whether the engine has the record already.
+func (w *World) landed(r journal.Record) bool {
+	for i := len(w.records) - 1; i >= 0; i-- {
+		if w.records[i].Seq == r.Seq && w.records[i].Writer == r.Writer {
+			return true
+		}
+	}
+	return false
+}
+
+// pulse is one peer's sign of life.
+type pulse struct {
+	peer  cluster.PeerID
+	alive bool
+	// renewed counts renewals, so that an end that was planned before one is void.
+	renewed int
+}
+
+func (w *World) pulseOf(p cluster.PeerID) *pulse {
+	for _, one := range w.pulses {
+		if one.peer == p {
+			return one
+		}
+	}
+	one := &pulse{peer: p}
+	w.pulses = append(w.pulses, one)
+	return one
+}
+
+// renew keeps a pulse alive, or brings it back.
+func (w *World) renew(p cluster.PeerID) {
+	one := w.pulseOf(p)
+	one.renewed++
+	if !one.alive {
+		one.alive = true
+		w.tell(p)
+	}
+}
+
+// neglect lets a pulse end when its time to live is over, or later, unless it is renewed.
+func (w *World) neglect(p cluster.PeerID) {
+	one := w.pulseOf(p)
+	renewed := one.renewed
+	wait := pulseMillis
+	if w.chance(latePulse) {
+		wait += w.between(1, 8000)
+	}
+	w.after(wait, func() {
+		if one.renewed == renewed && one.alive {
+			one.alive = false
+			w.tell(p)
+		}
+	})
+}
+
+// tell lets all who watch p learn soon how its pulse is.
+func (w *World) tell(p cluster.PeerID) {
+	for _, m := range w.machines {
+		m.lookSoon(p)
+	}
+}
