@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/examples"
+	"starling/jobspec"
+)
+
+func newInit(c *console) *cobra.Command {
+	force := false
+	command := &cobra.Command{
+		Use:   "init [DIR | NAME]",
+		Short: "Write commented example job files",
+		Long: `Write commented example job files, all of which run as they are: into the present folder, or into DIR, or only
+the one called NAME. Files that exist are left alone.`,
+		Example: "  starling init\n  starling init examples\n  starling init hello",
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError(command, fmt.Errorf("starling init takes at most one DIR or NAME, got %q as well", args[1]))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []string
+			for _, example := range jobspec.Examples() {
+				names = append(names, strings.TrimSuffix(example.Name, ".yaml"))
+			}
+			return names, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			folder, files := choose(append(args, ".")[0])
+			return c.writeExamples(folder, files, force)
+		},
+	}
+	command.Flags().BoolVar(&force, "force", false, "write over files that exist")
+	return command
+}
+
+// choose returns the examples that an argument asks for, and the folder they go into.
+func choose(argument string) (folder string, files []examples.File) {
+	all := jobspec.Examples()
+	one := slices.IndexFunc(all, func(e examples.File) bool {
+		return e.Name == argument || strings.TrimSuffix(e.Name, ".yaml") == argument
+	})
+	if one >= 0 {
+		return ".", all[one : one+1]
+	}
+	return argument, all
+}
+
+func (c *console) writeExamples(folder string, files []examples.File, force bool) error {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	for _, example := range files {
+		path := filepath.Join(folder, example.Name)
+		if !force {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				return fail(exitConflict, "%s exists already; nothing was written\nhint: --force writes over it", path)
+			}
+		}
+	}
+	for _, example := range files {
+		path := filepath.Join(folder, example.Name)
+		if err := os.WriteFile(path, example.Data, 0o666); err != nil {
+			return fmt.Errorf("write the example: %w", err)
+		}
+		fmt.Fprintln(c.out, path)
+	}
+	c.hint("run one with: starling run %s", filepath.Join(folder, files[0].Name))
+	return nil
+}

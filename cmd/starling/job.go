@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+// slotsShownMax bounds the instances that are shown to people; programs get all, pageSize at a time.
+const (
+	slotsShownMax = 200
+	pageSize      = 1000
+)
+
+func newJob(r *remote) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "job",
+		Short: "Look at one job",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newJobStatus(r))
+	return command
+}
+
+func newJobStatus(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "status NAME",
+		Short:             "Show a job with its tasks and instances",
+		Args:              oneArgument("the NAME of a job"),
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			answer, err := r.jobStatus(ctx, args[0], r.format == formatTable)
+			if err != nil {
+				return err
+			}
+			if r.format != formatTable {
+				return r.show(answer, nil)
+			}
+			return r.drawJob(answer)
+		},
+	}
+}
+
+// jobStatus reads a job with its slots, up to what is shown to people if it is for them.
+func (r *remote) jobStatus(ctx context.Context, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
+	peer, err := r.dial()
+	if err != nil {
+		return nil, err
+	}
+	question := &starlingv1.JobStatusRequest{Job: name, PageSize: pageSize}
+	if forPeople {
+		question.PageSize = slotsShownMax
+	}
+	var all []*starlingv1.Slot
+	for {
+		page, err := peer.JobStatus(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetSlots()...)
+		page.Slots = all
+		if page.GetNextPageToken() == "" || forPeople {
+			return page, nil
+		}
+		question.PageToken = page.GetNextPageToken()
+	}
+}
+
+// drawJob shows a job to people.
+func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
+	job := answer.GetJob()
+	head := newTable("job", job.GetName())
+	head.colour = r.outColour
+	head.row("type", job.GetType())
+	head.row("status", job.GetStatus())
+	head.row("version", fmt.Sprint(job.GetVersion()))
+	head.row("submitted", age(job.GetSubmittedAt())+" ago")
+	if job.GetFinishedAt() != nil {
+		head.row("ended", age(job.GetFinishedAt())+" ago")
+	}
+	tasks := newTable("TASK", "WANTED", "INSTANCES", "COMMAND")
+	for _, task := range answer.GetTasks() {
+		tasks.row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
+	}
+	slots := newTable("INSTANCE", "PHASE", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS")
+	slots.colour = r.outColour
+	for _, slot := range answer.GetSlots() {
+		slots.row(slotName(slot), slot.GetPhase(), dash(slot.GetNode()), age(slot.GetSince()), fmt.Sprint(slot.GetFailures()),
+			endOf(slot), portsOf(slot))
+	}
+	for i, t := range []*table{head, tasks, slots} {
+		if i > 0 {
+			fmt.Fprintln(r.out)
+		}
+		if err := t.write(r.out); err != nil {
+			return err
+		}
+	}
+	if answer.GetNextPageToken() != "" {
+		r.hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
+	}
+	if c := job.GetCounts(); c.GetWaiting() > 0 {
+		r.hint("%s waiting; the reasons: starling why %s", counted(c.GetWaiting(), "instance"), job.GetName())
+	}
+	return nil
+}
+
+// slotName names a slot within its job: "server[2]".
+func slotName(slot *starlingv1.Slot) string {
+	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
+}
+
+func commandOf(answer *starlingv1.JobStatusResponse, task string) string {
+	const charactersMax = 60
+	for _, spec := range answer.GetSpec().GetTasks() {
+		if spec.GetName() == task {
+			text := []rune(strings.Join(strings.Fields(strings.Join(spec.GetCommand(), " ")), " "))
+			if len(text) > charactersMax {
+				text = append(text[:charactersMax-1], '…')
+			}
+			return string(text)
+		}
+	}
+	return "-"
+}
+
+// endOf tells how the last allocation ended: "exited with 3".
+func endOf(slot *starlingv1.Slot) string {
+	switch ended := slot.GetEnded(); ended {
+	case "":
+		return "-"
+	case "exited":
+		return fmt.Sprintf("exited with %d", slot.GetExitCode())
+	case "killed by a signal":
+		return fmt.Sprintf("killed by signal %d", slot.GetExitCode()-128)
+	default:
+		return ended
+	}
+}
+
+func portsOf(slot *starlingv1.Slot) string {
+	var ports []string
+	for _, port := range slot.GetPorts() {
+		ports = append(ports, fmt.Sprintf("%s=%d", port.GetName(), port.GetNumber()))
+	}
+	return dash(strings.Join(ports, " "))
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+func newJournal(r *remote) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "journal",
+		Short: "Read what happened",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newJournalTail(r))
+	return command
+}
+
+func newJournalTail(r *remote) *cobra.Command {
+	question := &starlingv1.TailJournalRequest{}
+	command := &cobra.Command{
+		Use:   "tail",
+		Short: "Print the newest entries in words, with what they brought about",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if question.GetFrom() > 0 && !command.Flags().Changed("last") {
+				question.Last = 0
+			}
+			return r.tailJournal(command, question)
+		},
+	}
+	command.Flags().BoolVarP(&question.Follow, "follow", "f", false, "go on with every new entry")
+	command.Flags().Uint64Var(&question.From, "from", 0, "begin with the entry at `INDEX`")
+	command.Flags().Uint32VarP(&question.Last, "last", "n", 20, "begin with the newest `N` entries, 0 for all that the peer remembers")
+	return command
+}
+
+func (r *remote) tailJournal(command *cobra.Command, question *starlingv1.TailJournalRequest) error {
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	return peer.TailJournal(command.Context(), question, func(answer *starlingv1.TailJournalResponse) error {
+		if answer.GetEntry() == nil {
+			r.hint("the peer remembers entries from %d on", answer.GetOldestIndex())
+			return nil
+		}
+		return r.showNext(answer.GetEntry(), func() string { return entryWords(answer.GetEntry()) })
+	})
+}
+
+// entryWords tells an entry to people: a line of its own, one per command, one per effect.
+func entryWords(e *starlingv1.JournalEntry) string {
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"), dash(e.GetWriter()))
+	if e.GetDropped() != "" {
+		fmt.Fprintf(&text, "    dropped: %s\n", e.GetDropped())
+	}
+	for _, c := range e.GetCommands() {
+		fmt.Fprintf(&text, "    %s\n", c.GetText())
+		if c.GetRefusal() != "" {
+			fmt.Fprintf(&text, "      refused (%s): %s\n", c.GetRefusalCode(), c.GetRefusal())
+		}
+	}
+	for _, effect := range e.GetEffects() {
+		fmt.Fprintf(&text, "      → %s\n", effect.GetText())
+	}
+	return text.String()
+}

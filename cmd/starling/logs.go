@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+)
+
+// streamsMax bounds the instances whose output is shown at once.
+const streamsMax = 64
+
+// reader says what part of the output is wanted.
+type reader struct {
+	remote    *remote
+	peer      *client.Client
+	follow    bool
+	stderr    bool
+	tailBytes int64
+}
+
+func newLogs(r *remote) *cobra.Command {
+	logs := &reader{remote: r}
+	command := &cobra.Command{
+		Use:   "logs NAME[/TASK[INDEX]]",
+		Short: "Show what a job has written",
+		Long: `Show what a job has written to its standard output, or with --stderr to its standard error, wherever it runs or
+ran. NAME/TASK[3] is one instance, NAME/TASK all of a task; lines of several instances begin with their names. An
+allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are the present or last.`,
+		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
+		Args:              oneArgument("a NAME, NAME/TASK or NAME/TASK[INDEX]"),
+		ValidArgsFunction: r.completeTarget,
+		RunE: func(command *cobra.Command, args []string) error {
+			t, err := parseTarget(args[0])
+			if err != nil {
+				return usageError(command, err)
+			}
+			if logs.tailBytes < 0 && command.Flags().Changed("tail") {
+				return usageError(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
+			}
+			return logs.run(command.Context(), t)
+		},
+	}
+	command.Flags().BoolVarP(&logs.follow, "follow", "f", false, "wait for the start, and go on until all has ended")
+	command.Flags().BoolVar(&logs.stderr, "stderr", false, "show standard error")
+	command.Flags().Int64Var(&logs.tailBytes, "tail", -1, "begin that many `BYTES` before the end (default: all that is kept)")
+	return command
+}
+
+func (l *reader) run(ctx context.Context, t target) error {
+	var err error
+	if l.peer, err = l.remote.dial(); err != nil {
+		return err
+	}
+	if t.number >= 0 {
+		return l.readAll(ctx, []target{t})
+	}
+	answer, err := l.remote.jobStatus(ctx, t.job, true)
+	if err != nil {
+		return err
+	}
+	chosen, err := t.choose(answer)
+	if err != nil {
+		return err
+	}
+	if len(chosen) > streamsMax || answer.GetNextPageToken() != "" {
+		return fail(exitUsage, "%s has more than %d instances: name one, such as %s", t.job, streamsMax, chosen[0])
+	}
+	return l.readAll(ctx, chosen)
+}
+
+// readAll shows the output of instances at the same time; with more than one, each line begins with its instance.
+func (l *reader) readAll(ctx context.Context, instances []target) error {
+	var (
+		mu      sync.Mutex
+		all     sync.WaitGroup
+		written int
+		errs    = make([]error, len(instances))
+	)
+	for i, instance := range instances {
+		out := &lineWriter{mu: &mu, out: l.remote.out, written: &written}
+		if len(instances) > 1 {
+			out.prefix = fmt.Sprintf("%s[%d] | ", instance.task, instance.number)
+		}
+		all.Go(func() {
+			errs[i] = l.readInstance(ctx, instance, out)
+			out.end()
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if written == 0 && !l.stderr && !l.follow {
+		l.remote.hint("nothing on stdout; what is on stderr: starling logs --stderr %s", instances[0])
+	}
+	return nil
+}
+
+// readInstance shows the output of one instance. If it follows, it goes on with the next allocation when one has ended.
+func (l *reader) readInstance(ctx context.Context, t target, out io.Writer) error {
+	tail := l.tailBytes
+	for {
+		last, err := l.readAllocation(ctx, t, tail, out)
+		if err != nil || !l.follow || t.allocation != "" {
+			return err
+		}
+		next, err := l.nextAllocation(ctx, t, last)
+		if err != nil || next == "" {
+			return err
+		}
+		tail = -1
+	}
+}
+
+// readAllocation shows the output of one allocation and returns which it was.
+func (l *reader) readAllocation(ctx context.Context, t target, tailBytes int64, out io.Writer) (allocation string, err error) {
+	question := &starlingv1.LogsRequest{Allocation: t.allocation, Job: t.job, Task: t.task, Slot: uint32(t.number), Follow: l.follow}
+	if l.stderr {
+		question.Stream = "stderr"
+	}
+	if tailBytes >= 0 {
+		tail := uint64(tailBytes)
+		question.TailBytes = &tail
+	}
+	err = l.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
+		allocation = firstOf(allocation, piece.GetAllocation())
+		_, err := out.Write(piece.GetData())
+		return err
+	})
+	return allocation, err
+}
+
+// nextAllocation waits for the allocation of the instance that follows the last, "" if there will be none.
+func (l *reader) nextAllocation(ctx context.Context, t target, last string) (next string, err error) {
+	question := &starlingv1.JobStatusRequest{Job: t.job, Task: t.task, PageSize: pageSize}
+	err = l.peer.FollowJob(ctx, question, func(answer *starlingv1.JobStatusResponse) (bool, error) {
+		slot := t.find(answer)
+		if slot == nil || answer.GetJob().GetFinal() || ended(slot) {
+			return true, nil // an update has dropped it, or all is over
+		}
+		if slot.GetAllocation() != last && slot.GetPhase() != "waiting" {
+			next = slot.GetAllocation()
+		}
+		return next != "", nil
+	})
+	return next, err
+}
+
+// ended tells whether a slot's phase is final.
+func ended(slot *starlingv1.Slot) bool {
+	return slot.GetPhase() == "succeeded" || slot.GetPhase() == "failed" || slot.GetPhase() == "stopped"
+}
+
+// lineWriter passes on whole lines with a prefix; without one it passes on everything as it comes.
+type lineWriter struct {
+	mu      *sync.Mutex // orders the writers that share out
+	out     io.Writer
+	prefix  string
+	rest    []byte
+	written *int
+}
+
+// lineBytesMax is how much of a line without end is held back.
+const lineBytesMax = 64 << 10
+
+// Write implements io.Writer.
+func (w *lineWriter) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*w.written += len(data)
+	if w.prefix == "" {
+		return w.out.Write(data)
+	}
+	w.rest = append(w.rest, data...)
+	for {
+		end := bytes.IndexByte(w.rest, '\n') + 1
+		if end == 0 && len(w.rest) < lineBytesMax {
+			return len(data), nil
+		}
+		if end == 0 {
+			end = len(w.rest)
+		}
+		if err := w.line(w.rest[:end]); err != nil {
+			return 0, err
+		}
+		w.rest = w.rest[end:]
+	}
+}
+
+func (w *lineWriter) line(text []byte) error {
+	_, err := fmt.Fprintf(w.out, "%s%s\n", w.prefix, bytes.TrimSuffix(text, []byte("\n")))
+	return err
+}
+
+// end writes what is left of a line without end.
+func (w *lineWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rest) > 0 {
+		_ = w.line(w.rest) // the terminal is gone: nobody is left to tell
+		w.rest = nil
+	}
+}

@@ -1,0 +1,87 @@
+// Command starling is the whole program: the agent of a machine, a cluster for development in one process, and the
+// tool by which people and programs talk to either.
+//
+// There is one file per subcommand. The files node_*.go wire a peer by hand: journal, driver, peer and API of one
+// machine. Data goes to stdout, progress and hints to stderr, and the exit status is one of the table in exit.go.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], standardConsole()))
+}
+
+// run executes the command line and returns the exit status. A panic of this goroutine becomes one line for the
+// user, and a stack in the log for whoever repairs it.
+func run(ctx context.Context, args []string, c *console) (status int) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			slog.Error("panic", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			c.problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.logHint()))
+			status = exitFailed
+		}
+	}()
+	root := newRoot(c)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		c.problem(err)
+	}
+	return statusOf(err)
+}
+
+// newRoot returns the command with all its subcommands.
+func newRoot(c *console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "starling",
+		Short: "A cluster scheduler without a master",
+		Long: `Starling runs batch jobs and services on a cluster without a master: every machine runs this program, reads the
+same journal and does its own part of what it asks for.
+
+Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usageError(command, err) })
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Work:"},
+		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
+		&cobra.Group{ID: groupOther, Title: "Other:"})
+	remote := &remote{console: c}
+	remote.flags(root)
+	for group, commands := range map[string][]*cobra.Command{
+		groupWork: {newRun(remote), newPs(remote), newJob(remote), newLogs(remote), newStop(remote), newWhy(remote),
+			newInit(c), newSchema(c)},
+		groupCluster: {newDev(c), newAgent(c), newPeers(remote), newJournal(remote)},
+		groupOther:   {newVersion(remote), newExitCodes(), newSupervise()},
+	} {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// The groups in which help lists the subcommands.
+const (
+	groupWork    = "work"
+	groupCluster = "cluster"
+	groupOther   = "other"
+)

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+func newPeers(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "peers",
+		Short: "Show the ring: who watches whom, what each gives, how far each has read",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.AllPeers(ctx)
+			if err != nil {
+				return err
+			}
+			return r.show(answer, func() *table { return peerTable(answer) })
+		},
+	}
+}
+
+func peerTable(answer *starlingv1.ListPeersResponse) *table {
+	t := newTable("PEER", "STATE", "PULSE", "WATCHES", "WATCHED BY", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+	for _, p := range answer.GetPeers() {
+		name := firstOf(p.GetPeer(), p.GetNode())
+		if p.GetPeer() != "" && p.GetPeer() == answer.GetSelf() {
+			name += " *"
+		}
+		pulse := "-"
+		if p.GetAlive() {
+			pulse = "beats"
+		}
+		t.row(name, p.GetState(), pulse, dash(p.GetWatches()), dash(p.GetWatchedBy()),
+			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
+			part(p, func(r *starlingv1.Resources) string { return size(r.GetMemoryBytes()) }),
+			part(p, func(r *starlingv1.Resources) string { return size(r.GetDiskBytes()) }),
+			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), dash(p.GetAddress()))
+	}
+	return t
+}
+
+// part writes what is free of what there is.
+func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {
+	if p.GetCapacity() == nil {
+		return "-"
+	}
+	return write(p.GetFree()) + " of " + write(p.GetCapacity())
+}
+
+func position(p *starlingv1.Peer) string {
+	if p.GetJournalIndex() == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.GetJournalIndex())
+}
+
+func lag(p *starlingv1.Peer) string {
+	if p.GetJournalIndex() == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.GetLag())
+}
+
+// digest shows the first half of a digest, and what the answering peer thinks of it.
+func digest(p *starlingv1.Peer) string {
+	const digits = 8
+	if len(p.GetDigest()) < digits {
+		return "-"
+	}
+	short := p.GetDigest()[:digits]
+	switch {
+	case p.DigestAgrees == nil:
+		return short
+	case p.GetDigestAgrees():
+		return short + " equal"
+	}
+	return short + " DIFFERS"
+}

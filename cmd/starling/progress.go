@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// progress tells how a number of things go, a line for each: in place on a terminal that can, and otherwise one line
+// after another whenever one has changed.
+type progress struct {
+	*console
+	names []string
+	texts map[string]string
+	shown int
+}
+
+func newProgress(c *console, names []string) *progress {
+	return &progress{console: c, names: names, texts: map[string]string{}}
+}
+
+// set changes what is told of a name.
+func (p *progress) set(name, text string) {
+	if p.texts[name] == text {
+		return
+	}
+	p.texts[name] = text
+	if p.errLive {
+		p.redraw()
+		return
+	}
+	fmt.Fprintf(p.err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, text)
+}
+
+// say tells something beside the lines.
+func (p *progress) say(text string) {
+	p.clear()
+	fmt.Fprintln(p.err, strings.TrimRight(text, "\n"))
+	if p.errLive {
+		p.redraw()
+	}
+}
+
+func (p *progress) redraw() {
+	p.clear()
+	for _, name := range p.names {
+		if text := p.texts[name]; text != "" {
+			fmt.Fprintf(p.err, "%s: %s\n", name, text)
+			p.shown++
+		}
+	}
+}
+
+// clear takes the live lines off the terminal.
+func (p *progress) clear() {
+	if p.shown > 0 {
+		fmt.Fprintf(p.err, "\x1b[%dA\x1b[J", p.shown)
+	}
+	p.shown = 0
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+func newPs(r *remote) *cobra.Command {
+	all := false
+	command := &cobra.Command{
+		Use:   "ps [PREFIX]",
+		Short: "List jobs",
+		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.AllJobs(ctx, append(args, "")[0])
+			if err != nil {
+				return err
+			}
+			hidden := 0
+			if !all {
+				hidden = hideEnded(answer)
+			}
+			if err := r.show(answer, func() *table { return jobTable(answer.GetJobs()) }); err != nil {
+				return err
+			}
+			if hidden > 0 && r.format == formatTable {
+				r.hint("%s not shown: --all shows them too", counted(hidden, "ended job"))
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVarP(&all, "all", "a", false, "show jobs that have ended, too")
+	return command
+}
+
+// hideEnded drops the jobs that have ended and returns how many.
+func hideEnded(answer *starlingv1.ListJobsResponse) int {
+	var live []*starlingv1.Job
+	for _, job := range answer.GetJobs() {
+		if !job.GetFinal() {
+			live = append(live, job)
+		}
+	}
+	hidden := len(answer.GetJobs()) - len(live)
+	answer.Jobs = live
+	return hidden
+}
+
+func jobTable(jobs []*starlingv1.Job) *table {
+	t := newTable("JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED")
+	for _, job := range jobs {
+		ended := "-"
+		if job.GetFinishedAt() != nil {
+			ended = age(job.GetFinishedAt()) + " ago"
+		}
+		t.row(job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
+			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended)
+	}
+	return t
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+	"starling/jobspec"
+)
+
+// runProgram runs one program as a job, shows its output and ends with its status.
+func (r *remote) runProgram(ctx context.Context, argv []string, options runOptions) error {
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	name := jobNameFor(argv[0])
+	spec := jobspec.Command(name, argv)
+	if problems := spec.Problems(); len(problems) > 0 {
+		return problemList(problems)
+	}
+	if _, err := peer.SubmitJob(ctx, &spec); err != nil {
+		return err
+	}
+	if options.detach {
+		_, err := fmt.Fprintln(r.out, name)
+		return err
+	}
+	following, interrupted, release := attached(ctx, options.timeout)
+	defer release()
+	t := newTracker(peer, newProgress(r.console, nil), []string{name})
+	output := &programOutput{remote: r, peer: peer, shown: map[string]bool{}}
+	t.visit = func(status *starlingv1.JobStatusResponse) { output.show(following, status) }
+	t.quiet = true
+	err = t.wait(following)
+	output.readers.Wait()
+	switch {
+	case interrupted():
+		return r.detached(name)
+	case err != nil:
+		return t.outOfTime(err, options.timeout)
+	}
+	return programStatus(name, t.jobs[0].last)
+}
+
+// jobNameFor derives a job's name from a program's, with a suffix that makes it new.
+func jobNameFor(program string) string {
+	const programBytesMax, suffixBytes = 50, 4
+	name := []byte(path.Base(program))
+	for i, c := range name {
+		if cluster.NameProblem("a"+string(rune(c)), false) != "" {
+			name[i] = '-'
+		}
+	}
+	text := strings.Trim(string(name[:min(len(name), programBytesMax)]), "-_")
+	return firstOf(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
+}
+
+// programOutput shows both streams of every allocation of the one slot.
+type programOutput struct {
+	remote  *remote
+	peer    *client.Client
+	shown   map[string]bool
+	readers sync.WaitGroup
+}
+
+// show begins to show an allocation when it is there.
+func (p *programOutput) show(ctx context.Context, status *starlingv1.JobStatusResponse) {
+	for _, slot := range status.GetSlots() {
+		id := slot.GetAllocation()
+		if id == "" || p.shown[id] || slot.GetEnded() == "could not be started" {
+			continue
+		}
+		p.shown[id] = true
+		p.readers.Go(func() { p.copy(ctx, id, "stdout") })
+		p.readers.Go(func() { p.copy(ctx, id, "stderr") })
+	}
+}
+
+func (p *programOutput) copy(ctx context.Context, allocation, stream string) {
+	out := p.remote.out
+	if stream == "stderr" {
+		out = p.remote.err
+	}
+	question := &starlingv1.LogsRequest{Allocation: allocation, Stream: stream, Follow: true}
+	err := p.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
+		_, err := out.Write(piece.GetData())
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		p.remote.hint("starling: the %s of %s broke off: %v", stream, allocation, err)
+	}
+}
+
+// programStatus returns what the end of the program means for the exit status.
+func programStatus(name string, last *starlingv1.JobStatusResponse) error {
+	if len(last.GetSlots()) == 0 {
+		return fmt.Errorf("%s was %s before it began", name, last.GetJob().GetStatus())
+	}
+	slot := last.GetSlots()[0]
+	switch slot.GetEnded() {
+	case "exited", "killed by a signal":
+		if slot.GetExitCode() == 0 {
+			return nil
+		}
+		return silent{int(slot.GetExitCode())}
+	case "out of memory":
+		return fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
+	case "could not be started":
+		return fmt.Errorf("%s could not be started on node %s\nhint: the reason is in: starling journal tail", name, slot.GetNode())
+	}
+	return fmt.Errorf("%s: %s", name, firstOf(slot.GetEnded(), last.GetJob().GetStatus()))
+}
+
+// problemList is the error for a job that the cluster would refuse.
+func problemList(problems []cluster.Problem) error {
+	var lines []error
+	for _, p := range problems {
+		lines = append(lines, fmt.Errorf("%s: %s", p.Path, p.Reason))
+	}
+	return &failure{exitUsage, errors.Join(lines...)}
+}

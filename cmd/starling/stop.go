@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+func newStop(r *remote) *cobra.Command {
+	detach, timeout := false, time.Duration(0)
+	command := &cobra.Command{
+		Use:   "stop NAME",
+		Short: "Stop a job for good",
+		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
+its job file grants.`,
+		Args:              oneArgument("the NAME of a job"),
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			if _, err := peer.KillJob(command.Context(), cluster.JobName(args[0])); err != nil {
+				return err
+			}
+			if detach {
+				return nil
+			}
+			following, interrupted, release := attached(command.Context(), timeout)
+			defer release()
+			t := newTracker(peer, newProgress(r.console, args), args)
+			t.reached = (*starlingv1.Job).GetFinal
+			err = t.wait(following)
+			switch {
+			case interrupted():
+				r.hint("\ndetached; %s goes on stopping", args[0])
+				return silent{exitDetached}
+			case err != nil:
+				return t.outOfTime(err, timeout)
+			}
+			return r.showNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", args[0]) })
+		},
+	}
+	command.Flags().BoolVarP(&detach, "detach", "d", false, "return when the order is given")
+	command.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this `DURATION`")
+	return command
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is a list for people: aligned columns under a heading. Programs read JSON instead.
+type table struct {
+	rows   [][]string
+	colour bool
+}
+
+func newTable(headings ...string) *table {
+	return &table{rows: [][]string{headings}}
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write aligns and prints the table. The last column is never padded; words of state are coloured where the terminal
+// can, and never say anything by colour alone.
+func (t *table) write(w io.Writer) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	text := strings.Builder{}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			text.WriteString(t.paint(cell))
+			if i < len(row)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// stateColours are the terminal's colours of the words of state.
+var stateColours = map[string]string{
+	"running": "32", "succeeded": "32", "member": "32",
+	"waiting": "33", "pending": "33", "assigned": "33", "delayed": "33", "stopping": "33", "joining": "33",
+	"failed": "31", "diverged": "31", "lost": "31",
+	"stopped": "2",
+}
+
+func (t *table) paint(cell string) string {
+	code := stateColours[cell]
+	if !t.colour || code == "" {
+		return cell
+	}
+	return "\x1b[" + code + "m" + cell + "\x1b[0m"
+}

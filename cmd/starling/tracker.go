@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+)
+
+// stalledAfter is how long nothing more of a job may be placed until the reasons are told.
+const stalledAfter = 3 * time.Second
+
+// tracker follows jobs until each has reached its goal, and tells how they go.
+type tracker struct {
+	peer     *client.Client
+	progress *progress
+	// reached tells whether the goal is.
+	reached func(*starlingv1.Job) bool
+	// visit sees every status; it may be nil.
+	visit func(*starlingv1.JobStatusResponse)
+	// quiet tells only what keeps a job from running.
+	quiet bool
+	jobs  []*tracked
+}
+
+// tracked is one job on its way.
+type tracked struct {
+	name string
+	last *starlingv1.JobStatusResponse
+	// stalls is when the reasons are to be told; zero if nothing waits.
+	stalls time.Time
+	told   string
+	done   bool
+}
+
+// update is news of the job with that number; err tells that no more will come.
+type update struct {
+	number int
+	status *starlingv1.JobStatusResponse
+	err    error
+}
+
+func newTracker(peer *client.Client, p *progress, names []string) *tracker {
+	t := &tracker{peer: peer, progress: p, reached: settled}
+	for _, name := range names {
+		t.jobs = append(t.jobs, &tracked{name: name})
+	}
+	return t
+}
+
+// settled tells whether a job has got where it will stay: a batch job has ended, all instances of another run.
+func settled(job *starlingv1.Job) bool {
+	c := job.GetCounts()
+	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
+	return job.GetFinal() || job.GetType() != "batch" && moving == 0 && c.GetRunning() == c.GetDesired()
+}
+
+// wait returns nil when all goals are reached, or why that is not known: ctx has ended, or no peer answers.
+func (t *tracker) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	defer cancel()
+	news := make(chan update)
+	for i, job := range t.jobs {
+		followers.Go(func() { t.follow(ctx, i, job.name, news) })
+	}
+	stall := time.NewTimer(stalledAfter)
+	defer stall.Stop()
+	for left := len(t.jobs); left > 0; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-stall.C:
+			if err := t.tellStalled(ctx); err != nil {
+				return err
+			}
+		case u := <-news:
+			if u.err != nil {
+				return u.err
+			}
+			if t.take(u) {
+				left--
+			}
+		}
+		stall.Reset(t.untilStall())
+	}
+	return nil
+}
+
+// follow sends the news of one job.
+func (t *tracker) follow(ctx context.Context, number int, name string, news chan<- update) {
+	send := func(u update) {
+		select {
+		case news <- u:
+		case <-ctx.Done():
+		}
+	}
+	question := &starlingv1.JobStatusRequest{Job: name, PageSize: 1}
+	err := t.peer.FollowJob(ctx, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
+		send(update{number: number, status: status})
+		return t.reached(status.GetJob()), nil
+	})
+	if err != nil {
+		send(update{number: number, err: fmt.Errorf("follow %s: %w", name, err)})
+	}
+}
+
+// take notes the news and tells whether the job's goal is reached with it.
+func (t *tracker) take(u update) bool {
+	job := t.jobs[u.number]
+	waited := job.last.GetJob().GetCounts().GetWaiting()
+	waits := u.status.GetJob().GetCounts().GetWaiting()
+	switch {
+	case waits == 0 || u.status.GetJob().GetFinal():
+		job.stalls = time.Time{}
+	case job.last == nil || waits < waited || waited == 0:
+		job.stalls = time.Now().Add(stalledAfter)
+	}
+	job.last = u.status
+	if t.visit != nil {
+		t.visit(u.status)
+	}
+	if !t.quiet {
+		t.progress.set(job.name, standing(u.status.GetJob()))
+	}
+	job.done = t.reached(u.status.GetJob())
+	return job.done
+}
+
+// standing tells in a line how a job stands.
+func standing(job *starlingv1.Job) string {
+	if job.GetFinal() {
+		return job.GetStatus()
+	}
+	return fmt.Sprintf("%s, %s of %d", job.GetStatus(), tally(job.GetCounts()), job.GetCounts().GetDesired())
+}
+
+// untilStall is the time to the next job that stalls.
+func (t *tracker) untilStall() time.Duration {
+	next := time.Hour
+	for _, job := range t.jobs {
+		if !job.stalls.IsZero() && !job.done {
+			next = min(next, max(time.Until(job.stalls), 0))
+		}
+	}
+	return next
+}
+
+// tellStalled tells the reasons why jobs do not get on, and looks again later.
+func (t *tracker) tellStalled(ctx context.Context) error {
+	for _, job := range t.jobs {
+		if job.done || job.stalls.IsZero() || time.Until(job.stalls) > 0 {
+			continue
+		}
+		job.stalls = time.Now().Add(stalledAfter)
+		answer, err := t.peer.Why(ctx, &starlingv1.WhyRequest{Job: job.name})
+		if err != nil {
+			return fmt.Errorf("ask why %s waits: %w", job.name, err)
+		}
+		text := reasons(answer)
+		if text != job.told {
+			job.told = text
+			t.progress.say(findings(answer))
+		}
+	}
+	return nil
+}
+
+// reasons are what must change for the findings to be told again; the time that has passed is not.
+func reasons(answer *starlingv1.WhyResponse) string {
+	text := ""
+	for _, f := range answer.GetFindings() {
+		text += fmt.Sprintf("%s %s %q\n", f.GetTask(), f.GetReason(), f.GetDetails())
+	}
+	return text
+}
+
+// placed tells whether every job has at least one instance on a node, or needs none.
+func (t *tracker) placed() bool {
+	for _, job := range t.jobs {
+		c := job.last.GetJob().GetCounts()
+		if job.last == nil || c.GetWaiting() > 0 && c.GetWaiting() == c.GetDesired() {
+			return false
+		}
+	}
+	return true
+}
+
+// outOfTime returns the error for the end of --timeout, if err is that.
+func (t *tracker) outOfTime(err error, timeout time.Duration) error {
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case !t.placed():
+		return fail(exitNotPlaced, "not placed within %s; the job goes on waiting", timeout)
+	}
+	return fail(exitTimeout, "not done within %s; the job goes on", timeout)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+func newWhy(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why NAME",
+		Short: "Tell every reason why something of a job does not run yet",
+		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
+small by how much, and what is waited for.`,
+		Args:              oneArgument("the NAME of a job"),
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: args[0]})
+			if err != nil {
+				return err
+			}
+			if r.format != formatTable {
+				return r.show(answer, nil)
+			}
+			_, err = io.WriteString(r.out, findings(answer))
+			return err
+		},
+	}
+}
+
+// findings tells an answer to "why" to people.
+func findings(answer *starlingv1.WhyResponse) string {
+	text := strings.Builder{}
+	job := answer.GetJob()
+	fmt.Fprintf(&text, "%s is %s: %s of %d wanted\n", job.GetName(), job.GetStatus(), tally(job.GetCounts()), job.GetCounts().GetDesired())
+	if len(answer.GetFindings()) == 0 && !job.GetFinal() {
+		fmt.Fprintln(&text, "nothing keeps it from running")
+	}
+	for _, f := range answer.GetFindings() {
+		fmt.Fprintf(&text, "\n%s, %s from [%d] on: %s\n", f.GetTask(), counted(f.GetInstances(), "instance"), f.GetSlot(), f.GetReason())
+		for _, detail := range f.GetDetails() {
+			fmt.Fprintf(&text, "  %s\n", detail)
+		}
+		if f.GetSince() != nil {
+			fmt.Fprintf(&text, "  for %s", age(f.GetSince()))
+			if f.GetUntil() != nil {
+				fmt.Fprintf(&text, ", until %s", f.GetUntil().AsTime().Local().Format("15:04:05"))
+			}
+			fmt.Fprintln(&text)
+		}
+	}
+	return text.String()
+}
