@@ -82,12 +82,20 @@ func (j *Job) hash() uint64 {
 	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), stop,
 		uint64(j.Finished), uint64(j.FinishedAt), j.specHash)
 	for _, t := range j.Tasks {
+		h = mix(h, t.Failure.hash())
 		h = mix(h, hashWords(tagJob, hashText(tagJob, string(t.Name)), uint64(t.Desired), uint64(t.Fresh), uint64(t.Slots.Len())))
 	}
 	for i := range j.older {
 		h = mix(h, mix(uint64(j.older[i].version), j.older[i].spec.hash()))
 	}
 	return h
+}
+
+func (f *Failure) hash() uint64 {
+	if *f == (Failure{}) {
+		return 0
+	}
+	return hashWords(tagJob, uint64(f.Index), uint64(f.Order), uint64(f.At), uint64(f.Ended), uint64(uint32(f.ExitCode)), hashText(tagJob, f.Detail))
 }
 
 func (s *JobSpec) hash() uint64 {

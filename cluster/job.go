@@ -41,11 +41,27 @@ type Task struct {
 	Fresh uint32
 	// Counts are the slots below Slots.Len per phase.
 	Counts [PhaseCount]uint32
+	// Failure is the latest end of an allocation that was no success and not asked for.
+	Failure Failure
 	// returned are the slots below Fresh that wait.
 	returned *btree.Set[uint32]
 	// blocked tells that all nodes were tried for what waits, and only a node with more room than then can help.
 	blocked bool
 	digest  uint64
+}
+
+// FailureDetailBytesMax bounds a failure's detail.
+const FailureDetailBytesMax = 256
+
+// Failure tells how an allocation failed. The zero Failure is none.
+type Failure struct {
+	Index    uint32
+	Order    Index
+	At       Time
+	Ended    Ending
+	ExitCode int32
+	// Detail is what the node said, such as "program not found"; it may be empty.
+	Detail string
 }
 
 // Name returns the job's name.

@@ -223,6 +223,11 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	}
 }
 
+// SetFailure notes the latest failure of a task.
+func (s *State) SetFailure(id JobID, task int, failure Failure) {
+	s.changeJob(id, func(j *Job) { s.editTask(j, task).Failure = failure })
+}
+
 // putSlot replaces the row and counts it; room and queues are the caller's.
 func (s *State) putSlot(j *Job, task int, index uint32, next Slot) {
 	t := s.editTask(j, task)

@@ -120,6 +120,8 @@ type Report struct {
 	// Ended is NotEnded for an allocation that runs.
 	Ended    cluster.Ending
 	ExitCode int32
+	// Detail says more about an end that was a failure; it may be empty.
+	Detail string
 }
 
 // TellTime does nothing but let the entry's time pass, so that deadlines are met and left-over work goes on.

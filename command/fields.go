@@ -70,6 +70,7 @@ func report(c *coder, r *Report) {
 	integer(c, &r.Order, math.MaxUint64)
 	integer(c, &r.Ended, uint64(cluster.EndingCount)-1)
 	c.signed(&r.ExitCode)
+	text(c, &r.Detail, cluster.FailureDetailBytesMax)
 }
 
 func task(c *coder, t *cluster.TaskSpec) {

@@ -43,7 +43,7 @@ type Core struct {
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
 	local    []replica.LocalTask
 	starting map[cluster.AllocationID]bool
-	refused  map[cluster.AllocationID]bool
+	refused  map[cluster.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
 	stopping map[cluster.AllocationID]uint32
 	// Explain asks the fold for effects.
@@ -54,7 +54,7 @@ type Core struct {
 func NewCore() *Core {
 	return &Core{
 		state: cluster.NewState(), starting: map[cluster.AllocationID]bool{},
-		refused: map[cluster.AllocationID]bool{}, stopping: map[cluster.AllocationID]uint32{},
+		refused: map[cluster.AllocationID]string{}, stopping: map[cluster.AllocationID]uint32{},
 	}
 }
 
@@ -151,11 +151,11 @@ func (c *Core) PulseSeen(p cluster.PeerID, alive bool) {
 // DriverHas replaces what the driver has.
 func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 
-// DriverStarted takes the driver's answer to a start: whether it has the allocation now.
-func (c *Core) DriverStarted(id cluster.AllocationID, ok bool) {
+// DriverStarted takes the driver's answer to a start: refusal is why it does not have the allocation, "" if it has.
+func (c *Core) DriverStarted(id cluster.AllocationID, refusal string) {
 	delete(c.starting, id)
-	if !ok {
-		c.refused[id] = true
+	if refusal != "" {
+		c.refused[id] = refusal[:min(len(refusal), cluster.FailureDetailBytesMax)]
 	}
 }
 
@@ -210,8 +210,8 @@ func (c *Core) seen() []replica.LocalTask {
 		return c.local
 	}
 	all := slices.Clone(c.local)
-	for id := range c.refused {
-		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted})
+	for id, refusal := range c.refused {
+		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
 	}
 	slices.SortFunc(all, func(a, b replica.LocalTask) int { return a.ID.Compare(b.ID) })
 	return all
@@ -222,7 +222,7 @@ func (c *Core) forget(over []cluster.AllocationID) []cluster.AllocationID {
 	var known []cluster.AllocationID
 	for _, id := range over {
 		delete(c.stopping, id)
-		if c.refused[id] {
+		if _, refused := c.refused[id]; refused {
 			delete(c.refused, id)
 			continue
 		}

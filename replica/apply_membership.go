@@ -162,6 +162,9 @@ func (f *fold) ended(news *command.Report, slot cluster.Slot) {
 		f.finish(news.Slot.Job)
 		return
 	}
+	f.s.SetFailure(j.ID, int(news.Slot.Task), cluster.Failure{
+		Index: news.Slot.Index, Order: slot.Order, At: f.s.Time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
+	})
 	restart := j.TaskSpecOf(int(news.Slot.Task), slot.Version).Restart
 	if wasRunning && ran >= cluster.Time(restart.ResetMillis) {
 		slot.Failures = 0
@@ -185,6 +188,9 @@ func endingWords(news *command.Report) string {
 	}
 	if news.Ended == cluster.BySignal {
 		return fmt.Sprintf("killed by signal %d", news.ExitCode-128)
+	}
+	if news.Detail != "" {
+		return news.Ended.String() + ": " + news.Detail
 	}
 	return news.Ended.String()
 }

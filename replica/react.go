@@ -26,6 +26,8 @@ type LocalTask struct {
 	// Ended is NotEnded while it runs.
 	Ended    cluster.Ending
 	ExitCode int32
+	// Detail says more about a failure, at most cluster.FailureDetailBytesMax.
+	Detail string
 }
 
 // Order tells the driver to run an allocation.
@@ -169,7 +171,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
 	switch {
 	case task != nil && task.Ended != cluster.NotEnded:
-		news.Ended, news.ExitCode = task.Ended, task.ExitCode
+		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, task.Detail
 		return news, true
 	case a.Phase == cluster.Stopping && task == nil:
 		news.Ended = cluster.OnRequest

@@ -21,7 +21,11 @@ func (m *machine) start(order replica.Order) {
 			m.exec(order)
 		}
 		if m.life == life {
-			m.core.DriverStarted(order.ID, !refused)
+			refusal := ""
+			if refused {
+				refusal = "no such program"
+			}
+			m.core.DriverStarted(order.ID, refusal)
 			m.driverChanged()
 			m.wake()
 		}
