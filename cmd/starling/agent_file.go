@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -50,11 +49,6 @@ func readAgentConfig(command *cobra.Command, file string) (*agentConfig, error) 
 // contradictions lists what cannot be meant together.
 func (c *agentConfig) contradictions() []error {
 	var problems []error
-	at, err := netip.ParseAddrPort(strings.Replace(c.address, "localhost:", "127.0.0.1:", 1))
-	if err == nil && !at.Addr().IsLoopback() && !c.insecure {
-		problems = append(problems, fmt.Errorf("address: %s can be reached from other machines, and nothing protects the API yet\n"+
-			"hint: listen on 127.0.0.1, or say --insecure true where only friends are", c.address))
-	}
 	_, member := c.members[string(c.node)]
 	switch {
 	case len(c.members) == 0 && len(c.endpoints) == 0:

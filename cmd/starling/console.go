@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/term"
@@ -41,9 +42,19 @@ func (c *console) problem(err error) {
 	}
 }
 
-func (c *console) logHint() string {
-	if c.logPath == "" {
+// keepStack writes a panic to the log, or to a file of its own, and says where it is.
+func (c *console) keepStack(cause any, stack []byte) string {
+	path := c.logPath
+	if path == "" {
+		path = filepath.Join(os.TempDir(), fmt.Sprintf("starling-crash-%d.log", os.Getpid()))
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
 		return ""
 	}
-	return " (details: " + c.logPath + ")"
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, "panic: %v\n%s", cause, stack); err != nil {
+		return ""
+	}
+	return " (details: " + file.Name() + ")"
 }

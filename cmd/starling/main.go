@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime/debug"
 
@@ -20,12 +19,11 @@ func main() {
 }
 
 // run executes the command line and returns the exit status. A panic of this goroutine becomes one line for the
-// user, and a stack in the log for whoever repairs it.
+// user, and a stack in a file for whoever repairs it.
 func run(ctx context.Context, args []string, c *console) (status int) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			slog.Error("panic", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			c.problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.logHint()))
+			c.problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.keepStack(cause, debug.Stack())))
 			status = exitFailed
 		}
 	}()
@@ -68,7 +66,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		groupWork: {newRun(remote), newPs(remote), newJob(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
 		groupCluster: {newDev(c), newAgent(c), newPeers(remote), newJournal(remote)},
-		groupOther:   {newVersion(remote), newExitCodes(), newSupervise()},
+		groupOther:   {newSim(c), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -48,6 +48,9 @@ func (s *setting) declare(command *cobra.Command) {
 	switch s.shape {
 	case scalar:
 		flags.String(s.flag(), "", s.help)
+		if s.key == "insecure" {
+			flags.Lookup(s.flag()).NoOptDefVal = "true"
+		}
 	case list:
 		flags.StringSlice(s.flag(), nil, s.help)
 	case pairs:

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"starling/cluster"
+)
+
+// configOf reads a configuration from a file's text and from flags.
+func configOf(t *testing.T, text string, args ...string) (*agentConfig, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var c *agentConfig
+	var err error
+	remote := &remote{console: &console{}}
+	root := &cobra.Command{Use: "starling", SilenceErrors: true, SilenceUsage: true}
+	remote.flags(root)
+	agent := &cobra.Command{Use: "agent", Run: func(command *cobra.Command, _ []string) { c, err = readAgentConfig(command, file) }}
+	for _, s := range agentSettings() {
+		s.declare(agent)
+	}
+	root.AddCommand(agent)
+	root.SetArgs(append([]string{"agent"}, args...))
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	return c, err
+}
+
+const smallConfig = `
+node: a
+etcd:
+  members: {a: "http://127.0.0.1:2380"}
+`
+
+func TestAgentConfig(t *testing.T) {
+	c, err := configOf(t, `
+node: a
+data: here
+address: 127.0.0.1:1
+pulse_ttl: 3s
+etcd:
+  listen: http://127.0.0.1:2
+  members:
+    a: http://127.0.0.1:3
+    b: http://127.0.0.1:4
+    c: http://127.0.0.1:5
+capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
+attributes: {zone: cellar}
+devices: {gpu: 2, disk: 1}
+ports: 100-200
+log: {file: "-", level: debug}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.node != "a" || c.data != "here" || c.address != "127.0.0.1:1" || c.pulse != 3*time.Second || len(c.members) != 3 ||
+		c.etcdListen != "http://127.0.0.1:2" || c.attributes["zone"] != "cellar" || c.portFirst != 100 || c.portLast != 200 {
+		t.Errorf("got %+v", c)
+	}
+	if want := (cluster.Resources{1500, 1 << 30, 2e9}); c.capacity != want {
+		t.Errorf("capacity: got %v, want %v", c.capacity, want)
+	}
+	if len(c.devices) != 2 || c.devices[0].Kind != "disk" || c.devices[1].Count != 2 {
+		t.Errorf("devices: got %v", c.devices)
+	}
+}
+
+func TestAgentConfigPrecedence(t *testing.T) {
+	file := smallConfig + "ports: 1-2\npulse_ttl: 7s\ndata: file\n"
+	t.Setenv("STARLING_PORTS", "3-4")
+	t.Setenv("STARLING_DATA", "environment")
+	c, err := configOf(t, file, "--ports", "5-6", "--attributes", "x=1,y=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.portFirst != 5 || c.data != "environment" || c.pulse != 7*time.Second || c.address != "127.0.0.1:7460" {
+		t.Errorf("flag > environment > file > default: got ports from %d, data %q, pulse %s, address %s",
+			c.portFirst, c.data, c.pulse, c.address)
+	}
+	if c.attributes["y"] != "2" {
+		t.Errorf("attributes: got %v", c.attributes)
+	}
+}
+
+func TestAgentConfigRefuses(t *testing.T) {
+	cases := []struct{ name, file, want string }{
+		{"unknown key", "nodee: a", `agent.yaml:1:1: unknown key "nodee"; did you mean "node"?`},
+		{"unknown inner key", smallConfig + "log:\n  levle: info", `:6:3: unknown key "log.levle"; did you mean "log.level"?`},
+		{"duplicate", smallConfig + "node: b", "node"},
+		{"wrong shape", smallConfig + "data: [a]", ":5:7: data must be a single value"},
+		{"no mapping", smallConfig + "capacity: 5", ":5:11: must be a mapping"},
+		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
+		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
+		{"members", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:2'}}", "one or three nodes form the quorum, not 2"},
+		{"member's URL", "node: a\netcd: {members: {a: 'h:1'}}", `member a: "h:1" is no URL`},
+		{"same URL", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:1', c: 'http://h:3'}}", "as well"},
+		{"no etcd", "node: a", "nothing says where the journal is"},
+		{"no member", "node: x\netcd: {members: {a: 'http://h:1'}}", "node x is none of etcd.members"},
+		{"both", smallConfig + "  endpoints: ['http://h:1']", "drop etcd.endpoints"},
+		{"pulse", smallConfig + "pulse_ttl: 500ms", "pulse_ttl: must be in whole seconds"},
+		{"memory", smallConfig + "capacity: {memory: 5}", "capacity.memory: needs a unit"},
+		{"ports", smallConfig + "ports: 9-8", `"9-8" is no range`},
+		{"level", smallConfig + "log: {level: loud}", "must be debug, info, warn or error"},
+		{"address", smallConfig + "address: here", `"here" is no IP:PORT`},
+		{"device", smallConfig + "devices: {gpu: many}", `"gpu=many" is no KIND=COUNT`},
+		{"no YAML", "a: [", "agent.yaml:"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := configOf(t, c.file)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if got := statusOf(err); got != exitUsage {
+				t.Errorf("got status %d, want %d", got, exitUsage)
+			}
+		})
+	}
+}
+
+func TestAgentConfigTellsAllAtOnce(t *testing.T) {
+	t.Setenv("STARLING_LOG_LEVEL", "loud")
+	_, err := configOf(t, "nodee: a\nports: 1", "--pulse-ttl", "x")
+	for _, want := range []string{"nodee", "ports", "STARLING_LOG_LEVEL", "--pulse-ttl"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a word about %q too", err, want)
+		}
+	}
+}

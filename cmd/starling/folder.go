@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder is a data directory that this process holds alone.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// holdFolder makes the folder if it is missing and takes its lock, which ends with the process at the latest.
+func holdFolder(path string) (*folder, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w\nhint: choose one that you may write with --data DIR", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock the data directory %s: %w", path, err)
+		}
+		holder, _ := io.ReadAll(io.LimitReader(lock, 20)) // for the message only
+		return nil, fmt.Errorf("the data directory %s is in use by process %s\nhint: stop that, or choose another with --data DIR",
+			path, firstOf(strings.TrimSpace(string(holder)), "unknown"))
+	}
+	if err := lock.Truncate(0); err == nil {
+		fmt.Fprintln(lock, os.Getpid())
+	}
+	return &folder{path, lock}, nil
+}
+
+// release lets others have the folder.
+func (f *folder) release() { f.lock.Close() }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"starling/cluster"
+)
+
+// machineCapacity returns what this machine has to give: its processors and its memory, or what the control group of
+// this process leaves of them, and the free disk where the folder is.
+func machineCapacity(folder string) (cluster.Resources, error) {
+	memory, err := memoryBytes()
+	if err != nil {
+		return cluster.Resources{}, fmt.Errorf("find out how much memory there is: %w", err)
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(folder, &disk); err != nil {
+		return cluster.Resources{}, fmt.Errorf("find out how much disk is free at %s: %w", folder, err)
+	}
+	return cluster.Resources{
+		cluster.CPU:    int64(runtime.GOMAXPROCS(0)) * 1000, // the Go runtime knows about control groups
+		cluster.Memory: min(memory, memoryLimit()),
+		cluster.Disk:   int64(disk.Bavail) * int64(disk.Bsize),
+	}, nil
+}
+
+// memoryLimit is what the control group of this process may use, cluster.BytesMax if nothing bounds it.
+func memoryLimit() int64 {
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 {
+			return min(limit, cluster.BytesMax)
+		}
+	}
+	return cluster.BytesMax
+}
+
+// machineAttributes is what constraints may ask for on every machine.
+func machineAttributes(node cluster.NodeName) map[string]string {
+	return map[string]string{
+		"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": strconv.Itoa(runtime.GOMAXPROCS(0)), "node": string(node),
+	}
+}

@@ -1,0 +1,9 @@
+package main
+
+import "golang.org/x/sys/unix"
+
+// memoryBytes is how much memory the machine has.
+func memoryBytes() (int64, error) {
+	bytes, err := unix.SysctlUint64("hw.memsize")
+	return int64(bytes), err
+}
