@@ -43,8 +43,7 @@ type Client struct {
 func New(addresses []string) *Client {
 	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
 	for _, address := range addresses {
-		c.peers = append(c.peers, starlingv1connect.NewStarlingClient(
-			&http.Client{Transport: c.transport}, "http://"+address))
+		c.peers = append(c.peers, wire.Peer(c.transport, address))
 	}
 	return c
 }

@@ -2415,13 +2415,12 @@ type JournalEntry struct {
 	// Why the whole entry was passed over; empty if it was taken.
 	Dropped  string          `protobuf:"bytes,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	Commands []*CommandWords `protobuf:"bytes,7,rep,name=commands,proto3" json:"commands,omitempty"`
-	// At most 1000; effects_omitted counts the others.
-	Effects        []*EffectWords `protobuf:"bytes,8,rep,name=effects,proto3" json:"effects,omitempty"`
-	EffectsOmitted uint32         `protobuf:"varint,9,opt,name=effects_omitted,json=effectsOmitted,proto3" json:"effects_omitted,omitempty"`
+	// If there were too many, the last says so.
+	Effects []*EffectWords `protobuf:"bytes,8,rep,name=effects,proto3" json:"effects,omitempty"`
 	// Of the value after it: 16 hexadecimal digits.
-	Digest string `protobuf:"bytes,10,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest string `protobuf:"bytes,9,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Of the encoded entry.
-	Bytes         uint32 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Bytes         uint32 `protobuf:"varint,10,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2510,13 +2509,6 @@ func (x *JournalEntry) GetEffects() []*EffectWords {
 		return x.Effects
 	}
 	return nil
-}
-
-func (x *JournalEntry) GetEffectsOmitted() uint32 {
-	if x != nil {
-		return x.EffectsOmitted
-	}
-	return 0
 }
 
 func (x *JournalEntry) GetDigest() string {
@@ -2617,7 +2609,7 @@ func (x *CommandWords) GetJob() string {
 // EffectWords is what an entry brought about beyond what its commands say, as people read it.
 type EffectWords struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// joined, left, placed, started, ended, lost, delayed, stopping or job finished.
+	// joined, left, placed, started, ended, lost, delayed, stopping, job finished or more.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// "placed web.server[2] on node b".
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
@@ -2937,7 +2929,7 @@ type InfoResponse struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// "b~3".
 	Peer string `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
-	// "joining", "member", "diverged" or "stopped".
+	// How far the peer is: "member" when all is well.
 	Phase string `protobuf:"bytes,4,opt,name=phase,proto3" json:"phase,omitempty"`
 	// A line each: what the machine cannot do, and what is wrong now.
 	Warnings []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
@@ -3231,7 +3223,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x13TailJournalResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12!\n" +
 	"\foldest_index\x18\x02 \x01(\x04R\voldestIndex\x12/\n" +
-	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"\xf0\x02\n" +
+	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"\xc7\x02\n" +
 	"\fJournalEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -3240,11 +3232,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05cause\x18\x05 \x01(\x04R\x05cause\x12\x18\n" +
 	"\adropped\x18\x06 \x01(\tR\adropped\x125\n" +
 	"\bcommands\x18\a \x03(\v2\x19.starling.v1.CommandWordsR\bcommands\x122\n" +
-	"\aeffects\x18\b \x03(\v2\x18.starling.v1.EffectWordsR\aeffects\x12'\n" +
-	"\x0feffects_omitted\x18\t \x01(\rR\x0eeffectsOmitted\x12\x16\n" +
-	"\x06digest\x18\n" +
-	" \x01(\tR\x06digest\x12\x14\n" +
-	"\x05bytes\x18\v \x01(\rR\x05bytes\"\x85\x01\n" +
+	"\aeffects\x18\b \x03(\v2\x18.starling.v1.EffectWordsR\aeffects\x12\x16\n" +
+	"\x06digest\x18\t \x01(\tR\x06digest\x12\x14\n" +
+	"\x05bytes\x18\n" +
+	" \x01(\rR\x05bytes\"\x85\x01\n" +
 	"\fCommandWords\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12!\n" +

@@ -1,0 +1,198 @@
+package wire_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/command"
+)
+
+// fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
+func fill(v reflect.Value, random *rand.Rand) {
+	switch v.Interface().(type) {
+	case cluster.JobType:
+		v.SetUint(1 + random.Uint64N(uint64(cluster.Stateless)))
+		return
+	case cluster.Placement:
+		v.SetUint(1 + random.Uint64N(uint64(cluster.Spread)))
+		return
+	case cluster.Operator:
+		v.SetUint(1 + random.Uint64N(uint64(cluster.GreaterOrEqual)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), random)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), random)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1+random.IntN(3), 3))
+		for i := range v.Len() {
+			fill(v.Index(i), random)
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprintf("s%d", random.Uint32()))
+	case reflect.Int64:
+		v.SetInt(1 + random.Int64N(1<<62))
+	case reflect.Uint16, reflect.Uint32:
+		v.SetUint(1 + random.Uint64N(1<<(v.Type().Bits())-1))
+	default:
+		panic("fill knows no " + v.Type().String())
+	}
+}
+
+func randomSpec(random *rand.Rand) *cluster.JobSpec {
+	spec := &cluster.JobSpec{}
+	fill(reflect.ValueOf(spec).Elem(), random)
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		slices.SortFunc(t.Env, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return strings.Compare(a.Kind, b.Kind) })
+	}
+	return spec
+}
+
+func TestSpecComesBack(t *testing.T) {
+	for seed := range uint64(500) {
+		spec := randomSpec(rand.New(rand.NewPCG(seed, 0)))
+		got, problems := wire.SpecOf(wire.Spec(spec))
+		if len(problems) > 0 || !reflect.DeepEqual(got, spec) {
+			t.Fatalf("seed %d: got %+v (%v), want %+v", seed, got, problems, spec)
+		}
+	}
+}
+
+// fillMessage gives every field of m a value that is not zero. Names grow, so that what is sorted stays in its place.
+func fillMessage(m protoreflect.Message, next func() int) {
+	words := map[protoreflect.Name]string{"type": "batch", "placement": "spread", "operator": "not in"}
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		one := func() protoreflect.Value {
+			switch field.Kind() {
+			case protoreflect.StringKind:
+				if word, ok := words[field.Name()]; ok {
+					return protoreflect.ValueOfString(word)
+				}
+				return protoreflect.ValueOfString(fmt.Sprintf("s%06d", next()))
+			case protoreflect.Uint32Kind:
+				return protoreflect.ValueOfUint32(uint32(next()))
+			case protoreflect.Int64Kind:
+				return protoreflect.ValueOfInt64(int64(next()))
+			}
+			panic("fillMessage knows no " + field.Kind().String())
+		}
+		switch {
+		case field.IsList() && field.Message() != nil:
+			for range 2 {
+				fillMessage(m.Mutable(field).List().AppendMutable().Message(), next)
+			}
+		case field.IsList():
+			m.Mutable(field).List().Append(one())
+		case field.Message() != nil:
+			fillMessage(m.Mutable(field).Message(), next)
+		default:
+			m.Set(field, one())
+		}
+	}
+}
+
+func TestMessageComesBack(t *testing.T) {
+	n := 0
+	message := &starlingv1.JobSpec{}
+	fillMessage(message.ProtoReflect(), func() int { n++; return n })
+	spec, problems := wire.SpecOf(message)
+	if got := wire.Spec(spec); len(problems) > 0 || !proto.Equal(got, message) {
+		t.Errorf("got %v (%v), want %v", got, problems, message)
+	}
+}
+
+func TestSpecOf(t *testing.T) {
+	task := func(change func(*starlingv1.TaskSpec)) *starlingv1.JobSpec {
+		m := &starlingv1.TaskSpec{Name: "t", Instances: 1, Command: []string{"true"}}
+		change(m)
+		return &starlingv1.JobSpec{Name: "j", Type: "batch", Tasks: []*starlingv1.TaskSpec{m}}
+	}
+	unknown := []byte{0xfa, 0x01, 0x01, 'x'} // field 31, one byte
+	cases := []struct {
+		name string
+		spec *starlingv1.JobSpec
+		want string // the problems, of the message and then of the job
+	}{
+		{"smallest", task(func(*starlingv1.TaskSpec) {}), ""},
+		{"absent", nil, `job must not be empty; type must be "batch" or "stateless"; tasks must have 1 to 64 tasks, has 0`},
+		{"empty task", &starlingv1.JobSpec{Name: "j", Type: "batch", Tasks: []*starlingv1.TaskSpec{nil}},
+			"tasks[0].name must not be empty; tasks[0].command must name a program"},
+		{"type", &starlingv1.JobSpec{Name: "j", Type: "bach", Tasks: task(func(*starlingv1.TaskSpec) {}).Tasks},
+			`type must be "batch" or "stateless"`},
+		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }), `tasks[0].placement must be "pack" or "spread"`},
+		{"operator", task(func(m *starlingv1.TaskSpec) {
+			m.Constraints = []*starlingv1.Constraint{{Attribute: "a", Operator: "~"}}
+		}),
+			`tasks[0].constraints[0].operator must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`},
+		{"port number", task(func(m *starlingv1.TaskSpec) { m.Ports = []*starlingv1.PortRequest{{Name: "p", Number: 65536}} }),
+			"tasks[0].ports[0].number must be at most 65535, is 65536"},
+		{"env is sorted", task(func(m *starlingv1.TaskSpec) { m.Env = []*starlingv1.Variable{{Name: "B"}, {Name: "A"}} }), ""},
+		{"env twice", task(func(m *starlingv1.TaskSpec) { m.Env = []*starlingv1.Variable{{Name: "A"}, {Name: "A"}} }),
+			"tasks[0].env.A must be ordered by name, each name once"},
+		{"newer field", task(func(m *starlingv1.TaskSpec) {
+			m.Restart = &starlingv1.Restart{}
+			m.Restart.ProtoReflect().SetUnknown(unknown)
+		}), "tasks[0].restart holds a field that this peer does not know: it runs an older program than the client; update it"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			spec, problems := wire.SpecOf(c.spec)
+			var got []string
+			for _, p := range append(problems, spec.Problems()...) {
+				got = append(got, p.Path+" "+p.Reason)
+			}
+			if text := strings.Join(got, "; "); text != c.want {
+				t.Errorf("got %s\nwant %s", text, c.want)
+			}
+		})
+	}
+}
+
+func FuzzSpecOf(f *testing.F) {
+	for seed := range uint64(3) {
+		data, err := proto.Marshal(wire.Spec(randomSpec(rand.New(rand.NewPCG(seed, 0)))))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		message := &starlingv1.JobSpec{}
+		if proto.Unmarshal(data, message) != nil {
+			return
+		}
+		spec, problems := wire.SpecOf(message)
+		if len(problems) > 0 || len(spec.Problems()) > 0 {
+			return
+		}
+		again, problems := wire.SpecOf(wire.Spec(spec))
+		if len(problems) > 0 || !again.Equal(spec) {
+			t.Errorf("got %+v (%v), want %+v", again, problems, spec)
+		}
+		// What is accepted must be what every peer can read.
+		entry := &command.Entry{Writer: "a~1", Seq: 1, Commands: []command.Command{&command.SubmitJob{Spec: *spec}}}
+		if _, err := command.Decode(command.Encode(entry)); err != nil {
+			t.Errorf("accepted, and then: %v", err)
+		}
+	})
+}

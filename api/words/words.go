@@ -1,0 +1,147 @@
+// Package words says commands and effects in one line of English each, for people who read the journal.
+package words
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// Command says what a command asks for: "submit job web: 1 task, 3 instances".
+func Command(c command.Command) string {
+	switch c := c.(type) {
+	case *command.PrepareJoin:
+		return fmt.Sprintf("%s prepares to join (attempt %d)", c.Joiner, c.Attempt)
+	case *command.NotifyJoin:
+		return fmt.Sprintf("notify %s that it is watched (attempt %d)", c.Joiner, c.Attempt)
+	case *command.AcceptJoin:
+		return fmt.Sprintf("%s accepts %s as its observer (attempt %d)", c.Joiner, c.Observer, c.Attempt)
+	case *command.AbortJoin:
+		return fmt.Sprintf("%s gives up attempt %d to join", c.Joiner, c.Attempt)
+	case *command.Leave:
+		return fmt.Sprintf("%s leaves", c.Peer)
+	case *command.Volunteer:
+		return fmt.Sprintf("%s %s", c.Peer, offer(&c.Offer))
+	case *command.SubmitJob:
+		return "submit job " + job(&c.Spec)
+	case *command.KillJob:
+		return fmt.Sprintf("kill job %s", c.Job)
+	case *command.ReportTasks:
+		return fmt.Sprintf("%s reports %s", c.Peer, reports(c.Reports))
+	case *command.TellTime:
+		return "tell the time"
+	case *command.RaiseRules:
+		return fmt.Sprintf("raise the rules to version %d", c.Version)
+	}
+	return c.Kind().String()
+}
+
+// Effect says what an entry brought about: "placed web.server[2] on node b".
+func Effect(e *replica.Effect) string {
+	text := ""
+	switch e.Kind {
+	case replica.Joined:
+		text = fmt.Sprintf("%s joined", e.Peer)
+	case replica.Left:
+		text = fmt.Sprintf("%s left", e.Peer)
+	case replica.Placed:
+		text = fmt.Sprintf("placed %s on node %s", e.Slot, e.Node)
+	case replica.Started:
+		text = fmt.Sprintf("%s runs on node %s", e.Slot, e.Node)
+	case replica.Ended:
+		text = fmt.Sprintf("%s ended on node %s", e.Slot, e.Node)
+	case replica.Lost:
+		text = fmt.Sprintf("lost %s on node %s", e.Slot, e.Node)
+	case replica.Delayed:
+		text = fmt.Sprintf("%s waits on node %s to start again", e.Slot, e.Node)
+	case replica.Stopping:
+		text = fmt.Sprintf("stopping %s on node %s", e.Slot, e.Node)
+	case replica.JobFinished:
+		text = fmt.Sprintf("job %s finished", e.Slot.Job)
+	case replica.More:
+		text = "and more that is not listed"
+	default:
+		text = e.Kind.String()
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Count says a number of things: "1 task", "3 tasks".
+func Count(n uint64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatUint(n, 10) + " " + one + "s"
+}
+
+func job(spec *cluster.JobSpec) string {
+	instances := uint64(0)
+	for i := range spec.Tasks {
+		instances += uint64(spec.Tasks[i].Instances)
+	}
+	return fmt.Sprintf("%s: %s, %s", spec.Name, Count(uint64(len(spec.Tasks)), "task"), Count(instances, "instance"))
+}
+
+func offer(o *cluster.Offer) string {
+	if o.Equal(&cluster.Offer{}) {
+		return "withdraws its offer"
+	}
+	parts := []string{
+		"offers " + cores(o.Capacity[cluster.CPU]), bytes(o.Capacity[cluster.Memory]) + " memory",
+		bytes(o.Capacity[cluster.Disk]) + " disk",
+	}
+	for _, d := range o.Devices {
+		parts = append(parts, fmt.Sprintf("%d %s", d.Count, d.Kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cores(millicores int64) string {
+	if millicores%1000 == 0 {
+		return Count(uint64(millicores/1000), "core")
+	}
+	return fmt.Sprintf("%d.%03d cores", millicores/1000, millicores%1000)
+}
+
+// bytes says an amount in the largest unit of which there is at least one, with one digit behind the point.
+func bytes(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	if n < 1024 {
+		return Count(uint64(n), "byte")
+	}
+	unit := 0
+	for ; n >= 1024*1024 && unit < len(units)-1; n /= 1024 {
+		unit++
+	}
+	if tenth := n % 1024 * 10 / 1024; tenth > 0 {
+		return fmt.Sprintf("%d.%d %s", n/1024, tenth, units[unit])
+	}
+	return fmt.Sprintf("%d %s", n/1024, units[unit])
+}
+
+// reports says how many allocations run and how many ended in which way.
+func reports(all []command.Report) string {
+	var counts [cluster.EndingCount]uint64
+	for _, one := range all {
+		counts[one.Ended]++
+	}
+	parts := []string{}
+	for ending, n := range counts {
+		if n == 0 {
+			continue
+		}
+		what := cluster.Ending(ending).String()
+		if cluster.Ending(ending) == cluster.NotEnded {
+			what = "running"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, what))
+	}
+	return fmt.Sprintf("%s: %s", Count(uint64(len(all)), "allocation"), strings.Join(parts, ", "))
+}

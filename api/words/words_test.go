@@ -1,0 +1,110 @@
+package words_test
+
+import (
+	"testing"
+
+	"starling/api/words"
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+func TestCommands(t *testing.T) {
+	gigabytes := func(n int64) int64 { return n << 30 }
+	cases := []struct {
+		command command.Command
+		want    string
+	}{
+		{&command.PrepareJoin{Joiner: "b~1", Attempt: 2}, "b~1 prepares to join (attempt 2)"},
+		{&command.NotifyJoin{Joiner: "b~1", Attempt: 2}, "notify b~1 that it is watched (attempt 2)"},
+		{&command.AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 2}, "b~1 accepts a~1 as its observer (attempt 2)"},
+		{&command.AbortJoin{Joiner: "b~1", Attempt: 2}, "b~1 gives up attempt 2 to join"},
+		{&command.Leave{Peer: "b~1"}, "b~1 leaves"},
+		{&command.Volunteer{Peer: "b~1"}, "b~1 withdraws its offer"},
+		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{
+			Capacity: cluster.Resources{8000, gigabytes(16), 1536 << 30},
+			Devices:  []cluster.DeviceRequest{{Kind: "gpu", Count: 2}},
+		}}, "b~1 offers 8 cores, 16 GiB memory, 1.5 TiB disk, 2 gpu"},
+		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{Capacity: cluster.Resources{500, 1023, 1 << 62}}},
+			"b~1 offers 0.500 cores, 1023 bytes memory, 4 EiB disk"},
+		{&command.SubmitJob{Spec: cluster.JobSpec{Name: "web", Tasks: []cluster.TaskSpec{{Instances: 3}}}},
+			"submit job web: 1 task, 3 instances"},
+		{&command.SubmitJob{Spec: cluster.JobSpec{Name: "etl", Tasks: []cluster.TaskSpec{{Instances: 1}, {}}}},
+			"submit job etl: 2 tasks, 1 instance"},
+		{&command.KillJob{Job: "web"}, "kill job web"},
+		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{}, {Ended: cluster.ByItself, ExitCode: 1}, {}}},
+			"a~1 reports 3 allocations: 2 running, 1 exited"},
+		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{Ended: cluster.OutOfMemory}}},
+			"a~1 reports 1 allocation: 1 out of memory"},
+		{&command.TellTime{}, "tell the time"},
+		{&command.RaiseRules{Version: 2}, "raise the rules to version 2"},
+	}
+	tried := map[command.Kind]bool{}
+	for _, c := range cases {
+		if got := words.Command(c.command); got != c.want {
+			t.Errorf("%T: got %q, want %q", c.command, got, c.want)
+		}
+		tried[c.command.Kind()] = true
+	}
+	// The kinds are numbered without gaps, and each has a name.
+	for kind := command.Kind(1); known(kind); kind++ {
+		if !tried[kind] {
+			t.Errorf("no case for %s", kind)
+		}
+	}
+}
+
+// known tells whether commands of this kind have a name.
+func known(kind command.Kind) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // beyond the names
+		}
+	}()
+	return kind.String() != ""
+}
+
+func TestEffects(t *testing.T) {
+	slot := cluster.SlotName{Job: "web", Task: "server", Index: 2}
+	cases := []struct {
+		effect replica.Effect
+		want   string
+	}{
+		{replica.Effect{Kind: replica.Joined, Peer: "b~1", Node: "b"}, "b~1 joined"},
+		{replica.Effect{Kind: replica.Left, Peer: "b~1", Node: "b"}, "b~1 left"},
+		{replica.Effect{Kind: replica.Placed, Slot: slot, Order: 7, Node: "b"}, "placed web.server[2] on node b"},
+		{replica.Effect{Kind: replica.Started, Slot: slot, Order: 7, Node: "b"}, "web.server[2] runs on node b"},
+		{replica.Effect{Kind: replica.Ended, Slot: slot, Order: 7, Node: "b", Reason: "exited with 1"},
+			"web.server[2] ended on node b: exited with 1"},
+		{replica.Effect{Kind: replica.Lost, Slot: slot, Order: 7, Node: "b", Reason: "its node left"},
+			"lost web.server[2] on node b: its node left"},
+		{replica.Effect{Kind: replica.Delayed, Slot: slot, Order: 7, Node: "b", Reason: "failure 1 in a row"},
+			"web.server[2] waits on node b to start again: failure 1 in a row"},
+		{replica.Effect{Kind: replica.Stopping, Slot: slot, Order: 7, Node: "b", Reason: "the job was stopped"},
+			"stopping web.server[2] on node b: the job was stopped"},
+		{replica.Effect{Kind: replica.JobFinished, Slot: cluster.SlotName{Job: "web"}, Reason: "stopped"},
+			"job web finished: stopped"},
+		{replica.Effect{Kind: replica.More}, "and more that is not listed"},
+	}
+	tried := map[replica.EffectKind]bool{}
+	for _, c := range cases {
+		if got := words.Effect(&c.effect); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.effect.Kind, got, c.want)
+		}
+		tried[c.effect.Kind] = true
+	}
+	for kind := replica.Joined; knownEffect(kind); kind++ {
+		if !tried[kind] {
+			t.Errorf("no case for %s", kind)
+		}
+	}
+}
+
+func knownEffect(kind replica.EffectKind) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return kind.String() != ""
+}
