@@ -1,9 +1,21 @@
 // Package explain answers "why is this not running?" from the value alone.
+//
+// It finds every reason that holds, not only the first, and proves it: a task that waits is held against every node,
+// and every obstacle on every node is counted. It may look at all nodes, because it is asked by people, not by the fold.
 package explain
 
-import "starling/cluster"
+import (
+	"cmp"
+	"fmt"
+	"slices"
 
-// Finding is one reason why instances of a task do not run yet. All reasons that hold are found, not only the first.
+	"starling/cluster"
+)
+
+// linesMax bounds the instances and nodes that a finding names one by one.
+const linesMax = 3
+
+// Finding is one reason why instances of a task do not run. All reasons that hold are found, not only the first.
 type Finding struct {
 	Task cluster.TaskName
 	// Instances is how many instances it keeps from running, Slot the lowest of them.
@@ -16,4 +28,198 @@ type Finding struct {
 	Since cluster.Time
 	// Until is the time at which it ends by itself, 0 if it does not.
 	Until cluster.Time
+}
+
+// Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
+// wanted runs or has succeeded.
+func Job(s *cluster.State, j *cluster.Job) []Finding {
+	var found []Finding
+	if j.Finished != 0 && j.Stop {
+		found = append(found, Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt})
+	}
+	for i, t := range j.Tasks {
+		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i}
+		found = append(found, e.findings()...)
+	}
+	return found
+}
+
+// explainer looks at one task.
+type explainer struct {
+	s      *cluster.State
+	job    *cluster.Job
+	task   *cluster.Task
+	number int
+	// spec is the newest version, nil if that has no such task any more.
+	spec *cluster.TaskSpec
+}
+
+// held is a slot that does not run.
+type held struct {
+	index uint32
+	slot  cluster.Slot
+}
+
+func (e *explainer) findings() []Finding {
+	phases := e.byPhase()
+	var found []Finding
+	add := func(slots []held, explain func([]held) Finding) {
+		if len(slots) > 0 {
+			f := explain(slots)
+			f.Task, f.Instances, f.Slot = e.task.Name, uint32(len(slots)), slots[0].index
+			found = append(found, f)
+		}
+	}
+	if count := e.task.Waits(); count > 0 {
+		f := e.waiting(phases[cluster.Waiting])
+		f.Task, f.Instances = e.task.Name, count
+		found = append(found, f)
+	}
+	add(phases[cluster.Assigned], e.assigned)
+	add(phases[cluster.Delayed], e.delayed)
+	add(phases[cluster.Stopping], e.stopping)
+	add(phases[cluster.Failed], e.failed)
+	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
+		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
+			Details: []string{"would help: instances above 0 in the job file"}})
+	}
+	return found
+}
+
+// byPhase returns the slots that were placed once and that something is to be said about.
+func (e *explainer) byPhase() [cluster.PhaseCount][]held {
+	var phases [cluster.PhaseCount][]held
+	for index := range e.task.Slots.Len() {
+		slot := e.task.Slots.At(index)
+		leaving := uint32(index) >= e.task.Desired && !e.job.Stop
+		if slot.Order != 0 && (!leaving || slot.Phase == cluster.Failed) {
+			phases[slot.Phase] = append(phases[slot.Phase], held{uint32(index), slot})
+		}
+	}
+	return phases
+}
+
+// assigned explains instances that have a node and were not reported by it.
+func (e *explainer) assigned(slots []held) Finding {
+	f := Finding{Reason: "starting: the node has been told to run it and has not reported yet", Since: earliest(slots)}
+	if len(slots) > 1 {
+		f.Reason = "starting: their nodes have been told to run them and have not reported yet"
+	}
+	f.Details = lines(e.perNode(slots), "nodes", func(g group) string {
+		line := fmt.Sprintf("%s: %s", g.node.Name, plural(g.instances, "instance", "instances"))
+		if g.node.Peer == "" {
+			line += "; no peer lives on it now"
+		}
+		return line
+	})
+	return f
+}
+
+// delayed explains instances that failed and will start again.
+func (e *explainer) delayed(slots []held) Finding {
+	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.NotBefore, b.slot.NotBefore) })
+	first := slots[0].slot
+	f := Finding{Until: first.NotBefore, Since: earliest(slots),
+		Reason: "waits before its restart on the same node, because it failed: " + ending(first)}
+	if len(slots) > 1 {
+		f.Reason = "wait before their restart on the same nodes, because they failed"
+	}
+	f.Details = lines(slots, "instances", func(h held) string {
+		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s; starts again at %s", e.name(h.index),
+			e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures, e.attempts(h.slot), clock(h.slot.NotBefore))
+	})
+	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.index, b.index) })
+	return f
+}
+
+// attempts says how many restarts are left.
+func (e *explainer) attempts(slot cluster.Slot) string {
+	spec := e.job.TaskSpecOf(e.number, slot.Version)
+	if spec == nil || spec.Restart.AttemptsMax == cluster.RestartsUnlimited {
+		return ""
+	}
+	return fmt.Sprintf(" (restart %d of %d)", slot.Failures, spec.Restart.AttemptsMax)
+}
+
+// stopping explains instances that were told to end, because the job stops or has a new version.
+func (e *explainer) stopping(slots []held) Finding {
+	f := Finding{Reason: "the old version is being stopped; the new one starts when it has ended", Since: earliest(slots)}
+	if e.job.Stop {
+		f.Reason = "the job is stopping: told to end, not ended yet"
+	}
+	f.Details = lines(slots, "instances", func(h held) string {
+		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
+		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
+			line += fmt.Sprintf(": told to end at %s, killed %s after that", clock(h.slot.Since),
+				duration(cluster.Time(spec.StopGraceMillis)))
+		}
+		return line
+	})
+	return f
+}
+
+// failed explains instances that are out of restarts.
+func (e *explainer) failed(slots []held) Finding {
+	f := Finding{Reason: "failed for good: no restart is left; last it " + verb(slots[0].slot), Since: earliest(slots)}
+	if len(slots) > 1 {
+		f.Reason = "failed for good: no restart is left"
+	}
+	f.Details = lines(slots, "instances", func(h held) string {
+		return fmt.Sprintf("%s on %s: %s, failure %d in a row", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures)
+	})
+	again := "submit the job again"
+	if e.job.Finished == 0 {
+		again = "stop the job and submit it again"
+	}
+	f.Details = append(f.Details, fmt.Sprintf("would help: read starling logs %s/%s[%d], correct what is wrong, %s", e.job.Name(),
+		e.task.Name, slots[0].index, again))
+	return f
+}
+
+// group is how many instances are on a node.
+type group struct {
+	node      *cluster.Node
+	instances int
+}
+
+func (e *explainer) perNode(slots []held) []group {
+	sorted := slices.Clone(slots)
+	slices.SortStableFunc(sorted, func(a, b held) int { return cmp.Compare(a.slot.Node, b.slot.Node) })
+	var groups []group
+	for _, h := range sorted {
+		if n := len(groups); n == 0 || groups[n-1].node.Index != h.slot.Node {
+			groups = append(groups, group{node: e.s.Node(h.slot.Node)})
+		}
+		groups[len(groups)-1].instances++
+	}
+	return groups
+}
+
+func (e *explainer) name(index uint32) string {
+	return cluster.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}.String()
+}
+
+// earliest returns when the first of the slots got into its phase.
+func earliest(slots []held) cluster.Time {
+	first := slots[0].slot.Since
+	for _, h := range slots {
+		first = min(first, h.slot.Since)
+	}
+	return first
+}
+
+// lines returns a line for each of the first elements, and how many are left out.
+func lines[T any](all []T, what string, line func(T) string) []string {
+	shown := len(all)
+	if shown > linesMax+1 {
+		shown = linesMax
+	}
+	var result []string
+	for _, one := range all[:shown] {
+		result = append(result, line(one))
+	}
+	if shown < len(all) {
+		result = append(result, fmt.Sprintf("and %d more %s", len(all)-shown, what))
+	}
+	return result
 }

@@ -1,0 +1,201 @@
+package explain_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"starling/cluster"
+	"starling/jobspec"
+	"starling/schedule/explain"
+	"starling/schedule/place"
+)
+
+// dawn is the time at which every story begins.
+var dawn = cluster.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
+
+// story is a cluster that a test file builds line by line:
+//
+//	node NAME [cpu=4] [memory=8Gi] [disk=0] [attributes=zone:a,...] [devices=gpu:2,...] [ports=20000-20100]
+//	member NAME                  a member that has volunteered nothing
+//	leave NAME                   the node is gone
+//	submit, with a job file as input
+//	place                        what fits is placed
+//	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s]
+//	stop JOB
+//	later 30s                    time passes
+//	unfinished                   work was left over
+//	why JOB                      what explain finds
+type story struct{ s *cluster.State }
+
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		st := &story{s: cluster.NewState()}
+		st.s.Index, st.s.Time = 1, dawn
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			st.s.Index++
+			switch d.Cmd {
+			case "node":
+				st.node(t, d)
+			case "member":
+				st.s.SetPeer(st.ensure(d), cluster.NewPeerID(cluster.NodeName(d.CmdArgs[0].Key), 1))
+			case "leave":
+				st.s.SetPeer(st.ensure(d), "")
+				st.s.SetOffer(st.ensure(d), nil)
+			case "submit":
+				return st.submit(t, d)
+			case "place":
+				place.Waiting(st.s, nil)
+			case "slot":
+				st.slot(t, d)
+			case "stop":
+				st.s.StopJob(st.job(t, d).ID)
+			case "later":
+				st.s.Time += millis(t, d.CmdArgs[0].Key)
+			case "unfinished":
+				st.s.Unfinished = true
+			case "why":
+				return words(explain.Job(st.s, st.job(t, d)))
+			default:
+				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+			}
+			return ""
+		})
+	})
+}
+
+func (st *story) ensure(d *datadriven.TestData) cluster.NodeIndex {
+	return st.s.EnsureNode(cluster.NodeName(d.CmdArgs[0].Key)).Index
+}
+
+func (st *story) job(t *testing.T, d *datadriven.TestData) *cluster.Job {
+	j := st.s.JobOf(cluster.JobName(d.CmdArgs[0].Key))
+	if j == nil {
+		t.Fatalf("%s: no such job", d.Pos)
+	}
+	return j
+}
+
+func (st *story) node(t *testing.T, d *datadriven.TestData) {
+	offer := &cluster.Offer{Capacity: cluster.Resources{cluster.CPU: 4000, cluster.Memory: 8 << 30}}
+	for _, arg := range d.CmdArgs[1:] {
+		var err error
+		value := strings.Join(arg.Vals, ",")
+		switch arg.Key {
+		case "cpu":
+			offer.Capacity[cluster.CPU], err = jobspec.ParseCPU(value)
+		case "memory":
+			offer.Capacity[cluster.Memory], err = jobspec.ParseBytes(value)
+		case "disk":
+			offer.Capacity[cluster.Disk], err = jobspec.ParseBytes(value)
+		case "ports":
+			_, err = fmt.Sscanf(value, "%d-%d", &offer.PortFirst, &offer.PortLast)
+		case "attributes":
+			for _, v := range strings.Split(value, ",") {
+				name, text, _ := strings.Cut(v, ":")
+				offer.Attributes = append(offer.Attributes, cluster.EnvVar{Name: name, Value: text})
+			}
+		case "devices":
+			for _, v := range strings.Split(value, ",") {
+				kind, count, _ := strings.Cut(v, ":")
+				n, _ := strconv.Atoi(count)
+				offer.Devices = append(offer.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(n)})
+			}
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", d.Pos, err)
+		}
+	}
+	n := st.ensure(d)
+	st.s.SetPeer(n, cluster.NewPeerID(st.s.Node(n).Name, 1))
+	st.s.SetOffer(n, offer)
+}
+
+// submit keeps a job, or a new version of one: then all that runs is told to stop.
+func (st *story) submit(t *testing.T, d *datadriven.TestData) string {
+	documents, err := jobspec.Parse(d.Pos, []byte(d.Input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range documents {
+		spec := &documents[i].Spec
+		j := st.s.JobOf(spec.Name)
+		if j == nil {
+			st.s.AddJob(spec)
+			continue
+		}
+		st.s.SetSpec(j.ID, spec)
+		for i, task := range st.s.Job(j.ID).Tasks {
+			for index := range task.Slots.Len() {
+				r := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
+				if slot, ok := st.s.SlotAt(r); ok && slot.Phase.Holds() {
+					st.s.StopSlot(r)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (st *story) slot(t *testing.T, d *datadriven.TestData) {
+	id, ok := cluster.ParseAllocationID(d.CmdArgs[0].Key + "#0")
+	r, found := st.s.RefOf(id.Slot)
+	if !ok || !found {
+		t.Fatalf("%s: no such slot", d.Pos)
+	}
+	slot, _ := st.s.SlotAt(r)
+	slot.Since = st.s.Time
+	for slot.Phase = 0; slot.Phase.String() != d.CmdArgs[1].Key; slot.Phase++ {
+	}
+	for _, arg := range d.CmdArgs[2:] {
+		value := arg.Vals[0]
+		n, _ := strconv.Atoi(value)
+		switch arg.Key {
+		case "ended":
+			for slot.Ended = 0; strings.ReplaceAll(slot.Ended.String(), " ", "-") != value; slot.Ended++ {
+			}
+		case "exit":
+			slot.Ended, slot.ExitCode = cluster.ByItself, int32(n)
+		case "failures":
+			slot.Failures = uint32(n)
+		case "after":
+			slot.NotBefore = st.s.Time + millis(t, value)
+		}
+	}
+	st.s.SetSlot(r, slot)
+	st.s.FinishIfDone(r.Job)
+}
+
+func millis(t *testing.T, text string) cluster.Time {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster.Time(d.Milliseconds())
+}
+
+// words writes findings as a test file holds them.
+func words(findings []explain.Finding) string {
+	if len(findings) == 0 {
+		return "nothing\n"
+	}
+	var b strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&b, "%s %d from [%d]: %s%s%s\n", f.Task, f.Instances, f.Slot, f.Reason, when("since", f.Since), when("until", f.Until))
+		for _, line := range f.Details {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	return b.String()
+}
+
+func when(word string, at cluster.Time) string {
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %v)", word, time.Duration(at-dawn)*time.Millisecond)
+}

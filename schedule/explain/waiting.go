@@ -1,0 +1,322 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// waiting explains instances that have no node, by holding the task against every node. Returned are those among them
+// that had one before.
+func (e *explainer) waiting(returned []held) Finding {
+	c := e.survey()
+	f := Finding{Slot: e.task.Fresh}
+	switch {
+	case len(returned) > 0:
+		f.Slot, f.Since = returned[0].index, earliest(returned)
+	case e.job.Version == 1:
+		f.Since = e.job.SubmittedAt
+	}
+	switch {
+	case c.offers == 0 && c.nodes == 0:
+		f.Reason = "no node is in the cluster"
+	case c.offers == 0:
+		f.Reason = "no node has volunteered to take work"
+	case c.able > 0 && e.s.Unfinished:
+		f.Reason = "placement goes on with the next entry: there was more to place than one entry may"
+	case c.able > 0:
+		f.Reason = "placement follows with the next entry"
+	case c.possible == 0 && c.offers == 1:
+		f.Reason = "the only node could not run it even if it were empty"
+	case c.possible == 0:
+		f.Reason = fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
+	default:
+		f.Reason = fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
+	}
+	f.Details = c.details(returned)
+	return f
+}
+
+// ofNodes returns for example "2 of 5 nodes".
+func ofNodes(some, all int) string {
+	switch {
+	case some == all && all == 1:
+		return "the only node"
+	case some == all:
+		return fmt.Sprintf("all %d nodes", all)
+	}
+	return fmt.Sprintf("%d of %s", some, plural(all, "node", "nodes"))
+}
+
+// survey is what became of holding a task against all nodes, without stopping at the first obstacle.
+type survey struct {
+	e *explainer
+	// nodes are in the cluster, offers have volunteered, able could take an instance now, possible could if they were
+	// empty. Gone have left.
+	nodes, offers, able, possible, gone int
+	// Counts of nodes, per constraint and so on as the task lists them; the second of two is for empty nodes.
+	constraints         []int
+	short, small        [cluster.KindCount]int
+	devices, deviceless []int
+	ports               []int
+	choices, choiceless int
+	// largest is the most of each resource that any node offers.
+	largest cluster.Resources
+	misses  []miss
+}
+
+// miss is a node that cannot run the task now.
+type miss struct {
+	node *cluster.Node
+	// hard counts the obstacles that stay when the node is empty, all of them with those that go.
+	hard, all int
+	// lack is how much of its resources is short, in 1024ths of what is needed.
+	lack  int64
+	words []string
+}
+
+func (m *miss) add(hard bool, format string, args ...any) {
+	m.all++
+	if hard {
+		m.hard++
+	}
+	m.words = append(m.words, fmt.Sprintf(format, args...))
+}
+
+func (e *explainer) survey() *survey {
+	c := &survey{e: e, constraints: make([]int, len(e.spec.Constraints)), devices: make([]int, len(e.spec.Devices)),
+		deviceless: make([]int, len(e.spec.Devices)), ports: make([]int, len(e.spec.Ports))}
+	for n := range e.s.Nodes() {
+		c.visit(e.s.Node(cluster.NodeIndex(n)))
+	}
+	slices.SortStableFunc(c.misses, func(a, b miss) int {
+		return cmp.Or(cmp.Compare(a.hard, b.hard), cmp.Compare(a.all, b.all), cmp.Compare(a.lack, b.lack))
+	})
+	return c
+}
+
+// visit holds the task against one node.
+func (c *survey) visit(node *cluster.Node) {
+	if node.Offer == nil && node.Peer == "" {
+		c.gone++
+		return
+	}
+	c.nodes++
+	if node.Offer == nil {
+		return
+	}
+	c.offers++
+	m := miss{node: node}
+	c.checkConstraints(&m)
+	c.checkResources(&m)
+	c.checkDevices(&m)
+	c.checkPorts(&m)
+	if m.hard == 0 {
+		c.possible++
+	}
+	if m.all == 0 {
+		c.able++
+		return
+	}
+	c.misses = append(c.misses, m)
+}
+
+func (c *survey) checkConstraints(m *miss) {
+	for i := range c.e.spec.Constraints {
+		k := &c.e.spec.Constraints[i]
+		if k.Matches(m.node.Offer) {
+			continue
+		}
+		c.constraints[i]++
+		if value, exists := m.node.Offer.Attribute(k.Attribute); exists {
+			m.add(true, "%s is %s", k.Attribute, value)
+		} else {
+			m.add(true, "has no %s", k.Attribute)
+		}
+	}
+}
+
+func (c *survey) checkResources(m *miss) {
+	need, free := c.e.spec.Resources, c.e.s.Free(m.node.Index)
+	for k := range need {
+		kind, offered := cluster.Kind(k), m.node.Offer.Capacity[k]
+		c.largest[k] = max(c.largest[k], offered)
+		if need[k] <= free[k] {
+			continue
+		}
+		short := need[k] - free[k]
+		m.lack += short / (need[k]>>10 + 1)
+		c.short[k]++
+		if need[k] <= offered {
+			m.add(false, "%s short", amount(kind, short))
+			continue
+		}
+		c.small[k]++
+		m.add(true, "%s short (it has %s in all)", amount(kind, short), amount(kind, offered))
+	}
+}
+
+func (c *survey) checkDevices(m *miss) {
+	for i, d := range c.e.spec.Devices {
+		offered := m.node.DeviceCount(d.Kind)
+		free := offered - min(m.node.DevicesUsed(d.Kind), offered)
+		switch {
+		case offered < d.Count:
+			c.deviceless[i]++
+			m.add(true, "has %d %s", offered, d.Kind)
+		case free < d.Count:
+			c.devices[i]++
+			m.add(false, "%d of %d %s free", free, offered, d.Kind)
+		}
+	}
+}
+
+func (c *survey) checkPorts(m *miss) {
+	offer := m.node.Offer
+	choices, free, size := 0, m.node.PortsFree(), int(offer.PortLast)-int(offer.PortFirst)+1
+	if offer.PortLast == 0 {
+		size = 0
+	}
+	for i, p := range c.e.spec.Ports {
+		ours := p.Number >= offer.PortFirst && p.Number <= offer.PortLast
+		switch {
+		case p.Number == 0:
+			choices++
+		case m.node.PortUsed(p.Number):
+			c.ports[i]++
+			m.add(false, "port %d is taken by %s", p.Number, c.holder(m.node, p.Number))
+			if ours {
+				size--
+			}
+		case ours:
+			free, size = free-1, size-1
+		}
+	}
+	switch {
+	case choices == 0:
+	case choices > size:
+		c.choiceless++
+		m.add(true, "offers %s to choose from", plural(max(size, 0), "port", "ports"))
+	case choices > free:
+		c.choices++
+		m.add(false, "%s free to choose from", plural(max(free, 0), "port", "ports"))
+	}
+}
+
+// holder returns which slot has a port.
+func (c *survey) holder(node *cluster.Node, number uint16) string {
+	for _, use := range node.Ports {
+		if use.Number == number {
+			return c.e.s.NameOf(use.Slot).String()
+		}
+	}
+	return "nobody"
+}
+
+// details returns the proof: the count of each obstacle, the nearest misses, what would help.
+func (c *survey) details(returned []held) []string {
+	proof := c.before(returned)
+	if c.offers > 0 {
+		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
+	}
+	if idle := c.nodes - c.offers; idle > 0 {
+		proof = append(proof, plural(idle, "node takes no work yet: it has not volunteered", "nodes take no work yet: they have not volunteered"))
+	}
+	if c.gone > 0 {
+		proof = append(proof, plural(c.gone, "node has left the cluster", "nodes have left the cluster"))
+	}
+	proof = append(proof, c.obstacles()...)
+	for _, m := range c.misses[:min(len(c.misses), linesMax)] {
+		proof = append(proof, fmt.Sprintf("nearest: %s: %s", m.node.Name, strings.Join(m.words, ", ")))
+	}
+	if help := c.help(); help != "" {
+		proof = append(proof, "would help: "+help)
+	}
+	return proof
+}
+
+// before tells where those that wait ran before.
+func (c *survey) before(returned []held) []string {
+	ran := slices.DeleteFunc(slices.Clone(returned), func(h held) bool { return h.slot.Ended == cluster.NotEnded })
+	return lines(ran, "instances that ran before", func(h held) string {
+		return fmt.Sprintf("%s ran on %s before: %s", c.e.name(h.index), c.e.s.Node(h.slot.Node).Name, ending(h.slot))
+	})
+}
+
+// obstacles returns a line for everything that keeps some node from running the task.
+func (c *survey) obstacles() []string {
+	var found []string
+	count := func(nodes int, format string, args ...any) {
+		if nodes > 0 {
+			found = append(found, fmt.Sprintf(format, args...)+" on "+ofNodes(nodes, c.offers))
+		}
+	}
+	spec := c.e.spec
+	for i := range spec.Constraints {
+		count(c.constraints[i], "constraint %s fails", constraintWords(&spec.Constraints[i]))
+	}
+	for k := range spec.Resources {
+		kind := cluster.Kind(k)
+		count(c.short[k], "%s is short", kind)
+		if c.small[k] > 0 && spec.Resources[k] > c.largest[k] {
+			found = append(found, fmt.Sprintf("no node is so large: the largest has %s", amount(kind, c.largest[k])))
+		}
+	}
+	for i, d := range spec.Devices {
+		count(c.deviceless[i], "there are fewer than %d %s", d.Count, d.Kind)
+		count(c.devices[i], "%s is taken by others", d.Kind)
+	}
+	for i, p := range spec.Ports {
+		count(c.ports[i], "port %d is taken", p.Number)
+	}
+	count(c.choiceless+c.choices, "too few ports are free to choose from")
+	return found
+}
+
+// needs returns what a node must have for one instance.
+func (c *survey) needs() string {
+	var parts []string
+	for k, value := range c.e.spec.Resources {
+		if value > 0 {
+			parts = append(parts, amount(cluster.Kind(k), value))
+		}
+	}
+	for _, d := range c.e.spec.Devices {
+		parts = append(parts, fmt.Sprintf("%d %s", d.Count, d.Kind))
+	}
+	choices := 0
+	for _, p := range c.e.spec.Ports {
+		if p.Number == 0 {
+			choices++
+		} else {
+			parts = append(parts, fmt.Sprintf("port %d", p.Number))
+		}
+	}
+	if choices > 0 {
+		parts = append(parts, plural(choices, "free port", "free ports"))
+	}
+	for i := range c.e.spec.Constraints {
+		parts = append(parts, constraintWords(&c.e.spec.Constraints[i]))
+	}
+	if len(parts) == 0 {
+		return "nothing but a node"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// help says what would let an instance run.
+func (c *survey) help() string {
+	switch {
+	case c.able > 0:
+		return ""
+	case c.offers == 0:
+		return "a node that takes work: starling agent on a machine makes it one"
+	case c.possible == 0:
+		return "a node that has all it needs, or a task that needs less"
+	}
+	nearest := c.misses[0]
+	return fmt.Sprintf("room on %s (%s), or another node that has all it needs", nearest.node.Name, strings.Join(nearest.words, ", "))
+}

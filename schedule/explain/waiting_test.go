@@ -1,0 +1,121 @@
+package explain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"starling/cluster"
+	"starling/schedule/place"
+)
+
+// TestSurveyAgreesWithPlacement holds random tasks against random nodes: what explain finds no obstacle for, placement
+// could take, and the other way round.
+func TestSurveyAgreesWithPlacement(t *testing.T) {
+	able, unable := 0, 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := randomCluster(r)
+		for i := range 12 {
+			j := s.AddJob(&cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", i)), Type: cluster.Batch, Tasks: []cluster.TaskSpec{randomTask(r)}})
+			if r.IntN(3) > 0 {
+				s.Index++
+				place.Waiting(s, nil)
+			}
+			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
+			c := e.survey()
+			missed := map[cluster.NodeIndex]bool{}
+			for _, m := range c.misses {
+				missed[m.node.Index] = true
+				if len(m.words) != m.all || m.hard > m.all {
+					t.Errorf("seed %d: %s has %d obstacles, %d hard, in words %q", seed, m.node.Name, m.all, m.hard, m.words)
+				}
+			}
+			for n := range s.Nodes() {
+				fits, found := place.Fits(s, e.spec, cluster.NodeIndex(n)), s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
+				if fits != found {
+					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found, e.spec, c.misses)
+				}
+				if fits {
+					able++
+				} else {
+					unable++
+				}
+			}
+			Job(s, s.Job(j.ID))
+		}
+	}
+	if able < 1000 || unable < 1000 {
+		t.Errorf("got %d that fit and %d that do not, want many of both", able, unable)
+	}
+}
+
+func randomCluster(r *rand.Rand) *cluster.State {
+	s := cluster.NewState()
+	for i := range 6 {
+		n := s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index
+		if r.IntN(6) == 0 {
+			continue
+		}
+		s.SetPeer(n, cluster.NewPeerID(s.Node(n).Name, 1))
+		if r.IntN(6) == 0 {
+			continue
+		}
+		o := &cluster.Offer{Capacity: cluster.Resources{r.Int64N(4) * 1000, r.Int64N(4) << 30, r.Int64N(2) << 30}}
+		if zone := r.IntN(3); zone > 0 {
+			o.Attributes = []cluster.EnvVar{{Name: "zone", Value: fmt.Sprint(zone)}}
+		}
+		if gpus := r.Uint32N(3); gpus > 0 {
+			o.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: gpus}}
+		}
+		if r.IntN(2) == 0 {
+			o.PortFirst, o.PortLast = 10, 10+uint16(r.IntN(4))
+		}
+		s.SetOffer(n, o)
+	}
+	return s
+}
+
+func randomTask(r *rand.Rand) cluster.TaskSpec {
+	t := cluster.TaskSpec{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"}, Placement: cluster.Pack + cluster.Placement(r.IntN(2)),
+		Resources: cluster.Resources{r.Int64N(3) * 500, r.Int64N(3) << 29, r.Int64N(2) << 29}}
+	if r.IntN(3) == 0 {
+		t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: cluster.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
+	}
+	if r.IntN(3) == 0 {
+		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: 1 + r.Uint32N(2)}}
+	}
+	number := uint16(10)
+	for i := range r.IntN(4) {
+		port := cluster.PortRequest{Name: fmt.Sprint("p", i)}
+		if r.IntN(2) == 0 {
+			port.Number, number = number, number+1+uint16(r.IntN(3))
+		}
+		t.Ports = append(t.Ports, port)
+	}
+	return t
+}
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{amount(cluster.CPU, 500), "500m cpu"},
+		{amount(cluster.CPU, 2000), "2 cpu"},
+		{amount(cluster.Memory, 256<<20), "256 MiB memory"},
+		{amount(cluster.Disk, 3<<29), "1.5 GiB disk"},
+		{bytesWords(0), "0 bytes"},
+		{bytesWords(1023), "1023 bytes"},
+		{bytesWords(1025), "1.1 KiB"},
+		{bytesWords(1<<30 + 1), "1.1 GiB"},
+		{bytesWords(1<<30 - 1), "1024 MiB"},
+		{bytesWords(1 << 60), "1 EiB"},
+		{bytesWords(1<<61 + 1), "2.1 EiB"},
+		{duration(999), "999ms"},
+		{duration(90_001), "1m31s"},
+		{duration(7_200_000), "2h"},
+		{plural(1, "node", "nodes"), "1 node"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"starling/cluster"
+)
+
+// amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
+func amount(k cluster.Kind, value int64) string {
+	if k == cluster.CPU {
+		if value%1000 == 0 {
+			return strconv.FormatInt(value/1000, 10) + " cpu"
+		}
+		return strconv.FormatInt(value, 10) + "m cpu"
+	}
+	return bytesWords(value) + " " + k.String()
+}
+
+// bytesWords returns bytes in the largest unit that they fill, to one place, rounded up.
+func bytesWords(value int64) string {
+	units := [...]string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	unit, shift := 0, 0
+	for unit < len(units)-1 && value>>(shift+10) > 0 {
+		unit, shift = unit+1, shift+10
+	}
+	whole, rest := value>>shift, value&(1<<shift-1)
+	// First in 1024ths, so that nothing overflows, then in tenths.
+	rest = (rest + 1<<max(shift-10, 0) - 1) >> max(shift-10, 0)
+	tenths := (rest*10 + 1023) >> 10
+	if tenths == 10 {
+		whole, tenths = whole+1, 0
+	}
+	if tenths == 0 {
+		return fmt.Sprintf("%d %s", whole, units[unit])
+	}
+	return fmt.Sprintf("%d.%d %s", whole, tenths, units[unit])
+}
+
+// clock returns a time of day.
+func clock(t cluster.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
+
+// duration returns milliseconds in words, such as "1m30s".
+func duration(millis cluster.Time) string {
+	if millis < 1000 {
+		return fmt.Sprintf("%dms", millis)
+	}
+	seconds := (millis + 999) / 1000
+	text := ""
+	for _, unit := range [...]struct {
+		seconds cluster.Time
+		letter  string
+	}{{3600, "h"}, {60, "m"}, {1, "s"}} {
+		if n := seconds / unit.seconds; n > 0 {
+			text += fmt.Sprintf("%d%s", n, unit.letter)
+			seconds -= n * unit.seconds
+		}
+	}
+	return text
+}
+
+// ending says how the last allocation of a slot ended.
+func ending(slot cluster.Slot) string {
+	switch slot.Ended {
+	case cluster.ByItself:
+		return fmt.Sprintf("exit code %d", slot.ExitCode)
+	case cluster.BySignal:
+		return fmt.Sprintf("killed by signal %d", slot.ExitCode-128)
+	}
+	return slot.Ended.String()
+}
+
+// verb says the same behind "it".
+func verb(slot cluster.Slot) string {
+	switch slot.Ended {
+	case cluster.ByItself:
+		return fmt.Sprintf("exited with %d", slot.ExitCode)
+	case cluster.BySignal, cluster.OutOfMemory:
+		return "was " + ending(slot)
+	}
+	return slot.Ended.String()
+}
+
+// plural returns a count with its noun.
+func plural(count int, one, many string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, many)
+}
+
+// constraintWords returns a constraint as one would say it: "zone in [a, b]".
+func constraintWords(c *cluster.Constraint) string {
+	switch c.Operator {
+	case cluster.In, cluster.NotIn:
+		return fmt.Sprintf("%s %s [%s]", c.Attribute, c.Operator, strings.Join(c.Values, ", "))
+	case cluster.Exists, cluster.NotExists:
+		return fmt.Sprintf("%s %s", c.Attribute, c.Operator)
+	}
+	return fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, strings.Join(c.Values, ", "))
+}
