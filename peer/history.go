@@ -1,0 +1,94 @@
+package peer
+
+import (
+	"context"
+	"sync"
+
+	"starling/cluster"
+	"starling/replica"
+)
+
+// Limits of what a peer remembers of the past.
+const (
+	// rememberedMax bounds the entries that Follow can go back.
+	rememberedMax = 4096
+	// digestsMax bounds the digests that neighbours' are compared with.
+	digestsMax = 1 << 14
+)
+
+// history is the recent past: the loop writes it, Follow reads it.
+type history struct {
+	mutex sync.Mutex
+	// entries are the last that were folded, the newest at the end.
+	entries []replica.Folded
+	changed chan struct{}
+	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
+	digests   []uint64
+	last      cluster.Index
+	published cluster.Index
+}
+
+func (h *history) init() {
+	h.changed = make(chan struct{})
+	h.digests = make([]uint64, digestsMax)
+}
+
+func (h *history) add(f replica.Folded) {
+	h.digests[f.Index%digestsMax], h.last = f.Digest, f.Index
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if len(h.entries) == 2*rememberedMax {
+		h.entries = append(h.entries[:0], h.entries[rememberedMax:]...)
+	}
+	h.entries = append(h.entries, f)
+}
+
+// wake lets followers look again.
+func (h *history) wake() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// knows tells whether the digest at an index is remembered.
+func (h *history) knows(index cluster.Index) bool {
+	return index > 0 && index <= h.last && index+digestsMax > h.last
+}
+
+// differs tells whether a peer published another digest than this one had at the same index.
+func (h *history) differs(view replica.PulseView) bool {
+	return h.knows(view.Index) && h.digests[view.Index%digestsMax] != view.Digest
+}
+
+// since returns the remembered entries from an index on, and what is closed when there are more.
+func (h *history) since(from cluster.Index) ([]replica.Folded, <-chan struct{}) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	at := len(h.entries)
+	for at > 0 && h.entries[at-1].Index >= from {
+		at--
+	}
+	return append([]replica.Folded(nil), h.entries[at:]...), h.changed
+}
+
+// Follow calls visit with every entry that this peer folds from index from on, beginning with the oldest that it
+// remembers, until ctx ends or visit returns an error.
+func (p *Peer) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+	for {
+		entries, changed := p.history.since(from)
+		for i := range entries {
+			if err := visit(&entries[i]); err != nil {
+				return err
+			}
+			from = entries[i].Index + 1
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.stopped:
+			return ErrStopped
+		}
+	}
+}

@@ -1,0 +1,388 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+	"starling/journal"
+	"starling/replica"
+)
+
+// Config is what a peer is made of.
+type Config struct {
+	Node    cluster.NodeName
+	Journal journal.Journal
+	Driver  driver.Driver
+	// Offer is what the node gives, with the address at which others reach this peer's API.
+	Offer cluster.Offer
+	// Identity remembers the incarnation over restarts of the process.
+	Identity Identity
+	// PulseTTL is how long the peer is taken to live after its last sign of life; at least a second.
+	PulseTTL time.Duration
+	Log      *slog.Logger
+}
+
+// Peer is one running peer. It is safe for concurrent use.
+type Peer struct {
+	config Config
+	log    *slog.Logger
+	core   *Core
+	// Only the loop touches what is above; calls reach it through do.
+	calls  chan func()
+	inbox  chan []journal.Record
+	pulses chan pulseNews
+	lives  chan life
+
+	life     life
+	living   bool
+	watching map[cluster.PeerID]context.CancelFunc
+	waiting  []stateWaiter
+	snapshot *cluster.State
+	history  history
+	goal     journal.Index
+	stopWord string
+
+	self    atomic.Pointer[cluster.PeerID]
+	group   sync.WaitGroup
+	cancel  context.CancelFunc
+	stopped chan struct{}
+	failure error
+}
+
+type stateWaiter struct {
+	least cluster.Index
+	reply chan *cluster.State
+}
+
+// Start runs a peer until ctx ends or Stop is called. It returns at once; Ready waits until the peer is a member.
+func Start(ctx context.Context, config Config) *Peer {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Peer{
+		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(),
+		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
+		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
+	}
+	p.core.Explain = true
+	p.history.init()
+	none := cluster.PeerID("")
+	p.self.Store(&none)
+	p.goal = ^journal.Index(0)
+	p.group.Add(3)
+	go p.follow(ctx)
+	go p.findGoal(ctx)
+	go p.run(ctx)
+	return p
+}
+
+// Stop ends the peer and waits for it. Its tasks go on, and its pulse lives on for its time to live: a peer that comes
+// back within that moves nothing.
+func (p *Peer) Stop() {
+	p.cancel()
+	<-p.stopped
+}
+
+// Done is closed when the peer has stopped; Err then tells why.
+func (p *Peer) Done() <-chan struct{} { return p.stopped }
+
+// Err returns why the peer stopped by itself, nil if it was told to. It must be called after Done is closed.
+func (p *Peer) Err() error { return p.failure }
+
+// Self returns the identity of the peer's present life, "" before the first.
+func (p *Peer) Self() cluster.PeerID { return *p.self.Load() }
+
+// follow brings the journal's records to the loop.
+func (p *Peer) follow(ctx context.Context) {
+	defer p.group.Done()
+	err := p.config.Journal.Follow(ctx, 1, func(records []journal.Record) error {
+		select {
+		case p.inbox <- records:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if ctx.Err() == nil {
+		p.log.Error("following the journal ended", "error", err)
+		p.cancel()
+	}
+}
+
+// findGoal learns how far the journal goes, which is what must be read before the peer acts.
+func (p *Peer) findGoal(ctx context.Context) {
+	defer p.group.Done()
+	for ctx.Err() == nil {
+		head, err := p.config.Journal.Head(ctx)
+		if err == nil {
+			p.post(ctx, func() { p.goal = head })
+			return
+		}
+		p.log.Warn("the journal does not answer", "error", err)
+		pause(ctx, time.Second)
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// post lets the loop call act, unless ctx ends before.
+func (p *Peer) post(ctx context.Context, act func()) {
+	select {
+	case p.calls <- act:
+	case <-ctx.Done():
+	case <-p.stopped:
+	}
+}
+
+// run is the loop: it alone touches the core.
+func (p *Peer) run(ctx context.Context) {
+	defer close(p.stopped)
+	defer p.group.Wait()
+	defer p.cancel()
+	defer p.end()
+	publish := time.NewTicker(publishEvery)
+	defer publish.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	p.driverChanged()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case records := <-p.inbox:
+			p.fold(records)
+		case act := <-p.calls:
+			act()
+		case news := <-p.pulses:
+			p.pulseSeen(ctx, news)
+		case next := <-p.lives:
+			p.begin(next)
+		case <-p.config.Driver.Changed():
+			p.driverChanged()
+		case <-publish.C:
+			p.publish(ctx)
+			continue
+		case <-timer.C:
+		}
+		p.drain()
+		p.react(ctx, timer)
+	}
+}
+
+// drain takes what else has come, so that reactions are computed once for all of it.
+func (p *Peer) drain() {
+	for range 64 {
+		select {
+		case records := <-p.inbox:
+			p.fold(records)
+		case act := <-p.calls:
+			act()
+		default:
+			return
+		}
+	}
+}
+
+// end answers everybody who waits, when the loop is over.
+func (p *Peer) end() {
+	if r := recover(); r != nil {
+		p.failure = fmt.Errorf("the fold failed after entry %d, so this peer stopped: %v", p.core.state.Index, r)
+		p.log.Error("the fold failed", "after", p.core.state.Index, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	}
+	p.core.Fail(ErrStopped)
+	for _, w := range p.waiting {
+		close(w.reply)
+	}
+	if p.life.pulse != nil {
+		p.life.pulse.Abandon()
+	}
+}
+
+func now() cluster.Time { return cluster.Time(time.Now().UnixMilli()) }
+
+// fold takes records in order; those that were folded before are passed over.
+func (p *Peer) fold(records []journal.Record) {
+	for _, r := range records {
+		folded, ok := p.core.Fold(r, now())
+		if !ok {
+			continue
+		}
+		p.history.add(folded)
+		if folded.Outcome.Dropped != "" {
+			p.log.Info("entry dropped", "index", folded.Index, "reason", folded.Outcome.Dropped)
+		}
+	}
+	p.history.wake()
+	p.answerWaiting()
+}
+
+// react does what the core asks for.
+func (p *Peer) react(ctx context.Context, timer *time.Timer) {
+	phase, _ := p.core.Phase()
+	reading := phase == Reading && journal.Index(p.core.state.Index) >= p.goal
+	if (reading || phase == Left) && !p.living {
+		p.startLife(ctx)
+		return
+	}
+	work := p.core.React(now())
+	if work.Append != nil {
+		p.append(ctx, *work.Append)
+	}
+	for _, order := range work.Start {
+		p.startTask(ctx, order)
+	}
+	for _, stop := range work.Stop {
+		if err := p.config.Driver.Stop(stop.ID.String(), time.Duration(stop.GraceMillis)*time.Millisecond); err != nil {
+			p.log.Error("a task could not be stopped", "allocation", stop.ID.String(), "error", err)
+		}
+	}
+	for _, id := range work.Forget {
+		if err := p.config.Driver.Forget(id.String()); err != nil {
+			p.log.Warn("the remains of a task could not be removed", "allocation", id.String(), "error", err)
+		}
+	}
+	if len(work.Forget) > 0 {
+		p.driverChanged()
+	}
+	p.watch(ctx, work.Watch)
+	wait := time.Hour
+	if work.AskAgain != 0 {
+		wait = time.Duration(work.AskAgain-now()) * time.Millisecond
+	}
+	timer.Reset(max(wait, time.Millisecond))
+}
+
+// append writes the record, again and again until it is in.
+func (p *Peer) append(ctx context.Context, r journal.Record) {
+	p.group.Add(1)
+	go func() {
+		defer p.group.Done()
+		for wait := 50 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
+			attempt, cancel := context.WithTimeout(ctx, appendTimeout)
+			err := p.config.Journal.Append(attempt, r)
+			cancel()
+			if err == nil || errors.Is(err, journal.ErrClosed) {
+				return
+			}
+			p.log.Warn("append failed; trying again", "seq", r.Seq, "error", err)
+			pause(ctx, wait)
+		}
+	}()
+}
+
+// Limits of time.
+const (
+	appendTimeout = 5 * time.Second
+	publishEvery  = time.Second
+)
+
+// Submit appends the command and returns when this peer has folded it.
+func (p *Peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, error) {
+	type answer struct {
+		receipt replica.Receipt
+		err     error
+	}
+	answers := make(chan answer, 1)
+	p.post(ctx, func() {
+		p.core.Request(c, func(r replica.Receipt, err error) { answers <- answer{r, err} })
+	})
+	select {
+	case a := <-answers:
+		return a.receipt, a.err
+	case <-ctx.Done():
+		return replica.Receipt{}, fmt.Errorf("waiting for the journal: %w", ctx.Err())
+	case <-p.stopped:
+		return replica.Receipt{}, ErrStopped
+	}
+}
+
+// State returns a copy of the value at an index of at least least, and waits for that until ctx ends.
+func (p *Peer) State(ctx context.Context, least cluster.Index) (*cluster.State, error) {
+	reply := make(chan *cluster.State, 1)
+	p.post(ctx, func() {
+		p.waiting = append(p.waiting, stateWaiter{least, reply})
+		p.answerWaiting()
+	})
+	select {
+	case s, ok := <-reply:
+		if !ok {
+			return nil, ErrStopped
+		}
+		return s, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for entry %d: %w", least, ctx.Err())
+	case <-p.stopped:
+		return nil, ErrStopped
+	}
+}
+
+// answerWaiting gives a copy of the value to those whose index has come. Equal questions share a copy.
+func (p *Peer) answerWaiting() {
+	kept := p.waiting[:0]
+	for _, w := range p.waiting {
+		if w.least > p.core.state.Index {
+			kept = append(kept, w)
+			continue
+		}
+		if p.snapshot == nil || p.snapshot.Index != p.core.state.Index {
+			p.snapshot = p.core.state.Copy()
+		}
+		w.reply <- p.snapshot
+	}
+	p.waiting = kept
+}
+
+// Status tells what the peer knows of itself.
+func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
+	status := make(chan replica.PeerStatus, 1)
+	p.post(ctx, func() {
+		phase, why := p.core.Phase()
+		warnings := p.config.Driver.Warnings()
+		if why != "" {
+			warnings = append([]string{why}, warnings...)
+		}
+		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings}
+	})
+	select {
+	case s := <-status:
+		return s
+	case <-ctx.Done():
+	case <-p.stopped:
+	}
+	return replica.PeerStatus{Self: p.Self(), Phase: "stopped"}
+}
+
+// Ready waits until the peer is a member and its node takes work.
+func (p *Peer) Ready(ctx context.Context) error {
+	for least := cluster.Index(0); ; {
+		s, err := p.State(ctx, least)
+		if err != nil {
+			return fmt.Errorf("%s has not joined: %w", p.config.Node, err)
+		}
+		if node := s.NodeOf(p.config.Node); node != nil && node.Peer != "" && node.Peer == p.Self() && node.Offer != nil {
+			return nil
+		}
+		least = s.Index + 1
+	}
+}
+
+// Logs reads the output of an allocation that ran on this node.
+func (p *Peer) Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error) {
+	return p.config.Driver.Logs(ctx, allocation, o)
+}

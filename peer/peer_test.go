@@ -1,0 +1,285 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+	"starling/driver/fake"
+	"starling/journal"
+	"starling/journal/memory"
+	"starling/replica"
+)
+
+// flock is some peers on one journal in memory, each with a machine of its own.
+type flock struct {
+	t        *testing.T
+	shared   *memory.Journal
+	machines map[string]*fake.Machine
+	ids      map[string]*MemoryIdentity
+	peers    map[string]*Peer
+	journals map[string]journal.Journal
+}
+
+func newFlock(t *testing.T, names ...string) *flock {
+	f := &flock{
+		t: t, shared: memory.New(), machines: map[string]*fake.Machine{}, ids: map[string]*MemoryIdentity{},
+		peers: map[string]*Peer{}, journals: map[string]journal.Journal{},
+	}
+	for _, name := range names {
+		f.machines[name] = fake.NewMachine(script)
+		f.ids[name] = &MemoryIdentity{}
+		f.start(name)
+	}
+	for _, name := range names {
+		f.ready(name)
+	}
+	return f
+}
+
+// script lets a task end with the exit code that its first argument says, or run on without one.
+func script(t driver.Task) fake.Behaviour {
+	if t.Command[0] == "missing" {
+		return fake.Behaviour{Refuse: errors.New("no such program")}
+	}
+	b := fake.Behaviour{Stdout: strings.Join(t.Env, "\n"), Ends: len(t.Command) > 1, After: time.Second}
+	if b.Ends {
+		fmt.Sscan(t.Command[1], &b.ExitCode)
+	}
+	return b
+}
+
+func (f *flock) start(name string) {
+	f.journals[name] = f.shared.Open()
+	f.peers[name] = Start(context.Background(), Config{
+		Node: cluster.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
+		Offer:    cluster.Offer{Capacity: cluster.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1},
+		PulseTTL: 3 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func (f *flock) ready(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := f.peers[name].Ready(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// crash ends a peer as kill -9 would: its pulse goes on until its time is over, its tasks for ever.
+func (f *flock) crash(name string) {
+	f.peers[name].Stop()
+	f.journals[name].Close()
+	delete(f.peers, name)
+}
+
+func (f *flock) stop() {
+	for _, p := range f.peers {
+		p.Stop()
+	}
+}
+
+// await waits until the value as the named peer sees it is as wanted.
+func (f *flock) await(name, what string, wanted func(*cluster.State) bool) *cluster.State {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	for least := cluster.Index(0); ; {
+		s, err := f.peers[name].State(ctx, least)
+		if err != nil {
+			f.t.Fatalf("waiting until %s: %v", what, err)
+		}
+		if wanted(s) {
+			return s
+		}
+		least = s.Index + 1
+	}
+}
+
+func (f *flock) submit(name string, spec cluster.JobSpec) replica.Receipt {
+	f.t.Helper()
+	receipt, err := f.peers[name].Submit(context.Background(), &command.SubmitJob{Spec: spec})
+	if err != nil || receipt.Refusal.Code != cluster.OK {
+		f.t.Fatalf("submit %s: %v %v", spec.Name, err, receipt.Refusal)
+	}
+	return receipt
+}
+
+func job(name string, kind cluster.JobType, instances uint32, program ...string) cluster.JobSpec {
+	return cluster.JobSpec{Name: cluster.JobName(name), Type: kind, Tasks: []cluster.TaskSpec{{
+		Name: "main", Instances: instances, Command: program, Resources: cluster.Resources{500, 1 << 20, 0}, Placement: cluster.Spread,
+		Restart: cluster.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 60_000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+	}}}
+}
+
+func statusIs(name string, want cluster.Status) func(*cluster.State) bool {
+	return func(s *cluster.State) bool {
+		j := s.JobOf(cluster.JobName(name))
+		return j != nil && j.Status() == want
+	}
+}
+
+func running(name string, want uint32) func(*cluster.State) bool {
+	return func(s *cluster.State) bool {
+		return s.JobOf(cluster.JobName(name)).Tasks[0].Counts[cluster.Running] == want
+	}
+}
+
+func TestBatchJobRunsToItsEndAndIsSeenFromEveryPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b", "c")
+		defer f.stop()
+		receipt := f.submit("a", job("count", cluster.Batch, 6, "run", "0"))
+		f.await("b", "it succeeded", statusIs("count", cluster.StatusSucceeded))
+		s, err := f.peers["c"].State(context.Background(), receipt.Index)
+		if err != nil || s.JobOf("count") == nil {
+			t.Fatalf("job at the index of its receipt: %v, %v", s.JobOf("count"), err)
+		}
+	})
+}
+
+func TestFailingBatchJobIsRestartedWithBackOffAndFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		before := time.Now()
+		f.submit("a", job("bad", cluster.Batch, 1, "run", "7"))
+		s := f.await("a", "it failed", statusIs("bad", cluster.StatusFailed))
+		slot := s.JobOf("bad").Tasks[0].Slots.At(0)
+		if slot.Failures != 3 || slot.ExitCode != 7 {
+			t.Errorf("slot %+v, want 3 failures with exit code 7", slot)
+		}
+		// Three runs of a second, delays of one and two seconds.
+		if took := time.Since(before); took < 6*time.Second || took > 9*time.Second {
+			t.Errorf("took %v, want a little more than 6s", took)
+		}
+	})
+}
+
+func TestWorkOfADeadPeerRunsElsewhereWithinItsTimeToLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b", "c")
+		defer f.stop()
+		f.submit("a", job("web", cluster.Stateless, 3, "serve"))
+		f.await("a", "all run", running("web", 3))
+		before := time.Now()
+		f.crash("c")
+		s := f.await("a", "c is out and all run again", func(s *cluster.State) bool {
+			return s.Members() == 2 && running("web", 3)(s)
+		})
+		if took := time.Since(before); took > 5*time.Second {
+			t.Errorf("took %v, want at most the time to live and two seconds", took)
+		}
+		if lines := s.Audit(); len(lines) > 0 {
+			t.Error(lines)
+		}
+	})
+}
+
+func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b", "c")
+		defer f.stop()
+		f.submit("a", job("web", cluster.Stateless, 3, "serve"))
+		before := f.await("a", "all run", running("web", 3)).JobOf("web").Tasks[0].Slots
+		f.crash("c")
+		f.start("c")
+		f.ready("c")
+		f.submit("c", job("other", cluster.Batch, 1, "run", "0"))
+		s := f.await("a", "the returned peer works", statusIs("other", cluster.StatusSucceeded))
+		for i := range 3 {
+			if got, want := s.JobOf("web").Tasks[0].Slots.At(i), before.At(i); got != want {
+				t.Errorf("slot %d is %+v, was %+v", i, got, want)
+			}
+		}
+		if s.Members() != 3 || f.peers["c"].Self() != "c~1" {
+			t.Errorf("%d members, the returned peer is %s", s.Members(), f.peers["c"].Self())
+		}
+	})
+}
+
+func TestPeerThatComesBackLateBeginsANewLifeAndEndsOldWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.submit("a", job("web", cluster.Stateless, 2, "serve"))
+		f.await("a", "all run", running("web", 2))
+		f.crash("b")
+		f.await("a", "b left", func(s *cluster.State) bool { return s.Members() == 1 && running("web", 2)(s) })
+		f.start("b")
+		f.ready("b")
+		if got := f.peers["b"].Self(); got != "b~2" {
+			t.Errorf("the returned peer is %s, want b~2", got)
+		}
+		synctest.Wait()
+		pause(context.Background(), 10*time.Second)
+		synctest.Wait()
+		for _, status := range fake.Open(f.machines["b"]).Tasks() {
+			if status.State == driver.Running {
+				t.Errorf("%s still runs on b", status.ID)
+			}
+		}
+	})
+}
+
+func TestStopEndsAJobAndItsTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.submit("a", job("web", cluster.Stateless, 2, "serve"))
+		f.await("a", "all run", running("web", 2))
+		if _, err := f.peers["b"].Submit(context.Background(), &command.KillJob{Job: "web"}); err != nil {
+			t.Fatal(err)
+		}
+		f.await("a", "it stopped", statusIs("web", cluster.StatusStopped))
+	})
+}
+
+func TestTaskThatCannotStartSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		spec := job("none", cluster.Batch, 1, "missing")
+		spec.Tasks[0].Restart.AttemptsMax = 0
+		f.submit("a", spec)
+		s := f.await("a", "it failed", statusIs("none", cluster.StatusFailed))
+		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != cluster.NotStarted || got.Detail != "no such program" {
+			t.Errorf("failure %+v, want that there is no such program", got)
+		}
+	})
+}
+
+func TestEveryPeerRemembersTheSamePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b", "c")
+		defer f.stop()
+		f.submit("a", job("count", cluster.Batch, 3, "run", "0"))
+		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
+		digests := map[string][]uint64{}
+		for name, p := range f.peers {
+			err := p.Follow(context.Background(), 1, func(folded *replica.Folded) error {
+				digests[name] = append(digests[name], folded.Digest)
+				if folded.Index == last {
+					return context.Canceled
+				}
+				return nil
+			})
+			if err != context.Canceled {
+				t.Fatal(err)
+			}
+		}
+		for name := range digests {
+			if fmt.Sprint(digests[name]) != fmt.Sprint(digests["a"]) {
+				t.Errorf("digests of %s differ from those of a", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/journal"
+	"starling/replica"
+)
+
+// pulseNews is what a watched pulse showed.
+type pulseNews struct {
+	peer  cluster.PeerID
+	state journal.PulseState
+}
+
+// watch makes the watched pulses those of the list.
+func (p *Peer) watch(ctx context.Context, all []cluster.PeerID) {
+	for _, id := range all {
+		if p.watching[id] != nil {
+			continue
+		}
+		watching, cancel := context.WithCancel(ctx)
+		p.watching[id] = cancel
+		p.group.Add(1)
+		go func() {
+			defer p.group.Done()
+			err := p.config.Journal.WatchPulse(watching, string(id), func(state journal.PulseState) {
+				select {
+				case p.pulses <- pulseNews{id, state}:
+				case <-watching.Done():
+				}
+			})
+			if watching.Err() == nil {
+				p.log.Error("watching a pulse ended", "peer", id, "error", err)
+			}
+		}()
+	}
+	for id, cancel := range p.watching {
+		if !slices.Contains(all, id) {
+			cancel()
+			delete(p.watching, id)
+			p.core.PulseSeen(id, true)
+		}
+	}
+}
+
+// pulseSeen passes the news on, and compares the digest that a living pulse shows.
+func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
+	if p.watching[news.peer] == nil {
+		return
+	}
+	p.core.PulseSeen(news.peer, news.state.Alive)
+	if view := viewOf(news.state); view.Alive && p.history.differs(view) {
+		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
+		p.group.Add(1)
+		go func() {
+			defer p.group.Done()
+			if views, err := p.Pulses(ctx); err == nil {
+				p.post(ctx, func() { p.judge(views) })
+			}
+		}()
+	}
+}
+
+// judge decides by majority whether this peer's value is the one that is wrong; a tie counts against it, because two
+// that differ must not both act.
+func (p *Peer) judge(views []replica.PulseView) {
+	agree, against, at := 1, 0, cluster.Index(0)
+	for _, view := range views {
+		switch {
+		case view.Peer == p.core.Self() || !p.history.knows(view.Index):
+		case p.history.differs(view):
+			against++
+			at = view.Index
+		default:
+			agree++
+		}
+	}
+	if against >= agree {
+		reason := fmt.Sprintf("the value of this peer differs from that of %d others at entry %d: it does nothing any more; restart it to read the journal anew", against, at)
+		p.log.Error(reason)
+		p.core.Diverge(reason)
+	}
+}
+
+// publish shows the position and the digest with the pulse, when they changed since last time, and notices a lost pulse.
+func (p *Peer) publish(ctx context.Context) {
+	pulse := p.life.pulse
+	if pulse == nil {
+		return
+	}
+	select {
+	case <-pulse.Lost():
+		p.revive(ctx)
+		return
+	default:
+	}
+	index := p.core.state.Index
+	if index == p.history.published {
+		return
+	}
+	p.history.published = index
+	value := fmt.Appendf(nil, "%d %016x %s", index, p.core.state.Digest(), p.config.Offer.Address)
+	p.group.Add(1)
+	go func() {
+		defer p.group.Done()
+		short, cancel := context.WithTimeout(ctx, publishEvery)
+		defer cancel()
+		if err := pulse.Publish(short, value); err != nil && ctx.Err() == nil {
+			p.log.Warn("the pulse could not be published", "error", err)
+		}
+	}()
+}
+
+// viewOf reads what publish wrote.
+func viewOf(state journal.PulseState) replica.PulseView {
+	view := replica.PulseView{Peer: cluster.PeerID(state.ID), Alive: state.Alive}
+	if _, err := fmt.Sscanf(string(state.Value), "%d %x %s", &view.Index, &view.Digest, &view.Address); err != nil {
+		view.Index, view.Digest = 0, 0
+	}
+	return view
+}
+
+// Pulses lists the peers that live, with what they published last.
+func (p *Peer) Pulses(ctx context.Context) ([]replica.PulseView, error) {
+	states, err := p.config.Journal.Pulses(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pulses: %w", err)
+	}
+	views := make([]replica.PulseView, len(states))
+	for i, state := range states {
+		views[i] = viewOf(state)
+	}
+	return views, nil
+}
