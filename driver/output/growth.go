@@ -11,6 +11,7 @@ import (
 // Growth tells followers when something was written in their folder. One file system watcher serves them all.
 type Growth struct {
 	watcher *fsnotify.Watcher
+	closed  chan struct{}
 	done    sync.WaitGroup
 
 	mu        sync.Mutex
@@ -30,7 +31,7 @@ func WatchGrowth() (*Growth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch task output (is fs.inotify.max_user_instances reached?): %w", err)
 	}
-	g := &Growth{watcher: watcher, followers: map[string]map[*Subscription]struct{}{}}
+	g := &Growth{watcher: watcher, closed: make(chan struct{}), followers: map[string]map[*Subscription]struct{}{}}
 	g.done.Go(g.watch)
 	return g, nil
 }
@@ -97,6 +98,9 @@ func (s *Subscription) wake() {
 	}
 }
 
+// Closed is closed when nobody watches any more.
+func (s *Subscription) Closed() <-chan struct{} { return s.growth.closed }
+
 // Cancel ends the subscription; it may be called again.
 func (s *Subscription) Cancel() {
 	g := s.growth
@@ -110,8 +114,9 @@ func (s *Subscription) Cancel() {
 	}
 }
 
-// Close stops watching.
+// Close stops watching, and ends all followers with an error; it is called once.
 func (g *Growth) Close() error {
+	close(g.closed)
 	err := g.watcher.Close()
 	g.done.Wait()
 	return err

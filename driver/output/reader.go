@@ -116,6 +116,8 @@ func (r *Reader) wait() error {
 	select {
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
+	case <-r.grown.Closed():
+		return os.ErrClosed
 	case <-r.options.Ended:
 	case <-r.grown.Grown():
 	case <-timer.C:

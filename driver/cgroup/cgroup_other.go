@@ -1,0 +1,46 @@
+//go:build !linux
+
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"starling/driver"
+)
+
+// Find finds no place: only Linux has control groups.
+func Find(string) (Place, []string) {
+	missing := errors.New("this system has no control groups")
+	return Place{}, Place{}.warnings(map[string]error{memory: missing, processor: missing, processes: missing})
+}
+
+// Remove does nothing.
+func (p Place) Remove() {}
+
+// Group is no group.
+type Group struct{}
+
+// Make makes nothing.
+func (p Place) Make(string, driver.Limits) (*Group, error) { return &Group{}, nil }
+
+// Open opens nothing.
+func (p Place) Open(string) *Group { return &Group{} }
+
+// Start calls start.
+func (g *Group) Start(start func(*syscall.SysProcAttr) error) error {
+	return start(&syscall.SysProcAttr{})
+}
+
+// MemoryAlarm is nil: nothing tells when memory is out.
+func (g *Group) MemoryAlarm() (*os.File, error) { return nil, nil }
+
+// MemoryKills is 0.
+func (g *Group) MemoryKills() (int, error) { return 0, nil }
+
+// Kill finds nothing to kill.
+func (g *Group) Kill() (int, error) { return 0, nil }
+
+// Delete does nothing.
+func (g *Group) Delete() error { return nil }

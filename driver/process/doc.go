@@ -1,0 +1,27 @@
+// Package process runs tasks as processes of this machine.
+//
+// Each task is owned by a supervisor, a small process of its own that outlives the peer's:
+//
+//	peer ──fork──▶ supervisor ──fork──▶ the task's first process ──▶ ...
+//	  │ orders  (FIFO) ──▶ │ ◀── stdout, stderr (pipes)
+//	  │ alive   (FIFO) ◀── │ ──▶ segments of output, started.json, ended.json
+//
+// All they share is the task's folder. Whether a supervisor lives is never guessed: it holds the writing end of the FIFO
+// "alive" from before it was forked until it ends, however that happens, and whoever reads the other end sees the end
+// of file. Records are written whole and durably, or not at all:
+//
+//	origin.json   by the driver, before the fork     which run of the machine, which control group
+//	started.json  by the supervisor, after the fork  the processes, by number and start time
+//	ended.json    by the supervisor, at the end      how the task ended; by a driver, if nobody else was left to
+//
+// The order of a start is: origin.json, supervisor, program, started.json, the line "started" on alive, Start returns.
+// A folder without the last two records and without a supervisor is one that no Start has vouched for; Open deletes it.
+// The environment of a task, which may hold secrets, is handed over through a pipe and is in no file.
+//
+// A task gets a session and process group of its own, no new privileges, a control group (see package cgroup) and, where
+// the peer may, namespaces for processes, mounts, IPC and host names. The supervisor is the first process of that process
+// namespace: it can end the task completely in one call, and when it is killed the kernel ends the task. Without
+// namespaces it adopts orphaned descendants instead, and the task's first process dies with it; Warnings tells.
+//
+// A task is its first process. When that has ended, however, what it left behind is killed.
+package process

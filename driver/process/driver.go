@@ -1,0 +1,322 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"starling/driver"
+	"starling/driver/cgroup"
+	"starling/driver/output"
+)
+
+// Config says where tasks are kept and how they are owned.
+type Config struct {
+	// Dir is the folder of all tasks. One driver at a time may have it.
+	Dir string
+	// Supervisor is the command that calls Supervise with the argument that is appended to it.
+	Supervisor []string
+	// Bounds say how much of each stream is kept; zero means output.DefaultBounds.
+	Bounds output.Bounds
+	// Retention says how much output of forgotten tasks is kept; zero means output.DefaultRetention.
+	Retention output.Retention
+}
+
+// Driver runs tasks as processes.
+type Driver struct {
+	config  Config
+	boot    string
+	place   cgroup.Place
+	lock    *os.File
+	archive *output.Archive
+	changed chan struct{}
+
+	// closing ends what waits for tasks; watching is all that does.
+	closing  context.Context
+	close    context.CancelFunc
+	watching sync.WaitGroup
+
+	mu         sync.Mutex
+	tasks      map[string]*task
+	growth     *output.Growth // made for the first follower
+	namespaces bool
+	warnings   []string
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// task is what the driver has of one; the driver's lock guards its status and alive.
+type task struct {
+	id     string
+	folder folder
+	origin origin
+	// child is the supervisor's number if this driver started it.
+	child  int
+	alive  *os.File
+	status driver.Status // zero until it is certain that the task is owned
+	// settled is closed when Start has come to its result, which is then in err.
+	settled chan struct{}
+	err     error
+	// ended is closed when the status is Exited.
+	ended chan struct{}
+}
+
+func newTask(id string, f folder) *task {
+	return &task{id: id, folder: f, settled: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// errClosed is what a closed driver answers.
+var errClosed = errors.New("the driver is closed")
+
+// Open takes the folder and finds the tasks that an earlier driver started in it.
+func Open(c Config) (*Driver, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c.Dir = dir
+	if c.Bounds == (output.Bounds{}) {
+		c.Bounds = output.DefaultBounds()
+	}
+	if c.Retention == (output.Retention{}) {
+		c.Retention = output.DefaultRetention()
+	}
+	d := &Driver{config: c, changed: make(chan struct{}, 1), tasks: map[string]*task{}}
+	d.closing, d.close = context.WithCancel(context.Background())
+	if err := d.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the process driver in %s: %w", dir, err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *Driver) open() error {
+	if len(d.config.Supervisor) == 0 {
+		return errors.New("Config.Supervisor is empty")
+	}
+	if err := os.MkdirAll(d.tasksDir(), 0o711); err != nil {
+		return err
+	}
+	var err error
+	if d.lock, err = lockFolder(d.config.Dir); err != nil {
+		return err
+	}
+	if d.boot, err = bootID(); err != nil {
+		return fmt.Errorf("find the name of this run of the machine: %w", err)
+	}
+	d.archive, err = output.OpenArchive(filepath.Join(d.config.Dir, "forgotten"), d.config.Retention,
+		streamName(driver.Stdout), streamName(driver.Stderr))
+	if err != nil {
+		return err
+	}
+	d.survey()
+	return d.adopt()
+}
+
+func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }
+
+// lockFolder keeps other drivers out for as long as the file is open.
+func lockFolder(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("another driver has this folder; give each peer of a machine its own: %w", err)
+	}
+	return lock, nil
+}
+
+// survey finds what this machine can do for tasks.
+func (d *Driver) survey() {
+	name := fmt.Sprintf("starling-%x", sha256.Sum256([]byte(d.config.Dir)))[:len("starling-")+12]
+	d.place, d.warnings = cgroup.Find(name)
+	if err := mayHaveNamespaces(); err != nil {
+		d.withoutNamespaces(err)
+	} else {
+		d.namespaces = true
+	}
+}
+
+// withoutNamespaces gives up namespaces and says what that means.
+func (d *Driver) withoutNamespaces(why error) {
+	d.namespaces = false
+	d.warn(fmt.Sprintf("tasks are not isolated from each other by namespaces: %v", why))
+	if d.place.Version == 0 {
+		d.warn("a process of a task that left its process group survives when the task's supervisor is killed: there is neither a namespace nor a control group to find it by")
+	}
+}
+
+// warn adds a line once; the driver's lock is held, or nobody else has the driver yet.
+func (d *Driver) warn(line string) {
+	if !slices.Contains(d.warnings, line) {
+		d.warnings = append(d.warnings, line)
+	}
+}
+
+// Warnings lists what this machine cannot do.
+func (d *Driver) Warnings() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.warnings)
+}
+
+// Changed receives a value after Tasks changed.
+func (d *Driver) Changed() <-chan struct{} { return d.changed }
+
+func (d *Driver) tell() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Tasks lists all that was started and not forgotten.
+func (d *Driver) Tasks() []driver.Status {
+	d.mu.Lock()
+	all := make([]driver.Status, 0, len(d.tasks))
+	for _, t := range d.tasks {
+		if t.status.State != 0 {
+			all = append(all, t.status)
+		}
+	}
+	d.mu.Unlock()
+	slices.SortFunc(all, func(a, b driver.Status) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// status returns the task and its status; nil if no Start has vouched for it.
+func (d *Driver) status(id string) (*task, driver.Status) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tasks[id]
+	if t == nil || t.status.State == 0 {
+		return nil, driver.Status{}
+	}
+	return t, t.status
+}
+
+// Stop has the task's supervisor send SIGTERM, and SIGKILL after grace.
+func (d *Driver) Stop(id string, grace time.Duration) error {
+	t, status := d.status(id)
+	if t == nil || status.State != driver.Running {
+		return nil
+	}
+	orders, err := os.OpenFile(t.folder.orders(), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil // the supervisor is gone, and what that means is being found out
+	}
+	if err != nil {
+		return fmt.Errorf("stop task %q: %w", id, err)
+	}
+	_, err = fmt.Fprintf(orders, stopOrder, max(0, grace))
+	if err := errors.Join(err, orders.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("stop task %q: %w", id, err)
+	}
+	return nil
+}
+
+// Forget drops an ended task and keeps nothing but its output.
+func (d *Driver) Forget(id string) error {
+	d.mu.Lock()
+	t := d.tasks[id]
+	if t == nil || t.status.State == 0 {
+		d.mu.Unlock()
+		return nil
+	}
+	if t.status.State == driver.Running {
+		d.mu.Unlock()
+		return fmt.Errorf("forget task %q: it is running; stop it first", id)
+	}
+	delete(d.tasks, id)
+	d.mu.Unlock()
+
+	err := d.archive.Add(string(t.folder))
+	if err != nil {
+		err = fmt.Errorf("forget task %q: %w", id, err)
+		if _, missing := os.Stat(string(t.folder)); missing == nil { // it is still there, so it is not forgotten
+			d.mu.Lock()
+			d.tasks[id] = t
+			d.mu.Unlock()
+		}
+	}
+	d.tell()
+	return err
+}
+
+// Logs reads a task's output.
+func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.ReadCloser, error) {
+	options := output.Options{Stream: streamName(o.Stream), TailBytes: o.TailBytes}
+	name, err := folderName(id)
+	if err != nil {
+		return nil, fmt.Errorf("logs of task %q: %w", id, os.ErrNotExist)
+	}
+	path := d.archive.Path(name)
+	t, _ := d.status(id)
+	if t != nil {
+		path = string(t.folder)
+		if o.Follow {
+			if options.Growth, err = d.watchGrowth(); err != nil {
+				return nil, err
+			}
+			options.Ended = t.ended
+		}
+	}
+	reader, err := output.Open(ctx, path, options)
+	if errors.Is(err, os.ErrNotExist) && t != nil { // forgotten just now
+		reader, err = output.Open(ctx, d.archive.Path(name), options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("logs of task %q: %w", id, err)
+	}
+	return reader, nil
+}
+
+// watchGrowth is what tells followers when to look again.
+func (d *Driver) watchGrowth() (*output.Growth, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing.Err() != nil {
+		return nil, errClosed
+	}
+	var err error
+	if d.growth == nil {
+		d.growth, err = output.WatchGrowth()
+	}
+	return d.growth, err
+}
+
+// Close releases the folder; tasks go on running.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.close()
+	for _, t := range d.tasks {
+		if t.alive != nil {
+			wakeReader(t.folder)
+			t.alive.Close()
+		}
+	}
+	growth := d.growth
+	d.growth = nil
+	d.mu.Unlock()
+	d.watching.Wait()
+	d.place.Remove()
+	var err error
+	if growth != nil {
+		err = growth.Close()
+	}
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Close())
+		d.lock = nil
+	}
+	return err
+}

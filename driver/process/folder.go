@@ -1,0 +1,129 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"starling/driver"
+)
+
+// folderNameMax is the longest name of a task's folder; what is derived from it must fit into 255 bytes.
+const folderNameMax = 200
+
+// folder is where all about one task is kept.
+type folder string
+
+func (f folder) file(name string) string { return filepath.Join(string(f), name) }
+func (f folder) alive() string           { return f.file("alive") }
+func (f folder) orders() string          { return f.file("orders") }
+func (f folder) work() string            { return f.file("work") }
+func (f folder) words() string           { return f.file("supervisor.log") }
+
+// The records in a folder.
+const (
+	originRecord  = "origin.json"
+	startedRecord = "started.json"
+	endedRecord   = "ended.json"
+)
+
+// streamName is the name of a stream's segments.
+func streamName(s driver.Stream) string {
+	if s == driver.Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// folderName is an ID as the name of a folder: lower case letters, digits and "_-" stand for themselves, so do dots
+// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart.
+func folderName(id string) (string, error) {
+	var name strings.Builder
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0:
+			name.WriteByte(c)
+		default:
+			fmt.Fprintf(&name, "%%%02x", c)
+		}
+	}
+	if name.Len() == 0 || name.Len() > folderNameMax {
+		return "", fmt.Errorf("the ID %q makes a folder name of %d bytes, not 1 to %d", id, name.Len(), folderNameMax)
+	}
+	return name.String(), nil
+}
+
+// folderID is the ID of which folderName made the name.
+func folderID(name string) (string, error) {
+	id, err := url.PathUnescape(name)
+	if err != nil {
+		return "", err
+	}
+	if again, err := folderName(id); err != nil || again != name {
+		return "", fmt.Errorf("%q is not the folder of a task", name)
+	}
+	return id, nil
+}
+
+// make creates the folder with what both sides need. Users that tasks run as may pass through it and see nothing.
+func (f folder) make() error {
+	if err := os.MkdirAll(string(f), 0o711); err != nil {
+		return err
+	}
+	for _, fifo := range []string{f.alive(), f.orders()} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("make %s: %w", fifo, err)
+		}
+	}
+	return nil
+}
+
+// write stores a record durably: after a crash there is the whole record or none.
+func (f folder) write(record string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	fresh := f.file(record + ".new")
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, f.file(record)); err != nil {
+		return err
+	}
+	return syncFolder(string(f))
+}
+
+// read loads a record and tells whether there is one.
+func (f folder) read(record string, value any) (bool, error) {
+	text, err := os.ReadFile(f.file(record))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(text, value); err != nil {
+		return false, fmt.Errorf("read %s: %w", f.file(record), err)
+	}
+	return true, nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	open, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(open.Sync(), open.Close())
+}

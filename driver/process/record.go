@@ -1,0 +1,69 @@
+package process
+
+import (
+	"time"
+
+	"starling/driver"
+	"starling/driver/cgroup"
+	"starling/driver/output"
+)
+
+// identity names one process for good: its number may be another's later, but not with the same start.
+type identity struct {
+	PID   int
+	Start string
+}
+
+// origin says what to clean up if nobody else can.
+type origin struct {
+	// Boot names the run of the machine.
+	Boot string
+	// Group is the name of the control group in Place.
+	Group string
+	Place cgroup.Place
+}
+
+// assignment is what a supervisor is told on its standard input. It is stored nowhere.
+type assignment struct {
+	Task   driver.Task
+	Group  string
+	Place  cgroup.Place
+	Bounds output.Bounds
+	// Namespaces says that the supervisor was put into namespaces of its own.
+	Namespaces bool
+}
+
+// started tells of a running task.
+type started struct {
+	Supervisor identity
+	Program    identity
+	At         time.Time
+	// Warnings lists what could not be done for this task.
+	Warnings []string
+}
+
+// ended tells how a task ended.
+type ended struct {
+	ExitCode    int
+	Signal      int
+	OutOfMemory bool
+	Error       string
+	StartedAt   time.Time
+	EndedAt     time.Time
+}
+
+// failed is the end of a task whose own is not known.
+func failed(why string, startedAt time.Time) ended {
+	return ended{ExitCode: driver.NoExitCode, Error: why, StartedAt: startedAt, EndedAt: time.Now()}
+}
+
+func (s started) status(id string) driver.Status {
+	return driver.Status{ID: id, State: driver.Running, PID: s.Program.PID, StartedAt: s.At}
+}
+
+func (e ended) status(id string) driver.Status {
+	return driver.Status{
+		ID: id, State: driver.Exited, ExitCode: e.ExitCode, Signal: e.Signal, OutOfMemory: e.OutOfMemory,
+		Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
+	}
+}

@@ -1,0 +1,202 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"starling/driver"
+)
+
+// Start has a new supervisor own t, and returns when it does.
+func (d *Driver) Start(ctx context.Context, t driver.Task) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(t.Command) == 0 {
+		return fmt.Errorf("start task %q: it has no command", t.ID)
+	}
+	name, err := folderName(t.ID)
+	if err != nil {
+		return fmt.Errorf("start task: %w", err)
+	}
+	fresh := newTask(t.ID, folder(filepath.Join(d.tasksDir(), name)))
+	d.mu.Lock()
+	if d.closing.Err() != nil {
+		d.mu.Unlock()
+		return errClosed
+	}
+	if known := d.tasks[t.ID]; known != nil {
+		d.mu.Unlock()
+		return known.wait(ctx)
+	}
+	d.tasks[t.ID] = fresh
+	d.watching.Add(1) // Close waits for a start, too
+	d.mu.Unlock()
+	defer d.watching.Done()
+
+	if fresh.err = d.start(ctx, fresh, t); fresh.err != nil {
+		fresh.err = fmt.Errorf("start task %q: %w", t.ID, fresh.err)
+		d.mu.Lock()
+		delete(d.tasks, t.ID)
+		d.mu.Unlock()
+	}
+	close(fresh.settled)
+	return fresh.err
+}
+
+// wait returns the result of the Start that is under way or was.
+func (t *task) wait(ctx context.Context) error {
+	select {
+	case <-t.settled:
+		return t.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start makes the folder and the supervisor. After an error nothing is left of either.
+func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
+	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + filepath.Base(string(t.folder))}
+	err := t.folder.make()
+	if err == nil {
+		err = errors.Join(t.folder.write(originRecord, t.origin), syncFolder(d.tasksDir()))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(string(t.folder)))
+	}
+	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds}
+	assign, err := d.fork(t, &a)
+	if err != nil {
+		return errors.Join(err, d.abandon(t))
+	}
+	defer assign.Close()
+	quit := context.AfterFunc(ctx, func() { _ = syscall.Kill(t.child, syscall.SIGKILL) })
+	// A supervisor that ends before it has read all of it leaves nothing to be told here that its words do not.
+	_ = gob.NewEncoder(assign).Encode(a)
+	alive := bufio.NewReader(t.alive)
+	acknowledged := awaitStarted(alive)
+	if !quit() { // the supervisor was killed, or is about to be
+		acknowledged = false
+		_ = awaitEnd(alive)
+	}
+	if acknowledged && d.load(t) {
+		d.settle(t, alive)
+		return nil
+	}
+	reason := ctx.Err()
+	if reason == nil {
+		words, _ := os.ReadFile(t.folder.words())
+		reason = fmt.Errorf("its supervisor ended: %s", bytes.TrimSpace(words))
+	}
+	return errors.Join(reason, d.abandon(t))
+}
+
+// awaitStarted reads until the supervisor has told that it owns the task; false if it ended before.
+func awaitStarted(alive *bufio.Reader) bool {
+	for {
+		switch line, err := alive.ReadString('\n'); {
+		case err != nil:
+			return false
+		case line == startedLine:
+			return true
+		}
+	}
+}
+
+// awaitEnd reads until the supervisor has ended; the error is io.EOF then.
+func awaitEnd(alive *bufio.Reader) error {
+	for {
+		if _, err := alive.ReadString('\n'); err != nil {
+			return err
+		}
+	}
+}
+
+// fork starts the supervisor and returns where to write the assignment, which it completes.
+func (d *Driver) fork(t *task, a *assignment) (*os.File, error) {
+	// The writing end is open before the reading one, which else would be at its end already; and the supervisor gets
+	// it by inheritance, so that there is no moment at which it could be taken for dead.
+	living, err := os.OpenFile(t.folder.alive(), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer living.Close()
+	orders, err := os.OpenFile(t.folder.orders(), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer orders.Close()
+	words, err := os.OpenFile(t.folder.words(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer words.Close()
+	if err := d.openAlive(t); err != nil {
+		return nil, err
+	}
+	input, assign, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer input.Close()
+	files := []*os.File{input, words, words, aliveFile: living, ordersFile: orders}
+	if t.child, a.Namespaces, err = d.forkSupervisor(t.folder, files); err != nil {
+		assign.Close()
+		return nil, err
+	}
+	return assign, nil
+}
+
+// openAlive opens the reading end of alive, which Close closes.
+func (d *Driver) openAlive(t *task) error {
+	alive, err := openAlive(t.folder)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing.Err() != nil {
+		alive.Close()
+		return errClosed
+	}
+	t.alive = alive
+	return nil
+}
+
+// forkSupervisor starts the process, without namespaces if they are refused.
+func (d *Driver) forkSupervisor(f folder, files []*os.File) (pid int, namespaces bool, err error) {
+	d.mu.Lock()
+	namespaces = d.namespaces
+	d.mu.Unlock()
+	command := append(append([]string{}, d.config.Supervisor...), string(f))
+	start := func() (*os.Process, error) {
+		return os.StartProcess(command[0], command, &os.ProcAttr{
+			Dir: "/",
+			// One processor is plenty, and the threads for more cost memory in every supervisor.
+			Env:   []string{"GOMAXPROCS=1"},
+			Files: files,
+			Sys:   supervisorAttributes(namespaces),
+		})
+	}
+	process, err := start()
+	if err != nil && namespaces && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
+		d.mu.Lock()
+		d.withoutNamespaces(err)
+		d.mu.Unlock()
+		namespaces = false
+		process, err = start()
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("start the supervisor: %w", err)
+	}
+	pid = process.Pid
+	_ = process.Release() // the FIFO tells when it ends, and it is reaped by number
+	return pid, namespaces, nil
+}

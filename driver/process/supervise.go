@@ -1,0 +1,362 @@
+package process
+
+import (
+	"bufio"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"starling/driver"
+	"starling/driver/cgroup"
+	"starling/driver/output"
+)
+
+// The files that a supervisor is started with, after the standard ones.
+const (
+	aliveFile  = 3
+	ordersFile = 4
+)
+
+// startedLine is what a supervisor writes to alive when started.json or ended.json is durable.
+const startedLine = "started\n"
+
+// drainMax is how long output may still come after the last process has ended: only somebody outside the task can then
+// hold its pipes.
+const drainMax = time.Second
+
+// recordAgain is how long a supervisor waits before it tries again to record the end of its task.
+const recordAgain = time.Second
+
+// Supervise owns the task in a folder until it has ended. It is the whole life of a supervisor process, which a driver
+// starts as Config.Supervisor says, and returns its exit code.
+func Supervise(dir string) int {
+	// All is done on this thread: the program is killed when the thread that forked it ends, and is in the control
+	// group that this thread is in at that moment.
+	runtime.LockOSThread()
+	// The machine's shutdown tells all processes to end. The task does that by itself, and somebody must see how.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := newSupervisor(folder(dir)).run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// supervisor owns one task.
+type supervisor struct {
+	folder folder
+	alive  *os.File
+	orders *os.File
+	task   assignment
+	family *family
+	group  *cgroup.Group
+	begun  time.Time
+	pid    int // of the first process, as this one sees it
+
+	outputs sync.WaitGroup
+	pipes   []*os.File
+
+	mu       sync.Mutex
+	gone     bool // the first process was reaped, its number may be another's
+	asked    bool // SIGTERM was sent
+	killer   *time.Timer
+	killAt   time.Time
+	noMemory bool
+}
+
+func newSupervisor(f folder) *supervisor {
+	for _, inherited := range []int{aliveFile, ordersFile} {
+		syscall.CloseOnExec(inherited)
+		_ = syscall.SetNonblock(inherited, true) // so that Close ends a blocked Read
+	}
+	return &supervisor{folder: f, alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
+}
+
+func (s *supervisor) run() error {
+	if err := gob.NewDecoder(os.Stdin).Decode(&s.task); err != nil {
+		return fmt.Errorf("read the assignment: %w", err)
+	}
+	s.begun = time.Now()
+	record, err := s.start()
+	if err != nil {
+		end := failed(err.Error(), s.begun)
+		return errors.Join(s.discard(), s.folder.write(endedRecord, end), s.acknowledge())
+	}
+	if err := s.folder.write(startedRecord, record); err != nil {
+		s.kill()
+		s.reap()
+		return errors.Join(err, s.discard())
+	}
+	if err := s.acknowledge(); err != nil {
+		fmt.Fprintln(os.Stderr, err) // who does not hear it reads started.json
+	}
+	debug.FreeOSMemory() // from now on there is little to do, perhaps for years
+	s.record(s.supervise())
+	return nil
+}
+
+// acknowledge tells the driver that the task is owned and will be found.
+func (s *supervisor) acknowledge() error {
+	_, err := s.alive.WriteString(startedLine)
+	return err
+}
+
+// discard deletes the control group, if there is one.
+func (s *supervisor) discard() error {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.Delete()
+}
+
+// start starts the program. An error means that nothing of it runs.
+func (s *supervisor) start() (started, error) {
+	var record started
+	var err error
+	if s.family, record.Warnings, err = newFamily(s.task.Namespaces); err != nil {
+		return started{}, err
+	}
+	if record.Supervisor, err = s.family.self(); err != nil {
+		return started{}, err
+	}
+	if s.group, err = s.task.Place.Make(s.task.Group, s.task.Task.Limits); err != nil {
+		return started{}, err
+	}
+	pidfd := -1
+	if err := s.launch(&pidfd); err != nil {
+		return started{}, err
+	}
+	if record.Program, err = s.family.identify(s.pid, pidfd); err != nil {
+		s.kill()
+		s.reap()
+		return started{}, fmt.Errorf("find the program that was started: %w", err)
+	}
+	record.At = s.begun
+	return record, nil
+}
+
+// launch forks and executes the program, and begins to copy its output.
+func (s *supervisor) launch(pidfd *int) error {
+	task := s.task.Task
+	account, err := credential(task.User)
+	if err != nil {
+		return err
+	}
+	folder, err := workDir(s.folder, task, account)
+	if err != nil {
+		return err
+	}
+	path, err := executable(task, folder)
+	if err != nil {
+		return err
+	}
+	files, err := s.openFiles()
+	if err != nil {
+		return err
+	}
+	defer closeAll(files)
+	err = s.group.Start(func(a *syscall.SysProcAttr) error {
+		a.Setsid, a.Credential = true, account
+		if err := s.family.prepare(a, pidfd); err != nil {
+			return err
+		}
+		attributes := &syscall.ProcAttr{Dir: folder, Env: task.Env, Sys: a}
+		for _, file := range files {
+			attributes.Files = append(attributes.Files, file.Fd())
+		}
+		s.pid, _, err = syscall.StartProcess(path, task.Command, attributes)
+		return err
+	})
+	if err == nil && task.Limits.MemoryBytes > 0 && !s.task.Place.EnforcesMemory() {
+		err = boundMemory(s.pid, task.Limits.MemoryBytes)
+	}
+	if err != nil {
+		if s.pid > 0 {
+			s.kill()
+			s.reap()
+		}
+		return fmt.Errorf("start %q in %q: %w", path, folder, err)
+	}
+	return nil
+}
+
+// openFiles returns the program's standard files, and begins to copy what comes out of them.
+func (s *supervisor) openFiles() ([]*os.File, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	files := []*os.File{null}
+	for _, stream := range []driver.Stream{driver.Stdout, driver.Stderr} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files, s.pipes = append(files, write), append(s.pipes, read)
+		s.outputs.Go(func() {
+			kept := output.NewWriter(string(s.folder), streamName(stream), s.task.Bounds)
+			_, _ = io.Copy(onlyWriter{kept}, onlyReader{read}) // ends with the pipe or its deadline
+			kept.Close()
+			read.Close()
+		})
+	}
+	return files, nil
+}
+
+// onlyReader and onlyWriter hide what would make io.Copy do more than copy.
+type onlyReader struct{ io.Reader }
+type onlyWriter struct{ io.Writer }
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
+}
+
+// supervise returns how the task ended, when nothing of it runs any more and all its output is kept.
+func (s *supervisor) supervise() ended {
+	var watching sync.WaitGroup
+	watching.Go(s.obey)
+	alarm, err := s.group.MemoryAlarm()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // a process that is killed for want of memory then does not end the whole task
+	}
+	if alarm != nil {
+		watching.Go(func() { s.awaitMemoryAlarm(alarm) })
+	}
+
+	status := s.reap()
+	s.orders.Close()
+	for _, pipe := range s.pipes {
+		_ = pipe.SetReadDeadline(time.Now().Add(drainMax))
+	}
+	s.outputs.Wait()
+	kills, err := s.group.MemoryKills()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if alarm != nil {
+		alarm.Close()
+	}
+	watching.Wait()
+	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, StartedAt: s.begun, EndedAt: time.Now()}
+	if status.Signaled() {
+		end.Signal = int(status.Signal())
+		end.ExitCode = 128 + end.Signal
+	}
+	if err := s.discard(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return end
+}
+
+// reap returns the status of the first process after the end of all.
+func (s *supervisor) reap() syscall.WaitStatus {
+	var first syscall.WaitStatus
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil: // no children are left
+			return first
+		case pid == s.pid:
+			first = status
+			s.mu.Lock()
+			s.gone = true
+			if s.killer != nil {
+				s.killer.Stop()
+			}
+			s.mu.Unlock()
+			_ = syscall.Kill(-s.pid, syscall.SIGKILL)
+		}
+		if s.gone { // only this goroutine sets it
+			s.kill()
+		}
+	}
+}
+
+// kill sends SIGKILL to all of the task.
+func (s *supervisor) kill() {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if !gone {
+		_ = syscall.Kill(-s.pid, syscall.SIGKILL)
+	}
+	s.family.kill()
+	if _, err := s.group.Kill(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// awaitMemoryAlarm ends the whole task when it is out of memory: the limit is the task's, not one process's.
+func (s *supervisor) awaitMemoryAlarm(alarm *os.File) {
+	if _, err := alarm.Read(make([]byte, 8)); err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.noMemory = !s.gone
+	s.mu.Unlock()
+	s.kill()
+}
+
+// stopOrder is the line that orders to stop within a grace.
+const stopOrder = "stop %d\n"
+
+// obey carries out the driver's orders until the task has ended.
+func (s *supervisor) obey() {
+	lines := bufio.NewScanner(s.orders)
+	for lines.Scan() {
+		var grace time.Duration
+		if _, err := fmt.Sscanf(lines.Text()+"\n", stopOrder, &grace); err != nil {
+			fmt.Fprintf(os.Stderr, "an order that is not understood: %q\n", lines.Text())
+			continue
+		}
+		s.stop(grace)
+	}
+}
+
+// stop asks the task to end and kills it after grace, unless an earlier order kills it sooner.
+func (s *supervisor) stop(grace time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return
+	}
+	if !s.asked {
+		s.asked = true
+		_ = syscall.Kill(-s.pid, syscall.SIGTERM)
+	}
+	at := time.Now().Add(grace)
+	if s.killer != nil && !at.Before(s.killAt) {
+		return
+	}
+	if s.killer != nil {
+		s.killer.Stop()
+	}
+	s.killAt = at
+	s.killer = time.AfterFunc(grace, s.kill)
+}
+
+// record stores the end of the task and does not give up before it could, unless the folder is gone.
+func (s *supervisor) record(end ended) {
+	for {
+		err := s.folder.write(endedRecord, end)
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		fmt.Fprintln(os.Stderr, err)
+		time.Sleep(recordAgain)
+	}
+}

@@ -1,0 +1,242 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"starling/driver"
+)
+
+// What is told of a task that nobody saw end.
+const (
+	supervisorKilled = "the supervisor was killed"
+	machineRestarted = "the machine restarted"
+)
+
+// load reads how far the task is from its folder; false if nobody vouches for it.
+func (d *Driver) load(t *task) bool {
+	var end ended
+	if ok, err := t.folder.read(endedRecord, &end); ok && err == nil {
+		d.set(t, end.status(t.id), nil)
+		return true
+	}
+	var record started
+	if ok, err := t.folder.read(startedRecord, &record); ok && err == nil {
+		d.set(t, record.status(t.id), record.Warnings)
+		return true
+	}
+	return false
+}
+
+// set changes the status and tells.
+func (d *Driver) set(t *task, s driver.Status, warnings []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.status.State == driver.Exited {
+		return
+	}
+	t.status = s
+	for _, line := range warnings {
+		d.warn(line)
+	}
+	if s.State == driver.Exited {
+		close(t.ended)
+	}
+	d.tell()
+}
+
+// settle watches the supervisor of a task that was loaded, until it or the driver has ended.
+func (d *Driver) settle(t *task, alive *bufio.Reader) {
+	d.watching.Go(func() {
+		if err := awaitEnd(alive); errors.Is(err, io.EOF) && d.closing.Err() == nil {
+			d.finish(t)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		t.alive.Close()
+	})
+}
+
+// finish finds out how a task ended whose supervisor has.
+func (d *Driver) finish(t *task) {
+	var record started
+	_, _ = t.folder.read(startedRecord, &record)
+	if t.child > 0 {
+		wait(t.child)
+	} else {
+		d.awaitGone(record.Supervisor)
+	}
+	if d.load(t); !d.running(t) {
+		return
+	}
+	if d.clean(t, record) {
+		d.lose(t, supervisorKilled, record.At)
+	}
+}
+
+// wait reaps a supervisor that is a child of this process. When it returns, the namespace of which the supervisor was
+// the first process is gone, too.
+func wait(child int) {
+	for {
+		if _, err := syscall.Wait4(child, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+func (d *Driver) running(t *task) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return t.status.State != driver.Exited
+}
+
+// lose makes the task one whose end is not known.
+func (d *Driver) lose(t *task, why string, startedAt time.Time) {
+	end := failed(why, startedAt)
+	_ = t.folder.write(endedRecord, end) // a later driver that does not find it comes to the same
+	d.set(t, end.status(t.id), nil)
+}
+
+// awaitGone does what wait does for the supervisor that an earlier driver started.
+func (d *Driver) awaitGone(supervisor identity) {
+	if supervisor.PID == 0 {
+		return
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for lives(supervisor) {
+		select {
+		case <-tick.C:
+		case <-d.closing.Done():
+			return
+		}
+	}
+	// The earlier driver may have been this process's.
+	_, _ = syscall.Wait4(supervisor.PID, nil, syscall.WNOHANG, nil)
+}
+
+// clean ends what a killed supervisor may have left. It returns when nothing runs any more, or false when the driver is
+// closed before that.
+func (d *Driver) clean(t *task, record started) bool {
+	group := t.origin.Place.Open(t.origin.Group)
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		// The first process dies with its supervisor; while others of its group live, the number is not used again.
+		if p := record.Program; p.PID > 0 && (lives(p) || !exists(p.PID)) {
+			_ = syscall.Kill(-p.PID, syscall.SIGKILL)
+		}
+		left, err := group.Kill()
+		if err == nil && left == 0 && (record.Program.PID == 0 || !lives(record.Program)) {
+			d.complain(t, group.Delete())
+			return true
+		}
+		d.complain(t, err)
+		select {
+		case <-tick.C:
+		case <-d.closing.Done():
+			return false
+		}
+	}
+}
+
+// complain makes an error that only a person can do something about a warning.
+func (d *Driver) complain(t *task, err error) {
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.warn(fmt.Sprintf("task %q: %v", t.id, err))
+	}
+}
+
+// exists tells whether a process has that number.
+func exists(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// abandon removes all traces of a task that nobody vouches for.
+func (d *Driver) abandon(t *task) error {
+	if t.child > 0 {
+		_ = syscall.Kill(t.child, syscall.SIGKILL)
+		wait(t.child)
+	}
+	d.mu.Lock()
+	if t.alive != nil {
+		t.alive.Close()
+	}
+	d.mu.Unlock()
+	var record started
+	_, _ = t.folder.read(startedRecord, &record)
+	if !d.clean(t, record) {
+		return errClosed
+	}
+	return os.RemoveAll(string(t.folder))
+}
+
+// adopt finds the tasks of earlier drivers.
+func (d *Driver) adopt() error {
+	entries, err := os.ReadDir(d.tasksDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		id, err := folderID(entry.Name())
+		if err != nil {
+			d.warn(fmt.Sprintf("in %s there is what no driver made: %v", d.tasksDir(), err))
+			continue
+		}
+		t := newTask(id, folder(filepath.Join(d.tasksDir(), entry.Name())))
+		if err := d.adoptTask(t); err != nil {
+			return fmt.Errorf("adopt task %q: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// adoptTask takes over one task, or deletes its folder if no Start has vouched for it.
+func (d *Driver) adoptTask(t *task) error {
+	close(t.settled)
+	ok, err := t.folder.read(originRecord, &t.origin)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return os.RemoveAll(string(t.folder))
+	}
+	if t.origin.Boot != d.boot {
+		return d.adoptRestarted(t)
+	}
+	if d.load(t) && t.status.State == driver.Exited {
+		d.tasks[t.id] = t
+		return nil
+	}
+	if err := d.openAlive(t); err != nil {
+		return err
+	}
+	alive := bufio.NewReader(t.alive)
+	if t.status.State == 0 && awaitStarted(alive) && !d.load(t) {
+		return fmt.Errorf("the records in %s cannot be read although its supervisor lives", t.folder)
+	}
+	if t.status.State == 0 && !d.load(t) {
+		return d.abandon(t)
+	}
+	d.tasks[t.id] = t
+	d.settle(t, alive)
+	return nil
+}
+
+// adoptRestarted takes over a task from before the machine restarted: nothing of it can run.
+func (d *Driver) adoptRestarted(t *task) error {
+	if !d.load(t) {
+		return os.RemoveAll(string(t.folder))
+	}
+	if t.status.State == driver.Running {
+		d.lose(t, machineRestarted, t.status.StartedAt)
+	}
+	d.tasks[t.id] = t
+	return nil
+}
