@@ -155,7 +155,9 @@ func (p *Peer) findLife(ctx context.Context, departed, next uint32) life {
 // begin leads the life that was found.
 func (p *Peer) begin(next life) {
 	p.life, p.living = next, false
-	p.self.Store(&next.peer)
+	if p.self.Swap(&next.peer); p.core.Self() == "" {
+		close(p.lived)
+	}
 	p.core.Begin(next.peer, next.starts, &p.config.Offer)
 	p.log.Info("life begins", "peer", next.peer, "starts", next.starts, "entry", p.core.state.Index)
 }

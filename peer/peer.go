@@ -52,7 +52,9 @@ type Peer struct {
 	goal     journal.Index
 	stopWord string
 
-	self    atomic.Pointer[cluster.PeerID]
+	self atomic.Pointer[cluster.PeerID]
+	// lived is closed when the first life begins.
+	lived   chan struct{}
 	group   sync.WaitGroup
 	cancel  context.CancelFunc
 	stopped chan struct{}
@@ -70,14 +72,14 @@ func Start(ctx context.Context, config Config) *Peer {
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
-		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
+		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), lived: make(chan struct{}),
 	}
 	p.core.Explain = true
 	p.history.init()
 	none := cluster.PeerID("")
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
-	p.group.Add(3)
+	p.group.Add(2)
 	go p.follow(ctx)
 	go p.findGoal(ctx)
 	go p.run(ctx)
@@ -370,6 +372,13 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 
 // Ready waits until the peer is a member and its node takes work.
 func (p *Peer) Ready(ctx context.Context) error {
+	select {
+	case <-p.lived:
+	case <-p.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not read the journal: %w", p.config.Node, ctx.Err())
+	}
 	for least := cluster.Index(0); ; {
 		s, err := p.State(ctx, least)
 		if err != nil {
