@@ -99,7 +99,10 @@ func (n *Node) PortsFree() int {
 // freePort returns a free port of the offered range, searching from PortNext on.
 func (n *Node) freePort() uint16 {
 	first, last := n.Offer.PortFirst, n.Offer.PortLast
-	candidate := min(max(n.PortNext, first), last)
+	candidate := n.PortNext
+	if candidate < first || candidate > last {
+		candidate = first
+	}
 	for range int(last) - int(first) + 1 {
 		if !n.PortUsed(candidate) {
 			return candidate

@@ -114,27 +114,36 @@ func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
 	}
 }
 
-// give assigns ports and devices to a slot. Placement has checked that there are enough.
+// give assigns ports and devices to a slot. Placement has checked that there are enough. Ports that were asked for by
+// number come first, so that none of them is chosen for another request.
 func (n *Node) give(spec *TaskSpec, r SlotRef) {
 	for _, request := range spec.Ports {
-		number := request.Number
-		if number == 0 {
-			number = n.freePort()
+		if request.Number != 0 {
+			n.givePort(PortUse{Number: request.Number, Name: request.Name, Slot: r})
+		}
+	}
+	for _, request := range spec.Ports {
+		if request.Number == 0 {
+			number := n.freePort()
 			n.PortNext = number + 1
+			n.givePort(PortUse{Number: number, Name: request.Name, Slot: r})
 		}
-		at := len(n.Ports)
-		for at > 0 && n.Ports[at-1].Number > number {
-			at--
-		}
-		n.Ports = append(n.Ports, PortUse{})
-		copy(n.Ports[at+1:], n.Ports[at:])
-		n.Ports[at] = PortUse{Number: number, Name: request.Name, Slot: r}
 	}
 	for _, request := range spec.Devices {
 		for range request.Count {
 			n.giveDevice(request.Kind, r)
 		}
 	}
+}
+
+func (n *Node) givePort(use PortUse) {
+	at := len(n.Ports)
+	for at > 0 && n.Ports[at-1].Number > use.Number {
+		at--
+	}
+	n.Ports = append(n.Ports, PortUse{})
+	copy(n.Ports[at+1:], n.Ports[at:])
+	n.Ports[at] = use
 }
 
 // giveDevice gives the lowest free device of a kind.
