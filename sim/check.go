@@ -23,7 +23,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.fail("books: %s", line)
 	}
 	w.model.apply(folded)
-	for _, line := range w.model.differences(m.core.State()) {
+	for _, line := range w.model.differences(m.core.State(), &folded.Outcome) {
 		w.fail("the slow model differs: %s", line)
 	}
 }

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+
+	"starling/cluster"
+	"starling/schedule/place"
+)
+
+const (
+	placementsMax = place.PlacementsMax
+	// pageNodes is how many nodes a pack compares at a time.
+	pageNodes = 64
+)
+
+// modelRoom is what is left on a node, added up anew for every entry.
+type modelRoom struct {
+	node    *modelNode
+	free    cluster.Resources
+	ports   map[uint16]bool
+	devices map[string]map[uint32]bool
+}
+
+// rooms adds up what is left on every node.
+func (m *model) rooms() []*modelRoom {
+	rooms := make([]*modelRoom, len(m.nodes))
+	for i, n := range m.nodes {
+		rooms[i] = &modelRoom{node: n, ports: map[uint16]bool{}, devices: map[string]map[uint32]bool{}}
+		if n.offer != nil {
+			rooms[i].free = n.offer.Capacity
+		}
+	}
+	m.eachHeld(func(t *modelTask, s *modelSlot) { rooms[s.Node].take(t.spec(s.Version), s) })
+	return rooms
+}
+
+func (r *modelRoom) take(spec *cluster.TaskSpec, s *modelSlot) {
+	for k := range r.free {
+		r.free[k] -= spec.Resources[k]
+	}
+	for _, p := range s.ports {
+		r.ports[p.Number] = true
+	}
+	for _, d := range s.devices {
+		if r.devices[d.Kind] == nil {
+			r.devices[d.Kind] = map[uint32]bool{}
+		}
+		r.devices[d.Kind][d.Number] = true
+	}
+}
+
+// placeAll places everything that waits and fits, one instance after the other, and tells whether it reached the end.
+func (m *model) placeAll() bool {
+	var rooms []*modelRoom
+	placed := 0
+	for _, j := range m.jobs {
+		for _, t := range j.tasks {
+			for i := range t.slots {
+				s := &t.slots[i]
+				if !t.waits(s) {
+					continue
+				}
+				if rooms == nil {
+					rooms = m.rooms()
+				}
+				room := m.choose(t, rooms)
+				if room == nil {
+					break
+				}
+				s.Slot = cluster.Slot{Order: m.index, Since: m.time, Node: room.node.number, Version: uint32(len(j.versions)),
+					Phase: cluster.Assigned, Failures: s.Failures}
+				room.give(t, s, cluster.SlotRef{Job: j.id, Task: uint16(slices.Index(j.tasks, t)), Index: s.index})
+				if placed++; placed == placementsMax {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// choose returns where the next instance of a task goes, nil if it fits nowhere.
+func (m *model) choose(t *modelTask, rooms []*modelRoom) *modelRoom {
+	spec := t.newest()
+	running := make([]int64, len(rooms))
+	if spec.Placement == cluster.Spread {
+		for i := range t.slots {
+			if s := &t.slots[i]; holds(s.Phase) {
+				running[s.Node]++
+			}
+		}
+	}
+	var best *modelRoom
+	var bestRank [3]int64
+	for i, r := range rooms {
+		if !r.fits(spec) {
+			continue
+		}
+		rank := [3]int64{running[i], r.used(), 0}
+		if spec.Placement == cluster.Pack {
+			rank = [3]int64{int64(i / pageNodes), r.wasted(spec), r.left(spec)}
+		}
+		if best == nil || slices.Compare(rank[:], bestRank[:]) < 0 {
+			best, bestRank = r, rank
+		}
+	}
+	return best
+}
+
+// fits tells whether one instance can go to the node.
+func (r *modelRoom) fits(spec *cluster.TaskSpec) bool {
+	if r.node.offer == nil {
+		return false
+	}
+	for k, amount := range spec.Resources {
+		if amount > r.free[k] {
+			return false
+		}
+	}
+	for _, d := range spec.Devices {
+		if len(r.freeDevices(d.Kind)) < int(d.Count) {
+			return false
+		}
+	}
+	for _, c := range spec.Constraints {
+		if !satisfied(r.node.offer, &c) {
+			return false
+		}
+	}
+	_, ok := r.choosePorts(spec)
+	return ok
+}
+
+func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
+	have, exists := "", false
+	for _, a := range offer.Attributes {
+		if a.Name == c.Attribute {
+			have, exists = a.Value, true
+		}
+	}
+	switch c.Operator {
+	case cluster.Exists, cluster.NotExists:
+		return exists == (c.Operator == cluster.Exists)
+	case cluster.Equal, cluster.In:
+		return exists && slices.Contains(c.Values, have)
+	case cluster.NotEqual, cluster.NotIn:
+		return !exists || !slices.Contains(c.Values, have)
+	}
+	x, bad := strconv.Atoi(have)
+	y, _ := strconv.Atoi(c.Values[0])
+	return bad == nil && map[cluster.Operator]bool{
+		cluster.Less: x < y, cluster.LessOrEqual: x <= y, cluster.Greater: x > y, cluster.GreaterOrEqual: x >= y,
+	}[c.Operator]
+}
+
+// freeDevices returns the numbers of a kind that nobody has, lowest first.
+func (r *modelRoom) freeDevices(kind string) []uint32 {
+	var free []uint32
+	for _, d := range r.node.offer.Devices {
+		for number := uint32(0); d.Kind == kind && number < d.Count; number++ {
+			if !r.devices[kind][number] {
+				free = append(free, number)
+			}
+		}
+	}
+	return free
+}
+
+// choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
+// offered range from where the last search ended.
+func (r *modelRoom) choosePorts(spec *cluster.TaskSpec) ([]uint16, bool) {
+	chosen := make([]uint16, len(spec.Ports))
+	mine := map[uint16]bool{}
+	for i, p := range spec.Ports {
+		if p.Number != 0 && r.ports[p.Number] {
+			return nil, false
+		}
+		chosen[i], mine[p.Number] = p.Number, true
+	}
+	offer := r.node.offer
+	next, tries := r.node.portNext, int(offer.PortLast)-int(offer.PortFirst)+1
+	for i := range chosen {
+		for ; chosen[i] == 0; tries-- {
+			if tries == 0 || offer.PortLast == 0 {
+				return nil, false
+			}
+			if next < offer.PortFirst || next > offer.PortLast {
+				next = offer.PortFirst
+			}
+			if !r.ports[next] && !mine[next] {
+				chosen[i] = next
+			}
+			next++
+		}
+	}
+	return chosen, true
+}
+
+// give takes room for a slot that was placed.
+func (r *modelRoom) give(t *modelTask, s *modelSlot, ref cluster.SlotRef) {
+	spec := t.newest()
+	ports, _ := r.choosePorts(spec)
+	for i, p := range spec.Ports {
+		s.ports = append(s.ports, cluster.PortUse{Number: ports[i], Name: p.Name, Slot: ref})
+		if p.Number == 0 {
+			r.node.portNext = ports[i] + 1
+		}
+	}
+	for _, d := range spec.Devices {
+		for _, number := range r.freeDevices(d.Kind)[:d.Count] {
+			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Slot: ref})
+		}
+	}
+	r.take(spec, s)
+}
+
+// part returns how much of a node's capacity an amount is, in 1024ths.
+func (r *modelRoom) part(k cluster.Kind, amount int64) int64 {
+	return amount / (r.node.offer.Capacity[k]/1024 + 1)
+}
+
+// used is how much of the node's processor and memory is taken.
+func (r *modelRoom) used() int64 {
+	capacity := r.node.offer.Capacity
+	return r.part(cluster.CPU, capacity[cluster.CPU]-r.free[cluster.CPU]) +
+		r.part(cluster.Memory, capacity[cluster.Memory]-r.free[cluster.Memory])
+}
+
+// left is how much of both would be left after one instance; what the node does not have at all does not count.
+func (r *modelRoom) left(spec *cluster.TaskSpec) int64 {
+	sum := int64(0)
+	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+		if r.node.offer.Capacity[k] > 0 {
+			sum += r.part(k, r.free[k]-spec.Resources[k])
+		}
+	}
+	return sum
+}
+
+// wasted is 1 for a node whose devices the task would leave unused, and which others may need.
+func (r *modelRoom) wasted(spec *cluster.TaskSpec) int64 {
+	if len(r.node.offer.Devices) > 0 && len(spec.Devices) == 0 {
+		return 1
+	}
+	return 0
+}
