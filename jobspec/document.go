@@ -30,7 +30,7 @@ type Document struct {
 }
 
 // Parse reads a job file: YAML 1.2 (or JSON), one job a document. The error, if any, is of type Errors and holds
-// everything that is wrong with all documents; file names the data in it.
+// everything that is wrong with all documents, at most the first hundred; file names the data in it.
 func Parse(file string, data []byte) ([]Document, error) {
 	if err := unreadable(file, data); err != nil {
 		return nil, Errors{err}
@@ -39,9 +39,10 @@ func Parse(file string, data []byte) ([]Document, error) {
 	if err != nil {
 		panic("jobspec: the options of the YAML loader are wrong: " + err.Error()) // they are constant
 	}
+	form := jobForm()
 	var documents []Document
 	var found Errors
-	for {
+	for len(found) < errorsMax {
 		var root yaml.Node
 		err := loader.Load(&root)
 		if errors.Is(err, io.EOF) {
@@ -55,13 +56,15 @@ func Parse(file string, data []byte) ([]Document, error) {
 			continue
 		}
 		r := &reader{file: file, places: map[string]place{}}
-		documents = append(documents, r.document(root.Content[0]))
+		documents = append(documents, r.document(form, root.Content[0]))
 		found = append(found, r.found.ordered()...)
 	}
 	if len(found) == 0 {
 		found = sameNames(file, documents)
 	}
 	switch {
+	case len(found) > errorsMax:
+		return nil, found[:errorsMax]
 	case len(found) > 0:
 		return nil, found
 	case len(documents) == 0:
@@ -71,10 +74,10 @@ func Parse(file string, data []byte) ([]Document, error) {
 }
 
 // document reads one document that is not empty.
-func (r *reader) document(node *yaml.Node) Document {
+func (r *reader) document(form form[cluster.JobSpec], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
-	jobForm().read(r, root, &d.Spec)
+	form.read(r, root, &d.Spec)
 	r.problems(root, &d.Spec)
 	return d
 }

@@ -122,7 +122,7 @@ func restartForm() form[cluster.Restart] {
 		switch {
 		case !ok:
 			s.DelayMaxMillis = max(s.DelayMaxMillis, s.DelayMillis)
-		case s.DelayMaxMillis < s.DelayMillis && !r.hasFailed(p.known):
+		case s.DelayMaxMillis < s.DelayMillis && !r.hasFailed(p.known+".delay") && !r.hasFailed(longest.known):
 			r.fail(longest, "must be at least delay, which is %s", FormatDuration(int64(s.DelayMillis)))
 		}
 	})
@@ -156,8 +156,10 @@ func constraintForm() form[cluster.Constraint] {
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		one, isOne := given["value"]
 		if _, isMany := given["values"]; isOne && isMany {
-			one.known = p.known + ".values"
 			r.fail(one, "is given beside values: give one of them")
+		}
+		if r.hasFailed(p.known + ".value") {
+			r.failed = append(r.failed, p.known+".values")
 		}
 	})
 	f.schema = append(f.schema, pair{"not", object{{"required", []string{"value", "values"}}}})
@@ -170,8 +172,10 @@ func oneValue() form[[]string] {
 		words:  "a text",
 		schema: textSchema(),
 		read: func(r *reader, p place, into *[]string) {
-			first := p
-			first.known = strings.TrimSuffix(p.known, "value") + "values[0]"
+			all, first := p, p
+			all.known = strings.TrimSuffix(p.known, "value") + "values"
+			first.known = all.known + "[0]"
+			r.note(all)
 			r.note(first)
 			*into = make([]string, 1)
 			anyText().read(r, p, &(*into)[0])

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 				if meant != "" {
 					r.failed = append(r.failed, p.at(meant, nil).known)
 				}
-				r.fail(shortened(m.key), "unknown key%s; known are %s", didYouMean(meant), strings.Join(names(fields), ", "))
+				r.fail(shortened(m.key), "unknown key%s", cmp.Or(didYouMean(meant), "; known are "+strings.Join(names(fields), ", ")))
 			}
 		}
 		if !ok {

@@ -54,9 +54,9 @@ func ParseCPU(text string) (int64, error) {
 	value, err := exact(number, unit, cluster.CPUMillicoresMax)
 	switch {
 	case errors.Is(err, errPart):
-		return 0, fmt.Errorf("must be in whole thousandths of a core, is %s", text)
+		return 0, fmt.Errorf("must be in whole thousandths of a core, is %s", quoted(text))
 	case err != nil:
-		return 0, fmt.Errorf("must be at most %s cores, is %s", FormatCPU(cluster.CPUMillicoresMax), text)
+		return 0, fmt.Errorf("must be at most %s cores, is %s", FormatCPU(cluster.CPUMillicoresMax), quoted(text))
 	}
 	return value, nil
 }
@@ -79,6 +79,9 @@ func ParseBytes(text string) (int64, error) {
 	if !isDecimal(number) {
 		return 0, misunderstood(text, "", bytesWords)
 	}
+	if suffix == "" && len(number) > quantityBytesMax {
+		return 0, misunderstood(text, "", bytesWords)
+	}
 	if suffix == "" {
 		return 0, fmt.Errorf("needs a unit: did you mean %sMi? Write %s", number, bytesWords)
 	}
@@ -89,9 +92,9 @@ func ParseBytes(text string) (int64, error) {
 		value, err := exact(number, u.bytes, cluster.BytesMax)
 		switch {
 		case errors.Is(err, errPart):
-			return 0, fmt.Errorf("must be a whole number of bytes, is %s", text)
+			return 0, fmt.Errorf("must be a whole number of bytes, is %s", quoted(text))
 		case err != nil:
-			return 0, fmt.Errorf("must be at most %s, is %s", FormatBytes(cluster.BytesMax), text)
+			return 0, fmt.Errorf("must be at most %s, is %s", FormatBytes(cluster.BytesMax), quoted(text))
 		}
 		return value, nil
 	}
@@ -101,7 +104,7 @@ func ParseBytes(text string) (int64, error) {
 // likelyBytes returns what somebody who wrote another unit probably meant, "" if that is not clear.
 func likelyBytes(number, suffix string) string {
 	for _, u := range byteUnits() {
-		if u.suffix != "" && (strings.EqualFold(suffix, u.suffix) || strings.EqualFold(suffix, u.suffix+"B")) {
+		if len(number) <= quantityBytesMax && u.suffix != "" && (strings.EqualFold(suffix, u.suffix) || strings.EqualFold(suffix, u.suffix+"B")) {
 			return number + u.suffix
 		}
 	}
@@ -131,10 +134,11 @@ func ParseDuration(text string, most int64) (int64, error) {
 	if text == "0" {
 		return 0, nil
 	}
-	if isDecimal(text) {
+	if isDecimal(text) && len(text) <= quantityBytesMax {
 		return 0, fmt.Errorf("needs a unit: did you mean %ss? Write %s", text, durationWords)
 	}
 	total, rest := int64(0), text
+	var failure error
 	for _, u := range durationUnits() {
 		end := strings.IndexFunc(rest, func(c rune) bool { return c != '.' && (c < '0' || c > '9') })
 		if end <= 0 || !isDecimal(rest[:end]) {
@@ -147,16 +151,16 @@ func ParseDuration(text string, most int64) (int64, error) {
 		value, err := exact(rest[:end], u.bytes, most)
 		switch {
 		case errors.Is(err, errPart):
-			return 0, fmt.Errorf("must be in whole milliseconds, is %s", text)
+			failure = fmt.Errorf("must be in whole milliseconds, is %s", quoted(text))
 		case err != nil || total+value > most:
-			return 0, fmt.Errorf("must be at most %s, is %s", FormatDuration(most), text)
+			failure = fmt.Errorf("must be at most %s, is %s", FormatDuration(most), quoted(text))
 		}
-		total, rest = total+value, letters
+		total, rest = min(total+value, most), letters
 	}
 	if rest != "" || text == "" {
 		return 0, misunderstood(text, "", durationWords)
 	}
-	return total, nil
+	return total, failure
 }
 
 // FormatDuration writes milliseconds as ParseDuration reads them.
@@ -216,7 +220,7 @@ func misunderstood(text, meant, words string) error {
 		meant = fmt.Sprintf("did you mean %s? ", meant)
 	}
 	if strings.HasPrefix(text, "-") && isDecimal(strings.TrimRight(text[1:], "kKmMgGtTpPihsB")) {
-		return fmt.Errorf("must not be negative, is %s", text)
+		return fmt.Errorf("must not be negative, is %s", quoted(text))
 	}
 	return fmt.Errorf("%s is not understood: %swrite %s", quoted(text), meant, words)
 }

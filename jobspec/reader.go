@@ -9,7 +9,7 @@ import (
 	"starling/cluster"
 )
 
-// errorsMax bounds the errors that are kept of a file; nobody reads more.
+// errorsMax bounds the errors that are kept of a document and of a file; nobody reads more.
 const errorsMax = 100
 
 // reader takes one document apart and notes what is wrong with it.
@@ -55,13 +55,19 @@ func (r *reader) note(p place) {
 	}
 }
 
+// isFull tells that enough is wrong with the document.
+func (r *reader) isFull() bool { return len(r.found) >= errorsMax }
+
 func (r *reader) fail(p place, format string, args ...any) {
+	if r.isFull() {
+		return
+	}
 	r.failed = append(r.failed, p.known)
 	r.complain(p, fmt.Sprintf(format, args...))
 }
 
 func (r *reader) complain(p place, reason string) {
-	if len(r.found) < errorsMax {
+	if !r.isFull() {
 		r.found = append(r.found, &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Path: p.shown, Reason: reason})
 	}
 }
@@ -105,7 +111,7 @@ func (r *reader) expect(p place, kind yaml.Kind, words string) bool {
 	switch {
 	case !r.plain(p):
 	case isNull(p.node):
-		r.fail(p, "has no value: write %s, or remove the key", words)
+		r.fail(p, "has no value: write %s, or remove it", words)
 	case p.node.Kind != kind:
 		r.fail(p, "must be %s, is %s", words, kindWords(p.node))
 	default:
@@ -138,7 +144,7 @@ func (r *reader) members(p place, words string) (all []member, ok bool) {
 		return nil, false
 	}
 	first := map[string]int{}
-	for i := 0; i+1 < len(p.node.Content); i += 2 {
+	for i := 0; i+1 < len(p.node.Content) && !r.isFull(); i += 2 {
 		key, value := p.node.Content[i], p.node.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
 			r.failKey(place{key, p.shown, p.known})

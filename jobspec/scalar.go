@@ -94,9 +94,9 @@ func whole[V ~uint16 | ~uint32](low, high uint32) form[V] {
 			case isQuoted(p.node):
 				r.fail(p, "must be %s without quotes, is the text %s", words, quoted(digits))
 			case !isDigits(digits) || !isDecimal(digits):
-				r.fail(p, "must be %s, is %s%s", words, quoted(digits), numberHint(digits))
+				r.fail(p, "must be %s, is %s%s", words, numberWords(digits), numberHint(digits))
 			case err != nil || value < uint64(low) || value > uint64(high):
-				r.fail(p, "must be %s, is %s", words, digits)
+				r.fail(p, "must be %s, is %s", words, numberWords(digits))
 			default:
 				*into = V(value)
 			}
@@ -105,6 +105,14 @@ func whole[V ~uint16 | ~uint32](low, high uint32) form[V] {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatUint(uint64(*from), 10)}
 		},
 	}
+}
+
+// numberWords returns what was written where a number belongs, as it was written if it looks like one.
+func numberWords(written string) string {
+	if len(written) <= quantityBytesMax && strings.Trim(written, "+-0123456789_.eExXa") == "" {
+		return written
+	}
+	return quoted(written)
 }
 
 // numberHint says what to write instead of a number that readers of YAML disagree about.

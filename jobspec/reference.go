@@ -1,0 +1,71 @@
+package jobspec
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Reference returns the description of job files in Markdown: every key, from the same tables that read them.
+func Reference() []byte {
+	var b bytes.Buffer
+	b.WriteString(referenceHead)
+	writeTable(&b, "The job", jobForm().rows)
+	b.WriteString(referenceEnvironment)
+	return b.Bytes()
+}
+
+// writeTable writes the keys of one mapping, and then those of the mappings in it.
+func writeTable(b *bytes.Buffer, title string, rows []row) {
+	fmt.Fprintf(b, "\n## %s\n\n| key | value | if absent | |\n|---|---|---|---|\n", title)
+	for _, r := range rows {
+		absent := r.fallback("`", "`")
+		switch {
+		case r.required:
+			absent = "*required*"
+		case r.batch == allDefaults:
+			absent = "its own defaults"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.name, cell(r.words), absent, cell(r.doc))
+	}
+	for _, r := range rows {
+		if len(r.rows) > 0 {
+			writeTable(b, "`"+r.name+"`", r.rows)
+		}
+	}
+}
+
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+const referenceHead = `# The job file
+
+A job file is YAML 1.2, one job a document; several documents, parted by lines of three hyphens, may stand in one file.
+JSON is YAML. ` + "`starling schema`" + ` prints the JSON Schema for editors, ` + "`starling init`" + ` writes examples that run.
+
+Every file means the same to every reader, or it is refused:
+
+- A text without quotes is taken letter by letter: 017, 1.10, yes and 1e3 stay as they are. Only null, ~ and nothing at
+  all need quotes to be texts.
+- A number is written in plain decimal digits: no 017, 0x1f, 1_000, 1e3 or +1, and no quotes.
+- A quantity is exact or refused: 0.5 cores are 500m, 1.5Gi is a whole number of bytes, 0.3B is not. All but cores need
+  a unit, unless they are 0.
+- Anchors, aliases, merge keys and tags are refused, and so are keys that are unknown or there twice, and keys without a
+  value. Indentation is of spaces.
+- A file has at most 1 MiB.
+`
+
+const referenceEnvironment = `
+## What a task finds in its environment
+
+| variable | |
+|---|---|
+| ` + "`STARLING_JOB`, `STARLING_TASK`" + ` | the names of the job and the task |
+| ` + "`STARLING_INDEX`, `STARLING_INSTANCES`" + ` | the number of the instance, from 0, and how many there are |
+| ` + "`STARLING_ALLOCATION`" + ` | this attempt to run it, such as web.server[2]#4711; no two are alike |
+| ` + "`STARLING_NODE`" + ` | the machine |
+| ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
+| ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
+| ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
+`

@@ -1,0 +1,26 @@
+package jobspec
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestReference keeps REFERENCE.md as the tables say; -rewrite writes it.
+func TestReference(t *testing.T) {
+	const file = "REFERENCE.md"
+	want := Reference()
+	if flag.Lookup("rewrite").Value.String() == "true" {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs from the tables: run go test ./jobspec -run TestReference -rewrite", file)
+	}
+}
