@@ -78,7 +78,7 @@ func (a *audit) job(j *Job) {
 				a.take(j, r, &slot)
 			}
 		}
-		a.sum += digest
+		a.sum += digest + t.hash(j.ID, i)
 		if counts != t.Counts || waits != t.Waits() || digest != t.digest {
 			a.say("task %s of job %s has counts %v and %d waiting, kept are %v and %d", t.Name, j.Name(), counts, waits, t.Counts, t.Waits())
 		}
@@ -140,7 +140,7 @@ func (a *audit) membership() {
 		if q := m.Watched(p); q != "" {
 			digest += hashText(tagWatched, string(p), string(q))
 		}
-		if open := m.Stitching(p) == "" && m.Stitching(m.Watched(p)) == ""; open != m.open.Contains(p) {
+		if open := m.mayObserve(p); open != m.open.Contains(p) {
 			a.say("member %s is open: %v, kept is %v", p, open, m.open.Contains(p))
 		}
 		return true

@@ -26,11 +26,12 @@ func (s *State) EnsureNode(name NodeName) *Node {
 	s.nodes.Resize(s.edition, s.nodes.Len()+1)
 	s.nodes.Set(s.edition, int(n.Index), n)
 	s.nodeNames.Set(name, n.Index)
-	s.digest += n.hash()
+	n.row = n.hash()
+	s.digest += n.row
 	return n
 }
 
-// editNode returns the node for changing; the caller counts its hash before and after.
+// editNode returns the node for changing; changeNode counts what the digest covers.
 func (s *State) editNode(n NodeIndex) *Node {
 	row := s.nodes.At(int(n))
 	if row.edition != s.edition {
@@ -49,9 +50,10 @@ func (s *State) editNode(n NodeIndex) *Node {
 // changeNode applies change to the node and counts the digest.
 func (s *State) changeNode(n NodeIndex, change func(*Node)) {
 	row := s.editNode(n)
-	s.digest -= row.hash()
 	change(row)
-	s.digest += row.hash()
+	s.digest -= row.row
+	row.row = row.hash()
+	s.digest += row.row
 }
 
 // Wrote notes that an entry of the incarnation was taken. Seq must be above the last.
@@ -204,7 +206,17 @@ func (s *State) editTask(j *Job, task int) *Task {
 // changeJob applies change to the job and counts the digest.
 func (s *State) changeJob(id JobID, change func(*Job)) {
 	j := s.editJob(id)
-	s.digest -= j.hash()
 	change(j)
-	s.digest += j.hash()
+	s.digest -= j.row
+	j.row = j.hash()
+	s.digest += j.row
+}
+
+// changeTask applies change to the task and counts the digest.
+func (s *State) changeTask(id JobID, task int, change func(*Task)) {
+	t := s.editTask(s.editJob(id), task)
+	change(t)
+	s.digest -= t.row
+	t.row = t.hash(id, task)
+	s.digest += t.row
 }

@@ -12,6 +12,7 @@ const (
 	tagAttempt
 	tagSlot
 	tagJob
+	tagTask
 	tagNode
 	tagRequest
 	tagState
@@ -73,7 +74,7 @@ func (s *Slot) hash(r SlotRef) uint64 {
 	return mix(h, uint64(s.Failures)<<32|uint64(uint32(s.ExitCode))^uint64(s.Phase)<<56^uint64(s.Ended)<<48)
 }
 
-// hash covers the job's row; its slots are counted by their tasks.
+// hash covers the job's row; its tasks are counted on their own.
 func (j *Job) hash() uint64 {
 	stop := uint64(0)
 	if j.Stop {
@@ -81,20 +82,18 @@ func (j *Job) hash() uint64 {
 	}
 	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), stop,
 		uint64(j.Finished), uint64(j.FinishedAt), j.specHash)
-	for _, t := range j.Tasks {
-		h = mix(h, t.Failure.hash())
-		h = mix(h, hashWords(tagJob, hashText(tagJob, string(t.Name)), uint64(t.Desired), uint64(t.Fresh), uint64(t.Slots.Len())))
-	}
 	for i := range j.older {
 		h = mix(h, mix(uint64(j.older[i].version), j.older[i].spec.hash()))
 	}
 	return h
 }
 
+// hash covers the task's row; its slots are counted in its digest.
+func (t *Task) hash(id JobID, task int) uint64 {
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash)
+}
+
 func (f *Failure) hash() uint64 {
-	if *f == (Failure{}) {
-		return 0
-	}
 	return hashWords(tagJob, uint64(f.Index), uint64(f.Order), uint64(f.At), uint64(f.Ended), uint64(uint32(f.ExitCode)), hashText(tagJob, f.Detail))
 }
 

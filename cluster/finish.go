@@ -73,9 +73,9 @@ func (s *State) ForgetJob(id JobID) {
 	j := s.Job(id)
 	s.finished.Delete(j.finishOrder)
 	s.finishedSlots -= j.slots()
-	s.digest -= j.hash()
+	s.digest -= j.row
 	for _, t := range j.Tasks {
-		s.digest -= t.digest
+		s.digest -= t.digest + t.row
 	}
 	s.jobs.Delete(id)
 	if named, _ := s.jobNames.Get(j.Name()); named == id {

@@ -23,6 +23,8 @@ type Job struct {
 	specHash uint64
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
+	// row is what the job's row adds to the digest of the value.
+	row uint64
 }
 
 type olderSpec struct {
@@ -47,7 +49,9 @@ type Task struct {
 	returned *btree.Set[uint32]
 	// blocked tells that all nodes were tried for what waits, and only a node with more room than then can help.
 	blocked bool
-	digest  uint64
+	// digest is the sum over the slots, row what the task's own row adds to that of the value.
+	digest, row           uint64
+	nameHash, failureHash uint64
 }
 
 // FailureDetailBytesMax bounds a failure's detail.

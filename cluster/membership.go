@@ -12,8 +12,8 @@ type Membership struct {
 	joining *btree.Map[PeerID, Attempt]
 	// stitching leads from each member that prepared or accepted a joiner to that joiner.
 	stitching *btree.Map[PeerID, PeerID]
-	// open are the members that may observe a joiner: they stitch nobody, and neither does whom they watch. It is a
-	// function of the tables above, kept so that a choice among many costs little.
+	// open are the members that may observe a joiner: they stitch nobody, and whom they watch has prepared nobody. It is
+	// a function of the tables above, kept so that a choice among many costs little.
 	open   *btree.Set[PeerID]
 	digest uint64
 }
@@ -148,11 +148,16 @@ func (m *Membership) RemoveMember(p PeerID) {
 
 // refresh decides anew whether p may observe.
 func (m *Membership) refresh(p PeerID) {
-	if m.IsMember(p) && m.Stitching(p) == "" && m.Stitching(m.Watched(p)) == "" {
+	if m.mayObserve(p) {
 		m.open.Insert(p)
 	} else {
 		m.open.Delete(p)
 	}
+}
+
+func (m *Membership) mayObserve(p PeerID) bool {
+	next, _ := m.Attempt(m.Stitching(m.Watched(p)))
+	return m.IsMember(p) && m.Stitching(p) == "" && next.Phase != Prepared
 }
 
 // Open returns how many members may observe a joiner now.

@@ -24,7 +24,8 @@ type Node struct {
 	// PortNext is where the search for a free port begins, so that ports are not used again at once.
 	PortNext uint16
 
-	offerHash uint64
+	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
+	offerHash, row uint64
 }
 
 // Session is what is known of the writing of one incarnation.

@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // free returns what the node has left.
 func (s *State) free(n NodeIndex) Resources {
 	if p := int(n) / pageRows; p < len(s.rooms) {
@@ -97,11 +99,15 @@ func (s *State) tighten(page int) {
 	}
 }
 
-// TakeGrown returns the nodes that got more room since it was called last, in order and each once.
-func (s *State) TakeGrown() []NodeIndex {
-	grown := s.grown
-	s.grown = nil
-	return sortedUnique(grown)
+// TakeGrown returns the pages with nodes that got more room since it was called last, in order and each once.
+func (s *State) TakeGrown() []int {
+	pages := make([]int, len(s.grown))
+	for i, n := range s.grown {
+		pages[i] = int(n) / pageRows
+	}
+	s.grown = s.grown[:0]
+	slices.Sort(pages)
+	return slices.Compact(pages)
 }
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.

@@ -6,11 +6,6 @@ import (
 	"github.com/tidwall/btree"
 )
 
-func sortedUnique(nodes []NodeIndex) []NodeIndex {
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
-}
-
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *JobSpec) *Job {
 	s.LastJob++
@@ -18,7 +13,8 @@ func (s *State) AddJob(spec *JobSpec) *Job {
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(spec.Name, j.ID)
 	j.setSpec(spec)
-	s.digest += j.hash()
+	j.row = j.hash()
+	s.digest += j.row
 	s.resizeTasks(j)
 	return j
 }
@@ -42,7 +38,9 @@ func (j *Job) setSpec(spec *JobSpec) {
 	j.Version++
 	for i := range spec.Tasks {
 		if j.TaskIndex(spec.Tasks[i].Name) < 0 {
-			j.Tasks = append(j.Tasks, &Task{edition: j.edition, Name: spec.Tasks[i].Name, returned: new(btree.Set[uint32])})
+			j.Tasks = append(j.Tasks, &Task{
+				edition: j.edition, Name: spec.Tasks[i].Name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(spec.Tasks[i].Name)),
+			})
 		}
 	}
 }
@@ -77,15 +75,15 @@ func (s *State) resizeTasks(j *Job) {
 		if spec := j.TaskSpecOf(i, j.Version); spec != nil {
 			want = spec.Instances
 		}
-		if t.Desired != want {
+		if t.Desired != want || t.row == 0 {
 			s.setDesired(j.ID, i, want)
 		}
 	}
 }
 
 func (s *State) setDesired(id JobID, task int, want uint32) {
-	s.changeJob(id, func(j *Job) {
-		t := s.editTask(j, task)
+	s.changeTask(id, task, func(t *Task) {
+		j := s.Job(id)
 		old := t.Desired
 		t.Desired = want
 		if n := t.Slots.Len(); uint32(n) < want {
@@ -219,13 +217,13 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 		s.queue(j, int(r.Task))
 	}
 	if r.Index >= t.Desired && !next.Phase.Holds() {
-		s.changeJob(r.Job, func(*Job) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
+		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
 	}
 }
 
 // SetFailure notes the latest failure of a task.
 func (s *State) SetFailure(id JobID, task int, failure Failure) {
-	s.changeJob(id, func(j *Job) { s.editTask(j, task).Failure = failure })
+	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.hash() })
 }
 
 // putSlot replaces the row and counts it; room and queues are the caller's.
@@ -255,8 +253,8 @@ func (s *State) putSlot(j *Job, task int, index uint32, next Slot) {
 // There must be as many, and the node must have the room.
 func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRef)) {
 	id, task := key.Split()
-	s.changeJob(id, func(j *Job) {
-		t := s.editTask(j, task)
+	s.changeTask(id, task, func(t *Task) {
+		j := s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
 		for range count {
 			index, ok := t.returned.Min()

@@ -13,9 +13,10 @@ type Vector[T any] struct {
 	length  int
 }
 
+// page holds up to pageRows rows; those beyond the end of rows are zero.
 type page[T any] struct {
 	edition *Edition
-	rows    [pageRows]T
+	rows    []T
 }
 
 // Len returns the number of rows.
@@ -23,7 +24,7 @@ func (v *Vector[T]) Len() int { return v.length }
 
 // At returns row i, which must be below Len.
 func (v *Vector[T]) At(i int) T {
-	if p := v.pages[i/pageRows]; p != nil {
+	if p := v.pages[i/pageRows]; p != nil && i%pageRows < len(p.rows) {
 		return p.rows[i%pageRows]
 	}
 	var zero T
@@ -40,11 +41,12 @@ func (v *Vector[T]) Resize(e *Edition, n int) {
 	clear(v.pages[pages:])
 	v.pages = v.pages[:pages]
 	old := v.length
-	v.length = n
+	v.length = max(n, old)
 	var zero T
 	for i := n; i < min(old, pages*pageRows); i++ {
 		*v.slot(e, i) = zero
 	}
+	v.length = n
 }
 
 // Set replaces row i, which must be below Len.
@@ -62,14 +64,16 @@ func (v *Vector[T]) own(e *Edition) {
 
 func (v *Vector[T]) slot(e *Edition, i int) *T {
 	p := v.pages[i/pageRows]
+	// A page is as long as the vector needs it: a vector of one row costs one row.
+	want := min(v.length-i/pageRows*pageRows, pageRows)
 	switch {
 	case p == nil:
-		p = &page[T]{edition: e}
+		p = &page[T]{edition: e, rows: make([]T, want)}
 		v.pages[i/pageRows] = p
-	case p.edition != e:
-		clone := *p
-		clone.edition = e
-		p = &clone
+	case p.edition != e || len(p.rows) < want:
+		clone := &page[T]{edition: e, rows: make([]T, max(want, len(p.rows)))}
+		copy(clone.rows, p.rows)
+		p = clone
 		v.pages[i/pageRows] = p
 	}
 	return &p.rows[i%pageRows]

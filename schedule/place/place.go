@@ -1,8 +1,8 @@
 // Package place answers "where does it go?": it gives nodes to the slots that wait, oldest job first.
 //
-// A task that was tried on all nodes is blocked, and is tried again only on nodes that got more room since: nobody
-// else can help it. Equal instances are placed together, so that the cost is that of the nodes they need and not of
-// the nodes there are.
+// A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
+// nobody else can help it, so the result is that of trying all. Equal instances are placed together, so that the cost
+// is that of the nodes they need and not of the nodes there are.
 package place
 
 import "starling/cluster"
@@ -17,12 +17,16 @@ type Visit func(cluster.SlotRef)
 func Waiting(s *cluster.State, visit Visit) (finished bool) {
 	left := uint32(PlacementsMax)
 	grown := s.TakeGrown()
+	all := make([]int, s.RoomPages())
+	for page := range all {
+		all[page] = page
+	}
 	for _, key := range s.Queued(len(grown) > 0) {
 		q := newSearch(s, key, visit)
 		if s.Blocked(key) {
 			left -= q.among(grown, left)
 		} else {
-			left -= q.everywhere(left)
+			left -= q.among(all, left)
 		}
 		waits := q.task().Waits()
 		switch {
@@ -71,41 +75,20 @@ func (q *search) task() *cluster.Task {
 	return q.s.Job(id).Tasks[task]
 }
 
-// everywhere places up to most instances on any nodes and returns how many it placed.
-func (q *search) everywhere(most uint32) uint32 {
+// among places up to most instances on nodes of the given pages and returns how many it placed.
+func (q *search) among(pages []int, most uint32) uint32 {
 	want := min(q.task().Waits(), most)
 	if q.spec.Placement == cluster.Spread {
-		return q.spread(q.candidates(), want)
+		return q.spread(q.candidates(pages), want)
 	}
 	placed := uint32(0)
-	for page := 0; page < q.s.RoomPages() && placed < want; {
-		n, ok := q.tightest(page)
+	for len(pages) > 0 && placed < want {
+		n, ok := q.tightest(pages[0])
 		if !ok {
-			page++
+			pages = pages[1:]
 			continue
 		}
 		placed += q.fill(n, want-placed)
-	}
-	return placed
-}
-
-// among places up to most instances on the given nodes and returns how many it placed.
-func (q *search) among(nodes []cluster.NodeIndex, most uint32) uint32 {
-	want := min(q.task().Waits(), most)
-	var able []cluster.NodeIndex
-	for _, n := range nodes {
-		if q.fits(n) {
-			able = append(able, n)
-		}
-	}
-	if q.spec.Placement == cluster.Spread {
-		return q.spread(able, want)
-	}
-	placed := uint32(0)
-	for _, n := range able {
-		if placed < want {
-			placed += q.fill(n, want-placed)
-		}
 	}
 	return placed
 }

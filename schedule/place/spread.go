@@ -21,10 +21,10 @@ func (c *candidate) before(other *candidate) bool {
 	return c.node < other.node
 }
 
-// candidates returns every node that the task fits.
-func (q *search) candidates() []cluster.NodeIndex {
+// candidates returns every node of the pages that the task fits.
+func (q *search) candidates(pages []int) []cluster.NodeIndex {
 	var nodes []cluster.NodeIndex
-	for page := range q.s.RoomPages() {
+	for _, page := range pages {
 		q.s.EachRoom(page, &q.spec.Resources, func(n cluster.NodeIndex, _ *cluster.Resources) bool {
 			if q.simple || q.able(n) {
 				nodes = append(nodes, n)

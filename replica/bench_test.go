@@ -1,0 +1,132 @@
+package replica
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// clusterOf returns a value with so many members that each offer 64 cores and 256 GiB.
+func clusterOf(machines int) *cluster.State {
+	s := cluster.NewState()
+	for i := range machines {
+		name := cluster.NodeName(fmt.Sprintf("m%05d", i))
+		node := s.EnsureNode(name)
+		p := cluster.NewPeerID(name, 1)
+		s.Wrote(node.Index, 1, 1)
+		s.SetPeer(node.Index, p)
+		s.SetOffer(node.Index, &cluster.Offer{
+			Capacity: cluster.Resources{64_000, 256 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "rack", Value: fmt.Sprint(i % 40)}},
+			PortFirst: 20000, PortLast: 29999, Rules: 1,
+		})
+	}
+	return s
+}
+
+func benchJob(name string, instances uint32, placement cluster.Placement, cpu int64) *command.SubmitJob {
+	return &command.SubmitJob{Spec: cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
+		Name: "main", Instances: instances, Command: []string{"true"}, Resources: cluster.Resources{cpu, 1 << 30, 0}, Placement: placement,
+	}}}}
+}
+
+// different returns so many tasks of one instance, each with needs of its own.
+func different(like *cluster.TaskSpec, job, tasks int) []cluster.TaskSpec {
+	all := make([]cluster.TaskSpec, tasks)
+	for i := range all {
+		all[i] = *like
+		all[i].Name = cluster.TaskName(fmt.Sprint("t", i))
+		all[i].Instances = 1
+		all[i].Resources[cluster.CPU] = 100 + int64((job*tasks+i)*7919%1000)
+	}
+	return all
+}
+
+func apply(s *cluster.State, seq uint64, commands ...command.Command) Outcome {
+	return Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: seq, Time: 1, Commands: commands}, false)
+}
+
+func held(s *cluster.State) int {
+	count := 0
+	for n := range s.Nodes() {
+		count += len(s.Node(cluster.NodeIndex(n)).Held)
+	}
+	return count
+}
+
+// BenchmarkPlacement tells placements per second, in jobs of a thousand equal instances, in one job, and all different.
+func BenchmarkPlacement(b *testing.B) {
+	for _, shape := range []struct {
+		machines, instances, perJob int
+		placement                   cluster.Placement
+		different                   bool
+	}{
+		{1000, 10_000, 1000, cluster.Pack, false}, {5000, 10_000, 1000, cluster.Pack, false}, {10_000, 10_000, 1000, cluster.Pack, false},
+		{1000, 100_000, 1000, cluster.Pack, false}, {5000, 100_000, 1000, cluster.Pack, false}, {10_000, 100_000, 1000, cluster.Pack, false},
+		{1000, 10_000, 1000, cluster.Spread, false}, {5000, 10_000, 1000, cluster.Spread, false}, {10_000, 100_000, 1000, cluster.Spread, false},
+		{1000, 10_000, 1, cluster.Pack, true}, {5000, 10_000, 1, cluster.Pack, true}, {10_000, 10_000, 1, cluster.Pack, true},
+		{1000, 10_000, 50, cluster.Pack, true}, {5000, 10_000, 50, cluster.Pack, true}, {10_000, 10_000, 50, cluster.Pack, true},
+	} {
+		b.Run(fmt.Sprintf("%d_on_%d_by_%d_%s_different_%v", shape.instances, shape.machines, shape.perJob, shape.placement, shape.different), func(b *testing.B) {
+			empty := clusterOf(shape.machines)
+			jobs := make([]command.Command, shape.instances/shape.perJob)
+			for i := range jobs {
+				one := benchJob(fmt.Sprint("j", i), uint32(shape.perJob), shape.placement, 500)
+				if shape.different {
+					one.Spec.Tasks = different(&one.Spec.Tasks[0], i, shape.perJob)
+				}
+				jobs[i] = one
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s := empty.Copy()
+				for i, one := range jobs {
+					apply(s, uint64(i+2), one)
+				}
+				if held(s) != shape.instances {
+					b.Fatalf("placed %d of %d", held(s), shape.instances)
+				}
+			}
+			b.ReportMetric(float64(shape.instances*b.N)/b.Elapsed().Seconds(), "placements/s")
+		})
+	}
+}
+
+// BenchmarkFold tells entries folded per second: a running cluster in which instances start and end.
+func BenchmarkFold(b *testing.B) {
+	s := clusterOf(1000)
+	apply(s, 2, benchJob("j", 50_000, cluster.Spread, 500))
+	held := s.Node(0).Held
+	seq := uint64(3)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		slot, _ := s.SlotAt(held[i%len(held)])
+		apply(s, seq, &command.ReportTasks{Peer: "m00000~1", Reports: []command.Report{{Slot: held[i%len(held)], Order: slot.Order}}})
+		seq++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// BenchmarkMemory tells the bytes of memory per allocation, with those of the machines left out.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		empty := clusterOf(10_000)
+		before := heapBytes()
+		s := empty.Copy()
+		for i := range 100 {
+			apply(s, uint64(i+2), benchJob(fmt.Sprint("j", i), 1000, cluster.Spread, 500))
+		}
+		b.ReportMetric(float64(heapBytes()-before)/100_000, "bytes/allocation")
+		runtime.KeepAlive(empty)
+		runtime.KeepAlive(s)
+	}
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
