@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/command"
 	"starling/peer"
 	"starling/replica"
 	"starling/schedule/place"
@@ -22,9 +23,35 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	for _, line := range m.core.State().Audit() {
 		w.fail("books: %s", line)
 	}
+	w.countJoins(folded)
 	w.model.apply(folded)
 	for _, line := range w.model.differences(m.core.State(), &folded.Outcome) {
 		w.fail("the slow model differs: %s", line)
+	}
+}
+
+// countJoins counts what the new entry did for membership.
+func (w *World) countJoins(folded *replica.Folded) {
+	if folded.Outcome.Dropped != "" {
+		return
+	}
+	about := false
+	for i, c := range folded.Entry.Commands {
+		switch c.Kind() {
+		case command.KindAcceptJoin:
+			if folded.Outcome.Results[i].Refusal.Code == cluster.OK {
+				w.joins++
+			}
+			about = true
+		case command.KindPrepareJoin, command.KindNotifyJoin, command.KindAbortJoin:
+			about = true
+		case command.KindLeave:
+			w.ringChanged = w.now
+		}
+	}
+	if about {
+		w.joinEntries++
+		w.ringChanged = w.now
 	}
 }
 

@@ -22,6 +22,14 @@ type Report struct {
 	Machines int
 	Entries  int
 	Jobs     int
+	// Joins counts the peers that became members, JoinEntries the entries that were about joining.
+	Joins, JoinEntries int
+	// Events counts what happened, Lasted is the time from the first to the last of it.
+	Events int
+	Lasted cluster.Time
+	// RingRest and Rest are how long it took, when the faults had ended, until membership changed no more, and until
+	// nothing was written any more.
+	RingRest, Rest cluster.Time
 	// Fired counts each fault.
 	Fired [faultCount]int
 	// Failure is nil for a clean run.
@@ -77,7 +85,7 @@ func (w *World) addMachine(i int) {
 
 // calmDown ends all faults: what is cut is healed, and who is down and not dead comes back.
 func (w *World) calmDown() {
-	w.calm = true
+	w.calm, w.calmAt = true, w.now
 	for _, m := range w.machines {
 		m.heal()
 		if !m.up {
@@ -87,12 +95,15 @@ func (w *World) calmDown() {
 }
 
 func (w *World) report() Report {
-	r := Report{Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: w.clients.submitted, Fired: w.fired, Failure: w.failure}
+	r := Report{
+		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: w.clients.submitted, Joins: w.joins, JoinEntries: w.joinEntries,
+		Events: w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
+	}
+	if w.calm {
+		r.RingRest, r.Rest = max(0, w.ringChanged-w.calmAt), max(0, w.landedAt-w.calmAt)
+	}
 	if r.Failure != nil {
 		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --seeds %d", w.seed, w.failure, w.seed)
 	}
 	return r
 }
-
-// Fault names a kind of trouble in reports.
-func Fault(i int) string { return fault(i).String() }

@@ -3,9 +3,13 @@ package sim
 import "testing"
 
 func TestSeeds(t *testing.T) {
-	for seed := range uint64(300) {
-		if r := Run(seed+1, Options{}); r.Failure != nil {
-			t.Error(r.Failure)
-		}
+	seeds := Seeds{1, 20_000}
+	if testing.Short() {
+		seeds.To = 300
 	}
+	s := RunMany(seeds, Options{}, nil)
+	for _, failed := range s.Failures {
+		t.Error(failed.Failure)
+	}
+	s.Print(t.Output())
 }

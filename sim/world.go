@@ -35,8 +35,12 @@ type World struct {
 	clients  *clients
 	rates    rates
 	fired    [faultCount]int
-	// calm tells that no fault happens any more.
-	calm bool
+	// calm tells that no fault happens any more, since calmAt.
+	calm   bool
+	calmAt cluster.Time
+	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written.
+	ringChanged, landedAt cluster.Time
+	joins, joinEntries    int
 	// model is the slow twin of the fold.
 	model   *model
 	failure error
@@ -112,6 +116,7 @@ func (w *World) run(until cluster.Time) {
 func (w *World) land(r journal.Record) {
 	r.Index = journal.Index(len(w.records) + 1)
 	w.records = append(w.records, r)
+	w.landedAt = w.now
 	for _, m := range w.machines {
 		m.deliverSoon()
 	}
