@@ -1,0 +1,55 @@
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+	"starling/replica"
+)
+
+// Limits of what is asked and answered.
+const (
+	// requestBytesMax bounds a request: a job of the largest size that the cluster takes, as JSON.
+	requestBytesMax = 4 << 20
+	// pageSizeDefault and pageSizeMax bound the rows of an answer.
+	pageSizeDefault = 100
+	pageSizeMax     = 1000
+	// chunkBytes is the size of a piece of output.
+	chunkBytes = 32 << 10
+	// waitMax bounds how long a request waits for an index or for its entry.
+	waitMax = 30 * time.Second
+	// patienceMax bounds how long a reader may take nothing before he is let go.
+	patienceMax = 30 * time.Second
+)
+
+// Backend is what the API needs of a peer. An error that is not the context's means that the peer cannot answer now.
+type Backend interface {
+	// Self names the peer's present life; it is empty before the first.
+	Self() cluster.PeerID
+	// Status tells what the peer knows of itself.
+	Status() replica.PeerStatus
+	// State returns a copy of the value at index least or later; it waits for it until ctx ends.
+	State(ctx context.Context, least cluster.Index) (*cluster.State, error)
+	// Submit appends the command and returns when this peer has folded it.
+	Submit(ctx context.Context, c command.Command) (replica.Receipt, error)
+	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx
+	// ends or visit returns an error, which it returns.
+	Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error
+	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
+	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
+	// Pulses returns what the peers publish with their pulses.
+	Pulses(ctx context.Context) ([]replica.PulseView, error)
+}
+
+// Options are what a server is told besides its peer.
+type Options struct {
+	// Version of the program, for Info.
+	Version string
+	// Log takes what is wrong with the server itself.
+	Log *slog.Logger
+}

@@ -1,0 +1,284 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/api/v1/starlingv1connect"
+	"starling/api/wire"
+	"starling/cluster"
+)
+
+// scripted is a peer that gives one answer after another, the last for ever.
+type scripted struct {
+	starlingv1connect.UnimplementedStarlingHandler
+	lock sync.Mutex
+	// failures are what the next calls return; nil is an answer at the index.
+	failures []*wire.Failure
+	index    uint64
+	// requests are the ids of writes, least the indexes that reads wanted.
+	requests []string
+	least    []uint64
+}
+
+func (s *scripted) next() error {
+	if len(s.failures) == 0 {
+		return nil
+	}
+	failure := s.failures[0]
+	if len(s.failures) > 1 {
+		s.failures = s.failures[1:]
+	}
+	if failure == nil {
+		return nil
+	}
+	return failure.Wire()
+}
+
+func (s *scripted) KillJob(_ context.Context, request *starlingv1.KillJobRequest) (*starlingv1.KillJobResponse, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.requests = append(s.requests, request.GetRequestId())
+	return &starlingv1.KillJobResponse{Index: s.index}, s.next()
+}
+
+func (s *scripted) Info(_ context.Context, request *starlingv1.InfoRequest) (*starlingv1.InfoResponse, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.least = append(s.least, request.GetMinIndex())
+	return &starlingv1.InfoResponse{Index: s.index}, s.next()
+}
+
+func (s *scripted) TailJournal(
+	_ context.Context, request *starlingv1.TailJournalRequest, stream *connect.ServerStream[starlingv1.TailJournalResponse],
+) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.least = append(s.least, request.GetMinIndex())
+	if err := s.next(); err != nil {
+		return err
+	}
+	return stream.Send(&starlingv1.TailJournalResponse{Index: s.index})
+}
+
+func (s *scripted) serve(t *testing.T) (address string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(starlingv1connect.NewStarlingHandler(s))
+	running := httptest.NewUnstartedServer(mux)
+	running.Config.Protocols = new(http.Protocols)
+	running.Config.Protocols.SetUnencryptedHTTP2(true)
+	running.Start()
+	t.Cleanup(running.Close)
+	return running.Listener.Addr().String()
+}
+
+// nobody is an address where nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	return listener.Addr().String()
+}
+
+func ask(t *testing.T, addresses ...string) (*client.Client, context.Context) {
+	t.Helper()
+	c := client.New(addresses)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(func() { c.Close(); cancel() })
+	return c, ctx
+}
+
+var later = &wire.Failure{Code: wire.Unavailable, Reason: "later"}
+
+func TestRetries(t *testing.T) {
+	refused := &wire.Failure{Code: wire.Conflict, Reason: "it is stopping"}
+	full := &wire.Failure{Code: wire.Exhausted, Reason: "full"}
+	cases := []struct {
+		name     string
+		failures []*wire.Failure
+		calls    int
+		want     string
+	}{
+		{"at once", nil, 1, ""},
+		{"after a while", []*wire.Failure{later, full, nil}, 3, ""},
+		{"never", []*wire.Failure{later}, 4, "later"},
+		{"refused", []*wire.Failure{refused}, 1, "it is stopping"},
+	}
+	for _, one := range cases {
+		t.Run(one.name, func(t *testing.T) {
+			s := &scripted{failures: one.failures, index: 7}
+			c, ctx := ask(t, s.serve(t))
+			_, err := c.KillJob(ctx, "web")
+			if text := reason(err); text != one.want || len(s.requests) != one.calls {
+				t.Errorf("got %q after %d calls, want %q after %d", text, len(s.requests), one.want, one.calls)
+			}
+			if ids := slices.Compact(slices.Clone(s.requests)); len(ids) != 1 || len(ids[0]) < 20 {
+				t.Errorf("got request ids %q, want one that nobody else has", s.requests)
+			}
+		})
+	}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestFailover(t *testing.T) {
+	s := &scripted{index: 7}
+	c, ctx := ask(t, nobody(t), s.serve(t))
+	for range 2 {
+		if _, err := c.KillJob(ctx, "web"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow := &scripted{failures: []*wire.Failure{later}}
+	c, ctx = ask(t, slow.serve(t), s.serve(t))
+	for range 2 {
+		if _, err := c.Info(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(slow.least) != 1 {
+		t.Errorf("asked the peer that cannot answer %d times, want once", len(slow.least))
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	one, two := nobody(t), nobody(t)
+	c, ctx := ask(t, one, two)
+	began := time.Now()
+	calls := map[string]error{}
+	_, calls["unary"] = c.Info(ctx)
+	calls["stream"] = c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, nil)
+	for name, err := range calls {
+		failure := (*wire.Failure)(nil)
+		if !errors.Is(err, client.ErrUnreachable) || !errors.As(err, &failure) || failure.Code != wire.Unavailable {
+			t.Errorf("%s: got %v, want that nobody answers", name, err)
+		}
+		want := "no peer answers at " + one + ", " + two + ": is `starling dev` or `starling agent` running? " +
+			"Use --address or STARLING_ADDRESS ("
+		if !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("%s: got %s\nwant %s", name, err, want)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+// TestHangsUp asks a peer that dies while it is asked.
+func TestHangsUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			_, _ = connection.Read(make([]byte, 1024)) // what was asked does not matter
+			connection.Close()
+		}
+	}()
+	s := &scripted{index: 7}
+	c, ctx := ask(t, listener.Addr().String(), s.serve(t))
+	if _, err := c.KillJob(ctx, "web"); err != nil {
+		t.Errorf("got %v, want the answer of the other peer", err)
+	}
+}
+
+func TestWhoIsNoPeer(t *testing.T) {
+	other := httptest.NewServer(http.NotFoundHandler()) // HTTP/1.1 only
+	defer other.Close()
+	c, ctx := ask(t, other.Listener.Addr().String())
+	if _, err := c.Info(ctx); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadsAskForWhatWasSeen(t *testing.T) {
+	s := &scripted{index: 7}
+	c, ctx := ask(t, s.serve(t))
+	if _, err := c.KillJob(ctx, "web"); err != nil {
+		t.Fatal(err)
+	}
+	s.index = 5
+	if _, err := c.Info(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.See(9)
+	s.index = 12
+	if err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, func(*starlingv1.TailJournalResponse) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{7, 9}; !slices.Equal(s.least, want) || c.Seen() != cluster.Index(12) {
+		t.Errorf("asked for %v, want %v; seen %d, want 12", s.least, want, c.Seen())
+	}
+}
+
+func TestStreamsStopWhenTheirVisitorDoes(t *testing.T) {
+	s := &scripted{index: 7, failures: []*wire.Failure{later, nil}}
+	c, ctx := ask(t, s.serve(t))
+	enough := errors.New("enough")
+	visits := 0
+	err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, func(*starlingv1.TailJournalResponse) error {
+		visits++
+		return enough
+	})
+	if !errors.Is(err, enough) || visits != 1 {
+		t.Errorf("got %v after %d visits", err, visits)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	cases := []struct{ text, want, problem string }{
+		{"", "127.0.0.1:7460", ""},
+		{"  ", "127.0.0.1:7460", ""},
+		{"host", "host:7460", ""},
+		{"host:80", "host:80", ""},
+		{":80", "127.0.0.1:80", ""},
+		{"10.0.0.1", "10.0.0.1:7460", ""},
+		{"[::1]:80", "[::1]:80", ""},
+		{"::1", "[::1]:7460", ""},
+		{"[::1]", "[::1]:7460", ""},
+		{"http://host:80/", "host:80", ""},
+		{"a:1, b ,c:3", "a:1 b:7460 c:3", ""},
+		{"https://host:80", "", "https is not spoken yet, only http"},
+		{"a,,b", "", "is empty"},
+		{"host:0", "", `port "0" is not a number from 1 to 65535`},
+		{"host:x", "", `port "x" is not a number from 1 to 65535`},
+		{"host:65536", "", `port "65536" is not a number from 1 to 65535`},
+		{"a/b", "", `host "a/b" is neither a name nor an IP address`},
+		{"http://host/path", "", `host "host/path" is neither a name nor an IP address`},
+		{"a b", "", `host "a b" is neither a name nor an IP address`},
+		{"1:2:3", "", `host "1:2:3" is neither a name nor an IP address`},
+	}
+	for _, c := range cases {
+		got, err := client.Addresses(c.text)
+		if strings.Join(got, " ") != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%q: got %q, %v, want %s%s", c.text, got, err, c.want, c.problem)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"starling/api/client"
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+	"starling/replica"
+)
+
+// herd is a cluster without journal and network: a value that all its fake peers share.
+type herd struct {
+	lock    sync.Mutex
+	state   *cluster.State
+	entries []*replica.Folded
+	// oldest is the first entry that is remembered.
+	oldest cluster.Index
+	seq    map[cluster.PeerID]uint64
+	// changed is closed and replaced with every entry.
+	changed chan struct{}
+}
+
+func newHerd() *herd {
+	return &herd{state: cluster.NewState(), oldest: 1, seq: map[cluster.PeerID]uint64{}, changed: make(chan struct{})}
+}
+
+// add folds an entry of the writer.
+func (h *herd) add(writer cluster.PeerID, commands ...command.Command) *replica.Folded {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.seq[writer]++
+	e := &command.Entry{
+		Writer: writer, Seq: h.seq[writer], Time: 1_700_000_000_000 + cluster.Time(h.state.Index),
+		Cause: h.state.Index, Commands: commands,
+	}
+	outcome := replica.Apply(h.state, h.state.Index+1, e, true)
+	folded := &replica.Folded{
+		Index: h.state.Index, Entry: e, Outcome: outcome, Digest: h.state.Digest(), Bytes: len(command.Encode(e)),
+	}
+	h.entries = append(h.entries, folded)
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return folded
+}
+
+// garble folds an entry that nobody can read.
+func (h *herd) garble() {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	outcome := replica.Skip(h.state, h.state.Index+1, "entry has encoding version 9")
+	h.entries = append(h.entries, &replica.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(), Bytes: 3})
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// peer is a fake peer; tests change its fields.
+type peer struct {
+	*herd
+	self   cluster.PeerID
+	status replica.PeerStatus
+	pulses []replica.PulseView
+	// failure is what every call returns, if not nil.
+	failure error
+	// stuck peers fold nothing that is submitted.
+	stuck bool
+	logs  map[string]func(ctx context.Context, o driver.LogOptions) (io.ReadCloser, error)
+}
+
+func (h *herd) peer(self cluster.PeerID) *peer {
+	return &peer{
+		herd: h, self: self, status: replica.PeerStatus{Self: self, Phase: "member"},
+		logs: map[string]func(context.Context, driver.LogOptions) (io.ReadCloser, error){},
+	}
+}
+
+func (p *peer) Self() cluster.PeerID { return p.self }
+
+func (p *peer) Status() replica.PeerStatus {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	status := p.status
+	status.Index = p.state.Index
+	return status
+}
+
+func (p *peer) State(ctx context.Context, least cluster.Index) (*cluster.State, error) {
+	for p.failure == nil {
+		p.lock.Lock()
+		changed := p.changed
+		if p.state.Index >= least {
+			defer p.lock.Unlock()
+			return p.state.Copy(), nil
+		}
+		p.lock.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, p.failure
+}
+
+func (p *peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, error) {
+	if p.failure != nil {
+		return replica.Receipt{}, p.failure
+	}
+	if p.stuck {
+		<-ctx.Done()
+		return replica.Receipt{}, ctx.Err()
+	}
+	folded := p.add(p.self, c)
+	result := folded.Outcome.Results[0]
+	return replica.Receipt{Index: folded.Index, Refusal: result.Refusal, Job: result.Job}, nil
+}
+
+func (p *peer) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+	if p.failure != nil {
+		return p.failure
+	}
+	for next := max(from, p.oldest); ; next++ {
+		if _, err := p.State(ctx, next); err != nil {
+			return err
+		}
+		p.lock.Lock()
+		entry := p.entries[next-1]
+		p.lock.Unlock()
+		if err := visit(entry); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *peer) Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error) {
+	p.lock.Lock()
+	open := p.logs[allocation]
+	p.lock.Unlock()
+	if open == nil {
+		return nil, fmt.Errorf("fake: %s: %w", allocation, os.ErrNotExist)
+	}
+	return open(ctx, o)
+}
+
+func (p *peer) Pulses(context.Context) ([]replica.PulseView, error) { return p.pulses, p.failure }
+
+// writes gives the allocation an output.
+func (p *peer) writes(allocation, output string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.logs[allocation] = func(_ context.Context, o driver.LogOptions) (io.ReadCloser, error) {
+		text := output
+		if o.Stream == driver.Stderr {
+			text = "errors of " + allocation
+		}
+		if o.TailBytes >= 0 {
+			text = text[max(0, len(text)-int(o.TailBytes)):]
+		}
+		return io.NopCloser(strings.NewReader(text)), nil
+	}
+}
+
+// serve answers for the peer on a port of its own until the test ends.
+func (p *peer) serve(t *testing.T, change ...func(*server)) (address string) {
+	t.Helper()
+	listener, err := Listen("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(p, Options{Version: "v0", Log: slog.New(slog.DiscardHandler)})
+	for _, one := range change {
+		one(s)
+	}
+	address = serveHandler(t, listener, s.handler())
+	t.Cleanup(s.peers.CloseIdleConnections)
+	return address
+}
+
+func serveHandler(t *testing.T, listener net.Listener, handler http.Handler) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, listener, handler) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// ask returns a client of the peers at the addresses.
+func ask(t *testing.T, addresses ...string) *client.Client {
+	t.Helper()
+	c := client.New(addresses)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// within bounds what a test waits for.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// pair is a herd of two members, a~1 and b~1, which both give four cores.
+func pair() (a, b *peer) {
+	h := newHerd()
+	h.add("a~1", &command.PrepareJoin{Joiner: "a~1", Attempt: 1})
+	h.add("b~1", &command.PrepareJoin{Joiner: "b~1", Attempt: 1})
+	h.add("a~1", &command.NotifyJoin{Joiner: "b~1", Attempt: 1})
+	h.add("b~1", &command.AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 1})
+	a, b = h.peer("a~1"), h.peer("b~1")
+	a.volunteer("")
+	b.volunteer("")
+	return a, b
+}
+
+// volunteer offers four cores and some more.
+func (p *peer) volunteer(address string) {
+	p.add(p.self, &command.Volunteer{Peer: p.self, Offer: cluster.Offer{
+		Capacity:   cluster.Resources{4000, 8 << 30, 100 << 30},
+		Attributes: []cluster.EnvVar{{Name: "node", Value: string(p.self.Node())}},
+		Devices:    []cluster.DeviceRequest{{Kind: "gpu", Count: 1}},
+		PortFirst:  20000, PortLast: 20010, Address: address,
+	}})
+}
+
+// jobOn is a job of one task with so many instances of one core each, all on the node.
+func jobOn(name cluster.JobName, instances uint32, node string) *cluster.JobSpec {
+	return &cluster.JobSpec{Name: name, Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
+		Name: "main", Instances: instances, Command: []string{"work"}, Placement: cluster.Pack,
+		Resources:   cluster.Resources{1000, 1 << 20, 0},
+		Ports:       []cluster.PortRequest{{Name: "http"}},
+		Constraints: []cluster.Constraint{{Attribute: "node", Operator: cluster.Equal, Values: []string{node}}},
+	}}}
+}
+
+// report tells what became of the slot's present allocation.
+func (p *peer) report(slot cluster.SlotName, ended cluster.Ending) {
+	p.lock.Lock()
+	r, _ := p.state.RefOf(slot)
+	row, _ := p.state.SlotAt(r)
+	p.lock.Unlock()
+	p.add(p.self, &command.ReportTasks{Peer: p.self, Reports: []command.Report{{Slot: r, Order: row.Order, Ended: ended}}})
+}

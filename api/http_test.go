@@ -1,0 +1,397 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// exchange sends one request over plain HTTP/1.1.
+func exchange(t *testing.T, method, url, body string, header ...string) (status int, kind, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(within(t), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			request.Host = header[i+1]
+		}
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header.Get("Content-Type"), string(text)
+}
+
+const procedures = "/starling.v1.Starling/"
+
+func TestPlainJSON(t *testing.T) {
+	a, _ := pair()
+	url := "http://" + a.serve(t) + procedures
+	job := `{"request_id":"r1","spec":{"name":"web","type":"batch","tasks":[{"name":"main","instances":1,"command":["true"]}]}}`
+	for range 2 {
+		status, _, answer := exchange(t, "POST", url+"SubmitJob", job, "Content-Type", "application/json")
+		got := struct{ Index, Job string }{}
+		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 200 || got.Job != "web" || got.Index == "" {
+			t.Errorf("got %d %s, %v", status, answer, err)
+		}
+	}
+	status, _, answer := exchange(t, "POST", url+"ListJobs", "{}", "Content-Type", "application/json; charset=utf-8")
+	got := struct {
+		Jobs []struct {
+			Name           string
+			Version        int
+			SubmittedIndex string `json:"submitted_index"`
+			Counts         struct{ Desired, Running int }
+		}
+		NextPageToken string `json:"next_page_token"`
+	}{NextPageToken: "missing"}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 200 || len(got.Jobs) != 1 ||
+		got.Jobs[0].SubmittedIndex != "7" || got.Jobs[0].Version != 1 || got.NextPageToken != "" {
+		t.Errorf("got %d %s, %v", status, answer, err)
+	}
+	status, _, answer = exchange(t, "GET", url+"Info?connect=v1&encoding=json&message=%7B%7D", "")
+	if status != 200 || !strings.Contains(answer, "a~1") {
+		t.Errorf("got %d %s", status, answer)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	a, _ := pair()
+	url := "http://" + a.serve(t)
+	wide := strings.Repeat("x", requestBytesMax)
+	tasks := `{"spec":{"name":"j","type":"batch","tasks":[{"name":"t","instances":1,"command":["x"]%s}]}}`
+	isJSON := "application/json"
+	cases := []struct {
+		name, path, body, kind string
+		status                 int
+		want                   string
+	}{
+		{"empty body", "SubmitJob", "", isJSON, 400, "the body is empty: send a JSON object, at least {}"},
+		{"no JSON", "SubmitJob", "{", isJSON, 400, "the body is no SubmitJobRequest"},
+		{"JSON of another shape", "SubmitJob", "[]", isJSON, 400, "the body is no SubmitJobRequest"},
+		{"unknown field", "SubmitJob", `{"spec":{"nam":"j"}}`, isJSON, 400, `unknown field \"nam\"`},
+		{"wrong type", "SubmitJob", `{"spec":{"name":7}}`, isJSON, 400, "invalid value for string field name: 7"},
+		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400, "field stopGraceMillis: 4294967296"},
+		{"no UTF-8", "SubmitJob", "{\"spec\":{\"name\":\"\xff\"}}", isJSON, 400, "invalid UTF-8"},
+		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 429, "resource_exhausted"},
+		{"no job", "SubmitJob", "{}", isJSON, 400, "the request holds no job: spec must not be absent"},
+		{"empty job", "SubmitJob", `{"spec":{}}`, isJSON, 400, `job \"\": job must not be empty (and 2 more, see the details)`},
+		{"bad port", "SubmitJob", fmt.Sprintf(tasks, `,"ports":[{"name":"p","number":70000}]`), isJSON, 400, "tasks[0].ports[0].number must be at most 65535, is 70000"},
+		{"long request id", "SubmitJob", strings.Replace(fmt.Sprintf(tasks, ""), "{", `{"request_id":"`+wide[:65]+`",`, 1), isJSON, 400, "request_id must have at most 64 bytes"},
+		{"too much text", "SubmitJob", fmt.Sprintf(tasks, `,"user":"`+wide[:65537]+`"`), isJSON, 400, "tasks[0].user must have at most 65536 bytes"},
+		{"field twice", "SubmitJob", fmt.Sprintf(tasks, `,"name":"u"`), isJSON, 400, `duplicate field \"name\"`},
+		{"no job's name", "KillJob", `{"job":"a b"}`, isJSON, 400, "job must be of letters, digits"},
+		{"no such job", "KillJob", `{"job":"nope"}`, isJSON, 404, "nope"},
+		{"no such job to see", "JobStatus", `{"job":"nope"}`, isJSON, 404, "there is no job"},
+		{"no such job to explain", "Why", `{"job":"nope"}`, isJSON, 404, "there is no job"},
+		{"page too large", "ListJobs", `{"page_size":1001}`, isJSON, 400, "page_size must be at most 1000, is 1001"},
+		{"bad page of peers", "ListPeers", `{"page_token":"-1"}`, isJSON, 400, "page_token must be the next_page_token of an answer"},
+		{"negative index", "Info", `{"min_index":-1}`, isJSON, 400, "field minIndex: -1"},
+		{"no such procedure", "Submit", "{}", isJSON, 404, "404 page not found"},
+		{"a form", "SubmitJob", "a=b", "application/x-www-form-urlencoded", 415, "send JSON and say so"},
+		{"no kind", "SubmitJob", "{}", "", 415, "send JSON and say so"},
+		{"garbage as protobuf", "SubmitJob", "\xff\xff\xff", "application/proto", 400, "invalid_argument"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			status, _, answer := exchange(t, "POST", url+procedures+c.path, c.body, "Content-Type", c.kind)
+			answer = strings.ReplaceAll(answer, "\u00a0", " ") // protobuf's errors vary their spaces on purpose
+			if status != c.status || !strings.Contains(answer, c.want) || strings.Contains(answer, "goroutine") {
+				t.Errorf("got %d %.500s\nwant %d with %s", status, answer, c.status, c.want)
+			}
+		})
+	}
+	if got := len(a.entries); got != 7 { // KillJob of what is not there is refused by the fold
+		t.Errorf("got %d entries, want one more than the six of the beginning", got)
+	}
+}
+
+func TestProblemsComeBack(t *testing.T) {
+	a, _ := pair()
+	_, _, answer := exchange(t, "POST", "http://"+a.serve(t)+procedures+"SubmitJob", `{"spec":{"name":"j"}}`,
+		"Content-Type", "application/json")
+	got := struct {
+		Code    string
+		Details []struct {
+			Debug struct {
+				Code     string
+				Problems []struct{ Path, Reason string }
+			}
+		}
+	}{}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Details) != 1 || got.Details[0].Debug.Code != "invalid" || len(got.Details[0].Debug.Problems) != 2 ||
+		got.Details[0].Debug.Problems[1].Path != "tasks" {
+		t.Errorf("got %s", answer)
+	}
+}
+
+func TestPages(t *testing.T) {
+	a, _ := pair()
+	a.status.Warnings = []string{"no cgroups here"}
+	url := "http://" + a.serve(t)
+	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 200 || answer != "a~1 member at index 6\nwarning: no cgroups here\n" {
+		t.Errorf("got %d %s", status, answer)
+	}
+	if status, _, answer := exchange(t, "GET", url+"/what", ""); status != 404 || !strings.Contains(answer, "nothing is at GET /what: try GET /healthz") {
+		t.Errorf("got %d %s", status, answer)
+	}
+	a.status.Phase = "joining"
+	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 503 || !strings.HasPrefix(answer, "a~1 joining") {
+		t.Errorf("got %d %s", status, answer)
+	}
+}
+
+// TestStrangers asks as a page in a browser could, from another origin, or under a name of its own that leads here.
+func TestStrangers(t *testing.T) {
+	a, _ := pair()
+	address := a.serve(t)
+	_, port, _ := net.SplitHostPort(address)
+	cases := []struct {
+		name   string
+		header []string
+		status int
+	}{
+		{"curl", nil, 200},
+		{"localhost", []string{"Host", "localhost:" + port}, 200},
+		{"name of this machine only", []string{"Host", "starling.localhost"}, 200},
+		{"another IP address", []string{"Host", "10.0.0.1"}, 200},
+		{"same origin", []string{"Origin", "http://" + address}, 200},
+		{"another name", []string{"Host", "example.org:" + port}, 403},
+		{"another origin", []string{"Origin", "http://example.org"}, 403},
+		{"another site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			header := append([]string{"Content-Type", "application/json"}, c.header...)
+			if status, _, answer := exchange(t, "POST", "http://"+address+procedures+"Info", "{}", header...); status != c.status {
+				t.Errorf("got %d %s, want %d", status, answer, c.status)
+			}
+		})
+	}
+}
+
+func TestListen(t *testing.T) {
+	cases := []struct {
+		address  string
+		insecure bool
+		want     string
+	}{
+		{"127.0.0.1:0", false, ""},
+		{"localhost:0", false, ""},
+		{"127.0.0.1:0", true, ""},
+		{"0.0.0.0:0", true, ""},
+		{"0.0.0.0:0", false, "--insecure"},
+		{":0", false, "--insecure"},
+		{"[::]:0", false, "--insecure"},
+		{"192.0.2.1:7460", false, "--insecure"},
+		{"example.org:7460", false, "--insecure"},
+		{"127.0.0.1", false, "write host:port, such as 127.0.0.1:7460"},
+		{"127.0.0.1:99999", false, "listen on 127.0.0.1:99999"},
+	}
+	for _, c := range cases {
+		listener, err := Listen(c.address, c.insecure)
+		if err == nil {
+			listener.Close()
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, insecure %v: got %v, want %q", c.address, c.insecure, err, c.want)
+		}
+	}
+}
+
+// events opens the stream and returns a function that reads its next line.
+func events(t *testing.T, url string, header ...string) (response *http.Response, next func() string, leave context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err = http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	lines := bufio.NewScanner(response.Body)
+	return response, func() string {
+		if !lines.Scan() {
+			return fmt.Sprint("end ", lines.Err())
+		}
+		return lines.Text()
+	}, cancel
+}
+
+func TestEventsAsServerSentEvents(t *testing.T) {
+	a, _ := pair()
+	url := "http://" + a.serve(t) + "/v1/events"
+	response, next, leave := events(t, url+"?from=6", "Accept", "text/event-stream")
+	defer leave()
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("got %s", got)
+	}
+	a.add("a~1", &command.TellTime{})
+	for _, want := range []string{"event: entry", "id: 6", `data: {`, "", "event: entry", "id: 7", `data: {`, ""} {
+		got := next()
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	_, next, leave = events(t, url, "Accept", "text/event-stream", "Last-Event-ID", "6")
+	defer leave()
+	next()
+	if got := next(); got != "id: 7" {
+		t.Errorf("after 6: got %q, want entry 7", got)
+	}
+	a.oldest = 5
+	_, next, leave = events(t, url+"?from=2", "Accept", "text/event-stream")
+	defer leave()
+	for _, want := range []string{"event: oldest", `data: {"oldest_index":5}`, "", "event: entry", "id: 5"} {
+		if got := next(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestEventsAsLines(t *testing.T) {
+	a, _ := pair()
+	a.oldest = 6
+	response, next, leave := events(t, "http://"+a.serve(t)+"/v1/events")
+	defer leave()
+	if got := response.Header.Get("Content-Type"); got != "application/x-ndjson" {
+		t.Errorf("got %s", got)
+	}
+	if got := next(); got != `{"oldest_index":6}` {
+		t.Errorf("got %s", got)
+	}
+	got := struct {
+		Index    string
+		Writer   string
+		Commands []struct{ Text string }
+	}{}
+	if err := json.Unmarshal([]byte(next()), &got); err != nil || got.Index != "6" || got.Writer != "b~1" ||
+		got.Commands[0].Text != "b~1 offers 4 cores, 8 GiB memory, 100 GiB disk, 1 gpu" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestEventsRefuse(t *testing.T) {
+	a, _ := pair()
+	url := "http://" + a.serve(t) + "/v1/events"
+	for _, from := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		status, kind, answer := exchange(t, "GET", url+"?from="+from, "")
+		want := fmt.Sprintf(`{"code":"invalid","message":"the request: from must be an index of the journal, such as 1, is \"%s\""}`, from)
+		if status != 400 || kind != "application/json" || strings.TrimSpace(answer) != want {
+			t.Errorf("%s: got %d %s %s", from, status, kind, answer)
+		}
+	}
+	if status, _, answer := exchange(t, "POST", url, ""); status != 404 || !strings.Contains(answer, "nothing is at POST /v1/events") {
+		t.Errorf("got %d %s", status, answer)
+	}
+}
+
+// TestEventsEnd looks at what becomes of a stream when its reader goes, when the peer fails, and when the server ends.
+func TestEventsEnd(t *testing.T) {
+	t.Run("reader goes", func(t *testing.T) {
+		a, _ := pair()
+		watched := &leaver{peer: a, left: make(chan error, 1)}
+		listener, err := Listen("127.0.0.1:0", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, next, leave := events(t, "http://"+serveHandler(t, listener, NewServer(watched, Options{}))+"/v1/events?from=6")
+		next()
+		leave()
+		select {
+		case err := <-watched.left:
+			if err != context.Canceled {
+				t.Errorf("got %v", err)
+			}
+		case <-within(t).Done():
+			t.Error("the stream goes on without a reader")
+		}
+	})
+	t.Run("peer fails", func(t *testing.T) {
+		a, _ := pair()
+		address := a.serve(t)
+		a.failure = fmt.Errorf("this peer has stopped")
+		_, next, leave := events(t, "http://"+address+"/v1/events")
+		defer leave()
+		if got, want := next(), `{"error":{"code":"unavailable","message":"this peer has stopped"}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got := next(); got != "end <nil>" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// leaver tells when a follower left.
+type leaver struct {
+	*peer
+	left chan error
+}
+
+func (l *leaver) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+	err := l.peer.Follow(ctx, from, visit)
+	l.left <- err
+	return err
+}
+
+// TestStalledReaders lets go of a reader who takes nothing.
+func TestStalledReaders(t *testing.T) {
+	a, _ := pair()
+	watched := &leaver{peer: a, left: make(chan error, 1)}
+	s := newServer(watched, Options{})
+	s.patience = 50 * time.Millisecond
+	listener, err := Listen("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := net.Dial("tcp", serveHandler(t, listener, s.handler()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	large := make([]command.Command, 2000)
+	for i := range large {
+		large[i] = &command.KillJob{Job: "there-is-no-job-with-this-name"}
+	}
+	fmt.Fprint(connection, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	ctx := within(t)
+	for {
+		select {
+		case <-watched.left:
+			return
+		case <-ctx.Done():
+			t.Fatal("the stream goes on without a reader")
+		case <-time.After(time.Millisecond): // until the buffers between are full, there is always more to read
+			a.add("a~1", large...)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/schedule/explain"
+)
+
+// ListJobs lists one page of jobs in the order of their names. The token of a page is its first name.
+func (s *server) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
+	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
+	from := cluster.JobName(max(request.GetPrefix(), request.GetPageToken()))
+	state.EachJobByName(from, func(j *cluster.Job) bool {
+		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
+			return false
+		}
+		if len(answer.Jobs) == size {
+			answer.NextPageToken = string(j.Name())
+			return false
+		}
+		answer.Jobs = append(answer.Jobs, jobMessage(j))
+		return true
+	})
+	return answer, nil
+}
+
+// JobStatus tells how a job stands, with one page of its slots.
+func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	j, err := jobOf(state, request.GetJob())
+	if err != nil {
+		return nil, err
+	}
+	from, err := slotToken(request.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	if request.GetTask() != "" {
+		if _, err := taskIndexOf(j, request.GetTask()); err != nil {
+			return nil, err
+		}
+	}
+	answer := &starlingv1.JobStatusResponse{
+		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Spec: wire.Spec(j.Spec),
+	}
+	for i, t := range j.Tasks {
+		answer.Tasks = append(answer.Tasks, &starlingv1.Task{Name: string(t.Name), Counts: counts(t)})
+		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) || answer.NextPageToken != "" {
+			continue
+		}
+		r := cluster.SlotRef{Job: j.ID, Task: uint16(i)}
+		if r.Task == from.Task {
+			r.Index = from.Index
+		}
+		for ; int(r.Index) < t.Slots.Len(); r.Index++ {
+			if len(answer.Slots) == size {
+				answer.NextPageToken = fmt.Sprintf("%d.%d", r.Task, r.Index)
+				break
+			}
+			answer.Slots = append(answer.Slots, slotMessage(state, r))
+		}
+	}
+	return answer, nil
+}
+
+// Why lists every reason why something of a job does not run yet.
+func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*starlingv1.WhyResponse, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	j, err := jobOf(state, request.GetJob())
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
+	for _, f := range explain.Job(state, j) {
+		answer.Findings = append(answer.Findings, &starlingv1.Finding{
+			Task: string(f.Task), Instances: f.Instances, Slot: f.Slot, Reason: f.Reason, Details: f.Details,
+			Since: timestamp(f.Since), Until: timestamp(f.Until),
+		})
+	}
+	return answer, nil
+}
+
+// pageSize returns how many rows an answer may have.
+func pageSize(asked uint32, byDefault int) (int, error) {
+	if asked > pageSizeMax {
+		return 0, invalid("the request", cluster.Problem{
+			Path: "page_size", Reason: fmt.Sprintf("must be at most %d, is %d", pageSizeMax, asked)})
+	}
+	if asked == 0 {
+		return byDefault, nil
+	}
+	return int(asked), nil
+}
+
+// slotToken reads the token of a page of slots: the task and the number of its first, "0.100".
+func slotToken(token string) (cluster.SlotRef, error) {
+	if token == "" {
+		return cluster.SlotRef{}, nil
+	}
+	task, number, _ := strings.Cut(token, ".")
+	t, err1 := strconv.ParseUint(task, 10, 16)
+	n, err2 := strconv.ParseUint(number, 10, 32)
+	if err1 != nil || err2 != nil {
+		return cluster.SlotRef{}, badToken(token)
+	}
+	return cluster.SlotRef{Task: uint16(t), Index: uint32(n)}, nil
+}
+
+func badToken(token string) error {
+	return invalid("the request", cluster.Problem{
+		Path: "page_token", Reason: fmt.Sprintf("must be the next_page_token of an answer, is %q", token)})
+}
+
+func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
+	if name == "" {
+		return nil, invalid("the request", cluster.Problem{Path: "job", Reason: "must not be empty"})
+	}
+	j := state.JobOf(cluster.JobName(name))
+	if j == nil {
+		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+			"there is no job %q: `starling ps` lists them; those that ended long ago are forgotten", name)}
+	}
+	return j, nil
+}
+
+func taskIndexOf(j *cluster.Job, name string) (int, error) {
+	if at := j.TaskIndex(cluster.TaskName(name)); at >= 0 {
+		return at, nil
+	}
+	return 0, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+		"job %s has no task %q, it has %s", j.Name(), name, taskNames(j))}
+}
+
+func taskNames(j *cluster.Job) string {
+	var names []string
+	for _, t := range j.Tasks {
+		names = append(names, string(t.Name))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+)
+
+func TestJobStatus(t *testing.T) {
+	a, b := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	submitted, err := c.SubmitJob(ctx, jobOn("web", 6, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if submitted.GetJob() != "web" || c.Seen() != cluster.Index(submitted.GetIndex()) {
+		t.Errorf("got %v, seen %d", submitted, c.Seen())
+	}
+	b.report(cluster.SlotName{Job: "web", Task: "main", Index: 1}, cluster.NotEnded)
+	status, err := c.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCounts := &starlingv1.Counts{Desired: 6, Waiting: 2, Assigned: 3, Running: 1}
+	if want := (&starlingv1.Task{Name: "main", Counts: wantCounts}); !proto.Equal(status.GetTasks()[0], want) {
+		t.Errorf("got task %v, want %v", status.GetTasks()[0], want)
+	}
+	if !proto.Equal(status.GetSpec(), wire.Spec(jobOn("web", 6, "b"))) {
+		t.Errorf("got spec %v", status.GetSpec())
+	}
+	wantJob := &starlingv1.Job{
+		Name: "web", Id: 1, Type: "batch", Status: "running", Version: 1, Counts: wantCounts,
+		SubmittedIndex: submitted.GetIndex(), SubmittedAt: status.GetJob().GetSubmittedAt(), ChangedIndex: submitted.GetIndex(),
+	}
+	if !proto.Equal(status.GetJob(), wantJob) {
+		t.Errorf("got job %v, want %v", status.GetJob(), wantJob)
+	}
+	got := status.GetSlots()[1]
+	want := &starlingv1.Slot{
+		Task: "main", Number: 1, Phase: "running", Node: "b", Order: submitted.GetIndex(), Version: 1,
+		Allocation: fmt.Sprintf("web.main[1]#%d", submitted.GetIndex()), Since: status.GetTime(),
+		Ports: []*starlingv1.Port{{Name: "http", Number: 20001}},
+	}
+	if !proto.Equal(got, want) {
+		t.Errorf("got slot %v, want %v", got, want)
+	}
+	if waiting := status.GetSlots()[5]; waiting.GetPhase() != "waiting" || waiting.GetNode() != "" || waiting.GetAllocation() != "" {
+		t.Errorf("got slot %v, want it to wait without a node", waiting)
+	}
+}
+
+func TestJobStatusPages(t *testing.T) {
+	a, _ := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	spec := jobOn("web", 5, "a")
+	second := spec.Tasks[0]
+	second.Name, second.Instances = "other", 3
+	spec.Tasks = append(spec.Tasks, second)
+	if _, err := c.SubmitJob(ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	slots := func(task string, size uint32) (all string, pages int) {
+		request := &starlingv1.JobStatusRequest{Job: "web", Task: task, PageSize: size}
+		for {
+			status, err := c.JobStatus(ctx, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(status.GetTasks()) != 2 {
+				t.Errorf("got %d tasks on page %d, want all", len(status.GetTasks()), pages)
+			}
+			pages++
+			for _, slot := range status.GetSlots() {
+				all += fmt.Sprintf("%s%d ", slot.GetTask()[:1], slot.GetNumber())
+			}
+			if request.PageToken = status.GetNextPageToken(); request.PageToken == "" {
+				return all, pages
+			}
+		}
+	}
+	cases := []struct {
+		task  string
+		size  uint32
+		want  string
+		pages int
+	}{
+		{"", 0, "m0 m1 m2 m3 m4 o0 o1 o2 ", 1},
+		{"", 8, "m0 m1 m2 m3 m4 o0 o1 o2 ", 1},
+		{"", 5, "m0 m1 m2 m3 m4 o0 o1 o2 ", 2},
+		{"", 3, "m0 m1 m2 m3 m4 o0 o1 o2 ", 3},
+		{"other", 2, "o0 o1 o2 ", 2},
+	}
+	for _, want := range cases {
+		if got, pages := slots(want.task, want.size); got != want.want || pages != want.pages {
+			t.Errorf("%q by %d: got %s on %d pages, want %s on %d", want.task, want.size, got, pages, want.want, want.pages)
+		}
+	}
+}
+
+func TestListJobs(t *testing.T) {
+	a, _ := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	for _, name := range []cluster.JobName{"web", "etl-2", "etl-1", "etl-3"} {
+		if _, err := c.SubmitJob(ctx, jobOn(name, 1, "a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := c.ListJobs(ctx, &starlingv1.ListJobsRequest{Prefix: "etl", PageSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.GetJobs()) != 2 || page.GetJobs()[0].GetName() != "etl-1" || page.GetNextPageToken() != "etl-3" {
+		t.Errorf("got %v, want etl-1, etl-2 and that etl-3 follows", page)
+	}
+	for prefix, want := range map[string]int{"": 4, "etl": 3, "w": 1, "x": 0} {
+		all, err := c.AllJobs(ctx, prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all.GetJobs()) != want || all.GetIndex() == 0 {
+			t.Errorf("prefix %q: got %v, want %d jobs", prefix, all, want)
+		}
+	}
+}
+
+func TestKillJob(t *testing.T) {
+	a, _ := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "a")); err != nil {
+		t.Fatal(err)
+	}
+	killed, err := c.KillJob(ctx, "web")
+	if err != nil || killed.GetJob() != "web" {
+		t.Fatalf("got %v, %v", killed, err)
+	}
+	status, err := c.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: "web"})
+	if err != nil || status.GetJob().GetStatus() != "stopping" {
+		t.Errorf("got %v, %v, want it to be stopping", status.GetJob(), err)
+	}
+}
+
+func TestFollowJob(t *testing.T) {
+	a, b := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b")); err != nil {
+		t.Fatal(err)
+	}
+	steps := []cluster.Ending{cluster.NotEnded, cluster.ByItself}
+	var got []string
+	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(status *starlingv1.JobStatusResponse) (bool, error) {
+		got = append(got, status.GetSlots()[0].GetPhase())
+		if len(steps) > 0 {
+			b.report(cluster.SlotName{Job: "web", Task: "main"}, steps[0])
+			steps = steps[1:]
+		}
+		return status.GetJob().GetFinal(), nil
+	})
+	if want := "[assigned running succeeded]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("got %v, %v, want %s", got, err, want)
+	}
+}

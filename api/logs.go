@@ -1,0 +1,257 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"connectrpc.com/connect"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/driver"
+	"starling/replica"
+)
+
+type logStream = connect.ServerStream[starlingv1.LogsResponse]
+
+// Logs reads the output of one allocation: of this node from the driver, of another from the peer there.
+func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stream *logStream) error {
+	options, err := logOptions(request)
+	if err != nil {
+		return err
+	}
+	at, err := s.locate(ctx, request)
+	if err != nil {
+		return err
+	}
+	if request.GetDirect() || at.node == s.backend.Self().Node() {
+		return s.ownLogs(ctx, at, options, stream)
+	}
+	if at.address == "" {
+		return &wire.Failure{Code: wire.Unavailable, Index: at.index, Reason: fmt.Sprintf(
+			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
+	}
+	return s.proxyLogs(ctx, at, request, stream)
+}
+
+func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
+	o := driver.LogOptions{Follow: request.GetFollow(), TailBytes: -1}
+	switch request.GetStream() {
+	case "", "stdout":
+		o.Stream = driver.Stdout
+	case "stderr":
+		o.Stream = driver.Stderr
+	default:
+		return o, invalid("the request", cluster.Problem{
+			Path: "stream", Reason: fmt.Sprintf(`must be "stdout" or "stderr", is %q`, request.GetStream())})
+	}
+	if request.TailBytes != nil {
+		o.TailBytes = int64(min(request.GetTailBytes(), 1<<62))
+	}
+	return o, nil
+}
+
+// location is where the output of an allocation is.
+type location struct {
+	id      cluster.AllocationID
+	node    cluster.NodeName
+	address string
+	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
+	index cluster.Index
+	phase cluster.Phase
+}
+
+// locate finds the allocation that is meant. For one who follows it waits until the slot has one.
+func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*location, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	if request.GetAllocation() != "" {
+		id, ok := cluster.ParseAllocationID(request.GetAllocation())
+		if !ok {
+			return nil, invalid("the request", cluster.Problem{Path: "allocation", Reason: fmt.Sprintf(
+				"must be as in web.server[2]#4711, is %q", request.GetAllocation())})
+		}
+		return s.locateAllocation(ctx, state, id, request.GetDirect())
+	}
+	for {
+		r, err := slotOf(state, request)
+		if err != nil {
+			return nil, err
+		}
+		slot, _ := state.SlotAt(r)
+		waits := slot.Phase == cluster.Waiting && request.GetFollow()
+		if slot.Order != 0 && !waits {
+			return locationOf(state, r, slot), nil
+		}
+		if !waits {
+			return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+				"%s has no output: it is %s and was never placed; `starling why %s` tells more", state.NameOf(r), slot.Phase, request.GetJob())}
+		}
+		if state, err = s.backend.State(ctx, state.Index+1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// slotOf returns the slot that the request names by job, task and number.
+func slotOf(state *cluster.State, request *starlingv1.LogsRequest) (cluster.SlotRef, error) {
+	j, err := jobOf(state, request.GetJob())
+	if err != nil {
+		return cluster.SlotRef{}, err
+	}
+	task := 0
+	switch {
+	case request.GetTask() != "":
+		if task, err = taskIndexOf(j, request.GetTask()); err != nil {
+			return cluster.SlotRef{}, err
+		}
+	case len(j.Tasks) > 1:
+		return cluster.SlotRef{}, invalid("the request", cluster.Problem{
+			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
+	}
+	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
+	if _, ok := state.SlotAt(r); !ok {
+		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index, j.Tasks[task].Slots.Len())}
+	}
+	return r, nil
+}
+
+func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
+	node := state.Node(slot.Node)
+	at := &location{
+		id:   cluster.AllocationID{Slot: state.NameOf(r), Order: slot.Order},
+		node: node.Name, index: state.Index, phase: slot.Phase,
+	}
+	if node.Offer != nil && node.Peer != "" {
+		at.address = node.Offer.Address
+	}
+	return at
+}
+
+// locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
+// ordered it, while it is remembered, of an earlier one. Who asks directly means this node.
+func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id cluster.AllocationID, direct bool) (*location, error) {
+	if r, ok := state.RefOf(id.Slot); ok {
+		if slot, _ := state.SlotAt(r); slot.Order == id.Order {
+			return locationOf(state, r, slot), nil
+		}
+	}
+	at := &location{id: id, index: state.Index, phase: cluster.Stopped}
+	if direct {
+		at.node = s.backend.Self().Node()
+		return at, nil
+	}
+	err := s.remembered(ctx, id.Order, min(id.Order, state.Index), func(entry *replica.Folded) error {
+		for i := range entry.Outcome.Effects {
+			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == id.Slot {
+				at.node = e.Node
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
+	}
+	if at.node == "" { // this node may still have it; if not, it says so
+		at.node = s.backend.Self().Node()
+		return at, nil
+	}
+	if node := state.NodeOf(at.node); node != nil && node.Offer != nil && node.Peer != "" {
+		at.address = node.Offer.Address
+	}
+	return at, nil
+}
+
+// ownLogs sends what this node has.
+func (s *server) ownLogs(ctx context.Context, at *location, options driver.LogOptions, stream *logStream) error {
+	reader, err := s.openLogs(ctx, at, options)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	head := &starlingv1.LogsResponse{Index: uint64(at.index), Allocation: at.id.String(), Node: string(at.node)}
+	if err := stream.Send(head); err != nil {
+		return err
+	}
+	chunk := make([]byte, chunkBytes)
+	for {
+		n, err := reader.Read(chunk)
+		if n > 0 {
+			if err := stream.Send(&starlingv1.LogsResponse{Index: uint64(at.index), Data: chunk[:n]}); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the output of %s: %w", at.id, err)
+		}
+	}
+}
+
+// openLogs opens what this node has; of an allocation that was not started yet it waits for that, for one who follows.
+func (s *server) openLogs(ctx context.Context, at *location, options driver.LogOptions) (io.ReadCloser, error) {
+	for {
+		reader, err := s.backend.Logs(ctx, at.id.String(), options)
+		switch {
+		case err == nil:
+			return reader, nil
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("open the output of %s: %w", at.id, err)
+		case at.phase == cluster.Assigned && options.Follow:
+		case at.phase == cluster.Assigned:
+			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
+				"%s has no output yet: node %s is starting it", at.id, at.node)}
+		default:
+			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
+				"node %s keeps no output of %s: it was dropped to save space, or there never was any", s.backend.Self().Node(), at.id)}
+		}
+		state, err := s.backend.State(ctx, at.index+1)
+		if err != nil {
+			return nil, err
+		}
+		at.index, at.phase = state.Index, cluster.Stopped
+		if r, ok := state.RefOf(at.id.Slot); ok {
+			if slot, _ := state.SlotAt(r); slot.Order == at.id.Order {
+				at.phase = slot.Phase
+			}
+		}
+	}
+}
+
+// proxyLogs passes on what the peer on the allocation's node answers.
+func (s *server) proxyLogs(ctx context.Context, at *location, request *starlingv1.LogsRequest, stream *logStream) error {
+	answers, err := wire.Peer(s.peers, at.address).Logs(ctx, &starlingv1.LogsRequest{
+		MinIndex: uint64(at.index), Allocation: at.id.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
+		TailBytes: request.TailBytes, Direct: true,
+	})
+	if err != nil {
+		return proxyFailure(at, err)
+	}
+	defer answers.Close()
+	for answers.Receive() {
+		if err := stream.Send(answers.Msg()); err != nil {
+			return err
+		}
+	}
+	return proxyFailure(at, answers.Err())
+}
+
+func proxyFailure(at *location, err error) error {
+	failure := wire.FailureOf(err)
+	if failure == nil {
+		return nil
+	}
+	if failure.Code == wire.Unavailable && !failure.Decided {
+		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node, at.address, failure.Reason)
+	}
+	return failure
+}

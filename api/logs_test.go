@@ -1,0 +1,181 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+)
+
+// read returns whose output came, and the output.
+func read(ctx context.Context, c *client.Client, request *starlingv1.LogsRequest) (whose, output string, err error) {
+	text := &bytes.Buffer{}
+	err = c.Logs(ctx, request, func(answer *starlingv1.LogsResponse) error {
+		if answer.GetAllocation() != "" {
+			whose = answer.GetAllocation() + " on " + answer.GetNode()
+		}
+		text.Write(answer.GetData())
+		return nil
+	})
+	return whose, text.String(), err
+}
+
+// writers are two peers that answer for each other, and a job web with two instances on b, ordered with entry 8.
+func writers(t *testing.T) (a, b *peer, c *client.Client) {
+	a, b = pair()
+	b.volunteer(b.serve(t)) // before the other, whose connections to it end first then
+	address := a.serve(t)
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 2, "b")})
+	b.writes("web.main[0]#8", "hello\n")
+	b.report(cluster.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
+	return a, b, ask(t, address)
+}
+
+func TestLogs(t *testing.T) {
+	a, b, c := writers(t)
+	own := a.add("a~1", &command.SubmitJob{Spec: *jobOn("own", 1, "a")}).Index
+	a.writes(fmt.Sprintf("own.main[0]#%d", own), "mine")
+	cases := []struct {
+		name    string
+		request *starlingv1.LogsRequest
+		whose   string
+		want    string
+	}{
+		{"of a slot on another node", &starlingv1.LogsRequest{Job: "web"}, "web.main[0]#8 on b", "hello\n"},
+		{"of its task", &starlingv1.LogsRequest{Job: "web", Task: "main"}, "web.main[0]#8 on b", "hello\n"},
+		{"of an allocation", &starlingv1.LogsRequest{Allocation: "web.main[0]#8"}, "web.main[0]#8 on b", "hello\n"},
+		{"the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(3))}, "web.main[0]#8 on b", "lo\n"},
+		{"nothing of the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(0)), Follow: true}, "web.main[0]#8 on b", ""},
+		{"standard error", &starlingv1.LogsRequest{Job: "web", Stream: "stderr"}, "web.main[0]#8 on b", "errors of web.main[0]#8"},
+		{"of this node", &starlingv1.LogsRequest{Job: "own"}, fmt.Sprintf("own.main[0]#%d on a", own), "mine"},
+	}
+	for _, one := range cases {
+		t.Run(one.name, func(t *testing.T) {
+			whose, got, err := read(within(t), c, one.request)
+			if err != nil || whose != one.whose || got != one.want {
+				t.Errorf("got %q of %s, %v, want %q of %s", got, whose, err, one.want, one.whose)
+			}
+		})
+	}
+	t.Run("after the job has ended and its slot has another", func(t *testing.T) {
+		b.report(cluster.SlotName{Job: "web", Task: "main"}, cluster.ByItself)
+		b.report(cluster.SlotName{Job: "web", Task: "main", Index: 1}, cluster.ByItself)
+		a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "a")})
+		whose, got, err := read(within(t), c, &starlingv1.LogsRequest{Allocation: "web.main[0]#8"})
+		if err != nil || whose != "web.main[0]#8 on b" || got != "hello\n" {
+			t.Errorf("got %q of %s, %v", got, whose, err)
+		}
+	})
+}
+
+func TestLogsInPieces(t *testing.T) {
+	_, b, c := writers(t)
+	long := bytes.Repeat([]byte("0123456789"), 20_000)
+	b.writes("web.main[0]#8", string(long))
+	if _, got, err := read(within(t), c, &starlingv1.LogsRequest{Job: "web"}); err != nil || got != string(long) {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(long))
+	}
+}
+
+func TestLogsOf(t *testing.T) {
+	a, b, c := writers(t)
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("stuck", 1, "nowhere")})
+	two := jobOn("two", 1, "a")
+	two.Tasks = append(two.Tasks, two.Tasks[0])
+	two.Tasks[1].Name = "other"
+	a.add("a~1", &command.SubmitJob{Spec: *two})
+	b.lock.Lock()
+	b.logs["web.main[1]#8"] = func(context.Context, driver.LogOptions) (io.ReadCloser, error) {
+		return io.NopCloser(iotest.ErrReader(errors.New("the disk is gone"))), nil
+	}
+	b.lock.Unlock()
+	cases := []struct {
+		name    string
+		request *starlingv1.LogsRequest
+		code    wire.Code
+		want    string
+	}{
+		{"no job", &starlingv1.LogsRequest{Job: "nope"}, wire.NotFound,
+			"there is no job \"nope\": `starling ps` lists them; those that ended long ago are forgotten"},
+		{"nothing asked", &starlingv1.LogsRequest{}, wire.Invalid, "the request: job must not be empty"},
+		{"no task", &starlingv1.LogsRequest{Job: "web", Task: "x"}, wire.NotFound, `job web has no task "x", it has main`},
+		{"which task", &starlingv1.LogsRequest{Job: "two"}, wire.Invalid,
+			"the request: task must say which of the tasks of two is meant: main, other"},
+		{"no slot", &starlingv1.LogsRequest{Job: "web", Slot: 2}, wire.NotFound, "web.main has no instance 2: it has 2, counted from 0"},
+		{"not placed", &starlingv1.LogsRequest{Job: "stuck"}, wire.NotFound,
+			"stuck.main[0] has no output: it is waiting and was never placed; `starling why stuck` tells more"},
+		{"not started", &starlingv1.LogsRequest{Job: "two", Task: "main"}, wire.NotFound,
+			"two.main[0]#11 has no output yet: node a is starting it"},
+		{"no stream", &starlingv1.LogsRequest{Job: "web", Stream: "log"}, wire.Invalid,
+			`the request: stream must be "stdout" or "stderr", is "log"`},
+		{"no allocation", &starlingv1.LogsRequest{Allocation: "web"}, wire.Invalid,
+			`the request: allocation must be as in web.server[2]#4711, is "web"`},
+		{"forgotten", &starlingv1.LogsRequest{Allocation: "web.main[0]#3"}, wire.NotFound,
+			"node a keeps no output of web.main[0]#3: it was dropped to save space, or there never was any"},
+		{"of the future", &starlingv1.LogsRequest{Allocation: "web.main[0]#99"}, wire.NotFound,
+			"node a keeps no output of web.main[0]#99: it was dropped to save space, or there never was any"},
+		{"broken there", &starlingv1.LogsRequest{Job: "web", Slot: 1}, wire.Unavailable,
+			"read the output of web.main[1]#8: the disk is gone"},
+	}
+	for _, one := range cases {
+		t.Run(one.name, func(t *testing.T) {
+			_, _, err := read(within(t), c, one.request)
+			if failure := (*wire.Failure)(nil); !errors.As(err, &failure) || failure.Code != one.code || failure.Reason != one.want {
+				t.Errorf("got %v\nwant %s: %s", err, one.code, one.want)
+			}
+		})
+	}
+}
+
+// TestLogsFollowFromTheBeginning asks for the output of a slot that has no node yet.
+func TestLogsFollowFromTheBeginning(t *testing.T) {
+	a, b, c := writers(t)
+	ctx := within(t)
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("late", 1, "c")})
+	type result struct {
+		output string
+		err    error
+	}
+	got := make(chan result, 1)
+	go func() {
+		_, output, err := read(ctx, c, &starlingv1.LogsRequest{Job: "late", Follow: true})
+		got <- result{output, err}
+	}()
+	b.volunteer("") // an entry that brings no node
+	spec := jobOn("late", 1, "a")
+	order := a.add("a~1", &command.SubmitJob{Spec: *spec}).Index
+	a.writes(fmt.Sprintf("late.main[0]#%d", order), "at last")
+	a.report(cluster.SlotName{Job: "late", Task: "main"}, cluster.NotEnded)
+	if r := <-got; r.err != nil || r.output != "at last" {
+		t.Errorf("got %q, %v", r.output, r.err)
+	}
+}
+
+func TestLogsOfALostNode(t *testing.T) {
+	a, b := pair()
+	address := a.serve(t)
+	b.volunteer("127.0.0.1:1")
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "b")})
+	_, _, err := read(within(t), ask(t, address), &starlingv1.LogsRequest{Job: "web"})
+	failure := (*wire.Failure)(nil)
+	if !errors.As(err, &failure) || failure.Code != wire.Unavailable || !bytes.HasPrefix([]byte(failure.Reason),
+		[]byte("the output of web.main[0]#8 is on node b, whose peer does not answer at 127.0.0.1:1: ")) {
+		t.Errorf("got %v", err)
+	}
+	a.add("a~1", &command.Leave{Peer: "b~1"})
+	_, _, err = read(within(t), ask(t, address), &starlingv1.LogsRequest{Job: "web"})
+	want := "the output of web.main[0]#8 is on node b, which is not in the cluster now: ask again when it is back"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

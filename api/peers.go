@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/replica"
+)
+
+// ListPeers lists one page of the nodes. The token of a page is the number of its first node.
+func (s *server) ListPeers(ctx context.Context, request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
+	size, err := pageSize(request.GetPageSize(), pageSizeMax)
+	if err != nil {
+		return nil, err
+	}
+	first := 0
+	if token := request.GetPageToken(); token != "" {
+		if first, err = strconv.Atoi(token); err != nil || first < 0 {
+			return nil, badToken(token)
+		}
+	}
+	pulses, err := s.backend.Pulses(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the pulses: %w", err)
+	}
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	flock, err := s.flock(ctx, state, pulses)
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.ListPeersResponse{
+		Index: uint64(state.Index), Time: timestamp(state.Time), Self: string(s.backend.Self()),
+	}
+	for n := first; n < state.Nodes(); n++ {
+		if len(answer.Peers) == size {
+			answer.NextPageToken = strconv.Itoa(n)
+			break
+		}
+		answer.Peers = append(answer.Peers, flock.peer(state, state.Node(cluster.NodeIndex(n))))
+	}
+	return answer, nil
+}
+
+// flock is what the peers publish, and what this peer knows to compare it with.
+type flock struct {
+	pulses map[cluster.PeerID]replica.PulseView
+	// joining are the attempts by node.
+	joining map[cluster.NodeName]cluster.PeerID
+	// digests are this peer's own, at the indexes that pulses tell, as far as it remembers.
+	digests map[cluster.Index]uint64
+	// furthest is the highest index that anybody has folded.
+	furthest cluster.Index
+}
+
+func (s *server) flock(ctx context.Context, state *cluster.State, pulses []replica.PulseView) (*flock, error) {
+	f := &flock{
+		pulses: map[cluster.PeerID]replica.PulseView{}, joining: map[cluster.NodeName]cluster.PeerID{},
+		digests: map[cluster.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
+	}
+	state.EachAttempt(func(p cluster.PeerID, _ cluster.Attempt) bool {
+		f.joining[p.Node()] = p
+		return true
+	})
+	oldest := state.Index
+	for _, pulse := range pulses {
+		f.pulses[pulse.Peer] = pulse
+		f.furthest = max(f.furthest, pulse.Index)
+		if pulse.Index > 0 {
+			oldest = min(oldest, pulse.Index)
+		}
+	}
+	// The pulses tell of a moment ago, so the digests to compare with are those of entries that are remembered.
+	err := s.remembered(ctx, oldest, state.Index, func(entry *replica.Folded) error {
+		f.digests[entry.Index] = entry.Digest
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the digests from index %d on: %w", oldest, err)
+	}
+	return f, nil
+}
+
+// peer tells of the member on the node, or else of the joiner, or else of the last that left.
+func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer {
+	p := node.Peer
+	m := &starlingv1.Peer{Node: string(node.Name), Allocations: uint32(len(node.Held))}
+	joiner, joins := f.joining[node.Name]
+	switch {
+	case p != "":
+		m.State, m.Watches, m.WatchedBy = "member", string(state.Watched(p)), string(state.Watcher(p))
+	case joins:
+		p = joiner
+		attempt, _ := state.Attempt(p)
+		m.State, m.Detail = "joining", fmt.Sprintf("attempt %d is %s", attempt.Number, attempt.Phase)
+		if attempt.Observer != "" {
+			m.Detail += " by " + string(attempt.Observer)
+		}
+	default:
+		p = cluster.NewPeerID(node.Name, node.Departed)
+		m.State = "left"
+	}
+	m.Peer = string(p)
+	if o := node.Offer; o != nil {
+		m.Capacity, m.Free = wire.Resources(o.Capacity), wire.Resources(state.Free(node.Index))
+		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
+	}
+	pulse, ok := f.pulses[p]
+	if !ok {
+		return m
+	}
+	m.Alive, m.JournalIndex, m.Lag = pulse.Alive, uint64(pulse.Index), uint64(f.furthest-pulse.Index)
+	m.Digest = digestText(pulse.Digest)
+	if m.Address == "" {
+		m.Address = pulse.Address
+	}
+	if own, known := f.digests[pulse.Index]; known {
+		m.DigestAgrees = new(own == pulse.Digest)
+	}
+	return m
+}
+
+func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }

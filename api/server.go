@@ -1,0 +1,141 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"connectrpc.com/connect"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/v1/starlingv1connect"
+	"starling/api/wire"
+	"starling/cluster"
+)
+
+// server answers for one peer.
+type server struct {
+	backend Backend
+	options Options
+	// peers is how other peers are reached.
+	peers *http.Transport
+	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
+	wait, patience time.Duration
+}
+
+// NewServer returns the handler of all requests to the peer behind the backend. Serve gives it to a listener.
+func NewServer(backend Backend, options Options) http.Handler {
+	return newServer(backend, options).handler()
+}
+
+func newServer(backend Backend, options Options) *server {
+	return &server{backend: backend, options: options, peers: wire.Transport(), wait: waitMax, patience: patienceMax}
+}
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	path, procedures := starlingv1connect.NewStarlingHandler(s,
+		connect.WithReadMaxBytes(requestBytesMax),
+		connect.WithCompressMinBytes(1<<10),
+		connect.WithCodec(strictJSON{"json"}),
+		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
+		connect.WithInterceptors(failures{}),
+		connect.WithRecover(s.recovered),
+	)
+	mux.Handle(path, withMedia(procedures))
+	mux.HandleFunc("GET /v1/events", s.events)
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
+	})
+	return http.NewCrossOriginProtection().Handler(withHost(withPatience(mux, s.patience)))
+}
+
+// recovered turns a panic, which is a bug, into an answer without its details.
+func (s *server) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
+	if s.options.Log != nil {
+		s.options.Log.Error("a request failed by a bug", "procedure", spec.Procedure, "cause", cause, "stack", string(debug.Stack()))
+	}
+	return &wire.Failure{Code: wire.Internal, Reason: "this request met a bug in the peer: its log says where; please report it"}
+}
+
+// health answers 200 when the peer is a member, for load balancers and scripts.
+func (s *server) health(w http.ResponseWriter, _ *http.Request) {
+	status := s.backend.Status()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if status.Phase != "member" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprintf(w, "%s %s at index %d\n", status.Self, status.Phase, status.Index)
+	for _, warning := range status.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+}
+
+// Info tells what the peer knows of itself.
+func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*starlingv1.InfoResponse, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	status := s.backend.Status()
+	return &starlingv1.InfoResponse{
+		Index: uint64(state.Index), Time: timestamp(state.Time), Peer: string(status.Self), Phase: status.Phase,
+		Warnings: status.Warnings, Version: s.options.Version, Rules: state.Rules,
+	}, nil
+}
+
+// stateAt returns the value at the index or later.
+func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, error) {
+	wait, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	state, err := s.backend.State(wait, cluster.Index(least))
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		reached := s.backend.Status().Index
+		return nil, &wire.Failure{Code: wire.Unavailable, Index: reached, Reason: fmt.Sprintf(
+			"this peer is at index %d and has not reached %d in %s: ask again, or ask another peer", reached, least, s.wait)}
+	}
+	return state, err
+}
+
+// errStopping ends the contexts of requests when the server ends, not the one who asked.
+var errStopping = errors.New("this peer is stopping")
+
+// endMax is how long requests may take to end when the server does. Their contexts have ended, so it is short.
+const endMax = 500 * time.Millisecond
+
+// Serve answers requests on the listener until ctx ends, and with it the requests that are under way.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errStopping)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	running := &http.Server{
+		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- running.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop(errStopping)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMax)
+	defer cancel()
+	if err := running.Shutdown(patience); err != nil {
+		_ = running.Close() // what is left has had its time
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
