@@ -107,3 +107,6 @@ func (w *World) report() Report {
 	}
 	return r
 }
+
+// Fault names a kind of trouble in reports.
+func Fault(i int) string { return fault(i).String() }
