@@ -51,6 +51,7 @@ Every file means the same to every reader, or it is refused:
 - A number is written in plain decimal digits: no 017, 0x1f, 1_000, 1e3 or +1, and no quotes.
 - A quantity is exact or refused: 0.5 cores are 500m, 1.5Gi is a whole number of bytes, 0.3B is not. All but cores need
   a unit, unless they are 0.
+- A name has 1 to 63 letters, digits, hyphens and underscores, and begins with a letter or digit.
 - Anchors, aliases, merge keys and tags are refused, and so are keys that are unknown or there twice, and keys without a
   value. Indentation is of spaces.
 - A file has at most 1 MiB.
