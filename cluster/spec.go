@@ -171,13 +171,17 @@ func (o *Offer) Problem() string {
 			return "attributes must be named and ordered by name, each name once"
 		}
 	}
+	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
+		return "the first port must be above 0 and not above the last"
+	}
+	return o.deviceProblem()
+}
+
+func (o *Offer) deviceProblem() string {
 	for i, d := range o.Devices {
 		if NameProblem(d.Kind, false) != "" || d.Count > 1<<16 || i > 0 && o.Devices[i-1].Kind >= d.Kind {
 			return "devices must be ordered by kind, each kind once, at most 65536 of each"
 		}
-	}
-	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
-		return "the first port must be above 0 and not above the last"
 	}
 	return ""
 }
@@ -196,11 +200,16 @@ func (t *TaskSpec) SameProgram(other *TaskSpec) bool {
 		return false
 	}
 	return t.Name == other.Name && slices.Equal(t.Command, other.Command) && slices.Equal(t.Env, other.Env) &&
-		t.WorkDir == other.WorkDir && t.User == other.User && t.Resources == other.Resources &&
-		slices.Equal(t.Devices, other.Devices) && slices.Equal(t.Ports, other.Ports) &&
-		slices.EqualFunc(t.Constraints, other.Constraints, func(a, b Constraint) bool {
-			return a.Attribute == b.Attribute && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-		}) && t.Placement == other.Placement && t.Restart == other.Restart && t.StopGraceMillis == other.StopGraceMillis
+		t.WorkDir == other.WorkDir && t.User == other.User && t.sameNeeds(other) &&
+		t.Restart == other.Restart && t.StopGraceMillis == other.StopGraceMillis
+}
+
+// sameNeeds tells whether two tasks ask the same of a node.
+func (t *TaskSpec) sameNeeds(other *TaskSpec) bool {
+	return t.Resources == other.Resources && slices.Equal(t.Devices, other.Devices) && slices.Equal(t.Ports, other.Ports) &&
+		t.Placement == other.Placement && slices.EqualFunc(t.Constraints, other.Constraints, func(a, b Constraint) bool {
+		return a.Attribute == b.Attribute && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+	})
 }
 
 // Equal tells whether two offers are the same in every field.
