@@ -1,8 +1,20 @@
 package etcd
 
-import "go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+import (
+	"time"
+
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// ErrDamaged is what Follow returns when no reading again would help.
+var ErrDamaged = errDamaged
 
 // JournalAt is Journal below a prefix, so that many tests can use one member.
 func (m *Member) JournalAt(prefix string) *Journal {
 	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, prefix)
+}
+
+// CheckEvery sets how often a reader that begins later looks whether its watch has gone silent.
+func (j *Journal) CheckEvery(d time.Duration) {
+	j.checkEvery = d
 }

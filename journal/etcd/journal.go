@@ -31,6 +31,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -38,14 +40,17 @@ import (
 )
 
 const (
-	// attemptMax bounds one request, so that a member which fell silent costs seconds: the next goes to another.
-	attemptMax = 5 * time.Second
+	// attemptMax bounds one request. What a member sent to a leader that died is lost without a word, and a member
+	// may fall silent: the next attempt goes to another member, and to the next leader.
+	attemptMax = 2 * time.Second
 	// readMax bounds one small read, which may be repeated at once.
 	readMax = time.Second
 	// reachMax bounds how long Open tries to reach the engine if its context does not.
 	reachMax = 10 * time.Second
 	// silenceMax is after how long without acknowledgement a connection is given up.
 	silenceMax = 2 * time.Second
+	// reconnectMax bounds the wait before a member that was not reachable is tried again; gRPC's own is two minutes.
+	reconnectMax = time.Second
 	// pingEvery is the shortest interval at which gRPC lets a client ask whether an idle connection still works.
 	pingEvery = 10 * time.Second
 )
@@ -86,7 +91,11 @@ func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 		DialKeepAliveTime:    pingEvery,
 		DialKeepAliveTimeout: silenceMax,
 		TLS:                  config.TLS,
-		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
+			MinConnectTimeout: silenceMax,
+		})},
+		Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open journal in %s: %w", where, err)

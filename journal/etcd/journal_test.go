@@ -15,12 +15,17 @@ import (
 // pulseTTL is the least that a pulse keeps to on a machine whose cores are busy with something else.
 const pulseTTL = 3 * time.Second
 
+// patience bounds every wait.
+const patience = 30 * time.Second
+
 func TestContractEmbedded(t *testing.T) {
 	journaltest.Run(t, embedded(single(t)))
 }
 
 func TestContractClient(t *testing.T) {
-	journaltest.Run(t, remote(single(t).ClientURL()))
+	members := cluster(t, "a", "b", "c")
+	startAll(t, members)
+	journaltest.Run(t, remote(endpoints(members)...))
 }
 
 func BenchmarkEmbedded(b *testing.B) {
@@ -34,11 +39,9 @@ func BenchmarkClient(b *testing.B) {
 // single starts the only member of a cluster.
 func single(t testing.TB) *etcd.Member {
 	t.Helper()
-	m, err := etcd.Start(t.Context(), etcd.MemberConfig{
+	m := start(t, etcd.MemberConfig{
 		Name: "only", DataDir: t.TempDir(), ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, m.Close()) })
 	must(t, m.Ready(limited(t)))
 	return m
 }
@@ -79,12 +82,25 @@ func open(t testing.TB, config etcd.ClientConfig) *etcd.Journal {
 	return j
 }
 
-// limited returns a context that ends with the test, or after half a minute.
+// opened returns a journal that is closed with the test.
+func opened(t testing.TB, config etcd.ClientConfig) *etcd.Journal {
+	t.Helper()
+	j := open(t, config)
+	t.Cleanup(func() { must(t, j.Close()) })
+	return j
+}
+
+// limited returns a context that ends with the test, or when patience does.
 func limited(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// timeLimit is limited outside of a test.
+func timeLimit() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
 }
 
 func must(t testing.TB, err error) {

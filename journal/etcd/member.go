@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	heartbeatMillis = 100
+	heartbeatMillis = 50
 	// electionMillis is short, because a dead leader delays the end of the pulses that died with it (see leaseMargin).
-	electionMillis = 700
+	electionMillis = 500
 	// quotaBytes is how large the engine's file may become; beyond it nothing can be appended.
 	quotaBytes = 8 << 30
 	// historyKept is how far back a watch can begin. What is older is compacted: all heads but the last, and what

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// keysPerPage bounds one answer of keys without values. The engine counts all remaining keys for every page,
-	// hence few and large ones.
-	keysPerPage = 50_000
+	// keysPerPage bounds one answer of keys without values, at about 80 bytes each. For every page the engine counts
+	// all keys that remain, hence few and large ones.
+	keysPerPage = 1 << 20
 	// fetchRecordsMax bounds the records fetched at once: an engine's default for the operations of a transaction.
 	fetchRecordsMax = 128
 	// fetchBytes is what one fetch aims at, judging from the one before.

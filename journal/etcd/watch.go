@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -23,10 +24,14 @@ const (
 
 // watch delivers what is appended after the last record, until the watch ends or cannot be trusted any more.
 func (r *reader) watch(ctx context.Context) error {
-	f := r.journal.watch(ctx, r.journal.keys.journal, clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1))
+	f := r.journal.watch(ctx, r.journal.keys.journal,
+		clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1), clientv3.WithCreatedNotify())
 	defer f.close()
-	check := time.NewTicker(r.journal.checkEvery)
+	// Until the engine has answered there is nothing to compare with the head: then the next attempt, at another
+	// member, must come soon.
+	check := time.NewTicker(readMax)
 	defer check.Stop()
+	answered := false
 	var seen, before position // the head and the last record at the check before
 	for {
 		select {
@@ -34,36 +39,41 @@ func (r *reader) watch(ctx context.Context) error {
 			if !open {
 				return errInterrupted
 			}
+			if !answered {
+				answered = true
+				check.Reset(r.journal.checkEvery)
+			}
 			if err := r.take(f.dequeued(answer)); err != nil {
 				return err
 			}
 		case <-check.C:
+			if !answered {
+				return fmt.Errorf("no answer: %w", errInterrupted)
+			}
 			if seen.index > r.last.index && r.last == before {
 				return fmt.Errorf("nothing came in a while though the head moved: %w", errInterrupted)
 			}
-			head, err := r.lookAtHead(ctx)
-			if err != nil {
+			switch head, err := r.lookAtHead(ctx); {
+			case errors.Is(err, errDamaged):
 				return err
+			case err == nil:
+				seen, before = head, r.last
 			}
-			seen, before = head, r.last
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// lookAtHead returns the head, or the last record itself when the engine does not answer: an outage is waited out.
+// lookAtHead returns the head, which cannot lie before what was read.
 func (r *reader) lookAtHead(ctx context.Context) (position, error) {
 	during, done := context.WithTimeout(ctx, readMax)
 	defer done()
 	head, err := r.journal.head(during)
-	if err != nil {
-		return r.last, nil
-	}
-	if head.index < r.last.index {
+	if err == nil && head.index < r.last.index {
 		return head, fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
 	}
-	return head, nil
+	return head, err
 }
 
 // take passes on the records of one answer of the watch.

@@ -87,11 +87,19 @@ func benchmarkDelivery(b *testing.B, h Harness, bytes int) {
 		defer close(ended)
 		_ = j.Follow(ctx, 0, func(batch []journal.Record) error {
 			for range batch {
-				delivered <- struct{}{}
+				select {
+				case delivered <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			return nil
 		})
 	}()
+	b.Cleanup(func() {
+		cancel()
+		<-ended
+	})
 	payload := make([]byte, bytes)
 	for i := 1; b.Loop(); i++ {
 		if err := j.Append(b.Context(), journal.Record{Writer: "w", Seq: uint64(i), Payload: payload}); err != nil {
@@ -99,8 +107,6 @@ func benchmarkDelivery(b *testing.B, h Harness, bytes int) {
 		}
 		<-delivered
 	}
-	cancel()
-	<-ended
 }
 
 // benchmarkRead measures reading n records of 256 bytes from the start, by a process that has just begun.
