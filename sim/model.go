@@ -203,15 +203,19 @@ func (m *model) prepare(joiner cluster.PeerID, number uint32) bool {
 // livesMax is how many lives of one node may be known beside the one that joins.
 const livesMax = 8
 
-// observers returns the members that may take a joiner in, ordered: neither they nor whom they watch do so already.
+// observers returns the members that may take a joiner in, ordered: they take in nobody already, and whom they watch
+// has prepared nobody.
 func (m *model) observers() []cluster.PeerID {
-	busy := map[cluster.PeerID]bool{}
+	busy, prepared := map[cluster.PeerID]bool{}, map[cluster.PeerID]bool{}
 	for _, a := range m.attempts {
 		busy[a.Observer] = true
+		if a.Phase == cluster.Prepared {
+			prepared[a.Observer] = true
+		}
 	}
 	var free []cluster.PeerID
 	for i, p := range m.circle {
-		if !busy[p] && !busy[m.circle[(i+1)%len(m.circle)]] {
+		if !busy[p] && !prepared[m.circle[(i+1)%len(m.circle)]] {
 			free = append(free, p)
 		}
 	}
