@@ -65,7 +65,7 @@ const referenceEnvironment = `
 | ` + "`STARLING_JOB`, `STARLING_TASK`" + ` | the names of the job and the task |
 | ` + "`STARLING_INDEX`, `STARLING_INSTANCES`" + ` | the number of the instance, from 0, and how many there are |
 | ` + "`STARLING_ALLOCATION`" + ` | this attempt to run it, such as web.server[2]#4711; no two are alike |
-| ` + "`STARLING_NODE`" + ` | the machine |
+| ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
 | ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
 | ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
