@@ -1,7 +1,259 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
 
-func newAgent(c *console) *cobra.Command {
-	return &cobra.Command{Use: "agent", Short: "Run this machine's peer"}
+	"github.com/spf13/cobra"
+
+	"starling/cluster"
+	"starling/journal"
+	"starling/journal/etcd"
+)
+
+// agent is the peer of one machine.
+type agent struct {
+	*console
+	config  *agentConfig
+	folder  *folder
+	log     *slog.Logger
+	journal journal.Journal
+	member  *etcd.Member
+	host    *host
+}
+
+func newAgent(r *remote) *cobra.Command {
+	file := ""
+	command := &cobra.Command{
+		Use:   "agent",
+		Short: "Run this machine's peer",
+		Long: `Run this machine's peer. The first machines, one or three of a static list, form the quorum that keeps the
+journal; all others join as its clients. When the agent stops its tasks go on, and it finds them again when it is
+back before its pulse has ended.
+
+Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
+the file, and that over the default. "etcd.members" in the file is --etcd-members and STARLING_ETCD_MEMBERS.`,
+		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
+  starling agent --config /etc/starling/agent.yaml`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := readAgentConfig(command, firstOf(file, os.Getenv("STARLING_CONFIG")))
+			if err != nil {
+				return err
+			}
+			return (&agent{console: r.console, config: config}).run(command.Context())
+		},
+	}
+	command.Flags().StringVar(&file, "config", "", "read settings from a YAML `FILE`; also STARLING_CONFIG")
+	for _, s := range agentSettings() {
+		s.declare(command)
+	}
+	return command
+}
+
+// run starts the peer, waits for a signal, and stops it.
+func (a *agent) run(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := a.start(ctx)
+	switch {
+	case ctx.Err() != nil:
+		err = nil
+	case err == nil:
+		a.hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.address, a.logPath)
+		select {
+		case <-ctx.Done():
+		case <-a.host.Done():
+			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.reason(), a.logPath)
+		case <-a.lost():
+			err = fmt.Errorf("this node's etcd member has stopped\nhint: the log tells more: %s", a.logPath)
+		}
+	}
+	stop()
+	return errors.Join(err, a.end())
+}
+
+// lost is closed when the member of the quorum that runs here has stopped; without one it never is.
+func (a *agent) lost() <-chan struct{} {
+	if a.member == nil {
+		return nil
+	}
+	return a.member.Stopped()
+}
+
+func (a *agent) start(ctx context.Context) error {
+	var err error
+	if a.folder, err = holdFolder(a.config.data); err != nil {
+		return err
+	}
+	a.logPath = cmp.Or(a.config.logFile, filepath.Join(a.folder.path, "starling.log"))
+	a.log = openLog(a.logPath, a.config.logLevel)
+	listener, err := listen(a.config.address, a.config.insecure)
+	if err != nil {
+		return err
+	}
+	if err := a.openJournal(ctx); err != nil {
+		listener.Close()
+		return err
+	}
+	offer, err := a.offer()
+	if err == nil {
+		a.host, err = startHost(ctx, hostConfig{
+			node: a.config.node, folder: a.folder.path, journal: a.journal, offer: offer, listener: listener,
+			pulse: a.config.pulse, log: a.log,
+		})
+	}
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	for _, warning := range a.host.driver.Warnings() {
+		a.hint("warning: %s", warning)
+	}
+	return a.host.Ready(ctx)
+}
+
+// offer is what this machine gives, after what its configuration overrides.
+func (a *agent) offer() (cluster.Offer, error) {
+	capacity, err := machineCapacity(a.folder.path)
+	if err != nil {
+		return cluster.Offer{}, err
+	}
+	for kind, amount := range a.config.capacity {
+		if amount >= 0 {
+			capacity[kind] = amount
+		}
+	}
+	attributes := machineAttributes(a.config.node)
+	maps.Copy(attributes, a.config.attributes)
+	offer := offerOf(capacity, attributes)
+	offer.Devices, offer.PortFirst, offer.PortLast = a.config.devices, a.config.portFirst, a.config.portLast
+	return offer, nil
+}
+
+// openJournal starts this node's member of the quorum, or reaches the quorum as a client, and waits until it answers.
+func (a *agent) openJournal(ctx context.Context) error {
+	peerURL, isMember := a.config.members[string(a.config.node)]
+	if !isMember {
+		return a.reachJournal(ctx)
+	}
+	for _, at := range []string{peerURL, a.config.etcdListen} {
+		if err := canListen(at); err != nil {
+			return err
+		}
+	}
+	var err error
+	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
+		Name: string(a.config.node), DataDir: filepath.Join(a.folder.path, "etcd"), Log: logWriter{a.log},
+		ClientURL: a.config.etcdListen, PeerURL: peerURL, InitialCluster: a.config.members,
+	})
+	if err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { ready <- a.member.Ready(waiting) }()
+	for {
+		select {
+		case err := <-ready:
+			a.journal = a.member.Journal()
+			return err
+		case <-time.After(quorumPatience):
+			a.tellMissing(slices.Sorted(maps.Values(a.config.members)))
+		}
+	}
+}
+
+// quorumPatience is how long to wait for the quorum before saying who is missing, and then again.
+const quorumPatience = 3 * time.Second
+
+// reachJournal connects to the quorum as a client, again and again until that works.
+func (a *agent) reachJournal(ctx context.Context) error {
+	for {
+		short, cancel := context.WithTimeout(ctx, quorumPatience)
+		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.endpoints})
+		cancel()
+		if err == nil {
+			a.journal = opened
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.log.Warn("the journal cannot be reached", "error", err)
+		a.tellMissing(a.config.endpoints)
+	}
+}
+
+// tellMissing says which of the quorum's members do not answer.
+func (a *agent) tellMissing(urls []string) {
+	var missing []string
+	for _, at := range urls {
+		u, err := url.Parse(at)
+		if err != nil {
+			continue
+		}
+		connection, err := net.DialTimeout("tcp", u.Host, time.Second)
+		if err != nil {
+			missing = append(missing, at)
+			continue
+		}
+		connection.Close()
+	}
+	text := "waiting for the quorum: no majority answers; all are reachable"
+	if len(missing) > 0 {
+		text = "waiting for the quorum: nobody answers at " + strings.Join(missing, ", ")
+	}
+	a.log.Warn(text)
+	a.hint("%s", text)
+}
+
+// canListen tells in our words when a port of the engine is taken; the engine's own are long.
+func canListen(at string) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", u.Host)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("another program listens on %s, where this node's etcd member must\nhint: stop it, or change etcd.members or etcd.listen", u.Host)
+	case err != nil:
+		return fmt.Errorf("listen for the etcd member: %w", err)
+	}
+	return listener.Close()
+}
+
+// end stops the peer; its tasks go on.
+func (a *agent) end() error {
+	var errs []error
+	if a.host != nil {
+		left := len(running(a.host.driver))
+		errs = append(errs, a.host.stop())
+		a.hint("the agent has stopped; %s running", counted(left, "task"))
+	}
+	if a.journal != nil {
+		errs = append(errs, a.journal.Close())
+	}
+	if a.member != nil {
+		errs = append(errs, a.member.Close())
+	}
+	if a.folder != nil {
+		a.folder.release()
+	}
+	return errors.Join(errs...)
 }

@@ -1,7 +1,281 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
-func newDev(c *console) *cobra.Command {
-	return &cobra.Command{Use: "dev", Short: "Start a cluster in this process, to try things"}
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	"starling/cluster"
+	"starling/journal"
+	"starling/journal/etcd"
+	"starling/journal/memory"
+)
+
+// Limits of a cluster in one process.
+const (
+	devPeersMax = 64
+	// devReadyMax is how long its peers may take to find each other.
+	devReadyMax = 30 * time.Second
+	// devGrace is what tasks get between SIGTERM and SIGKILL when it ends.
+	devGrace = 5 * time.Second
+)
+
+// dev is a whole cluster in one process.
+type dev struct {
+	*console
+	address string
+	peers   int
+	data    string
+	ports   string
+
+	folder  *folder
+	journal journal.Journal
+	member  *etcd.Member
+	log     *slog.Logger
+	hosts   []*host
+}
+
+func newDev(r *remote) *cobra.Command {
+	d := &dev{console: r.console}
+	command := &cobra.Command{
+		Use:   "dev",
+		Short: "Start a cluster in this process, to try things",
+		Long: `Start a cluster of one or more real peers in this process. It needs no root, no container and no file. Its data
+is in memory and gone at the end, unless --data says where to keep it. Ctrl-C stops its tasks and then itself.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if d.peers < 1 || d.peers > devPeersMax {
+				return usageError(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
+			}
+			d.address = firstOf(r.address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
+			return d.run(command.Context())
+		},
+	}
+	command.Flags().IntVar(&d.peers, "peers", 1, "how many `PEERS` to start")
+	command.Flags().StringVar(&d.data, "data", "", "keep the data in `DIR`")
+	command.Flags().StringVar(&d.ports, "ports", fmt.Sprintf("%d-%d", portFirstDefault, portLastDefault),
+		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
+	return command
+}
+
+// run starts everything, waits for a signal, and stops everything.
+func (d *dev) run(ctx context.Context) error {
+	signals, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := d.start(signals)
+	if err == nil {
+		d.banner()
+		err = d.attend(signals)
+	}
+	stop() // a second Ctrl-C finds the default again, unless end takes it up
+	return errors.Join(err, d.end(ctx))
+}
+
+// start brings up the journal and the peers, and returns when all are members.
+func (d *dev) start(ctx context.Context) error {
+	listener, err := listen(d.address, false)
+	if err != nil {
+		return err
+	}
+	if err := d.open(ctx); err != nil {
+		listener.Close()
+		return err
+	}
+	shares, err := d.shares()
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	for i, offer := range shares {
+		if i > 0 {
+			if listener, err = listen("127.0.0.1:0", false); err != nil {
+				return err
+			}
+		}
+		name := devNode(i)
+		h, err := startHost(ctx, hostConfig{
+			node: name, folder: filepath.Join(d.folder.path, string(name)), journal: d.journal, offer: offer,
+			listener: listener, pulse: pulseDefault, log: d.log,
+		})
+		if err != nil {
+			listener.Close()
+			return err
+		}
+		d.hosts = append(d.hosts, h)
+	}
+	ready, cancel := context.WithTimeout(ctx, devReadyMax)
+	defer cancel()
+	for _, h := range d.hosts {
+		if err := h.Ready(ready); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%w\nhint: the log tells more: %s", err, d.logPath)
+		}
+	}
+	return ctx.Err()
+}
+
+func devNode(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("dev-%d", i+1)) }
+
+// open makes the folder, the log and the journal.
+func (d *dev) open(ctx context.Context) error {
+	path := d.data
+	if path == "" {
+		made, err := os.MkdirTemp("", "starling-dev-")
+		if err != nil {
+			return fmt.Errorf("make a folder for tasks and logs: %w", err)
+		}
+		path = made
+	}
+	var err error
+	if d.folder, err = holdFolder(path); err != nil {
+		return err
+	}
+	d.logPath = filepath.Join(d.folder.path, "starling.log")
+	d.log = openLog(d.logPath, slog.LevelInfo)
+	if d.data == "" {
+		d.journal = memory.New()
+		return nil
+	}
+	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
+		Name: "dev", DataDir: filepath.Join(d.folder.path, "etcd"), Log: logWriter{d.log},
+		ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.member.Ready(ctx); err != nil {
+		return err
+	}
+	d.journal = d.member.Journal()
+	return nil
+}
+
+// shares divides what the machine has, and the ports, evenly among the peers.
+func (d *dev) shares() ([]cluster.Offer, error) {
+	capacity, err := machineCapacity(d.folder.path)
+	if err != nil {
+		return nil, err
+	}
+	ports := &agentConfig{}
+	if err := setPorts(ports, []string{d.ports}); err != nil {
+		return nil, fail(exitUsage, "--ports: %w", err)
+	}
+	each := (int(ports.portLast) - int(ports.portFirst) + 1) / d.peers
+	if each == 0 {
+		return nil, fail(exitUsage, "--ports: %s are not enough for %s", d.ports, counted(d.peers, "peer"))
+	}
+	for kind := range capacity {
+		capacity[kind] /= int64(d.peers)
+	}
+	offers := make([]cluster.Offer, d.peers)
+	for i := range offers {
+		offers[i] = offerOf(capacity, machineAttributes(devNode(i)))
+		offers[i].PortFirst = ports.portFirst + uint16(i*each)
+		offers[i].PortLast = offers[i].PortFirst + uint16(each-1)
+	}
+	return offers, nil
+}
+
+// banner says, in at most six lines, where everything is and what to do next.
+func (d *dev) banner() {
+	kept := "in memory, gone at exit; --data DIR keeps it"
+	if d.data != "" {
+		kept = "in " + d.folder.path
+	}
+	how := ""
+	if _, port, _ := net.SplitHostPort(d.hosts[0].address); port != client.DefaultPort {
+		how = "export STARLING_ADDRESS=" + d.hosts[0].address + " && "
+	}
+	fmt.Fprintf(d.out, "starling dev: %s ready, API at http://%s\n", counted(d.peers, "peer"), d.hosts[0].address)
+	fmt.Fprintf(d.out, "data: %s; log: %s\n", kept, d.logPath)
+	fmt.Fprintf(d.out, "next: %sstarling run -- echo hi\n", how)
+	fmt.Fprintf(d.out, "      starling init && starling run hello.yaml\n")
+	fmt.Fprintf(d.out, "      starling ps\n")
+	fmt.Fprintf(d.out, "Ctrl-C stops the tasks and everything else.\n")
+}
+
+// attend waits until it is told to stop, or a peer stops by itself.
+func (d *dev) attend(ctx context.Context) error {
+	broken := make(chan *host)
+	var attendants sync.WaitGroup
+	defer attendants.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, h := range d.hosts {
+		attendants.Go(func() {
+			select {
+			case <-h.Done():
+				select {
+				case broken <- h:
+				case <-ctx.Done():
+				}
+			case <-ctx.Done():
+			}
+		})
+	}
+	select {
+	case h := <-broken:
+		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.node, h.reason(), d.logPath)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// reason tells why a peer that is done stopped by itself.
+func (h *host) reason() error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	return errors.New("its journal or its API has ended")
+}
+
+// end stops the peers, then their tasks, then the journal. A second Ctrl-C kills what is left of the tasks.
+func (d *dev) end(ctx context.Context) error {
+	hurry, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var errs []error
+	left := 0
+	for _, h := range d.hosts {
+		left += len(running(h.driver))
+	}
+	if left > 0 {
+		d.hint("stopping %s, up to %s; Ctrl-C again kills", counted(left, "task"), devGrace)
+	}
+	var ending sync.WaitGroup
+	ended := make([]error, len(d.hosts))
+	for i, h := range d.hosts {
+		ending.Go(func() {
+			h.Peer.Stop()
+			ended[i] = errors.Join(endTasks(hurry, h.driver, devGrace), h.stop())
+		})
+	}
+	ending.Wait()
+	errs = append(errs, ended...)
+	if d.journal != nil {
+		errs = append(errs, d.journal.Close())
+	}
+	if d.member != nil {
+		errs = append(errs, d.member.Close())
+	}
+	if d.folder != nil {
+		d.folder.release()
+		if d.data == "" {
+			errs = append(errs, os.RemoveAll(d.folder.path))
+		}
+	}
+	if len(d.hosts) > 0 {
+		d.hint("starling dev has stopped: %s", strings.TrimSpace(counted(left, "task")+" ended"))
+	}
+	return errors.Join(errs...)
 }

@@ -65,7 +65,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(remote), newPs(remote), newJob(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(c), newAgent(c), newPeers(remote), newJournal(remote)},
+		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newJournal(remote)},
 		groupOther:   {newSim(c), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {

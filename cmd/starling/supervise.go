@@ -1,8 +1,23 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-// newSupervise is what the process driver starts for every task; nobody else has a use for it.
+	"starling/driver/process"
+)
+
+// superviseCommand is the subcommand that drivers start; it is no user's.
+const superviseCommand = "supervise"
+
+// newSupervise is the life of a supervisor, one for every task.
 func newSupervise() *cobra.Command {
-	return &cobra.Command{Use: "supervise", Hidden: true}
+	return &cobra.Command{
+		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("a DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if status := process.Supervise(args[0]); status != 0 {
+				return silent{status}
+			}
+			return nil
+		},
+	}
 }

@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// patience bounds every wait; what is waited for usually comes within milliseconds.
+const patience = 20 * time.Second
+
+// programsKey finds the programs that a script has started.
+type programsKey struct{}
+
+// program is one that runs beside a script; what it writes can be waited for.
+type program struct {
+	command *exec.Cmd
+	ended   chan struct{}
+
+	mu      sync.Mutex
+	out     bytes.Buffer
+	changed chan struct{}
+}
+
+// Write takes what the program writes.
+func (p *program) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return p.out.Write(data)
+}
+
+// state returns what was written so far, and a channel that is closed when there is more.
+func (p *program) state() (string, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String(), p.changed
+}
+
+// launch starts a program in the script's folder and environment, and ends it with the script.
+func launch(ts *testscript.TestScript, args []string) *program {
+	p := &program{ended: make(chan struct{}), changed: make(chan struct{})}
+	path, err := exec.LookPath(args[0])
+	if args[0] == "starling" {
+		path, err = binaryFolder()+"/starling", nil
+	}
+	ts.Check(err)
+	p.command = exec.Command(path, args[1:]...)
+	p.command.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "STARLING_ADDRESS"} {
+		p.command.Env = append(p.command.Env, name+"="+ts.Getenv(name))
+	}
+	p.command.Stdout, p.command.Stderr = p, p
+	ts.Check(p.command.Start())
+	go func() {
+		_ = p.command.Wait() // ends asks the state
+		close(p.ended)
+	}()
+	ts.Defer(func() { p.stop(ts) })
+	return p
+}
+
+// stop ends a program that still runs, and fails the script if it does not want to.
+func (p *program) stop(ts *testscript.TestScript) {
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
+	_ = p.command.Process.Signal(syscall.SIGTERM) // it may just have ended
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		_ = p.command.Process.Signal(syscall.SIGQUIT)
+		<-p.ended
+		text, _ := p.state()
+		ts.Logf("%s did not end on SIGTERM:\n%s", p.command.Path, text)
+	}
+}
+
+// await waits until the program has written what matches.
+func (p *program) await(pattern string) error {
+	wanted, err := regexp.Compile("(?m)" + pattern)
+	if err != nil {
+		return err
+	}
+	late := time.After(patience)
+	for {
+		text, changed := p.state()
+		if wanted.MatchString(text) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-p.ended:
+			if text, _ := p.state(); wanted.MatchString(text) {
+				return nil
+			}
+			return fmt.Errorf("it ended without writing %q:\n%s", pattern, text)
+		case <-late:
+			return fmt.Errorf("it has not written %q within %s:\n%s", pattern, patience, text)
+		}
+	}
+}
+
+func programs(ts *testscript.TestScript) map[string]*program {
+	return ts.Value(programsKey{}).(map[string]*program)
+}
+
+func programOf(ts *testscript.TestScript, name string) *program {
+	p := programs(ts)[name]
+	if p == nil {
+		ts.Fatalf("nothing called %s was started", name)
+	}
+	return p
+}
+
+// start starts a program beside the script under a name: start follower starling logs -f web.
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start NAME PROGRAM [ARGUMENT...]")
+	}
+	programs(ts)[args[0]] = launch(ts, args[1:])
+}
+
+// await waits until a started program has written what matches: await follower 'hello'.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await NAME PATTERN")
+	}
+	ts.Check(programOf(ts, args[0]).await(args[1]))
+}
+
+// signal sends INT, TERM or KILL to a started program: signal follower INT.
+func signal(ts *testscript.TestScript, neg bool, args []string) {
+	numbers := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	if neg || len(args) != 2 || numbers[args[1]] == 0 {
+		ts.Fatalf("usage: signal NAME INT|TERM|KILL")
+	}
+	ts.Check(programOf(ts, args[0]).command.Process.Signal(numbers[args[1]]))
+}
+
+// ends waits for the end of a started program, wants an exit status, and shows what it wrote as stdout: ends follower 0.
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends NAME STATUS")
+	}
+	p := programOf(ts, args[0])
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		text, _ := p.state()
+		ts.Fatalf("%s has not ended within %s:\n%s", args[0], patience, text)
+	}
+	text, _ := p.state()
+	fmt.Fprint(ts.Stdout(), text)
+	if got := p.command.ProcessState.ExitCode(); strconv.Itoa(got) != args[1] {
+		ts.Fatalf("got exit status %d, want %s; it wrote:\n%s", got, args[1], text)
+	}
+}
+
+// clusters counts those that were started, so that each gets ports of its own for its tasks.
+type clusters struct{ started atomic.Int32 }
+
+const (
+	portRangeFirst = 20000
+	portRangeSize  = 60
+)
+
+// dev starts "starling dev" with the given flags as the program "dev", waits until it is ready, and lets the script's
+// commands find it: dev --peers 3.
+func (c *clusters) dev(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: dev [FLAG...]")
+	}
+	first := portRangeFirst + portRangeSize*int(c.started.Add(1)-1)
+	ports := fmt.Sprintf("%d-%d", first, first+portRangeSize-1)
+	p := launch(ts, append([]string{"starling", "dev", "--address", "127.0.0.1:0", "--ports", ports}, args...))
+	programs(ts)["dev"] = p
+	ts.Check(p.await("^Ctrl-C"))
+	text, _ := p.state()
+	found := regexp.MustCompile(`API at http://(\S+)`).FindStringSubmatch(text)
+	if found == nil {
+		ts.Fatalf("the banner has no address:\n%s", text)
+	}
+	ts.Setenv("STARLING_ADDRESS", found[1])
+}
+
+// freePort puts the address of a port that nobody listens on into a variable: freeport AT.
+func freePort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: freeport VARIABLE...")
+	}
+	var held []net.Listener
+	for _, name := range args {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		held = append(held, listener)
+		ts.Setenv(name, listener.Addr().String())
+	}
+	for _, listener := range held {
+		ts.Check(listener.Close())
+	}
+}
+
+// lines wants a number of lines on stdout: lines 3.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lines COUNT")
+	}
+	got := strings.Count(ts.ReadFile("stdout"), "\n")
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("got %d lines, want %s", got, args[0])
+	}
+}

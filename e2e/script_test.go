@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// binaryFolder is where TestMain put the binary; the scripts find it by their PATH.
+func binaryFolder() string { return os.Getenv("STARLING_E2E_BINARY") }
+
+func TestMain(m *testing.M) {
+	os.Exit(withBinary(m))
+}
+
+// withBinary builds the binary once for all scripts.
+func withBinary(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "starling-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, "starling"), "starling/cmd/starling")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build the binary:", err)
+		return 1
+	}
+	if err := os.Setenv("STARLING_E2E_BINARY", folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	all := &clusters{}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", binaryFolder()+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
+			env.Values[programsKey{}] = map[string]*program{}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
+			"value": value, "freeport": freePort, "lines": lines,
+		},
+	})
+}
+
+// exits runs a program and wants an exit status: exits 3 starling run job.yaml.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARGUMENT...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var ended *exec.ExitError
+		if !errors.As(err, &ended) {
+			ts.Fatalf("run %s: %v", args[1], err)
+		}
+		got = ended.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("got exit status %d, want %d", got, want)
+	}
+}
