@@ -84,7 +84,7 @@ func (p Place) pathV1(name string) cgroup1.Path {
 	}
 }
 
-// makeV1 sets all limits but that of processes: the thread that forks the first one would count too.
+// makeV1 allows one process more than the limit, for the thread that forks the first one counts too.
 func (p Place) makeV1(name string, limits driver.Limits) (backend, error) {
 	resources := &specs.LinuxResources{}
 	if limits.MemoryBytes > 0 && p.enforces(memory) {
@@ -96,6 +96,10 @@ func (p Place) makeV1(name string, limits driver.Limits) (backend, error) {
 	if limits.CPUMillicores > 0 && p.enforces(processor) {
 		quota, period := quota(limits.CPUMillicores), uint64(periodMicroseconds)
 		resources.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+	}
+	if limits.Processes > 0 && p.enforces(processes) {
+		more := limits.Processes + 1
+		resources.Pids = &specs.LinuxPids{Limit: &more}
 	}
 	group, err := cgroup1.New(p.pathV1(name), resources, cgroup1.WithHierarchy(p.hierarchy))
 	if err != nil {

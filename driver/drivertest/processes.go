@@ -25,7 +25,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 }
 
 func testEnvironment(t *testing.T, b *bench) {
-	for id, env := range map[string][]string{"none": nil, "some": {"B=2", "A=1", "EMPTY="}} {
+	for id, env := range map[string][]string{"none": nil, "some": {"B=2", "A=1", "EMPTY=", "RAW=\xff"}} {
 		task := b.task(id, "environment")
 		task.Env = env
 		b.startTask(t, task)

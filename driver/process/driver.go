@@ -123,17 +123,26 @@ func (d *Driver) open() error {
 
 func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }
 
-// lockFolder keeps other drivers out for as long as the file is open.
+// lockPatience is how long to wait for an earlier driver to be gone completely. A process that was killed while it
+// forked leaves a child that holds its files until it executes.
+const lockPatience = time.Second
+
+// lockFolder keeps other drivers out until the file is unlocked or this process has ended.
 func lockFolder(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("another driver has this folder; give each peer of a machine its own: %w", err)
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lookAgain) {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			lock.Close()
+			return nil, fmt.Errorf("another driver has this folder; give each peer of a machine its own: %w", err)
+		}
 	}
-	return lock, nil
 }
 
 // survey finds what this machine can do for tasks.
@@ -315,7 +324,8 @@ func (d *Driver) Close() error {
 		err = growth.Close()
 	}
 	if d.lock != nil {
-		err = errors.Join(err, d.lock.Close())
+		// Unlocked and not only closed, because a child that is just being forked holds the file, too.
+		err = errors.Join(err, syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN), d.lock.Close())
 		d.lock = nil
 	}
 	return err

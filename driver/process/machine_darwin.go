@@ -13,6 +13,9 @@ import (
 // lookAgain is how often to look whether a process that is dying is gone.
 const lookAgain = 2 * time.Millisecond
 
+// openFilesFolder lists the files that this process has open.
+const openFilesFolder = "/dev/fd"
+
 // bootID names this run of the machine.
 func bootID() (string, error) { return unix.Sysctl("kern.bootsessionuuid") }
 

@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openFilesFolder lists the files that this process has open.
+const openFilesFolder = "/proc/self/fd"
+
 // bootID names this run of the machine.
 func bootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -10,9 +10,12 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"starling/driver"
 	"starling/driver/cgroup"
@@ -77,7 +80,26 @@ func newSupervisor(f folder) *supervisor {
 		syscall.CloseOnExec(inherited)
 		_ = syscall.SetNonblock(inherited, true) // so that Close ends a blocked Read
 	}
+	closeInherited()
 	return &supervisor{folder: f, alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
+}
+
+// closeInherited closes what the peer has from whoever started it, lest somebody wait for the end of a pipe that a task
+// holds. What the runtime has opened for this process is closed on exec, what was inherited is not.
+func closeInherited() {
+	files, err := os.ReadDir(openFilesFolder)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	for _, file := range files {
+		fd, err := strconv.Atoi(file.Name())
+		if err != nil || fd <= ordersFile {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			syscall.Close(fd)
+		}
+	}
 }
 
 func (s *supervisor) run() error {

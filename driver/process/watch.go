@@ -186,7 +186,7 @@ func (d *Driver) adopt() error {
 	for _, entry := range entries {
 		id, err := folderID(entry.Name())
 		if err != nil {
-			d.warn(fmt.Sprintf("in %s there is what no driver made: %v", d.tasksDir(), err))
+			d.warn(fmt.Sprintf("in %s there is %q, which no driver made: %v", d.tasksDir(), entry.Name(), err))
 			continue
 		}
 		t := newTask(id, folder(filepath.Join(d.tasksDir(), entry.Name())))

@@ -1,0 +1,270 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"starling/driver"
+	"starling/driver/process"
+)
+
+// TestSupervisorKilled kills a supervisor under a task with descendants.
+func TestSupervisorKilled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	lock := filepath.Join(t.TempDir(), "lock")
+	b.run(t, "family", programWord, "family", lock, "stay")
+	b.ready(t, "family")
+	if err := syscall.Kill(b.supervisor(t, "family"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantLost(t, b.exited(t, "family"), "the supervisor was killed")
+	if !b.findsRemains() {
+		t.Log("not checked: a descendant that left the process group; the driver warns of it")
+	} else if !alone(t, lock) {
+		t.Error("a descendant of the task still runs")
+	}
+	b.reopen(t, func() {})
+	wantLost(t, b.status("family"), "the supervisor was killed")
+}
+
+// findsRemains tells whether the driver does not warn that processes may survive their supervisor.
+func (b *bench) findsRemains() bool {
+	for _, line := range b.Warnings() {
+		if strings.Contains(line, "survives") {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bench) reopen(t testing.TB, between func()) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	between()
+	b.Driver = open(t, b.folder)
+}
+
+// TestSupervisorKilledUnseen kills a supervisor while no driver is there.
+func TestSupervisorKilledUnseen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	lock := filepath.Join(t.TempDir(), "lock")
+	b.run(t, "family", programWord, "family", lock, "stay")
+	b.ready(t, "family")
+	supervisor := b.supervisor(t, "family")
+	b.reopen(t, func() {
+		if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	})
+	wantLost(t, b.exited(t, "family"), "the supervisor was killed")
+	if b.findsRemains() && !alone(t, lock) {
+		t.Error("a descendant of the task still runs")
+	}
+}
+
+// TestMachineRestarted opens a folder that was written before the machine restarted, as far as it can tell.
+func TestMachineRestarted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.run(t, "running", programWord, "run")
+	b.run(t, "ended", programWord, "exit", "3")
+	ended := b.exited(t, "ended")
+	supervisor := b.supervisor(t, "running")
+	b.reopen(t, func() {
+		if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"running", "ended"} {
+			path := filepath.Join(b.folder, "tasks", id, "origin.json")
+			if err := os.WriteFile(path, []byte(`{"Boot":"another"}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	wantLost(t, b.status("running"), "the machine restarted")
+	if got := b.status("ended"); got.ExitCode != 3 || !got.EndedAt.Equal(ended.EndedAt) || got.Error != "" {
+		t.Errorf("got %+v, want %+v as before", got, ended)
+	}
+}
+
+// hold is a process that has a driver: it starts task after task, and says so, until it is killed.
+func hold(folder string) {
+	binary, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{binary, superviseWord}})
+	if err != nil {
+		panic(err)
+	}
+	for i := 0; ; i++ {
+		lock := fmt.Sprintf("%s.%03d", folder, i)
+		task := driver.Task{ID: fmt.Sprintf("task[%03d]", i), Command: []string{binary, programWord, "gate", lock + ".gate", lock, "0"}}
+		if err := syscall.Mkfifo(lock+".gate", 0o600); err != nil {
+			panic(err)
+		}
+		fmt.Println("starting", task.ID)
+		if err := d.Start(context.Background(), task); err != nil {
+			panic(err)
+		}
+		fmt.Println("started", task.ID)
+	}
+}
+
+// TestPeerKilled kills the process that has the driver, at points all over a start. Tasks for which Start returned go
+// on; of one for which it did not either all is there or nothing.
+func TestPeerKilled(t *testing.T) {
+	t.Parallel()
+	for range 12 {
+		peerKilled(t)
+	}
+}
+
+func peerKilled(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "driver")
+	peer := exec.Command(testBinary(t), holdWord, folder)
+	peer.Stderr = os.Stderr
+	said, err := peer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	vouched := map[string]bool{} // by ID, whether Start returned
+	lines := bufio.NewScanner(said)
+	kill := time.NewTimer(time.Hour)
+	for lines.Scan() {
+		word, id, _ := strings.Cut(lines.Text(), " ")
+		vouched[id] = word == "started"
+		if id == "task[001]" && word == "starting" {
+			delay := time.Duration(rand.Int64N(int64(20 * time.Millisecond)))
+			kill = time.AfterFunc(delay, func() { _ = peer.Process.Kill() })
+		}
+	}
+	kill.Stop()
+	_ = peer.Wait() // it was killed
+
+	b := &bench{folder: folder, Driver: open(t, folder)}
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	defer b.Close()
+	for id, started := range vouched {
+		lock := folder + "." + strings.TrimSuffix(strings.TrimPrefix(id, "task["), "]")
+		got := b.status(id)
+		if got.State == 0 {
+			if started {
+				t.Errorf("%s was started and is lost; there are %+v", id, b.Tasks())
+			}
+			if !alone(t, lock) {
+				t.Errorf("%s is not in Tasks and runs", id)
+			}
+			continue
+		}
+		if got.State != driver.Running || got.PID == 0 {
+			t.Errorf("%s: got %+v, want running", id, got)
+		}
+		b.ready(t, id)
+		if alone(t, lock) {
+			t.Errorf("%s: got %+v, but it does not run", id, got)
+		}
+		b.stop(t, id, 0)
+		if got := b.exited(t, id); got.Signal != 9 && got.Signal != 15 {
+			t.Errorf("%s: got %+v, want a signal", id, got)
+		}
+		if !alone(t, lock) {
+			t.Errorf("%s: still runs", id)
+		}
+	}
+}
+
+// TestLeftovers opens a folder with what a driver leaves behind that is killed within Start.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tasks := filepath.Join(b.folder, "tasks")
+	b.reopen(t, func() {
+		for _, name := range []string{"empty", "unborn", "Not%a%folder"} {
+			if err := os.Mkdir(filepath.Join(tasks, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := syscall.Mkfifo(filepath.Join(tasks, "unborn", "alive"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		if err != nil {
+			t.Skip("this system does not name its boots in /proc")
+		}
+		record := fmt.Sprintf(`{"Boot":%q,"Group":"task-unborn"}`, strings.TrimSpace(string(boot)))
+		if err := os.WriteFile(filepath.Join(tasks, "unborn", "origin.json"), []byte(record), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := b.Tasks(); len(got) != 0 {
+		t.Errorf("got %+v, want no tasks", got)
+	}
+	left, err := os.ReadDir(tasks)
+	if err != nil || len(left) != 1 || left[0].Name() != "Not%a%folder" {
+		t.Errorf("left are %v (%v), want only what no driver made", left, err)
+	}
+	if warnings := strings.Join(b.Warnings(), "\n"); !strings.Contains(warnings, "Not%a%folder") {
+		t.Errorf("got the warnings %q, want one of Not%%a%%folder", warnings)
+	}
+	b.run(t, "unborn", programWord, "exit", "0")
+	b.exited(t, "unborn")
+}
+
+// TestOneDriver opens a folder that another driver has.
+func TestOneDriver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if d, err := process.Open(process.Config{Dir: b.folder, Supervisor: []string{b.binary, superviseWord}}); err == nil {
+		d.Close()
+		t.Error("two drivers have one folder")
+	} else if !strings.Contains(err.Error(), "another driver") {
+		t.Errorf("got error %v, want it to name the other driver", err)
+	}
+}
+
+// TestSupervisorBroken has supervisors that never own their task.
+func TestSupervisorBroken(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ script, want string }{
+		"ends":  {"echo out of order >&2", "out of order"},
+		"hangs": {"exec sleep 1000", context.DeadlineExceeded.Error()},
+	} {
+		folder := t.TempDir()
+		d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{"/bin/sh", "-c", test.script}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		err = d.Start(ctx, driver.Task{ID: "task", Command: []string{"/bin/true"}})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got error %v, want %q", name, err, test.want)
+		}
+		if got := d.Tasks(); len(got) != 0 {
+			t.Errorf("%s: got %+v, want no tasks", name, got)
+		}
+		if left, err := os.ReadDir(filepath.Join(folder, "tasks")); err != nil || len(left) != 0 {
+			t.Errorf("%s: left are %v (%v), want nothing", name, left, err)
+		}
+	}
+}
