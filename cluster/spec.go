@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // JobType says what the end of an instance means.
 type JobType uint8
@@ -159,6 +162,13 @@ func (o *Offer) Attribute(name string) (string, bool) {
 	return "", false
 }
 
+// Limits of an offer.
+const (
+	// AttributesMax bounds the attributes, AttributeBytesMax the name and value of one together.
+	AttributesMax     = 256
+	AttributeBytesMax = 1024
+)
+
 // Problem returns what is wrong with the offer, or "".
 func (o *Offer) Problem() string {
 	for k, amount := range o.Capacity {
@@ -166,7 +176,13 @@ func (o *Offer) Problem() string {
 			return Kind(k).String() + " must be 0 to 2^60"
 		}
 	}
+	if len(o.Attributes) > AttributesMax {
+		return fmt.Sprintf("must have at most %d attributes, has %d", AttributesMax, len(o.Attributes))
+	}
 	for i, a := range o.Attributes {
+		if len(a.Name)+len(a.Value) > AttributeBytesMax {
+			return fmt.Sprintf("attribute %q must have at most %d bytes with its value", a.Name, AttributeBytesMax)
+		}
 		if a.Name == "" || i > 0 && o.Attributes[i-1].Name >= a.Name {
 			return "attributes must be named and ordered by name, each name once"
 		}

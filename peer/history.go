@@ -10,8 +10,9 @@ import (
 
 // Limits of what a peer remembers of the past.
 const (
-	// rememberedMax bounds the entries that Follow can go back.
-	rememberedMax = 4096
+	// rememberedMax bounds the entries that Follow can go back, rememberedBytesMax their encoded size.
+	rememberedMax      = 4096
+	rememberedBytesMax = 32 << 20
 	// digestsMax bounds the digests that neighbours' are compared with.
 	digestsMax = 1 << 14
 )
@@ -21,6 +22,7 @@ type history struct {
 	mutex sync.Mutex
 	// entries are the last that were folded, the newest at the end.
 	entries []replica.Folded
+	bytes   int
 	changed chan struct{}
 	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
 	digests   []uint64
@@ -37,10 +39,16 @@ func (h *history) add(f replica.Folded) {
 	h.digests[f.Index%digestsMax], h.last = f.Digest, f.Index
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if len(h.entries) == 2*rememberedMax {
-		h.entries = append(h.entries[:0], h.entries[rememberedMax:]...)
-	}
 	h.entries = append(h.entries, f)
+	h.bytes += f.Bytes
+	// The oldest half goes at once, so that the cost of moving is spread over many entries.
+	if len(h.entries) > 2*rememberedMax || h.bytes > 2*rememberedBytesMax {
+		h.entries = append([]replica.Folded(nil), h.entries[len(h.entries)/2:]...)
+		h.bytes = 0
+		for i := range h.entries {
+			h.bytes += h.entries[i].Bytes
+		}
+	}
 }
 
 // wake lets followers look again.

@@ -50,7 +50,8 @@ type Peer struct {
 	snapshot *cluster.State
 	history  history
 	goal     journal.Index
-	stopWord string
+	// starts has a place for every start of a task that is under way.
+	starts chan struct{}
 
 	self atomic.Pointer[cluster.PeerID]
 	// lived is closed when the first life begins.
@@ -72,7 +73,7 @@ func Start(ctx context.Context, config Config) *Peer {
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
-		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), lived: make(chan struct{}),
+		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain = true
 	p.history.init()

@@ -283,3 +283,36 @@ func TestEveryPeerRemembersTheSamePast(t *testing.T) {
 		}
 	})
 }
+
+func TestPeerWhoseValueDiffersStopsReacting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b", "c")
+		defer f.stop()
+		ctx := context.Background()
+		f.peers["b"].post(ctx, func() { f.peers["b"].core.state.Rules++ })
+		f.submit("a", job("count", cluster.Batch, 3, "run", "0"))
+		pause(ctx, 10*time.Second)
+		for name, want := range map[string]Phase{"a": Member, "b": Diverged, "c": Member} {
+			if got := f.peers[name].Status(ctx); got.Phase != string(want) {
+				t.Errorf("%s is %s %v, want %s", name, got.Phase, got.Warnings, want)
+			}
+		}
+	})
+}
+
+func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
+	h := &history{}
+	h.init()
+	for i := range 3 * rememberedMax {
+		h.add(replica.Folded{Index: cluster.Index(i + 1), Bytes: 1})
+	}
+	if entries, _ := h.since(0); len(entries) > 2*rememberedMax || entries[len(entries)-1].Index != 3*rememberedMax {
+		t.Errorf("remembers %d entries up to %d", len(entries), entries[len(entries)-1].Index)
+	}
+	for i := range 200 {
+		h.add(replica.Folded{Index: cluster.Index(3*rememberedMax + i + 1), Bytes: 1 << 20})
+	}
+	if h.bytes > 2*rememberedBytesMax {
+		t.Errorf("remembers %d bytes", h.bytes)
+	}
+}

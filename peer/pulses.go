@@ -118,7 +118,7 @@ func (p *Peer) publish(ctx context.Context) {
 // viewOf reads what publish wrote.
 func viewOf(state journal.PulseState) replica.PulseView {
 	view := replica.PulseView{Peer: cluster.PeerID(state.ID), Alive: state.Alive}
-	if _, err := fmt.Sscanf(string(state.Value), "%d %x %s", &view.Index, &view.Digest, &view.Address); err != nil {
+	if n, _ := fmt.Sscanf(string(state.Value), "%d %x %s", &view.Index, &view.Digest, &view.Address); n < 2 {
 		view.Index, view.Digest = 0, 0
 	}
 	return view

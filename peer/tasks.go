@@ -46,12 +46,17 @@ func localTask(id cluster.AllocationID, status driver.Status) replica.LocalTask 
 	return task
 }
 
+// startsMax bounds the starts under way on one node.
+const startsMax = 8
+
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 	task := p.taskOf(order)
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
+		p.starts <- struct{}{}
+		defer func() { <-p.starts }()
 		refusal := ""
 		if err := p.config.Driver.Start(ctx, task); err != nil {
 			if ctx.Err() != nil {

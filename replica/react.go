@@ -59,6 +59,10 @@ type Reactions struct {
 	AskAgain cluster.Time
 }
 
+// reportsMax bounds the news in one entry, so that they fit into it whatever their details say; the rest goes with the
+// next.
+const reportsMax = 1024
+
 // graceOrphanMillis is the grace of allocations that the value knows nothing of any more.
 const graceOrphanMillis = 5000
 
@@ -147,7 +151,7 @@ func (r *reacting) tasks() {
 	reports := &command.ReportTasks{Peer: r.self}
 	for _, a := range ViewOf(r.s, r.self) {
 		wanted[a.ID] = true
-		if news, ok := r.allocation(&a, local[a.ID]); ok && len(reports.Reports) < command.CommandsMax {
+		if news, ok := r.allocation(&a, local[a.ID]); ok && len(reports.Reports) < reportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
