@@ -100,6 +100,8 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{amount(cluster.CPU, 500), "500m cpu"},
 		{amount(cluster.CPU, 2000), "2 cpu"},
+		{amount(cluster.CPU, 998_301), "998.4 cpu"},
+		{amount(cluster.CPU, 99_999), "100 cpu"},
 		{amount(cluster.Memory, 256<<20), "256 MiB memory"},
 		{amount(cluster.Disk, 3<<29), "1.5 GiB disk"},
 		{bytesWords(0), "0 bytes"},

@@ -11,13 +11,19 @@ import (
 
 // amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
 func amount(k cluster.Kind, value int64) string {
-	if k == cluster.CPU {
-		if value%1000 == 0 {
-			return strconv.FormatInt(value/1000, 10) + " cpu"
-		}
+	const manyMillicores = 10_000
+	switch tenths := (value + 99) / 100; {
+	case k != cluster.CPU:
+		return bytesWords(value) + " " + k.String()
+	case value%1000 == 0:
+		return strconv.FormatInt(value/1000, 10) + " cpu"
+	case value < manyMillicores:
 		return strconv.FormatInt(value, 10) + "m cpu"
+	case tenths%10 == 0:
+		return strconv.FormatInt(tenths/10, 10) + " cpu"
+	default:
+		return fmt.Sprintf("%d.%d cpu", tenths/10, tenths%10)
 	}
-	return bytesWords(value) + " " + k.String()
 }
 
 // bytesWords returns bytes in the largest unit that they fill, to one place, rounded up.
