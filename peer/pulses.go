@@ -58,6 +58,8 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		p.group.Add(1)
 		go func() {
 			defer p.group.Done()
+			// By then everybody has published what was folded when this difference was seen.
+			pause(ctx, 2*publishEvery)
 			if views, err := p.Pulses(ctx); err == nil {
 				p.post(ctx, func() { p.judge(views) })
 			}
@@ -65,22 +67,19 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 	}
 }
 
-// judge decides by majority whether this peer's value is the one that is wrong; a tie counts against it, because two
-// that differ must not both act.
+// judge decides whether this peer's value is the one that is wrong: it is if at least half of all that live, itself
+// among them, have another. Of two that differ both stop, because nobody knows which is right.
 func (p *Peer) judge(views []replica.PulseView) {
-	agree, against, at := 1, 0, cluster.Index(0)
+	living, against, at := 0, 0, cluster.Index(0)
 	for _, view := range views {
-		switch {
-		case view.Peer == p.core.Self() || !p.history.knows(view.Index):
-		case p.history.differs(view):
+		living++
+		if view.Peer != p.core.Self() && p.history.differs(view) {
 			against++
 			at = view.Index
-		default:
-			agree++
 		}
 	}
-	if against >= agree {
-		reason := fmt.Sprintf("the value of this peer differs from that of %d others at entry %d: it does nothing any more; restart it to read the journal anew", against, at)
+	if 2*against >= living && against > 0 {
+		reason := fmt.Sprintf("the value of this peer differs from that of %d of %d at entry %d: it does nothing any more; restart it to read the journal anew", against, living, at)
 		p.log.Error(reason)
 		p.core.Diverge(reason)
 	}
