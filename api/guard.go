@@ -74,12 +74,14 @@ func withMedia(next http.Handler) http.Handler {
 	})
 }
 
-// withPatience lets go of a reader who takes nothing for too long, and would hold a stream for ever.
+// withPatience lets go of a reader who takes nothing for too long, and would hold a stream for ever. Only writing has
+// a deadline: a stream may be quiet for as long as it likes.
 func withPatience(next http.Handler, patience time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		patient := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: patience}
+		patient.within(0) // the connection may have carried another request
 		next.ServeHTTP(patient, r)
-		_ = patient.control.SetWriteDeadline(time.Now().Add(patience)) // for what is still to be flushed
+		patient.within(patience) // for what is still to be flushed
 	})
 }
 
@@ -89,9 +91,20 @@ type patientWriter struct {
 	patience time.Duration
 }
 
-// Write gives every piece its own time. A deadline that cannot be set only means that a stalled reader is kept.
+// within sets the time for what is written from now on, 0 for any. That it cannot be set only means that a stalled
+// reader is kept.
+func (p *patientWriter) within(patience time.Duration) {
+	deadline := time.Time{}
+	if patience > 0 {
+		deadline = time.Now().Add(patience)
+	}
+	_ = p.control.SetWriteDeadline(deadline)
+}
+
+// Write gives every piece its own time.
 func (p *patientWriter) Write(data []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.patience))
+	p.within(p.patience)
+	defer p.within(0)
 	return p.ResponseWriter.Write(data)
 }
 
@@ -99,7 +112,11 @@ func (p *patientWriter) Write(data []byte) (int, error) {
 func (p *patientWriter) Flush() { _ = p.FlushError() }
 
 // FlushError is for http.ResponseController.
-func (p *patientWriter) FlushError() error { return p.control.Flush() }
+func (p *patientWriter) FlushError() error {
+	p.within(p.patience)
+	defer p.within(0)
+	return p.control.Flush()
+}
 
 // Unwrap is for http.ResponseController.
 func (p *patientWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
@@ -363,34 +365,60 @@ func (l *leaver) Follow(ctx context.Context, from cluster.Index, visit func(*rep
 	return err
 }
 
-// TestStalledReaders lets go of a reader who takes nothing.
+// TestStalledReaders lets go of readers who take nothing.
 func TestStalledReaders(t *testing.T) {
-	a, _ := pair()
-	watched := &leaver{peer: a, left: make(chan error, 1)}
-	s := newServer(watched, Options{})
-	s.patience = 50 * time.Millisecond
-	listener, err := Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
+	cases := []struct {
+		name string
+		open func(t *testing.T, address string)
+	}{
+		{"events over HTTP/1.1", func(t *testing.T, address string) {
+			connection, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { connection.Close() })
+			fmt.Fprint(connection, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		}},
+		{"a procedure over HTTP/2", func(t *testing.T, address string) {
+			transport := wire.Transport()
+			answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { answers.Close(); transport.CloseIdleConnections() })
+		}},
 	}
-	connection, err := net.Dial("tcp", serveHandler(t, listener, s.handler()))
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a, _ := pair()
+			watched := &leaver{peer: a, left: make(chan error, 1)}
+			s := newServer(watched, Options{})
+			s.patience = 50 * time.Millisecond
+			listener, err := Listen("127.0.0.1:0", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.open(t, serveHandler(t, listener, s.handler()))
+			feed(t, a, watched.left)
+		})
 	}
-	defer connection.Close()
+}
+
+// feed adds large entries until the follower left: the buffers between take some.
+func feed(t *testing.T, a *peer, left <-chan error) {
+	t.Helper()
 	large := make([]command.Command, 2000)
 	for i := range large {
 		large[i] = &command.KillJob{Job: "there-is-no-job-with-this-name"}
 	}
-	fmt.Fprint(connection, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	ctx := within(t)
 	for {
 		select {
-		case <-watched.left:
+		case <-left:
 			return
 		case <-ctx.Done():
 			t.Fatal("the stream goes on without a reader")
-		case <-time.After(time.Millisecond): // until the buffers between are full, there is always more to read
+		case <-time.After(time.Millisecond):
 			a.add("a~1", large...)
 		}
 	}

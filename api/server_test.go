@@ -258,3 +258,26 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("serve: %v", err)
 	}
 }
+
+// TestQuietStreams lets more time pass between two answers than a reader has for one.
+func TestQuietStreams(t *testing.T) {
+	const patience = 20 * time.Millisecond
+	a, _ := pair()
+	address := a.serve(t, func(s *server) { s.patience = patience })
+	one, two := http.DefaultTransport.(*http.Transport).Clone(), wire.Transport()
+	for name, transport := range map[string]*http.Transport{"HTTP/1.1": one, "HTTP/2": two} {
+		defer transport.CloseIdleConnections()
+		answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Last: 1, Follow: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if !answers.Receive() {
+				t.Fatalf("%s: got %v after a quiet while", name, answers.Err())
+			}
+			<-time.After(3 * patience) // nothing can tell that nothing happens
+			a.add("a~1", &command.TellTime{})
+		}
+		answers.Close()
+	}
+}
