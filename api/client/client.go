@@ -8,6 +8,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -114,10 +115,12 @@ func (c *Client) FollowJob(
 		wait, cancel := context.WithTimeout(ctx, pollMax)
 		request.MinIndex = least
 		status, err := c.JobStatus(wait, request)
-		quiet := err != nil && wait.Err() != nil && ctx.Err() == nil && least > 0
 		cancel()
+		// Either side may notice first that the time is up.
+		failure := (*wire.Failure)(nil)
+		quiet := errors.As(err, &failure) && failure.Code == wire.Canceled && ctx.Err() == nil
 		switch {
-		case quiet: // nothing was written; look whether the peer is still there
+		case quiet && least > 0: // nothing was written; look whether the peer is still there
 			least = 0
 			continue
 		case err != nil:

@@ -54,6 +54,13 @@ func (s *scripted) KillJob(_ context.Context, request *starlingv1.KillJobRequest
 	return &starlingv1.KillJobResponse{Index: s.index}, s.next()
 }
 
+func (s *scripted) JobStatus(_ context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.least = append(s.least, request.GetMinIndex())
+	return &starlingv1.JobStatusResponse{Index: s.index}, s.next()
+}
+
 func (s *scripted) Info(_ context.Context, request *starlingv1.InfoRequest) (*starlingv1.InfoResponse, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -235,6 +242,20 @@ func TestReadsAskForWhatWasSeen(t *testing.T) {
 	}
 	if want := []uint64{7, 9}; !slices.Equal(s.least, want) || c.Seen() != cluster.Index(12) {
 		t.Errorf("asked for %v, want %v; seen %d, want 12", s.least, want, c.Seen())
+	}
+}
+
+func TestFollowJobOutlastsQuiet(t *testing.T) {
+	late := &wire.Failure{Code: wire.Canceled, Reason: "the request was canceled, or its time was up"}
+	s := &scripted{index: 7, failures: []*wire.Failure{nil, late, nil}}
+	c, ctx := ask(t, s.serve(t))
+	visits := 0
+	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(*starlingv1.JobStatusResponse) (bool, error) {
+		visits++
+		return visits == 2, nil
+	})
+	if want := []uint64{0, 8, 7}; err != nil || visits != 2 || !slices.Equal(s.least, want) {
+		t.Errorf("got %v after %d visits, asked for %v, want %v", err, visits, s.least, want)
 	}
 }
 
