@@ -20,6 +20,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		return
 	}
 	w.digests = append(w.digests, folded.Digest)
+	w.tellEntry(folded)
 	for _, line := range m.core.State().Audit() {
 		w.fail("books: %s", line)
 	}

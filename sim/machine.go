@@ -53,7 +53,9 @@ func (m *machine) boot() {
 	}
 	m.up, m.begun, m.renaming, m.delivering = true, false, false, false
 	m.life++
+	m.w.tell(string(m.name), "boots")
 	m.core = peer.NewCore()
+	m.core.Explain = m.w.trace != nil || m.w.explain
 	m.cursor, m.target = 0, len(m.w.records)
 	m.appending, m.watching, m.wakeAt = nil, nil, 0
 	m.deliverSoon()
@@ -61,6 +63,7 @@ func (m *machine) boot() {
 
 // crash ends the process, and with the machine also its tasks; it comes back later unless it is dead.
 func (m *machine) crash(whole bool) {
+	m.w.tell(string(m.name), "crashes; with its tasks: %v", whole)
 	m.up = false
 	m.life++
 	if m.incarnation > 0 {
@@ -89,6 +92,7 @@ func (m *machine) goodbye() {
 // cut separates the machine from the journal for a while, in one direction or both.
 func (m *machine) cut(reading, writing bool) {
 	m.cutRead, m.cutWrite = m.cutRead || reading, m.cutWrite || writing
+	m.w.tell(string(m.name), "is cut from the journal: cannot read %v, cannot write %v", m.cutRead, m.cutWrite)
 	if writing && m.begun {
 		m.w.neglect(m.core.Self())
 	}
@@ -97,6 +101,9 @@ func (m *machine) cut(reading, writing bool) {
 
 // heal ends all separation.
 func (m *machine) heal() {
+	if m.cutRead || m.cutWrite {
+		m.w.tell(string(m.name), "is no longer cut from the journal")
+	}
 	m.cutRead, m.cutWrite = false, false
 	if m.up && m.begun {
 		m.w.renew(m.core.Self())
@@ -169,6 +176,7 @@ func (m *machine) begin() {
 	}
 	m.begun, m.renaming = true, false
 	self := cluster.NewPeerID(m.name, m.incarnation)
+	m.w.tell(string(m.name), "lives as %s, start %d, at entry %d", self, m.starts, m.cursor)
 	if !m.cutWrite {
 		m.w.renew(self)
 	}

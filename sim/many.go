@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -43,8 +44,9 @@ type Firing struct {
 	Runs, Times int
 }
 
-// RunMany plays all seeds on all processors. After each run it calls progress, which may be nil, one call at a time.
-func RunMany(seeds Seeds, o Options, progress func(done, all uint64)) Summary {
+// RunMany plays all seeds on all processors, until ctx ends or too many runs have failed. After each run it calls
+// progress, which may be nil, one call at a time.
+func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, all uint64)) Summary {
 	var (
 		summary Summary
 		next    atomic.Uint64
@@ -58,7 +60,7 @@ func RunMany(seeds Seeds, o Options, progress func(done, all uint64)) Summary {
 	next.Store(seeds.From)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for seed := next.Add(1) - 1; seed <= seeds.To; seed = next.Add(1) - 1 {
+			for seed := next.Add(1) - 1; seed <= seeds.To && ctx.Err() == nil; seed = next.Add(1) - 1 {
 				r := Run(seed, o)
 				lock.Lock()
 				summary.add(&r)

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"runtime/debug"
 	"strconv"
 
 	"starling/cluster"
@@ -14,6 +16,7 @@ type Options struct {
 	Machines int
 	// TroubleMillis is for how long faults happen; 0 means 20 seconds.
 	TroubleMillis int
+	trace         io.Writer
 }
 
 // Report tells what a run did.
@@ -38,10 +41,10 @@ type Report struct {
 
 // Run plays one seed.
 func Run(seed uint64, o Options) (report Report) {
-	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel()}
+	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel(), trace: o.trace}
 	defer func() {
 		if r := recover(); r != nil {
-			w.fail("panic: %v", r)
+			w.fail("panic: %v\n%s", r, debug.Stack())
 			report = w.report()
 		}
 	}()
@@ -86,6 +89,7 @@ func (w *World) addMachine(i int) {
 // calmDown ends all faults: what is cut is healed, and who is down and not dead comes back.
 func (w *World) calmDown() {
 	w.calm, w.calmAt = true, w.now
+	w.tell("", "no faults from now on")
 	for _, m := range w.machines {
 		m.heal()
 		if !m.up {
@@ -103,7 +107,7 @@ func (w *World) report() Report {
 		r.RingRest, r.Rest = max(0, w.ringChanged-w.calmAt), max(0, w.landedAt-w.calmAt)
 	}
 	if r.Failure != nil {
-		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --seeds %d", w.seed, w.failure, w.seed)
+		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --trace --seeds %d", w.seed, w.failure, w.seed)
 	}
 	return r
 }

@@ -7,7 +7,7 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		seeds.To = 300
 	}
-	s := RunMany(seeds, Options{}, nil)
+	s := RunMany(t.Context(), seeds, Options{}, nil)
 	for _, failed := range s.Failures {
 		t.Error(failed.Failure)
 	}

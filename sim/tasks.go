@@ -37,6 +37,7 @@ func (m *machine) exec(order replica.Order) {
 	at, _ := slices.BinarySearchFunc(m.tasks, t, func(a, b *running) int { return a.ID.Compare(b.ID) })
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
+	m.w.tell(string(m.name), "starts %s", order.ID)
 	millis, _ := strconv.Atoi(order.Spec.Command[1])
 	if m.w.chance(slowTask) {
 		millis *= 10
@@ -56,6 +57,7 @@ func (m *machine) end(t *running, how cluster.Ending, code int32) {
 		return
 	}
 	t.Ended, t.ExitCode = how, code
+	m.w.tell(string(m.name), "has %s end: %s %d", t.ID, how, code)
 	if how == cluster.ByItself && code == 0 {
 		m.w.clients.succeeded[t.ID] = true
 	}

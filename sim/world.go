@@ -3,6 +3,7 @@ package sim
 import (
 	"container/heap"
 	"fmt"
+	"io"
 	"math/rand/v2"
 
 	"starling/cluster"
@@ -41,9 +42,13 @@ type World struct {
 	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written.
 	ringChanged, landedAt cluster.Time
 	joins, joinEntries    int
+	// explain lets cores list effects, which must change nothing else.
+	explain bool
 	// model is the slow twin of the fold.
 	model   *model
 	failure error
+	// trace takes the story, if it is told.
+	trace io.Writer
 }
 
 type event struct {
@@ -157,7 +162,8 @@ func (w *World) renew(p cluster.PeerID) {
 	one.renewed++
 	if !one.alive {
 		one.alive = true
-		w.tell(p)
+		w.tell("pulse", "of %s beats", p)
+		w.show(p)
 	}
 }
 
@@ -172,13 +178,14 @@ func (w *World) neglect(p cluster.PeerID) {
 	w.after(wait, func() {
 		if one.renewed == renewed && one.alive {
 			one.alive = false
-			w.tell(p)
+			w.tell("pulse", "of %s ended", p)
+			w.show(p)
 		}
 	})
 }
 
-// tell lets all who watch p learn soon how its pulse is.
-func (w *World) tell(p cluster.PeerID) {
+// show lets all who watch p learn soon how its pulse is.
+func (w *World) show(p cluster.PeerID) {
 	for _, m := range w.machines {
 		m.lookSoon(p)
 	}
