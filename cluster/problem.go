@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // Limits of a job. They keep one entry's work and one job's rows bounded.
@@ -53,11 +55,8 @@ func (p *problems) text(field, value string) {
 	if len(value) > TextBytesMax {
 		p.add(field, "must have at most %d bytes, has %d", TextBytesMax, len(value))
 	}
-	for i := range len(value) {
-		if value[i] == 0 {
-			p.add(field, "must not hold a zero byte")
-			return
-		}
+	if strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
+		p.add(field, "must be UTF-8 without zero bytes")
 	}
 }
 
@@ -184,13 +183,18 @@ func (t *TaskSpec) requestProblems(p *problems) {
 		if i > 0 && t.Devices[i-1].Kind >= d.Kind {
 			p.add(field, "must be ordered by kind, each kind once")
 		}
+		for k := range i {
+			if VariableName(t.Devices[k].Kind) == VariableName(d.Kind) {
+				p.add(field, "would set the same variable STARLING_DEVICES_%s as %s", VariableName(d.Kind), t.Devices[k].Kind)
+			}
+		}
 	}
 	for i, port := range t.Ports {
 		field := "ports[" + strconv.Itoa(i) + "]"
 		p.name(field+".name", port.Name)
 		for k := range i {
-			if t.Ports[k].Name == port.Name {
-				p.add(field+".name", "is also the name of ports[%d]", k)
+			if VariableName(t.Ports[k].Name) == VariableName(port.Name) {
+				p.add(field+".name", "would set the same variable STARLING_PORT_%s as ports[%d]", VariableName(port.Name), k)
 			}
 			if port.Number != 0 && t.Ports[k].Number == port.Number {
 				p.add(field+".number", "is also the number of ports[%d]", k)
@@ -200,6 +204,11 @@ func (t *TaskSpec) requestProblems(p *problems) {
 	for i := range t.Constraints {
 		t.Constraints[i].problems(p, "constraints["+strconv.Itoa(i)+"]")
 	}
+}
+
+// VariableName returns a name in the form in which it is part of an environment variable's: "http-2" gives "HTTP_2".
+func VariableName(name string) string {
+	return strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 }
 
 func (c *Constraint) problems(p *problems, field string) {

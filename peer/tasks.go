@@ -86,14 +86,14 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		"STARLING_API=" + p.config.Offer.Address,
 	}
 	for _, port := range order.Ports {
-		env = append(env, fmt.Sprintf("STARLING_PORT_%s=%d", variable(port.Name), port.Number))
+		env = append(env, fmt.Sprintf("STARLING_PORT_%s=%d", cluster.VariableName(port.Name), port.Number))
 	}
 	devices := map[string][]string{}
 	for _, d := range order.Devices {
 		devices[d.Kind] = append(devices[d.Kind], strconv.FormatUint(uint64(d.Number), 10))
 	}
 	for _, request := range order.Spec.Devices {
-		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", variable(request.Kind), strings.Join(devices[request.Kind], ",")))
+		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", cluster.VariableName(request.Kind), strings.Join(devices[request.Kind], ",")))
 	}
 	for _, e := range order.Spec.Env {
 		env = append(env, e.Name+"="+e.Value)
@@ -102,9 +102,4 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		ID: order.ID.String(), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[cluster.CPU], MemoryBytes: order.Spec.Resources[cluster.Memory]},
 	}
-}
-
-// variable turns a name into the form of an environment variable's.
-func variable(name string) string {
-	return strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 }

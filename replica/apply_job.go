@@ -52,18 +52,22 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 	})
 }
 
-// update makes spec the newest version and tells what differs from it, or is not wanted any more, to stop.
+// update makes spec the newest version, tells what differs from it or is not wanted any more to stop, and gives what
+// had failed another try.
 func (f *fold) update(id cluster.JobID, spec *cluster.JobSpec) {
 	f.s.SetSpec(id, spec)
 	for i := range f.s.Job(id).Tasks {
 		for index := range f.s.Job(id).Tasks[i].Slots.Len() {
 			r := cluster.SlotRef{Job: id, Task: uint16(i), Index: uint32(index)}
-			slot, ok := f.s.SlotAt(r)
-			if !ok || !slot.Phase.Holds() || slot.Phase == cluster.Stopping {
-				continue
-			}
 			j := f.s.Job(id)
-			if uint32(index) >= j.Tasks[i].Desired || !j.TaskSpecOf(i, slot.Version).SameProgram(j.TaskSpecOf(i, j.Version)) {
+			slot, ok := f.s.SlotAt(r)
+			switch {
+			case !ok:
+			case slot.Phase == cluster.Failed && uint32(index) < j.Tasks[i].Desired:
+				slot.Phase, slot.Failures, slot.Since = cluster.Waiting, 0, f.s.Time
+				f.s.SetSlot(r, slot)
+			case !slot.Phase.Holds() || slot.Phase == cluster.Stopping:
+			case uint32(index) >= j.Tasks[i].Desired || !j.TaskSpecOf(i, slot.Version).SameProgram(j.TaskSpecOf(i, j.Version)):
 				f.effect(Stopping, r, "the job has a new version")
 				f.s.StopSlot(r)
 			}

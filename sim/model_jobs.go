@@ -121,11 +121,15 @@ func (m *model) wanted(j *modelJob) {
 	}
 }
 
-// replace tells what is not wanted any more, or runs another program than the newest, to stop.
+// replace tells what is not wanted any more, or runs another program than the newest, to stop. What had failed gets
+// another try.
 func (m *model) replace(j *modelJob) {
 	for _, t := range j.tasks {
 		for i := range t.slots {
 			s := &t.slots[i]
+			if s.Phase == cluster.Failed && s.index < t.desired {
+				s.Phase, s.Failures, s.Since = cluster.Waiting, 0, m.time
+			}
 			if holds(s.Phase) && (s.index >= t.desired || !sameProgram(t.spec(s.Version), t.newest())) {
 				m.end(t, s)
 			}
