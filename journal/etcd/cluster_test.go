@@ -46,7 +46,7 @@ func beMember(config string) error {
 	if err := json.Unmarshal([]byte(config), &r); err != nil {
 		return err
 	}
-	ctx, cancel := timeLimit()
+	ctx, cancel := timeLimit(patience)
 	defer cancel()
 	m, err := etcd.Start(ctx, r.Member)
 	if err != nil {

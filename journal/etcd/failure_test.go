@@ -106,6 +106,31 @@ func TestMemberWithoutQuorum(t *testing.T) {
 	w.append(1)
 }
 
+// TestMemberClosedFirst closes a member before the journal that asks it, in the wrong order.
+func TestMemberClosedFirst(t *testing.T) {
+	t.Parallel()
+	config := cluster(t, "only")[0]
+	m, err := etcd.Start(t.Context(), config)
+	must(t, err)
+	must(t, m.Ready(limited(t)))
+	j := m.Journal()
+	w := writer{t: t, journal: j}
+	w.append(1)
+	r := follow(t, j)
+	r.expect(1)
+	if _, err := j.Pulse(limited(t), "p", pulseTTL, false); err != nil {
+		t.Fatal(err)
+	}
+	must(t, m.Close())
+	if err := j.Append(limited(t), record(2)); err == nil {
+		t.Error("an append without a member succeeded")
+	}
+	must(t, j.Close())
+	if err := r.failed(); !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("Follow returned %v, want that the journal is closed", err)
+	}
+}
+
 func TestMemberRefused(t *testing.T) {
 	good := cluster(t, "a")[0]
 	for name, bad := range map[string]etcd.MemberConfig{

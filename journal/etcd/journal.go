@@ -59,9 +59,10 @@ const (
 type ClientConfig struct {
 	// Endpoints are the client URLs of all members: "http://10.0.0.1:2379". Name all, to outlive any of them.
 	Endpoints []string
-	// Prefix begins every key, for an ensemble that serves others too: "starling/". All peers need the same.
+	// Prefix begins every key, for an ensemble that serves others too: "starling/". All peers need the same; with
+	// members of Starling's own it is empty, as Member.Journal has it.
 	Prefix string
-	// TLS is nil for plain text.
+	// TLS is for endpoints that begin with https.
 	TLS *tls.Config
 }
 

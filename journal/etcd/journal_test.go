@@ -98,9 +98,9 @@ func limited(t testing.TB) context.Context {
 	return ctx
 }
 
-// timeLimit is limited outside of a test.
-func timeLimit() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), patience)
+// timeLimit is limited outside of a test, or for another time.
+func timeLimit(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
 }
 
 func must(t testing.TB, err error) {

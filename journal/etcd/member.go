@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
@@ -44,8 +46,19 @@ type MemberConfig struct {
 	PeerURL string
 	// InitialCluster holds the peer URL of every member by name; it may be nil for the only one.
 	InitialCluster map[string]string
+	// Certificates are for mutual TLS with clients and members; their URLs begin with https then. Without them a
+	// member serves this machine only.
+	Certificates Certificates
 	// Log takes the engine's own log, in lines of JSON; nil drops it.
 	Log io.Writer
+}
+
+// Certificates are files in PEM. They are read again for every connection, so they can be renewed in place.
+type Certificates struct {
+	// CertFile and KeyFile show who this member is, as a server and as a client of other members.
+	CertFile, KeyFile string
+	// CAFile holds who must have signed what others show.
+	CAFile string
 }
 
 // Member is a member of the engine that runs in this process.
@@ -72,37 +85,71 @@ func Start(ctx context.Context, config MemberConfig) (*Member, error) {
 
 // settings returns the configuration in the engine's words.
 func (c MemberConfig) settings() (*embed.Config, error) {
-	clients, err := url.Parse(c.ClientURL)
+	clients, err := c.listenURL(c.ClientURL)
 	if err != nil {
 		return nil, fmt.Errorf("client URL: %w", err)
 	}
-	peers, err := url.Parse(c.PeerURL)
+	peers, err := c.listenURL(c.PeerURL)
 	if err != nil {
 		return nil, fmt.Errorf("peer URL: %w", err)
 	}
-	cluster := c.InitialCluster
-	if cluster == nil {
-		cluster = map[string]string{c.Name: c.PeerURL}
+	members, err := c.members()
+	if err != nil {
+		return nil, err
 	}
-	if cluster[c.Name] != c.PeerURL {
-		return nil, fmt.Errorf("the cluster knows this member by peer URL %q, not by its own %q", cluster[c.Name], c.PeerURL)
-	}
-	var members []string
-	for _, name := range slices.Sorted(maps.Keys(cluster)) {
-		members = append(members, name+"="+cluster[name])
-	}
-
 	s := embed.NewConfig()
 	s.Name, s.Dir = c.Name, c.DataDir
 	s.ListenClientUrls, s.AdvertiseClientUrls = []url.URL{*clients}, []url.URL{*clients}
 	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peers}, []url.URL{*peers}
-	s.InitialCluster = strings.Join(members, ",")
+	s.InitialCluster = members
+	if c.Certificates != (Certificates{}) {
+		s.ClientTLSInfo = transport.TLSInfo{
+			CertFile: c.Certificates.CertFile, KeyFile: c.Certificates.KeyFile,
+			TrustedCAFile: c.Certificates.CAFile, ClientCertAuth: true,
+		}
+		s.PeerTLSInfo = s.ClientTLSInfo
+	}
 	s.TickMs, s.ElectionMs = heartbeatMillis, electionMillis
 	s.QuotaBackendBytes, s.MaxRequestBytes = quotaBytes, requestBytesMax
 	s.AutoCompactionMode, s.AutoCompactionRetention = embed.CompactorModePeriodic, historyKept
 	s.EnableGRPCGateway = false
 	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log))
 	return s, nil
+}
+
+// listenURL returns a URL to listen on, unless that would let others in who show no certificate.
+func (c MemberConfig) listenURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	secure := c.Certificates != (Certificates{})
+	address := net.ParseIP(u.Hostname())
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" || u.Port() == "":
+		return nil, fmt.Errorf("%q is not of the form http://address:port or https://address:port", text)
+	case secure != (u.Scheme == "https"):
+		return nil, fmt.Errorf("%q: https needs certificates, and certificates https", text)
+	case !secure && u.Hostname() != "localhost" && !address.IsLoopback():
+		return nil, fmt.Errorf("%q: to serve other machines a member needs certificates, and https", text)
+	}
+	return u, nil
+}
+
+// members returns the cluster in the engine's notation.
+func (c MemberConfig) members() (string, error) {
+	cluster := c.InitialCluster
+	if cluster == nil {
+		cluster = map[string]string{c.Name: c.PeerURL}
+	}
+	if cluster[c.Name] != c.PeerURL {
+		return "", fmt.Errorf("the cluster knows this member by peer URL %q, not by its own %q", cluster[c.Name], c.PeerURL)
+	}
+	var members []string
+	for _, name := range slices.Sorted(maps.Keys(cluster)) {
+		members = append(members, name+"="+cluster[name])
+	}
+	return strings.Join(members, ","), nil
 }
 
 // logger returns a logger of the engine to w.

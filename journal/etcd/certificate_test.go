@@ -1,0 +1,117 @@
+package etcd_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"starling/journal/etcd"
+)
+
+// TestCertificates has three members trust each other, a client that shows a certificate, and one that does not.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	files, trusted := certificates(t)
+	members := cluster(t, "a", "b", "c")
+	for i := range members {
+		m := &members[i]
+		m.Certificates = files
+		for _, url := range []*string{&m.ClientURL, &m.PeerURL} {
+			*url = strings.Replace(*url, "http:", "https:", 1)
+		}
+		for name, url := range m.InitialCluster {
+			m.InitialCluster[name] = strings.Replace(url, "http:", "https:", 1)
+		}
+	}
+	startAll(t, members)
+	j := opened(t, etcd.ClientConfig{Endpoints: endpoints(members), TLS: trusted})
+	w := writer{t: t, journal: j}
+	w.append(3)
+	follow(t, j).expect(3)
+
+	stranger := &tls.Config{RootCAs: trusted.RootCAs}
+	ctx, cancel := timeLimit(300 * time.Millisecond)
+	defer cancel()
+	if _, err := etcd.Open(ctx, etcd.ClientConfig{Endpoints: endpoints(members), TLS: stranger}); err == nil {
+		t.Error("a client without a certificate was let in")
+	}
+}
+
+func TestPlainTextStaysHere(t *testing.T) {
+	local := "http://127.0.0.1:0"
+	for _, c := range []etcd.MemberConfig{
+		{ClientURL: "http://0.0.0.0:0", PeerURL: local},
+		{ClientURL: "http://10.1.2.3:2379", PeerURL: local},
+		{ClientURL: local, PeerURL: "http://[::]:0"},
+		{ClientURL: local, PeerURL: "http://example.org:2380"},
+		{ClientURL: "https://127.0.0.1:0", PeerURL: local},
+		{ClientURL: local, PeerURL: "127.0.0.1"},
+	} {
+		c.Name, c.DataDir = "m", t.TempDir()
+		if _, err := etcd.Start(t.Context(), c); err == nil {
+			t.Errorf("%s, %s: a member without certificates has started", c.ClientURL, c.PeerURL)
+		}
+	}
+}
+
+// certificates makes an authority that has signed one certificate, for 127.0.0.1, and returns how to use that.
+func certificates(t *testing.T) (etcd.Certificates, *tls.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	files := etcd.Certificates{
+		CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), CAFile: filepath.Join(dir, "ca.pem"),
+	}
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "peer"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	authorityKey, leafKey := newKey(t), newKey(t)
+	sign(t, files.CAFile, authority, authority, authorityKey, authorityKey)
+	sign(t, files.CertFile, leaf, authority, leafKey, authorityKey)
+	der, err := x509.MarshalECPrivateKey(leafKey)
+	must(t, err)
+	writePEM(t, files.KeyFile, "EC PRIVATE KEY", der)
+
+	pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+	must(t, err)
+	pool := x509.NewCertPool()
+	ca, err := os.ReadFile(files.CAFile)
+	must(t, err)
+	pool.AppendCertsFromPEM(ca)
+	return files, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	return key
+}
+
+func sign(t *testing.T, file string, what, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, what, by, &key.PublicKey, byKey)
+	must(t, err)
+	writePEM(t, file, "CERTIFICATE", der)
+}
+
+func writePEM(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+}
