@@ -98,17 +98,25 @@ func (s *JobSpec) Problems() []Problem {
 	return p.found
 }
 
+// size is at least what the task takes in an entry, but for a small constant.
 func (t *TaskSpec) size() int {
-	size := 0
+	size := len(t.WorkDir) + len(t.User)
 	for _, a := range t.Command {
-		size += len(a)
+		size += len(a) + 4
 	}
 	for _, e := range t.Env {
-		size += len(e.Name) + len(e.Value)
+		size += len(e.Name) + len(e.Value) + 8
+	}
+	for _, d := range t.Devices {
+		size += len(d.Kind) + 8
+	}
+	for _, p := range t.Ports {
+		size += len(p.Name) + 8
 	}
 	for _, c := range t.Constraints {
+		size += len(c.Attribute) + 8
 		for _, v := range c.Values {
-			size += len(v)
+			size += len(v) + 4
 		}
 	}
 	return size
