@@ -91,7 +91,7 @@ func (s *State) setDesired(id JobID, task int, want uint32) {
 			t.Counts[Waiting] += want - uint32(n)
 		}
 		for index := old; index < min(want, t.Fresh); index++ {
-			if slot := t.Slots.At(int(index)); slot.Phase == Stopped {
+			if slot := t.Slots.At(int(index)); slot.Phase == Stopped || slot.Phase == Waiting {
 				s.putSlot(j, task, index, Slot{Order: slot.Order, Node: slot.Node})
 			}
 		}

@@ -1,0 +1,246 @@
+package replica
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/schedule/place"
+)
+
+// history makes random entries that fit the value often enough to go deep, and do not fit it often enough to be refused.
+type history struct {
+	rng *rand.Rand
+	s   *cluster.State
+	// seqs number the entries of each peer that ever wrote.
+	seqs map[cluster.PeerID]uint64
+	log  []*command.Entry
+	now  cluster.Time
+	// shrinks tells that offers may become smaller than what runs.
+	shrinks bool
+}
+
+func newHistory(seed uint64) *history {
+	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seqs: map[cluster.PeerID]uint64{}, now: 1_000_000}
+	h.shrinks = h.chance(30)
+	return h
+}
+
+func (h *history) chance(percent int) bool { return h.rng.IntN(100) < percent }
+
+// node returns the peer that lives on one of few nodes now, or would next.
+func (h *history) node() cluster.PeerID {
+	name := cluster.NodeName(fmt.Sprintf("n%d", h.rng.IntN(6)))
+	node := h.s.NodeOf(name)
+	switch {
+	case node == nil:
+		return cluster.NewPeerID(name, 1)
+	case node.Peer != "" && h.chance(95):
+		return node.Peer
+	}
+	return cluster.NewPeerID(name, node.Departed+1)
+}
+
+// next makes an entry of one writer with a few commands.
+func (h *history) next() *command.Entry {
+	writer := h.node()
+	h.now += cluster.Time(h.rng.IntN(2000) - 200)
+	e := &command.Entry{Writer: writer, Time: h.now, Cause: h.s.Index}
+	for range 1 + h.rng.IntN(3) {
+		e.Commands = append(e.Commands, h.command(writer))
+	}
+	h.seqs[writer]++
+	e.Seq = h.seqs[writer]
+	if h.chance(3) {
+		e.Seq -= min(e.Seq, uint64(h.rng.IntN(3)))
+	}
+	return e
+}
+
+// command makes a command that the writer has reason to write, or any other.
+func (h *history) command(writer cluster.PeerID) command.Command {
+	if !h.s.IsMember(writer) {
+		reactions := React(writer, h.s, &Observed{Now: h.now + 10_000}).Commands
+		if len(reactions) > 0 && h.chance(90) {
+			return reactions[0]
+		}
+		return &command.PrepareJoin{Joiner: writer, Attempt: uint32(1 + h.rng.IntN(2))}
+	}
+	reactions := React(writer, h.s, &Observed{Now: h.now}).Commands
+	switch draw := h.rng.IntN(100); {
+	case draw < 20 && len(reactions) > 0:
+		return reactions[0]
+	case draw < 30:
+		return &command.Volunteer{Peer: writer, Offer: h.offer()}
+	case draw < 45:
+		return &command.SubmitJob{RequestID: h.requestID(), Spec: h.job()}
+	case draw < 50:
+		return &command.KillJob{RequestID: h.requestID(), Job: h.jobName()}
+	case draw < 55:
+		return &command.Leave{Peer: h.node()}
+	case draw < 60:
+		return &command.TellTime{}
+	}
+	return h.reports(writer)
+}
+
+func (h *history) requestID() string {
+	if h.chance(60) {
+		return ""
+	}
+	return fmt.Sprint("r", h.rng.IntN(50))
+}
+
+func (h *history) jobName() cluster.JobName { return cluster.JobName(fmt.Sprint("j", h.rng.IntN(4))) }
+
+func (h *history) offer() cluster.Offer {
+	cpu := int64(4000)
+	if h.shrinks {
+		cpu = int64(h.rng.IntN(6)) * 1000
+	}
+	o := cluster.Offer{Capacity: cluster.Resources{cpu, 4 << 30, 1 << 30}, PortFirst: 8000, PortLast: 8003, Rules: 1}
+	if h.chance(50) {
+		o.Attributes = []cluster.EnvVar{{Name: "disk", Value: "ssd"}, {Name: "size", Value: fmt.Sprint(h.rng.IntN(3))}}
+	}
+	if h.chance(50) {
+		o.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: 2}}
+	}
+	return o
+}
+
+func (h *history) job() cluster.JobSpec {
+	spec := cluster.JobSpec{Name: h.jobName(), Type: cluster.Batch}
+	if spec.Name > "j1" {
+		spec.Type = cluster.Stateless
+	}
+	for i := range 1 + h.rng.IntN(2) {
+		t := cluster.TaskSpec{
+			Name: cluster.TaskName(fmt.Sprint("t", (i+h.rng.IntN(2))%3)), Instances: uint32(h.rng.IntN(6)), Command: []string{"run"},
+			Resources: cluster.Resources{int64(h.rng.IntN(4)) * 500, int64(h.rng.IntN(3)) << 30, 0}, Placement: cluster.Pack,
+			Restart: cluster.Restart{AttemptsMax: uint32(h.rng.IntN(3)), DelayMillis: 1000, DelayMaxMillis: 8000, ResetMillis: 5000},
+		}
+		if h.chance(30) {
+			t.Placement = cluster.Spread
+		}
+		if h.chance(20) {
+			t.Ports = []cluster.PortRequest{{Name: "http"}, {Name: "admin", Number: uint16(8000 + h.rng.IntN(5))}}
+		}
+		if h.chance(20) {
+			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(1 + h.rng.IntN(2))}}
+		}
+		if h.chance(20) {
+			t.Constraints = []cluster.Constraint{{Attribute: "size", Operator: cluster.GreaterOrEqual, Values: []string{"1"}}}
+		}
+		if i == 0 || spec.Tasks[0].Name != t.Name {
+			spec.Tasks = append(spec.Tasks, t)
+		}
+	}
+	return spec
+}
+
+// reports tells news of some of what the writer holds.
+func (h *history) reports(writer cluster.PeerID) command.Command {
+	news := &command.ReportTasks{Peer: writer}
+	for _, a := range ViewOf(h.s, writer) {
+		r := command.Report{Slot: a.Slot, Order: a.ID.Order}
+		switch draw := h.rng.IntN(10); {
+		case draw < 4:
+			continue
+		case draw < 7:
+			r.Ended, r.ExitCode = cluster.ByItself, int32(h.rng.IntN(2))
+		case draw < 8:
+			r.Ended, r.Detail = cluster.NotStarted, "no such program"
+		case draw < 9 && r.Order > 0:
+			r.Order--
+		}
+		news.Reports = append(news.Reports, r)
+	}
+	return news
+}
+
+// check returns what is wrong with a value after an entry.
+func (h *history) check(s *cluster.State, before cluster.Time) []string {
+	wrong := s.Audit()
+	if s.Time < before {
+		wrong = append(wrong, fmt.Sprintf("time went from %d back to %d", before, s.Time))
+	}
+	for n := range s.Nodes() {
+		if free := s.Free(cluster.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(cluster.NodeIndex(n)) {
+			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(cluster.NodeIndex(n)).Name, free))
+		}
+	}
+	s.EachJob(func(j *cluster.Job) bool {
+		for i, t := range j.Tasks {
+			if t.Waits() > 0 && j.Finished != 0 {
+				wrong = append(wrong, fmt.Sprintf("%s has finished and waits", j.Name()))
+			}
+			for n := range s.Nodes() {
+				if t.Waits() > 0 && place.Fits(s, j.TaskSpecOf(i, j.Version), cluster.NodeIndex(n)) {
+					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name, s.Node(cluster.NodeIndex(n)).Name))
+				}
+			}
+		}
+		return true
+	})
+	return wrong
+}
+
+// TestRandomHistories folds random entries and checks the value after each. Copies taken on the way must not change,
+// and those that are folded on must stay equal; what is read back from bytes must fold alike.
+func TestRandomHistories(t *testing.T) {
+	histories := uint64(400)
+	if testing.Short() {
+		histories = 100
+	}
+	for seed := range histories {
+		if wrong := runHistory(seed, 150); len(wrong) > 0 {
+			t.Fatalf("history %d: %q", seed, wrong)
+		}
+	}
+}
+
+func runHistory(seed uint64, length int) []string {
+	h := newHistory(seed)
+	twin := cluster.NewState()
+	frozen := map[*cluster.State]uint64{}
+	for range length {
+		e := h.next()
+		if len(h.log) > 0 && h.chance(3) {
+			e = h.log[h.rng.IntN(len(h.log))]
+		}
+		h.log = append(h.log, e)
+		read, err := command.Decode(command.Encode(e))
+		if err != nil {
+			return []string{err.Error()}
+		}
+		before := h.s.Time
+		explained := Apply(h.s, h.s.Index+1, e, true)
+		plain := Apply(twin, twin.Index+1, read, false)
+		if wrong := h.check(h.s, before); len(wrong) > 0 {
+			return append(wrong, fmt.Sprintf("after entry %d: %+v", h.s.Index, e))
+		}
+		if h.s.Digest() != twin.Digest() || explained.Dropped != plain.Dropped || !slices.Equal(explained.Results, plain.Results) {
+			return []string{fmt.Sprintf("after entry %d the twin differs: %+v, %+v", h.s.Index, explained, plain)}
+		}
+		if h.chance(10) {
+			twin = h.s.Copy()
+			frozen[h.s.Copy()] = h.s.Digest()
+		}
+	}
+	for s, digest := range frozen {
+		if found := s.Audit(); s.Digest() != digest || len(found) > 0 {
+			return append(found, fmt.Sprintf("the copy at entry %d changed", s.Index))
+		}
+	}
+	again := cluster.NewState()
+	for _, e := range h.log {
+		Apply(again, again.Index+1, e, false)
+	}
+	if again.Digest() != h.s.Digest() {
+		return []string{"the log folded again gives another value"}
+	}
+	return nil
+}
