@@ -84,7 +84,7 @@ func (p Place) pathV1(name string) cgroup1.Path {
 	}
 }
 
-// makeV1 allows one process more than the limit, for the thread that forks the first one counts too.
+// makeV1 allows one process more than the limit, for the thread that forks the first one counts too until it leaves.
 func (p Place) makeV1(name string, limits driver.Limits) (backend, error) {
 	resources := &specs.LinuxResources{}
 	if limits.MemoryBytes > 0 && p.enforces(memory) {
@@ -126,14 +126,11 @@ func (g *groupV1) start(start func(*syscall.SysProcAttr) error) error {
 	if err := g.AddTask(thread); err != nil {
 		return err
 	}
-	started := start(&syscall.SysProcAttr{})
-	if err := errors.Join(started, own.AddTask(thread)); err != nil {
-		return err
+	err = start(&syscall.SysProcAttr{})
+	if err == nil && g.limits.Processes > 0 && g.place.enforces(processes) {
+		err = g.Update(&specs.LinuxResources{Pids: &specs.LinuxPids{Limit: &g.limits.Processes}})
 	}
-	if g.limits.Processes > 0 && g.place.enforces(processes) {
-		return g.Update(&specs.LinuxResources{Pids: &specs.LinuxPids{Limit: &g.limits.Processes}})
-	}
-	return nil
+	return errors.Join(err, own.AddTask(thread))
 }
 
 // memoryAlarm is the kernel's notice, for it kills one process where the limit is the task's.

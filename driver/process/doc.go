@@ -8,7 +8,7 @@
 //
 // All they share is the task's folder. Whether a supervisor lives is never guessed: it holds the writing end of the FIFO
 // "alive" from before it was forked until it ends, however that happens, and whoever reads the other end sees the end
-// of file. Records are written whole and durably, or not at all:
+// of file. Records are written whole or not at all, the last two durably:
 //
 //	origin.json   by the driver, before the fork     which run of the machine, which control group
 //	started.json  by the supervisor, after the fork  the processes, by number and start time

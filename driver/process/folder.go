@@ -83,8 +83,18 @@ func (f folder) make() error {
 	return nil
 }
 
-// write stores a record durably: after a crash there is the whole record or none.
-func (f folder) write(record string, value any) error {
+// write stores a record: after a crash of this process there is the whole record or none.
+func (f folder) write(record string, value any) error { return f.store(record, value, false) }
+
+// writeDurably stores a record: after a crash of the machine, too, there is the whole record or none.
+func (f folder) writeDurably(record string, value any) error {
+	if err := f.store(record, value, true); err != nil {
+		return err
+	}
+	return syncFolder(string(f))
+}
+
+func (f folder) store(record string, value any, durably bool) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -95,16 +105,16 @@ func (f folder) write(record string, value any) error {
 		return err
 	}
 	_, err = file.Write(text)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if durably && err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, f.file(record)); err != nil {
-		return err
-	}
-	return syncFolder(string(f))
+	return os.Rename(fresh, f.file(record))
 }
 
-// read loads a record and tells whether there is one.
+// read loads a record and tells whether there is one. One that does not decode was lost when the machine crashed.
 func (f folder) read(record string, value any) (bool, error) {
 	text, err := os.ReadFile(f.file(record))
 	if errors.Is(err, os.ErrNotExist) {
@@ -113,10 +123,7 @@ func (f folder) read(record string, value any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := json.Unmarshal(text, value); err != nil {
-		return false, fmt.Errorf("read %s: %w", f.file(record), err)
-	}
-	return true, nil
+	return json.Unmarshal(text, value) == nil, nil
 }
 
 // syncFolder makes the names in a folder durable.

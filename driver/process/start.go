@@ -66,7 +66,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + filepath.Base(string(t.folder))}
 	err := t.folder.make()
 	if err == nil {
-		err = errors.Join(t.folder.write(originRecord, t.origin), syncFolder(d.tasksDir()))
+		err = t.folder.write(originRecord, t.origin)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(string(t.folder)))
@@ -80,8 +80,9 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	quit := context.AfterFunc(ctx, func() { _ = syscall.Kill(t.child, syscall.SIGKILL) })
 	// A supervisor that ends before it has read all of it leaves nothing to be told here that its words do not.
 	_ = gob.NewEncoder(assign).Encode(a)
+	unsynced := syncFolder(d.tasksDir()) // the supervisor syncs what is in the folder meanwhile
 	alive := bufio.NewReader(t.alive)
-	acknowledged := awaitStarted(alive)
+	acknowledged := awaitStarted(alive) && unsynced == nil
 	if !quit() { // the supervisor was killed, or is about to be
 		acknowledged = false
 		_ = awaitEnd(alive)
@@ -90,7 +91,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 		d.settle(t, alive)
 		return nil
 	}
-	reason := ctx.Err()
+	reason := errors.Join(ctx.Err(), unsynced)
 	if reason == nil {
 		words, _ := os.ReadFile(t.folder.words())
 		reason = fmt.Errorf("its supervisor ended: %s", bytes.TrimSpace(words))

@@ -110,9 +110,9 @@ func (s *supervisor) run() error {
 	record, err := s.start()
 	if err != nil {
 		end := failed(err.Error(), s.begun)
-		return errors.Join(s.discard(), s.folder.write(endedRecord, end), s.acknowledge())
+		return errors.Join(s.discard(), s.folder.writeDurably(endedRecord, end), s.acknowledge())
 	}
-	if err := s.folder.write(startedRecord, record); err != nil {
+	if err := s.folder.writeDurably(startedRecord, record); err != nil {
 		s.kill()
 		s.reap()
 		return errors.Join(err, s.discard())
@@ -374,7 +374,7 @@ func (s *supervisor) stop(grace time.Duration) {
 // record stores the end of the task and does not give up before it could, unless the folder is gone.
 func (s *supervisor) record(end ended) {
 	for {
-		err := s.folder.write(endedRecord, end)
+		err := s.folder.writeDurably(endedRecord, end)
 		if err == nil || errors.Is(err, os.ErrNotExist) {
 			return
 		}

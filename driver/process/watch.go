@@ -99,7 +99,7 @@ func (d *Driver) running(t *task) bool {
 // lose makes the task one whose end is not known.
 func (d *Driver) lose(t *task, why string, startedAt time.Time) {
 	end := failed(why, startedAt)
-	_ = t.folder.write(endedRecord, end) // a later driver that does not find it comes to the same
+	_ = t.folder.writeDurably(endedRecord, end) // a later driver that does not find it comes to the same
 	d.set(t, end.status(t.id), nil)
 }
 
@@ -200,12 +200,8 @@ func (d *Driver) adopt() error {
 // adoptTask takes over one task, or deletes its folder if no Start has vouched for it.
 func (d *Driver) adoptTask(t *task) error {
 	close(t.settled)
-	ok, err := t.folder.read(originRecord, &t.origin)
-	if err != nil {
+	if _, err := t.folder.read(originRecord, &t.origin); err != nil {
 		return err
-	}
-	if !ok {
-		return os.RemoveAll(string(t.folder))
 	}
 	if t.origin.Boot != d.boot {
 		return d.adoptRestarted(t)
@@ -229,7 +225,8 @@ func (d *Driver) adoptTask(t *task) error {
 	return nil
 }
 
-// adoptRestarted takes over a task from before the machine restarted: nothing of it can run.
+// adoptRestarted takes over a task from before the machine restarted: nothing of it can run. Its origin.json may be lost
+// with that, and then the run of the machine has no name; but while the machine runs it is there before a supervisor is.
 func (d *Driver) adoptRestarted(t *task) error {
 	if !d.load(t) {
 		return os.RemoveAll(string(t.folder))
