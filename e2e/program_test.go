@@ -165,7 +165,11 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text, _ := p.state()
 	fmt.Fprint(ts.Stdout(), text)
-	if got := p.command.ProcessState.ExitCode(); strconv.Itoa(got) != args[1] {
+	got := p.command.ProcessState.ExitCode()
+	if status, ok := p.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		got = 128 + int(status.Signal()) // as shells say it
+	}
+	if strconv.Itoa(got) != args[1] {
 		ts.Fatalf("got exit status %d, want %s; it wrote:\n%s", got, args[1], text)
 	}
 }

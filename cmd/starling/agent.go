@@ -170,7 +170,9 @@ func (a *agent) openJournal(ctx context.Context) error {
 	for {
 		select {
 		case err := <-ready:
-			a.journal = a.member.Journal()
+			if err == nil {
+				a.journal = a.member.Journal()
+			}
 			return err
 		case <-time.After(quorumPatience):
 			a.tellMissing(slices.Sorted(maps.Values(a.config.members)))
@@ -248,9 +250,9 @@ func (a *agent) end() error {
 	}
 	if a.journal != nil {
 		errs = append(errs, a.journal.Close())
-	}
-	if a.member != nil {
-		errs = append(errs, a.member.Close())
+		if a.member != nil { // one that never found its quorum cannot close; it ends with the process
+			errs = append(errs, a.member.Close())
+		}
 	}
 	if a.folder != nil {
 		a.folder.release()

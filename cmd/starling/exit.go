@@ -132,12 +132,19 @@ func noArguments(command *cobra.Command, args []string) error {
 // oneArgument wants exactly one argument, called by what it is.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
-		switch len(args) {
-		case 1:
-			return nil
-		case 0:
-			return usageError(command, fmt.Errorf("%s needs %s", command.CommandPath(), what))
+		if len(args) == 0 {
+			return usageError(command, fmt.Errorf("%s needs a %s", command.CommandPath(), what))
 		}
-		return usageError(command, fmt.Errorf("%s takes one %s, got %q as well", command.CommandPath(), what, args[1]))
+		return atMostOne(what)(command, args)
+	}
+}
+
+// atMostOne wants one argument or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usageError(command, fmt.Errorf("%s takes one %s, got %q as well", command.CommandPath(), what, args[1]))
+		}
+		return nil
 	}
 }

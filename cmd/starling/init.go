@@ -23,12 +23,7 @@ func newInit(c *console) *cobra.Command {
 		Long: `Write commented example job files, all of which run as they are: into the present folder, or into DIR, or only
 the one called NAME. Files that exist are left alone.`,
 		Example: "  starling init\n  starling init examples\n  starling init hello",
-		Args: func(command *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError(command, fmt.Errorf("starling init takes at most one DIR or NAME, got %q as well", args[1]))
-			}
-			return nil
-		},
+		Args:    atMostOne("DIR or NAME"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []string
 			for _, example := range jobspec.Examples() {

@@ -31,7 +31,7 @@ func newJobStatus(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "status NAME",
 		Short:             "Show a job with its tasks and instances",
-		Args:              oneArgument("the NAME of a job"),
+		Args:              oneArgument("job's NAME"),
 		ValidArgsFunction: r.completeJob,
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)

@@ -35,7 +35,7 @@ func newLogs(r *remote) *cobra.Command {
 ran. NAME/TASK[3] is one instance, NAME/TASK all of a task; lines of several instances begin with their names. An
 allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are the present or last.`,
 		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
-		Args:              oneArgument("a NAME, NAME/TASK or NAME/TASK[INDEX]"),
+		Args:              oneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
 		ValidArgsFunction: r.completeTarget,
 		RunE: func(command *cobra.Command, args []string) error {
 			t, err := parseTarget(args[0])

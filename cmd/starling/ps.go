@@ -15,7 +15,7 @@ func newPs(r *remote) *cobra.Command {
 		Use:   "ps [PREFIX]",
 		Short: "List jobs",
 		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMostOne("PREFIX"),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()

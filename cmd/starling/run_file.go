@@ -104,6 +104,9 @@ func (r *remote) results(t *tracker) error {
 			return err
 		}
 	}
+	if len(failed) == 0 && len(t.jobs) == 1 {
+		r.hint("its output: starling logs %s", t.jobs[0].name)
+	}
 	if len(failed) > 0 {
 		return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0], failed[0])
 	}

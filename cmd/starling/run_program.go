@@ -26,7 +26,8 @@ func (r *remote) runProgram(ctx context.Context, argv []string, options runOptio
 	if problems := spec.Problems(); len(problems) > 0 {
 		return problemList(problems)
 	}
-	if _, err := peer.SubmitJob(ctx, &spec); err != nil {
+	submitted, err := peer.SubmitJob(ctx, &spec)
+	if err != nil {
 		return err
 	}
 	if options.detach {
@@ -47,7 +48,11 @@ func (r *remote) runProgram(ctx context.Context, argv []string, options runOptio
 	case err != nil:
 		return t.outOfTime(err, options.timeout)
 	}
-	return programStatus(name, t.jobs[0].last)
+	err = programStatus(name, t.jobs[0].last)
+	if errors.Is(err, errNotStarted) {
+		return fmt.Errorf("%w%s", err, startProblem(ctx, peer, submitted))
+	}
+	return err
 }
 
 // jobNameFor derives a job's name from a program's, with a suffix that makes it new.
@@ -114,9 +119,30 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 	case "out of memory":
 		return fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
 	case "could not be started":
-		return fmt.Errorf("%s could not be started on node %s\nhint: the reason is in: starling journal tail", name, slot.GetNode())
+		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}
 	return fmt.Errorf("%s: %s", name, firstOf(slot.GetEnded(), last.GetJob().GetStatus()))
+}
+
+// errNotStarted tells that there was nothing to run.
+var errNotStarted = errors.New("could not be started")
+
+// startProblem finds in the journal why a program could not be started, "" if that is not remembered.
+func startProblem(ctx context.Context, peer *client.Client, submitted *starlingv1.SubmitJobResponse) string {
+	reason := ""
+	question := &starlingv1.TailJournalRequest{From: submitted.GetIndex()}
+	err := peer.TailJournal(ctx, question, func(answer *starlingv1.TailJournalResponse) error {
+		for _, effect := range answer.GetEntry().GetEffects() {
+			if _, why, found := strings.Cut(effect.GetText(), "could not be started"); found && effect.GetJob() == submitted.GetJob() {
+				reason = why
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return reason
 }
 
 // problemList is the error for a job that the cluster would refuse.

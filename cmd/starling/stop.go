@@ -17,7 +17,7 @@ func newStop(r *remote) *cobra.Command {
 		Short: "Stop a job for good",
 		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
 its job file grants.`,
-		Args:              oneArgument("the NAME of a job"),
+		Args:              oneArgument("job's NAME"),
 		ValidArgsFunction: r.completeJob,
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.dial()

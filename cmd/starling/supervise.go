@@ -12,7 +12,7 @@ const superviseCommand = "supervise"
 // newSupervise is the life of a supervisor, one for every task.
 func newSupervise() *cobra.Command {
 	return &cobra.Command{
-		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("a DIR"),
+		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if status := process.Supervise(args[0]); status != 0 {
 				return silent{status}

@@ -137,7 +137,7 @@ func standing(job *starlingv1.Job) string {
 	if job.GetFinal() {
 		return job.GetStatus()
 	}
-	return fmt.Sprintf("%s, %s of %d", job.GetStatus(), tally(job.GetCounts()), job.GetCounts().GetDesired())
+	return tally(job.GetCounts())
 }
 
 // untilStall is the time to the next job that stalls.

@@ -16,7 +16,7 @@ func newWhy(r *remote) *cobra.Command {
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
 small by how much, and what is waited for.`,
-		Args:              oneArgument("the NAME of a job"),
+		Args:              oneArgument("job's NAME"),
 		ValidArgsFunction: r.completeJob,
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
@@ -42,7 +42,7 @@ small by how much, and what is waited for.`,
 func findings(answer *starlingv1.WhyResponse) string {
 	text := strings.Builder{}
 	job := answer.GetJob()
-	fmt.Fprintf(&text, "%s is %s: %s of %d wanted\n", job.GetName(), job.GetStatus(), tally(job.GetCounts()), job.GetCounts().GetDesired())
+	fmt.Fprintf(&text, "%s is %s: %d wanted, %s\n", job.GetName(), job.GetStatus(), job.GetCounts().GetDesired(), tally(job.GetCounts()))
 	if len(answer.GetFindings()) == 0 && !job.GetFinal() {
 		fmt.Fprintln(&text, "nothing keeps it from running")
 	}
