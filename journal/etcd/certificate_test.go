@@ -82,9 +82,13 @@ func certificates(t *testing.T) (etcd.Certificates, *tls.Config) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	authorityKey, leafKey := newKey(t), newKey(t)
-	sign(t, files.CAFile, authority, authority, authorityKey, authorityKey)
-	sign(t, files.CertFile, leaf, authority, leafKey, authorityKey)
-	der, err := x509.MarshalECPrivateKey(leafKey)
+	der, err := x509.CreateCertificate(rand.Reader, authority, authority, &authorityKey.PublicKey, authorityKey)
+	must(t, err)
+	writePEM(t, files.CAFile, "CERTIFICATE", der)
+	der, err = x509.CreateCertificate(rand.Reader, leaf, authority, &leafKey.PublicKey, authorityKey)
+	must(t, err)
+	writePEM(t, files.CertFile, "CERTIFICATE", der)
+	der, err = x509.MarshalECPrivateKey(leafKey)
 	must(t, err)
 	writePEM(t, files.KeyFile, "EC PRIVATE KEY", der)
 
@@ -102,13 +106,6 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	return key
-}
-
-func sign(t *testing.T, file string, what, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, what, by, &key.PublicKey, byKey)
-	must(t, err)
-	writePEM(t, file, "CERTIFICATE", der)
 }
 
 func writePEM(t *testing.T, file, kind string, der []byte) {

@@ -17,7 +17,7 @@ const (
 
 // Reasons for which a reader stops watching and goes on otherwise.
 var (
-	errUnwatchable = errors.New("the history that was not yet read cannot be watched")
+	errRescan      = errors.New("what was not yet read must be listed")
 	errInterrupted = errors.New("the watch has ended")
 )
 
@@ -62,7 +62,7 @@ func (r *reader) run(ctx context.Context) error {
 			scanned = err == nil
 		} else {
 			err = r.watch(ctx)
-			scanned = !errors.Is(err, errUnwatchable)
+			scanned = !errors.Is(err, errRescan)
 		}
 		if refused, ok := errors.AsType[deliverError](err); ok {
 			return refused

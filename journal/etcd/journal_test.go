@@ -23,6 +23,9 @@ func TestContractEmbedded(t *testing.T) {
 }
 
 func TestContractClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as TestContractEmbedded, and three members")
+	}
 	members := cluster(t, "a", "b", "c")
 	startAll(t, members)
 	journaltest.Run(t, remote(endpoints(members)...))
@@ -34,6 +37,14 @@ func BenchmarkEmbedded(b *testing.B) {
 
 func BenchmarkClient(b *testing.B) {
 	journaltest.Benchmark(b, func(t testing.TB) journaltest.Harness { return remote(single(t).ClientURL())(t) })
+}
+
+func BenchmarkCluster(b *testing.B) {
+	journaltest.Benchmark(b, func(t testing.TB) journaltest.Harness {
+		members := cluster(t, "a", "b", "c")
+		startAll(t, members)
+		return remote(endpoints(members)...)(t)
+	})
 }
 
 // single starts the only member of a cluster.

@@ -20,6 +20,9 @@ const (
 	// again where the reader is by then.
 	queueMax      = 1024
 	queueBytesMax = 64 << 20
+	// behindMin is how many revisions a reader may at least be behind before it reads rather than watches: an engine
+	// serves a watch that fell behind at 10,000 a second, however fast the machine, and a writer may be faster.
+	behindMin = 20_000
 )
 
 // watch delivers what is appended after the last record, until the watch ends or cannot be trusted any more.
@@ -79,7 +82,7 @@ func (r *reader) lookAtHead(ctx context.Context) (position, error) {
 // take passes on the records of one answer of the watch.
 func (r *reader) take(answer clientv3.WatchResponse) error {
 	if answer.CompactRevision != 0 {
-		return fmt.Errorf("compacted at revision %d: %w", answer.CompactRevision, errUnwatchable)
+		return fmt.Errorf("compacted at revision %d: %w", answer.CompactRevision, errRescan)
 	}
 	if err := answer.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errInterrupted, err)
@@ -99,7 +102,7 @@ func (r *reader) take(answer clientv3.WatchResponse) error {
 		// The version of the head is the index of the record that was put with it.
 		index := journal.Index(kv.Version)
 		if appended == nil || appended.ModRevision != kv.ModRevision || index != last.index+1 {
-			return fmt.Errorf("index %d after %d: %w", index, last.index, errUnwatchable)
+			return fmt.Errorf("index %d after %d: %w", index, last.index, errRescan)
 		}
 		record, err := r.record(appended.Key, appended.Value, index)
 		if err != nil {
@@ -111,7 +114,15 @@ func (r *reader) take(answer clientv3.WatchResponse) error {
 	if last == r.last {
 		return nil
 	}
-	return r.pass(batch, last)
+	if err := r.pass(batch, last); err != nil {
+		return err
+	}
+	// To list costs something for every record, so it must be for more than a few.
+	behind := answer.Header.GetRevision() - last.revision
+	if behind > behindMin && behind > int64(last.index)/10 {
+		return fmt.Errorf("%d revisions behind: %w", behind, errRescan)
+	}
+	return nil
 }
 
 // feed stands between a watch and a reader that may be slow: etcd's client would keep any amount of events for it.

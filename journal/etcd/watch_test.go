@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,13 +22,14 @@ func TestTake(t *testing.T) {
 	}{
 		{"in order", answers(append1(1, 10), append1(2, 11)), 2, nil},
 		{"in one answer", answers(join(append1(1, 10), append1(2, 15))), 2, nil},
-		{"split between record and head", answers(append1(1, 10)[:1], append1(1, 10)[1:]), 0, errUnwatchable},
+		{"split between record and head", answers(append1(1, 10)[:1], append1(1, 10)[1:]), 0, errRescan},
 		{"repeated", answers(append1(1, 10), append1(1, 10), join(append1(1, 10), append1(2, 11))), 2, nil},
-		{"one missing", answers(append1(1, 10), append1(3, 12)), 1, errUnwatchable},
-		{"record missing", answers(append1(1, 10), append1(2, 11)[1:]), 1, errUnwatchable},
-		{"first missing", answers(append1(2, 10)), 0, errUnwatchable},
-		{"compacted", []clientv3.WatchResponse{{CompactRevision: 7, Canceled: true}}, 0, errUnwatchable},
+		{"one missing", answers(append1(1, 10), append1(3, 12)), 1, errRescan},
+		{"record missing", answers(append1(1, 10), append1(2, 11)[1:]), 1, errRescan},
+		{"first missing", answers(append1(2, 10)), 0, errRescan},
+		{"compacted", []clientv3.WatchResponse{{CompactRevision: 7, Canceled: true}}, 0, errRescan},
 		{"cancelled", []clientv3.WatchResponse{{Canceled: true}}, 0, errInterrupted},
+		{"far behind", []clientv3.WatchResponse{{Events: append1(1, 10), Header: &pb.ResponseHeader{Revision: 50_000}}}, 1, errRescan},
 		{"progress", answers(append1(1, 10), nil), 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
