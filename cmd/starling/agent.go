@@ -158,7 +158,7 @@ func (a *agent) openJournal(ctx context.Context) error {
 	var err error
 	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
 		Name: string(a.config.node), DataDir: filepath.Join(a.folder.path, "etcd"), Log: logWriter{a.log},
-		ClientURL: a.config.etcdListen, PeerURL: peerURL, InitialCluster: a.config.members,
+		ClientURL: a.config.etcdListen, PeerURL: peerURL, InitialCluster: a.config.members, Certificates: a.config.certificates,
 	})
 	if err != nil {
 		return err
@@ -181,13 +181,17 @@ func (a *agent) openJournal(ctx context.Context) error {
 }
 
 // quorumPatience is how long to wait for the quorum before saying who is missing, and then again.
-const quorumPatience = 3 * time.Second
+const quorumPatience = 2 * time.Second
 
 // reachJournal connects to the quorum as a client, again and again until that works.
 func (a *agent) reachJournal(ctx context.Context) error {
+	secure, err := clientTLS(a.config.certificates)
+	if err != nil {
+		return err
+	}
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
-		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.endpoints})
+		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.endpoints, TLS: secure})
 		cancel()
 		if err == nil {
 			a.journal = opened

@@ -15,6 +15,7 @@ import (
 	"starling/api/client"
 	"starling/cluster"
 	"starling/jobspec"
+	"starling/journal/etcd"
 )
 
 // agentConfig is what the agent of a machine needs to know.
@@ -28,7 +29,9 @@ type agentConfig struct {
 	members    map[string]string
 	endpoints  []string
 	etcdListen string
-	pulse      time.Duration
+	// certificates are for etcd beyond this machine.
+	certificates etcd.Certificates
+	pulse        time.Duration
 	// capacity overrides what the machine has; negative means as it is.
 	capacity            cluster.Resources
 	attributes          map[string]string
@@ -68,6 +71,9 @@ func agentSettings() []setting {
 		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
 		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)", setEtcdListen},
+		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine", setPath(func(c *agentConfig) *string { return &c.certificates.CertFile })},
+		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *agentConfig) *string { return &c.certificates.KeyFile })},
+		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates", setPath(func(c *agentConfig) *string { return &c.certificates.CAFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(cluster.CPU, jobspec.ParseCPU)},
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(cluster.Memory, jobspec.ParseBytes)},
@@ -116,7 +122,7 @@ func setInsecure(c *agentConfig, texts []string) (err error) {
 // etcdURL checks a URL of the engine.
 func etcdURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" {
 		return fmt.Errorf("%q is no URL such as http://10.0.0.1:2380", text)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
+
+	"starling/journal/etcd"
 )
 
 // readAgentConfig puts together what the flags, the environment, the file and the defaults say, in this order of
@@ -49,6 +51,10 @@ func readAgentConfig(command *cobra.Command, file string) (*agentConfig, error) 
 // contradictions lists what cannot be meant together.
 func (c *agentConfig) contradictions() []error {
 	var problems []error
+	files := c.certificates
+	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") && files != (etcd.Certificates{}) {
+		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
+	}
 	_, member := c.members[string(c.node)]
 	switch {
 	case len(c.members) == 0 && len(c.endpoints) == 0:

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,10 @@ func newPeers(r *remote) *cobra.Command {
 
 func peerTable(answer *starlingv1.ListPeersResponse) *table {
 	t := newTable("PEER", "STATE", "PULSE", "WATCHES", "WATCHED BY", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
-	for _, p := range answer.GetPeers() {
+	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
+		return strings.Compare(a.GetNode(), b.GetNode())
+	})
+	for _, p := range sorted {
 		name := firstOf(p.GetPeer(), p.GetNode())
 		if p.GetPeer() != "" && p.GetPeer() == answer.GetSelf() {
 			name += " *"

@@ -12,7 +12,7 @@ import (
 )
 
 // stalledAfter is how long nothing more of a job may be placed until the reasons are told.
-const stalledAfter = 3 * time.Second
+const stalledAfter = 2 * time.Second
 
 // tracker follows jobs until each has reached its goal, and tells how they go.
 type tracker struct {
