@@ -113,6 +113,9 @@ func (c *Core) Fold(r journal.Record, own cluster.Time) (folded replica.Folded, 
 	e, err := command.Decode(r.Payload)
 	if err != nil {
 		folded.Outcome = replica.Skip(c.state, index, err.Error())
+		if r.Writer == string(c.self) {
+			c.outbox.unreadable(r.Seq, err)
+		}
 		folded.Digest = c.state.Digest()
 		return folded, true
 	}
@@ -155,7 +158,7 @@ func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 func (c *Core) DriverStarted(id cluster.AllocationID, refusal string) {
 	delete(c.starting, id)
 	if refusal != "" {
-		c.refused[id] = refusal[:min(len(refusal), cluster.FailureDetailBytesMax)]
+		c.refused[id] = refusal
 	}
 }
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"fmt"
 
 	"starling/cluster"
 	"starling/command"
@@ -98,6 +99,17 @@ func (b *outbox) folded(seq uint64, outcome *replica.Outcome) {
 	for i, r := range b.requests {
 		result := outcome.Results[b.reactions+i]
 		r.answer(replica.Receipt{Index: outcome.Index, Refusal: result.Refusal, Job: result.Job}, nil)
+	}
+	b.underway, b.requests = nil, nil
+}
+
+// unreadable gives up an entry of this writer that nobody can decode: sent again it would be no better.
+func (b *outbox) unreadable(seq uint64, err error) {
+	if b.underway == nil || b.underway.Seq != seq {
+		return
+	}
+	for _, r := range b.requests {
+		r.answer(replica.Receipt{}, fmt.Errorf("the journal cannot hold this request: %w", err))
 	}
 	b.underway, b.requests = nil, nil
 }

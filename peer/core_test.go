@@ -1,0 +1,112 @@
+package peer
+
+import (
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/journal"
+	"starling/replica"
+)
+
+// alone returns a core that is the only member, at entry 1.
+func alone(t *testing.T) *Core {
+	t.Helper()
+	c := NewCore()
+	c.Begin("a~1", 0, &cluster.Offer{Capacity: cluster.Resources{1000, 1 << 30, 0}, Rules: 1})
+	fold(t, c, 1, c.React(1000).Append)
+	if phase, why := c.Phase(); phase != Member {
+		t.Fatalf("phase %s %s, want member", phase, why)
+	}
+	return c
+}
+
+func fold(t *testing.T, c *Core, index journal.Index, r *journal.Record) {
+	t.Helper()
+	if r == nil {
+		t.Fatal("nothing to append")
+	}
+	r.Index = index
+	if _, ok := c.Fold(*r, 1000); !ok {
+		t.Fatalf("entry %d was passed over", index)
+	}
+}
+
+func TestOneEntryIsUnderWayUntilItIsFolded(t *testing.T) {
+	c := alone(t)
+	first := c.React(1000).Append
+	if first == nil {
+		t.Fatal("the offer is not written")
+	}
+	answered := false
+	c.Request(&command.KillJob{Job: "none"}, func(r replica.Receipt, err error) {
+		answered = err == nil && r.Refusal.Code == cluster.NotFound && r.Index == 3
+	})
+	if again := c.React(1000).Append; again != nil {
+		t.Error("a second entry was made while the first is under way")
+	}
+	fold(t, c, 2, first)
+	fold(t, c, 3, c.React(1000).Append)
+	if !answered {
+		t.Error("the request was not answered with its refusal at entry 3")
+	}
+	if more := c.React(1000).Append; more != nil {
+		t.Error("something is written although nothing is to do")
+	}
+}
+
+func TestEntryThatNobodyCanReadIsGivenUp(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	var got error
+	c.Request(&command.KillJob{Job: "none"}, func(_ replica.Receipt, err error) { got = err })
+	r := c.React(1000).Append
+	r.Payload[len(r.Payload)-1] ^= 1
+	fold(t, c, 3, r)
+	if got == nil || !strings.Contains(got.Error(), "checksum") {
+		t.Errorf("answer %v, want that the checksum does not match", got)
+	}
+	c.Request(&command.KillJob{Job: "none"}, func(replica.Receipt, error) {})
+	if c.React(1000).Append == nil {
+		t.Error("nothing is written any more")
+	}
+}
+
+func TestRequestsOutliveALife(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	answers := 0
+	c.Request(&command.KillJob{RequestID: "r", Job: "none"}, func(_ replica.Receipt, err error) {
+		if err == nil {
+			answers++
+		}
+	})
+	underway := c.React(1000).Append
+	leave := &command.Entry{Writer: "a~1", Seq: 100, Time: 1, Commands: []command.Command{&command.Leave{Peer: "a~1"}}}
+	fold(t, c, 3, &journal.Record{Writer: "a~1", Seq: 100, Payload: command.Encode(leave)})
+	if phase, _ := c.Phase(); phase != Left {
+		t.Fatalf("phase %s, want left", phase)
+	}
+	c.Begin("a~2", 0, &cluster.Offer{Rules: 1})
+	fold(t, c, 4, underway)
+	fold(t, c, 5, c.React(1000).Append)
+	fold(t, c, 6, c.React(1000).Append)
+	if answers != 1 {
+		t.Errorf("%d answers, want one, under the new life", answers)
+	}
+}
+
+func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
+	var c clock
+	c.heard(5000, 1000)
+	for own, want := range map[cluster.Time]cluster.Time{1000: 5000, 1300: 5300, 900: 5000, 9000: 13000} {
+		if got := c.now(own); got != want {
+			t.Errorf("at own time %d: %d, want %d", own, got, want)
+		}
+	}
+	c.heard(4000, 2000)
+	if got := c.now(2000); got != 6000 {
+		t.Errorf("after an older time: %d, want 6000", got)
+	}
+}
