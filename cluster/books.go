@@ -98,18 +98,20 @@ func (s *State) SetPeer(n NodeIndex, p PeerID) {
 	})
 }
 
-// Depart sets the tombstone: incarnations up to this one have left.
+// Depart sets the tombstone: incarnations up to this one have left, and none of them is joining any more.
 func (s *State) Depart(n NodeIndex, incarnation uint32) {
+	s.changeNode(n, func(row *Node) { row.Departed = max(row.Departed, incarnation) })
+	for len(s.Node(n).Sessions) > 0 && s.Node(n).Sessions[0].Incarnation <= s.Node(n).Departed {
+		s.EndSession(n, s.Node(n).Sessions[0].Incarnation)
+	}
+}
+
+// EndSession forgets an incarnation that is no member: what it wrote last, and its attempt to join.
+func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) {
-		row.Departed = max(row.Departed, incarnation)
-		kept := row.Sessions[:0]
-		for _, session := range row.Sessions {
-			if session.Incarnation > row.Departed {
-				kept = append(kept, session)
-			}
-		}
-		row.Sessions = kept
+		row.Sessions = without(row.Sessions, func(session Session) bool { return session.Incarnation == incarnation })
 	})
+	s.SetAttempt(NewPeerID(s.Node(n).Name, incarnation), Attempt{})
 }
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.

@@ -14,6 +14,7 @@ package ring
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/cluster"
 )
@@ -39,8 +40,6 @@ func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Ref
 		return refuse(cluster.Denied, "%s has left; its node must come back under a new incarnation", joiner)
 	case node.Peer == joiner:
 		return refuse(cluster.Conflict, "%s is a member already", joiner)
-	case len(node.Sessions) > sessionsMax:
-		return refuse(cluster.Exhausted, "node %s has %d lives that neither joined nor left: end the programs that use its name", name, len(node.Sessions))
 	case last.Phase != 0 && last.Phase != cluster.Aborted:
 		return refuse(cluster.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
 	case number != last.Number+1:
@@ -52,6 +51,8 @@ func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Ref
 	case s.Members() == 0:
 		admit(s, node.Index, joiner)
 		return cluster.Refusal{}
+	case len(node.Sessions) > sessionsMax:
+		return refuse(cluster.Exhausted, "node %s has %d lives that neither joined nor left: end the programs that use its name", name, len(node.Sessions))
 	case node.Peer != "":
 		attempt.Phase = cluster.Refused
 		s.SetAttempt(joiner, attempt)
@@ -67,11 +68,12 @@ func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Ref
 	return cluster.Refusal{}
 }
 
-// forgetEarlier ends the attempts of earlier lives of the node: a process that joins says that they are over.
+// forgetEarlier ends the earlier lives of the node that neither joined nor left: a process that joins says that they
+// are over. It does so even while another life is the member, so that they do not pile up.
 func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
-	for _, session := range node.Sessions {
-		if session.Incarnation < incarnation {
-			s.SetAttempt(cluster.NewPeerID(node.Name, session.Incarnation), cluster.Attempt{})
+	for _, session := range slices.Clone(node.Sessions) {
+		if session.Incarnation < incarnation && cluster.NewPeerID(node.Name, session.Incarnation) != node.Peer {
+			s.EndSession(node.Index, session.Incarnation)
 		}
 	}
 	if node.Peer == "" {
