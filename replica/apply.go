@@ -55,6 +55,8 @@ func (f *fold) admit() string {
 	node := f.s.NodeOf(name)
 	joins := len(f.entry.Commands) > 0 && f.entry.Commands[0].Kind() == command.KindPrepareJoin
 	switch {
+	case f.entry.Seq == 0:
+		return "its number is 0"
 	case incarnation == 0 || cluster.NameProblem(string(name), true) != "":
 		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
 	case node == nil && !joins:
@@ -67,9 +69,6 @@ func (f *fold) admit() string {
 		return fmt.Sprintf("it is a repetition: entry %d of %s was folded before", f.entry.Seq, f.entry.Writer)
 	case node.LastSeq(incarnation) == 0 && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
-	}
-	if f.entry.Seq == 0 {
-		return "its number is 0"
 	}
 	f.s.Wrote(node.Index, incarnation, f.entry.Seq)
 	f.writer = f.s.Node(node.Index)

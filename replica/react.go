@@ -2,6 +2,7 @@ package replica
 
 import (
 	"slices"
+	"strings"
 
 	"starling/cluster"
 	"starling/command"
@@ -26,7 +27,7 @@ type LocalTask struct {
 	// Ended is NotEnded while it runs.
 	Ended    cluster.Ending
 	ExitCode int32
-	// Detail says more about a failure, at most cluster.FailureDetailBytesMax.
+	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
 	Detail string
 }
 
@@ -109,7 +110,9 @@ func (r *reacting) membership() {
 		case ring.MustPrepare:
 			ready, at := ring.Ready(r.s, r.self, r.o.Now)
 			if !ready {
-				r.askAgain(at)
+				if at != 0 {
+					r.askAgain(at)
+				}
 				continue
 			}
 			r.write(&command.PrepareJoin{Joiner: step.Joiner, Attempt: step.Attempt})
@@ -175,7 +178,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
 	switch {
 	case task != nil && task.Ended != cluster.NotEnded:
-		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, task.Detail
+		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
 		return news, true
 	case a.Phase == cluster.Stopping && task == nil:
 		news.Ended = cluster.OnRequest
@@ -188,6 +191,11 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 		return news, true
 	}
 	return news, false
+}
+
+// clipped makes what a node says fit into a report: an entry that nobody can decode would stay under way for ever.
+func clipped(detail string) string {
+	return strings.ToValidUTF8(detail[:min(len(detail), cluster.FailureDetailBytesMax)], "")
 }
 
 // Limits of the turns by which peers tell the time: each later turn waits one step longer, up to the last.
