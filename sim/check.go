@@ -7,7 +7,6 @@ import (
 	"starling/command"
 	"starling/peer"
 	"starling/replica"
-	"starling/schedule/place"
 )
 
 // checkEntry compares what a machine folded with what the first one found, and audits what is new.
@@ -15,7 +14,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	index := int(folded.Index)
 	if index <= len(w.digests) {
 		if w.digests[index-1] != folded.Digest {
-			w.fail("%s has digest %016x at entry %d, others have %016x", m.name, folded.Digest, index, w.digests[index-1])
+			w.fail("%s has digest %016x at entry %d, others have %016x", m.label, folded.Digest, index, w.digests[index-1])
 		}
 		return
 	}
@@ -56,43 +55,69 @@ func (w *World) countJoins(folded *replica.Folded) {
 	}
 }
 
+// The longest that healing may take once the faults have ended: until the ring is whole, and after the last task has
+// ended until nothing is written any more.
+const (
+	ringRestMillisMax = 30_000
+	restMillisMax     = 30_000
+)
+
 // checkRest checks what must hold when nothing happens any more.
 func (w *World) checkRest() {
+	if took := w.ringChanged - w.calmAt; took > ringRestMillisMax {
+		w.fail("the ring was whole only %d ms after the faults had ended", took)
+	}
+	if took := w.landedAt - max(w.calmAt, w.workedAt); took > restMillisMax {
+		w.fail("entries were written for %d ms after the faults and the last task had ended", took)
+	}
 	var first *machine
-	members := 0
+	members := map[cluster.NodeName]bool{}
 	for _, m := range w.machines {
 		if m.dead {
 			continue
 		}
-		members++
 		if first == nil {
 			first = m
 		}
-		if phase, why := m.core.Phase(); phase != peer.Member {
-			w.fail("%s is %s %s", m.name, phase, why)
+		if m.cursor != len(w.records) || m.core.State().Digest() != first.core.State().Digest() {
+			w.fail("%s rests at entry %d of %d", m.label, m.cursor, len(w.records))
 			return
 		}
-		if m.cursor != len(w.records) || m.core.State().Digest() != first.core.State().Digest() {
-			w.fail("%s rests at entry %d of %d", m.name, m.cursor, len(w.records))
+		phase, why := m.core.Phase()
+		switch {
+		case phase == peer.Member && !members[m.name]:
+			members[m.name] = true
+		case phase != peer.Joining || !w.hasTwin(m):
+			w.fail("%s is %s %s", m.label, phase, why)
 			return
 		}
 		w.checkMachine(m)
 	}
 	s := first.core.State()
-	if s.Members() != members {
-		w.fail("%d machines live, %d are members", members, s.Members())
+	for _, m := range w.machines {
+		if !m.dead && !members[m.name] {
+			w.fail("%s lives and is no member", m.label)
+		}
+	}
+	if s.Members() != len(members) {
+		w.fail("%d machines live, %d are members", len(members), s.Members())
 	}
 	s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
-		if node := s.NodeOf(p.Node()); !w.isDead(p.Node()) || a.Phase <= cluster.Accepted {
-			w.fail("attempt %d of %s is left %s; its node lives as %q", a.Number, p, a.Phase, node.Peer)
+		if a.Phase <= cluster.Accepted || w.lives(p.Node()) && !members[p.Node()] {
+			w.fail("attempt %d of %s is left %s", a.Number, p, a.Phase)
 		}
 		return true
 	})
 	w.checkJobs(s)
+	w.foldAgain(s)
 }
 
-func (w *World) isDead(name cluster.NodeName) bool {
-	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.name == name && m.dead })
+func (w *World) lives(name cluster.NodeName) bool {
+	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.name == name && !m.dead })
+}
+
+func (w *World) hasTwin(m *machine) bool {
+	return slices.ContainsFunc(w.machines, func(other *machine) bool { return other != m && other.name == m.name && !other.dead })
 }
 
 // checkMachine checks that exactly what the value gives to a machine runs on it.
@@ -100,17 +125,17 @@ func (w *World) checkMachine(m *machine) {
 	view := replica.ViewOf(m.core.State(), m.core.Self())
 	for _, a := range view {
 		if a.Phase != cluster.Running {
-			w.fail("%s rests %s on %s", a.ID, a.Phase, m.name)
+			w.fail("%s rests %s on %s", a.ID, a.Phase, m.label)
 		}
-		if !slices.ContainsFunc(m.tasks, func(t *running) bool { return t.ID == a.ID && t.Ended == cluster.NotEnded }) {
-			w.fail("%s should run on %s and does not", a.ID, m.name)
+		if at, found := m.find(a.ID); !found || m.tasks[at].Ended != cluster.NotEnded {
+			w.fail("%s should run on %s and does not", a.ID, m.label)
 		}
 	}
 	if len(view) != len(m.tasks) {
-		w.fail("%s should run %d allocations, has %d", m.name, len(view), len(m.tasks))
+		w.fail("%s should run %d allocations, has %d", m.label, len(view), len(m.tasks))
 	}
 	if work := m.core.React(m.own()); work.Append != nil || len(work.Start)+len(work.Stop)+len(work.Forget) > 0 {
-		w.fail("%s rests but would still act: %+v", m.name, work)
+		w.fail("%s rests but would still act: %+v", m.label, work)
 	}
 }
 
@@ -122,8 +147,13 @@ func (w *World) checkJobs(s *cluster.State) {
 			w.fail("job %s was acknowledged and is lost", name)
 		}
 	}
+	for name, sent := range w.clients.killed {
+		if j := s.JobOf(name); j != nil && j.Submitted <= sent && j.Finished == 0 {
+			w.fail("job %s was killed and has not ended", name)
+		}
+	}
 	s.EachJob(func(j *cluster.Job) bool {
-		for i, t := range j.Tasks {
+		for _, t := range j.Tasks {
 			for index := range t.Slots.Len() {
 				slot := t.Slots.At(index)
 				id := cluster.AllocationID{Slot: cluster.SlotName{Job: j.Name(), Task: t.Name, Index: uint32(index)}, Order: slot.Order}
@@ -131,24 +161,39 @@ func (w *World) checkJobs(s *cluster.State) {
 					w.fail("%s is said to have succeeded and did not", id)
 				}
 			}
-			w.checkWaiting(s, j, i)
 		}
 		return true
 	})
 	if s.Unfinished {
 		w.fail("work is left over")
 	}
+	if fits := w.model.fitting(); fits != "" {
+		w.fail("%s waits although there is room", fits)
+	}
 }
 
-// checkWaiting checks by looking at every node that none could take what waits.
-func (w *World) checkWaiting(s *cluster.State, j *cluster.Job, task int) {
-	if j.Tasks[task].Waits() == 0 {
-		return
-	}
-	spec := j.TaskSpecOf(task, j.Version)
-	for n := range s.Nodes() {
-		if place.Fits(s, spec, cluster.NodeIndex(n)) {
-			w.fail("%s.%s waits although node %s has room", j.Name(), spec.Name, s.Node(cluster.NodeIndex(n)).Name)
+// foldAgain folds the whole journal from its beginning in one go, keeps copies on the way, and checks that the value
+// is the same everywhere, and that no copy changed with what came after it.
+func (w *World) foldAgain(s *cluster.State) {
+	core := peer.NewCore()
+	core.Explain = !w.explain
+	copies := map[int]*cluster.State{}
+	for i, r := range w.records {
+		folded, _ := core.Fold(r, w.now)
+		if folded.Digest != w.digests[i] {
+			w.fail("folded again, entry %d has digest %016x, it had %016x", i+1, folded.Digest, w.digests[i])
+			return
 		}
+		if w.rng.IntN(20) == 0 {
+			copies[i] = core.State().Copy()
+		}
+	}
+	for i, c := range copies {
+		if c.Digest() != w.digests[i] || len(c.Audit()) > 0 {
+			w.fail("the copy of entry %d changed: %v", i+1, c.Audit())
+		}
+	}
+	if core.State().Digest() != s.Digest() {
+		w.fail("folded again, the value has digest %016x, it had %016x", core.State().Digest(), s.Digest())
 	}
 }

@@ -1,54 +1,96 @@
 package sim
 
+import "starling/cluster"
+
 // fault is a kind of trouble.
 type fault int
 
-// The faults. Rates are thousandths, drawn per seed; many are zero in any one seed.
+// The faults.
 const (
 	crashProcess fault = iota
 	crashMachine
 	dieForGood
+	forgetDisk
+	slowStart
+	twinName
 	partition
 	cutReading
 	cutWriting
+	splitGroup
+	engineOutage
 	slowReading
 	repeatDelivery
 	withholdDelivery
+	slowAppend
 	lostAck
 	ghostAppend
 	doubleAppend
+	garbage
+	forgery
 	latePulse
+	falseDeath
 	clockJump
+	changeOffer
+	leaveGracefully
 	failTask
 	slowTask
 	failStart
-	garbage
-	leaveGracefully
+	hugeJob
+	raiseRules
 	faultCount
 )
 
-// String returns the fault's name in reports.
-func (f fault) String() string {
-	return [...]string{"process crash", "machine crash", "death for good", "partition", "one-way: reads nothing", "one-way: writes nothing",
-		"slow reading", "repeated delivery", "withheld delivery", "lost acknowledgement", "late append of the dead", "record twice in the journal",
-		"late end of a pulse", "clock jump", "failing task", "slow task", "failing start", "garbage in the journal", "goodbye"}[f]
+// faultTable has for every fault its name in reports and its highest rate, in thousandths per occasion.
+var faultTable = [faultCount]struct {
+	name string
+	most int
+}{
+	crashProcess:     {"process crash", 150},
+	crashMachine:     {"machine crash", 60},
+	dieForGood:       {"death for good", 60},
+	forgetDisk:       {"disk forgot its incarnation", 300},
+	slowStart:        {"slow start", 500},
+	twinName:         {"two machines with one name", 30},
+	partition:        {"partition", 100},
+	cutReading:       {"one-way: reads nothing", 80},
+	cutWriting:       {"one-way: writes nothing", 80},
+	splitGroup:       {"partition of a group", 60},
+	engineOutage:     {"outage of the engine", 40},
+	slowReading:      {"slow reading", 300},
+	repeatDelivery:   {"repeated delivery", 300},
+	withholdDelivery: {"withheld delivery", 200},
+	slowAppend:       {"slow append", 200},
+	lostAck:          {"lost acknowledgement", 300},
+	ghostAppend:      {"late append of the dead", 800},
+	doubleAppend:     {"record twice in the journal", 200},
+	garbage:          {"garbage in the journal", 60},
+	forgery:          {"forged entry", 150},
+	latePulse:        {"late end of a pulse", 500},
+	falseDeath:       {"false report of a death", 40},
+	clockJump:        {"clock jump", 60},
+	changeOffer:      {"changed offer", 200},
+	leaveGracefully:  {"goodbye", 30},
+	failTask:         {"failing task", 400},
+	slowTask:         {"slow task", 200},
+	failStart:        {"failing start", 200},
+	hugeJob:          {"huge job", 15},
+	raiseRules:       {"premature raise of the rules", 60},
 }
+
+// String returns the fault's name in reports.
+func (f fault) String() string { return faultTable[f].name }
 
 // rates are the thousandths per occasion of every fault.
 type rates [faultCount]int
 
-// draw chooses which faults this seed has, and how often.
+// draw chooses which faults this seed has, and how often; in every one many are missing.
 func (w *World) draw() {
-	most := rates{
-		crashProcess: 150, crashMachine: 60, dieForGood: 60, partition: 100, cutReading: 80, cutWriting: 80, slowReading: 300, repeatDelivery: 300,
-		withholdDelivery: 200, lostAck: 300, ghostAppend: 800, doubleAppend: 200, latePulse: 500, clockJump: 60, failTask: 400,
-		slowTask: 200, failStart: 200, garbage: 60, leaveGracefully: 30,
-	}
-	for f := range most {
+	for f := range faultTable {
 		if w.rng.IntN(3) > 0 {
-			w.rates[f] = w.rng.IntN(most[f] + 1)
+			w.rates[f] = w.rng.IntN(faultTable[f].most + 1)
 		}
 	}
+	w.explain = w.rng.IntN(4) == 0
 }
 
 // trouble lets faults befall the machines from time to time while the run is young.
@@ -56,7 +98,23 @@ func (w *World) trouble() {
 	if w.calm {
 		return
 	}
-	m := w.machines[w.rng.IntN(len(w.machines))]
+	w.troubleMachine(w.machines[w.rng.IntN(len(w.machines))])
+	switch {
+	case w.chance(splitGroup):
+		w.split()
+	case w.chance(engineOutage):
+		w.outage()
+	case w.chance(forgery):
+		w.forge()
+	case w.chance(falseDeath):
+		w.slander()
+	case len(w.machines) < 10 && w.chance(twinName):
+		w.addTwin()
+	}
+	w.after(w.between(20, 1500), w.trouble)
+}
+
+func (w *World) troubleMachine(m *machine) {
 	switch {
 	case !m.up:
 	case w.chance(crashProcess):
@@ -67,17 +125,49 @@ func (w *World) trouble() {
 		m.crash(true)
 		m.dead = true
 	case w.chance(partition):
-		m.cut(true, true)
+		m.cut(true, true, w.cutMillis())
 	case w.chance(cutReading):
-		m.cut(true, false)
+		m.cut(true, false, w.cutMillis())
 	case w.chance(cutWriting):
-		m.cut(false, true)
+		m.cut(false, true, w.cutMillis())
 	case w.chance(clockJump):
-		m.skew += jump(w)
+		m.skew += cluster.Time(w.between(-3_600_000, 3_600_000))
+	case w.chance(changeOffer):
+		m.offer = w.drawOffer(m)
+		m.wake()
 	case w.chance(leaveGracefully):
 		m.goodbye()
 	}
-	w.after(w.between(20, 1500), w.trouble)
+}
+
+func (w *World) cutMillis() int { return w.between(50, 3*pulseMillis) }
+
+// split separates a group of machines from the journal for one time.
+func (w *World) split() {
+	millis := w.cutMillis()
+	for _, m := range w.machines {
+		if w.rng.IntN(2) == 0 {
+			m.cut(true, true, millis)
+		}
+	}
+}
+
+// outage stops the engine for everybody. Pulses do not end meanwhile, and live their whole time to live after it.
+func (w *World) outage() {
+	millis := w.cutMillis()
+	w.outageUntil = w.now + cluster.Time(millis)
+	for _, m := range w.machines {
+		m.cut(true, true, millis)
+	}
+}
+
+// addTwin starts another machine with the name of one that there is already.
+func (w *World) addTwin() {
+	first := w.machines[w.rng.IntN(len(w.machines))]
+	m := &machine{w: w, name: first.name, label: first.label + "'"}
+	m.offer = w.drawOffer(m)
+	w.machines = append(w.machines, m)
+	m.boot()
 }
 
 func (w *World) living() int {

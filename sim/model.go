@@ -176,11 +176,12 @@ func (m *model) prepare(joiner cluster.PeerID, number uint32) bool {
 	name, life := joiner.Split()
 	node := m.nodeOf(name)
 	last, tried := m.attempts[joiner]
-	if node.peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 || len(node.written) > livesMax {
+	if node.peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 {
 		return false
 	}
-	for p := range m.attempts {
-		if other, earlier := p.Split(); other == name && earlier < life {
+	for earlier := range node.written {
+		if p := cluster.NewPeerID(name, earlier); earlier < life && p != node.peer {
+			delete(node.written, earlier)
 			delete(m.attempts, p)
 		}
 	}
@@ -191,6 +192,9 @@ func (m *model) prepare(joiner cluster.PeerID, number uint32) bool {
 		m.circle = []cluster.PeerID{joiner}
 		m.seat(node, joiner)
 		return true
+	}
+	if len(node.written) > livesMax {
+		return false
 	}
 	attempt := cluster.Attempt{Number: number, Phase: cluster.Refused, Began: m.index, BeganAt: m.time}
 	if free := m.observers(); node.peer == "" && len(free) > 0 {

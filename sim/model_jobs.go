@@ -92,7 +92,8 @@ func (m *model) submit(spec *cluster.JobSpec) bool {
 	return true
 }
 
-// wanted gives every task as many slots as the newest version wants. What was stopped and is wanted again waits.
+// wanted gives every task as many slots as the newest version wants. What was not wanted and is again begins anew, if
+// nothing has come of it.
 func (m *model) wanted(j *modelJob) {
 	for i := range j.newest().Tasks {
 		name := j.newest().Tasks[i].Name
@@ -114,7 +115,7 @@ func (m *model) wanted(j *modelJob) {
 			t.slots = append(t.slots, modelSlot{index: uint32(len(t.slots))})
 		}
 		for i := before; i < t.desired; i++ {
-			if s := &t.slots[i]; s.Phase == cluster.Stopped {
+			if s := &t.slots[i]; s.Phase == cluster.Stopped || s.Phase == cluster.Waiting {
 				s.Slot = cluster.Slot{Order: s.Order, Node: s.Node}
 			}
 		}

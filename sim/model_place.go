@@ -80,6 +80,23 @@ func (m *model) placeAll() bool {
 	return true
 }
 
+// fitting names a task of which something waits although it fits somewhere, "" if there is none.
+func (m *model) fitting() string {
+	rooms := m.rooms()
+	for _, j := range m.jobs {
+		for _, t := range j.tasks {
+			waits := false
+			for i := range t.slots {
+				waits = waits || t.waits(&t.slots[i])
+			}
+			if waits && m.choose(t, rooms) != nil {
+				return string(j.newest().Name) + "." + string(t.name)
+			}
+		}
+	}
+	return ""
+}
+
 // choose returns where the next instance of a task goes, nil if it fits nowhere.
 func (m *model) choose(t *modelTask, rooms []*modelRoom) *modelRoom {
 	spec := t.newest()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"starling/cluster"
@@ -41,21 +42,20 @@ type Report struct {
 
 // Run plays one seed.
 func Run(seed uint64, o Options) (report Report) {
-	w := &World{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel(), trace: o.trace}
+	w := newWorld(seed, o)
 	defer func() {
 		if r := recover(); r != nil {
 			w.fail("panic: %v\n%s", r, debug.Stack())
 			report = w.report()
 		}
 	}()
-	w.clients = &clients{w: w, succeeded: map[cluster.AllocationID]bool{}, started: map[cluster.AllocationID]int{}}
 	w.draw()
 	machines := o.Machines
 	if machines == 0 {
 		machines = w.between(3, 9)
 	}
 	for i := range machines {
-		w.addMachine(i)
+		w.after(w.between(0, 300), w.addMachine(i).boot)
 	}
 	trouble := o.TroubleMillis
 	if trouble == 0 {
@@ -72,18 +72,41 @@ func Run(seed uint64, o Options) (report Report) {
 	return w.report()
 }
 
-func (w *World) addMachine(i int) {
-	m := &machine{w: w, name: cluster.NodeName("m" + strconv.Itoa(i))}
-	m.offer = cluster.Offer{
-		Capacity:   cluster.Resources{int64(w.between(1, 8)) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
-		Attributes: []cluster.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(i%3)}}, PortFirst: 20000, PortLast: 20009,
-		Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
+func newWorld(seed uint64, o Options) *World {
+	w := &World{
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel(), trace: o.trace,
+		landed: map[recordName]bool{}, pulses: map[cluster.PeerID]*pulse{}, forged: map[cluster.PeerID]uint64{},
+	}
+	w.clients = newClients(w)
+	return w
+}
+
+func (w *World) addMachine(i int) *machine {
+	name := "m" + strconv.Itoa(i)
+	m := &machine{w: w, name: cluster.NodeName(name), label: name, skew: cluster.Time(w.between(-100, 100))}
+	m.offer = w.drawOffer(m)
+	w.machines = append(w.machines, m)
+	return m
+}
+
+// The ports that machines offer, few enough to run out.
+const portFirst, portLast = 20000, 20009
+
+// drawOffer draws what a machine gives.
+func (w *World) drawOffer(m *machine) cluster.Offer {
+	size := w.between(1, 8)
+	offer := cluster.Offer{
+		Capacity:  cluster.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
+		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
+		Attributes: []cluster.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
+	}
+	if w.rng.IntN(2) == 0 {
+		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: "disk", Value: "ssd"})
 	}
 	if w.rng.IntN(3) == 0 {
-		m.offer.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(w.between(1, 3))}}
+		offer.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(w.between(1, 3))}}
 	}
-	w.machines = append(w.machines, m)
-	w.after(w.between(0, 300), m.boot)
+	return offer
 }
 
 // calmDown ends all faults: what is cut is healed, and who is down and not dead comes back.
@@ -91,6 +114,7 @@ func (w *World) calmDown() {
 	w.calm, w.calmAt = true, w.now
 	w.tell("", "no faults from now on")
 	for _, m := range w.machines {
+		m.slow = false
 		m.heal()
 		if !m.up {
 			m.boot()

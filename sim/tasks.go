@@ -3,51 +3,72 @@ package sim
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"starling/cluster"
 	"starling/replica"
 )
 
+// running is an allocation that the driver has.
+type running struct {
+	replica.LocalTask
+	stopping bool
+}
+
+// find returns where the allocation is among the tasks, or would be.
+func (m *machine) find(id cluster.AllocationID) (at int, found bool) {
+	return slices.BinarySearchFunc(m.tasks, id, func(t *running, id cluster.AllocationID) int { return t.ID.Compare(id) })
+}
+
+func (m *machine) driverChanged() {
+	m.stale = false
+	local := make([]replica.LocalTask, len(m.tasks))
+	for i, t := range m.tasks {
+		local[i] = t.LocalTask
+	}
+	m.core.DriverHas(local)
+}
+
 // start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it
-// takes; 0 is for ever.
+// takes; 0 is for ever. A process that crashes meanwhile may have begun it or not.
 func (m *machine) start(order replica.Order) {
-	life := m.life
+	run, power := m.run, m.power
 	m.w.after(m.w.between(1, 30), func() {
 		refused := m.w.chance(failStart)
-		if m.life != life && (refused || m.w.rng.IntN(2) == 0) {
+		if m.power != power || m.run != run && (refused || m.w.rng.IntN(2) == 0) {
 			return
 		}
-		if !refused && !slices.ContainsFunc(m.tasks, func(t *running) bool { return t.ID == order.ID }) {
+		if _, found := m.find(order.ID); !refused && !found {
 			m.exec(order)
 		}
-		if m.life == life {
+		if m.run == run {
 			refusal := ""
 			if refused {
-				refusal = "no such program"
+				refusal = "no such program" + strings.Repeat(" ☠", m.w.between(0, 200))
 			}
 			m.core.DriverStarted(order.ID, refusal)
 			m.driverChanged()
-			m.wake()
+			m.notice()
 		}
 	})
 }
 
 func (m *machine) exec(order replica.Order) {
-	t := &running{LocalTask: replica.LocalTask{ID: order.ID}, spec: order.Spec}
-	at, _ := slices.BinarySearchFunc(m.tasks, t, func(a, b *running) int { return a.ID.Compare(b.ID) })
+	t := &running{LocalTask: replica.LocalTask{ID: order.ID}}
+	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
-	m.w.tell(string(m.name), "starts %s", order.ID)
-	millis, _ := strconv.Atoi(order.Spec.Command[1])
+	m.tell("starts %s", order.ID)
+	lasts, _ := strconv.Atoi(order.Spec.Command[1])
 	if m.w.chance(slowTask) {
-		millis *= 10
+		lasts *= 10
 	}
-	failing := m.w.chance(failTask)
 	switch {
-	case failing:
-		m.w.after(m.w.between(0, 2000), func() { m.end(t, cluster.ByItself, 1) })
-	case millis > 0:
-		m.w.after(millis, func() { m.end(t, cluster.ByItself, 0) })
+	case m.w.chance(failTask):
+		how := cluster.Ending(m.w.between(int(cluster.ByItself), int(cluster.OutOfMemory)))
+		m.w.after(m.w.between(0, 2000), func() { m.end(t, how, 1) })
+	case lasts > 0:
+		m.w.after(lasts, func() { m.end(t, cluster.ByItself, 0) })
 	}
 }
 
@@ -57,25 +78,24 @@ func (m *machine) end(t *running, how cluster.Ending, code int32) {
 		return
 	}
 	t.Ended, t.ExitCode = how, code
-	m.w.tell(string(m.name), "has %s end: %s %d", t.ID, how, code)
+	if code == 1 {
+		t.Detail = strings.Repeat("☠", m.w.between(0, 200))
+	}
+	m.w.workedAt = m.w.now
+	m.tell("has %s end: %s %d", t.ID, how, code)
 	if how == cluster.ByItself && code == 0 {
 		m.w.clients.succeeded[t.ID] = true
 	}
-	life := m.life
-	m.w.after(m.w.between(0, 10), func() {
-		if m.life == life && m.up && m.begun {
-			m.driverChanged()
-			m.wake()
-		}
-	})
+	if m.up {
+		m.notice()
+	}
 }
 
 // stop ends a task, at once or when it has used up its grace.
 func (m *machine) stop(order replica.StopOrder) {
-	for _, t := range m.tasks {
-		if t.ID == order.ID && !t.stopping {
-			t.stopping = true
-			m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, cluster.OnRequest, 143) })
-		}
+	if at, found := m.find(order.ID); found && !m.tasks[at].stopping {
+		t := m.tasks[at]
+		t.stopping = true
+		m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, cluster.OnRequest, 143) })
 	}
 }

@@ -29,19 +29,26 @@ type World struct {
 	events int
 
 	records []journal.Record
+	landed  map[recordName]bool
 	// digests are those of the value after each entry, as the first peer found them.
 	digests  []uint64
 	machines []*machine
-	pulses   []*pulse
-	clients  *clients
-	rates    rates
-	fired    [faultCount]int
+	pulses   map[cluster.PeerID]*pulse
+	// forged has the last number used by each stranger, slanders counts those who spoke once.
+	forged   map[cluster.PeerID]uint64
+	slanders uint32
+	// outageUntil is when the engine answers again.
+	outageUntil cluster.Time
+	clients     *clients
+	rates       rates
+	fired       [faultCount]int
 	// calm tells that no fault happens any more, since calmAt.
 	calm   bool
 	calmAt cluster.Time
-	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written.
-	ringChanged, landedAt cluster.Time
-	joins, joinEntries    int
+	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written; workedAt is
+	// when a task ended last.
+	ringChanged, landedAt, workedAt cluster.Time
+	joins, joinEntries              int
 	// explain lets cores list effects, which must change nothing else.
 	explain bool
 	// model is the slow twin of the fold.
@@ -121,72 +128,22 @@ func (w *World) run(until cluster.Time) {
 func (w *World) land(r journal.Record) {
 	r.Index = journal.Index(len(w.records) + 1)
 	w.records = append(w.records, r)
+	w.landed[recordName{r.Writer, r.Seq}] = true
 	w.landedAt = w.now
 	for _, m := range w.machines {
 		m.deliverSoon()
 	}
 }
 
-// landed tells whether the engine has the record already.
-func (w *World) landed(r journal.Record) bool {
-	for i := len(w.records) - 1; i >= 0; i-- {
-		if w.records[i].Seq == r.Seq && w.records[i].Writer == r.Writer {
-			return true
-		}
-	}
-	return false
+// recordName tells records apart, as the engine does.
+type recordName struct {
+	writer string
+	seq    uint64
 }
 
-// pulse is one peer's sign of life.
-type pulse struct {
-	peer  cluster.PeerID
-	alive bool
-	// renewed counts renewals, so that an end that was planned before one is void.
-	renewed int
-}
-
-func (w *World) pulseOf(p cluster.PeerID) *pulse {
-	for _, one := range w.pulses {
-		if one.peer == p {
-			return one
-		}
-	}
-	one := &pulse{peer: p}
-	w.pulses = append(w.pulses, one)
-	return one
-}
-
-// renew keeps a pulse alive, or brings it back.
-func (w *World) renew(p cluster.PeerID) {
-	one := w.pulseOf(p)
-	one.renewed++
-	if !one.alive {
-		one.alive = true
-		w.tell("pulse", "of %s beats", p)
-		w.show(p)
-	}
-}
-
-// neglect lets a pulse end when its time to live is over, or later, unless it is renewed.
-func (w *World) neglect(p cluster.PeerID) {
-	one := w.pulseOf(p)
-	renewed := one.renewed
-	wait := pulseMillis
-	if w.chance(latePulse) {
-		wait += w.between(1, 8000)
-	}
-	w.after(wait, func() {
-		if one.renewed == renewed && one.alive {
-			one.alive = false
-			w.tell("pulse", "of %s ended", p)
-			w.show(p)
-		}
-	})
-}
-
-// show lets all who watch p learn soon how its pulse is.
-func (w *World) show(p cluster.PeerID) {
-	for _, m := range w.machines {
-		m.lookSoon(p)
+// landOnce puts a record into the journal unless it is there.
+func (w *World) landOnce(r journal.Record) {
+	if !w.landed[recordName{r.Writer, r.Seq}] {
+		w.land(r)
 	}
 }

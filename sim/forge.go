@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/journal"
+)
+
+// forge appends an entry that is well formed and that no peer of this program would write: of a stranger, or of a life
+// that is over, with commands for anybody about anything. The fold must refuse what does harm.
+func (w *World) forge() {
+	node := cluster.NodeName("stranger")
+	life := uint32(w.between(1, 3))
+	if departed := w.departedNode(); departed != nil && w.rng.IntN(3) == 0 {
+		node, life = departed.name, uint32(w.between(1, int(departed.departed)))
+	}
+	writer := cluster.NewPeerID(node, life)
+	w.forged[writer] += uint64(w.between(0, 2))
+	e := &command.Entry{Writer: writer, Seq: w.forged[writer], Time: w.now}
+	if w.rng.IntN(2) == 0 {
+		e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: w.model.attempts[writer].Number + 1})
+	}
+	for range w.between(0, 3) {
+		e.Commands = append(e.Commands, w.nonsense(writer))
+	}
+	w.land(journal.Record{Writer: string(writer), Seq: e.Seq, Payload: command.Encode(e)})
+}
+
+// slander appends the false report that a peer has died; it must come back in another life.
+func (w *World) slander() {
+	if len(w.model.circle) == 0 {
+		return
+	}
+	w.slanders++
+	writer := cluster.NewPeerID("gossip", w.slanders)
+	e := &command.Entry{Writer: writer, Seq: 1, Time: w.now}
+	e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: 1}, &command.Leave{Peer: w.anybody()})
+	w.land(journal.Record{Writer: string(writer), Seq: e.Seq, Payload: command.Encode(e)})
+}
+
+// departedNode returns a node that had a life that is over, nil if there is none.
+func (w *World) departedNode() *modelNode {
+	var all []*modelNode
+	for _, n := range w.model.nodes {
+		if n.departed > 0 {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[w.rng.IntN(len(all))]
+}
+
+// anybody returns a peer: a member, one that joins, one that is over, or one that never was.
+func (w *World) anybody() cluster.PeerID {
+	all := slices.Clone(w.model.circle)
+	for _, n := range w.model.nodes {
+		for life := range n.departed + 2 {
+			all = append(all, cluster.NewPeerID(n.name, life+1))
+		}
+	}
+	if len(all) == 0 {
+		return "nobody~1"
+	}
+	return all[w.rng.IntN(len(all))]
+}
+
+// nonsense returns a command that may fit the present state, nearly fit it, or not at all.
+func (w *World) nonsense(writer cluster.PeerID) command.Command {
+	about, other := w.anybody(), w.anybody()
+	if w.rng.IntN(3) == 0 {
+		about = writer
+	}
+	a := w.model.attempts[about]
+	number := a.Number + uint32(w.between(0, 2)) - min(a.Number, 1)
+	if a.Observer != "" && w.rng.IntN(2) == 0 {
+		other = a.Observer
+	}
+	name := cluster.JobName(fmt.Sprint("job", w.between(0, w.clients.submitted)))
+	return [...]command.Command{
+		&command.PrepareJoin{Joiner: about, Attempt: number}, &command.NotifyJoin{Joiner: about, Attempt: number},
+		&command.AcceptJoin{Joiner: about, Observer: other, Attempt: number}, &command.AbortJoin{Joiner: about, Attempt: number},
+		&command.Volunteer{Peer: about, Offer: cluster.Offer{Capacity: cluster.Resources{1 << 40, 1 << 50, 1 << 50}}},
+		&command.ReportTasks{Peer: about, Reports: w.fiction()}, &command.KillJob{Job: name}, &command.TellTime{}, &command.RaiseRules{Version: 2},
+	}[w.rng.IntN(9)]
+}
+
+// fiction is news of slots that may exist, from somebody whom they do not concern.
+func (w *World) fiction() []command.Report {
+	var all []command.Report
+	for range w.between(1, 5) {
+		r := command.Report{Slot: cluster.SlotRef{Job: cluster.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))}, Ended: cluster.ByItself}
+		if _, s := w.model.slot(r.Slot); s != nil {
+			r.Order = s.Order
+		}
+		all = append(all, r)
+	}
+	return all
+}

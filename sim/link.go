@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/journal"
+)
+
+// cut separates the machine from the journal for a while, in one direction or both.
+func (m *machine) cut(reading, writing bool, millis int) {
+	m.cutRead, m.cutWrite = m.cutRead || reading, m.cutWrite || writing
+	m.tell("is cut from the journal for %d ms: cannot read %v, cannot write %v", millis, m.cutRead, m.cutWrite)
+	if writing && m.begun {
+		m.w.neglect(m.core.Self())
+	}
+	m.w.after(millis, m.heal)
+}
+
+// heal ends all separation.
+func (m *machine) heal() {
+	if m.cutRead || m.cutWrite {
+		m.tell("reaches the journal again")
+	}
+	m.cutRead, m.cutWrite = false, false
+	if m.up && m.begun {
+		m.w.renew(m.core.Self())
+	}
+	for _, p := range m.watching {
+		m.lookSoon(p)
+	}
+	m.deliverSoon()
+}
+
+func (m *machine) deliverSoon() {
+	if m.delivering || !m.up {
+		return
+	}
+	m.delivering = true
+	wait := m.w.between(0, 3)
+	if m.w.chance(slowReading) || m.slow {
+		wait = m.w.between(10, 500)
+	}
+	if m.w.chance(withholdDelivery) {
+		wait = m.w.between(500, 5000)
+	}
+	m.later(wait, func() {
+		m.delivering = false
+		m.deliver()
+	})
+}
+
+// deliver folds some of the records that the machine has not seen.
+func (m *machine) deliver() {
+	if m.cutRead {
+		return
+	}
+	if m.cursor > 0 && m.w.chance(repeatDelivery) {
+		if _, ok := m.core.Fold(m.w.records[m.w.rng.IntN(m.cursor)], m.own()); ok {
+			m.w.fail("%s folded a record twice", m.label)
+		}
+	}
+	most := m.w.between(1, 20)
+	if m.slow {
+		most = m.w.between(1, 3)
+	}
+	for range most {
+		if m.cursor == len(m.w.records) || m.w.failure != nil {
+			break
+		}
+		folded, ok := m.core.Fold(m.w.records[m.cursor], m.own())
+		m.cursor++
+		if !ok {
+			m.w.fail("%s did not fold record %d", m.label, m.cursor)
+			return
+		}
+		m.w.checkEntry(m, &folded)
+	}
+	if m.cursor < len(m.w.records) {
+		m.deliverSoon()
+	}
+	if !m.begun && !m.seeking && m.cursor >= m.target {
+		m.begin()
+	}
+	m.wake()
+}
+
+// appendSoon tries to append the record until it is known to be in.
+func (m *machine) appendSoon(r journal.Record) {
+	wait := m.w.between(1, 5)
+	if m.w.chance(slowAppend) {
+		wait = m.w.between(50, 4000)
+	}
+	m.later(wait, func() {
+		if m.appending == nil || m.appending.Seq != r.Seq || m.appending.Writer != r.Writer {
+			return
+		}
+		if m.cutWrite {
+			m.later(m.w.between(50, 200), func() { m.appendSoon(r) })
+			return
+		}
+		m.w.landOnce(r)
+		if m.w.chance(doubleAppend) {
+			m.w.land(r)
+		}
+		if m.w.chance(lostAck) {
+			m.appendSoon(r)
+			return
+		}
+		m.appending = nil
+		if m.w.chance(garbage) {
+			m.w.land(journal.Record{Writer: fmt.Sprint("x", len(m.w.records)), Payload: m.w.garble(r.Payload)})
+		}
+	})
+}
+
+// garble changes some bytes of a record.
+func (w *World) garble(payload []byte) []byte {
+	bad := slices.Clone(payload)
+	for range w.between(1, 3) {
+		bad[w.rng.IntN(len(bad))] = byte(w.rng.IntN(256))
+	}
+	return bad[:w.between(1, len(bad))]
+}

@@ -1,0 +1,61 @@
+package sim
+
+import "starling/cluster"
+
+// pulse is one peer's sign of life.
+type pulse struct {
+	peer  cluster.PeerID
+	alive bool
+	// renewed counts renewals, so that an end that was planned before one is void.
+	renewed int
+}
+
+func (w *World) pulseOf(p cluster.PeerID) *pulse {
+	if w.pulses[p] == nil {
+		w.pulses[p] = &pulse{peer: p}
+	}
+	return w.pulses[p]
+}
+
+// renew keeps a pulse alive, or brings it back.
+func (w *World) renew(p cluster.PeerID) {
+	one := w.pulseOf(p)
+	one.renewed++
+	if !one.alive {
+		one.alive = true
+		w.tell("pulse", "of %s beats", p)
+		w.show(p)
+	}
+}
+
+// neglect lets a pulse end when its time to live is over, or later, unless it is renewed.
+func (w *World) neglect(p cluster.PeerID) {
+	wait := pulseMillis
+	if w.chance(latePulse) {
+		wait += w.between(1, 8000)
+	}
+	w.expire(w.pulseOf(p), wait)
+}
+
+// expire ends the pulse in so many milliseconds; while the engine is out, no pulse ends.
+func (w *World) expire(one *pulse, wait int) {
+	renewed := one.renewed
+	w.after(wait, func() {
+		switch {
+		case one.renewed != renewed || !one.alive:
+		case w.now < w.outageUntil:
+			w.expire(one, int(w.outageUntil-w.now)+pulseMillis)
+		default:
+			one.alive = false
+			w.tell("pulse", "of %s ended", one.peer)
+			w.show(one.peer)
+		}
+	})
+}
+
+// show lets all who watch p learn soon how its pulse is.
+func (w *World) show(p cluster.PeerID) {
+	for _, m := range w.machines {
+		m.lookSoon(p)
+	}
+}
