@@ -149,7 +149,7 @@ func (t *TaskSpec) problems(p *problems) {
 		p.add("placement", `must be "pack" or "spread"`)
 	}
 	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, DelayMillisMax)
-	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(t.Restart.DelayMillis), DelayMillisMax)
+	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(min(t.Restart.DelayMillis, DelayMillisMax)), DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, DelayMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, GraceMillisMax)
 }
@@ -223,6 +223,7 @@ func (c *Constraint) problems(p *problems, field string) {
 	if c.Attribute == "" || len(c.Attribute) > NameBytesMax*4 {
 		p.add(field+".attribute", "must have 1 to %d bytes", NameBytesMax*4)
 	}
+	p.text(field+".attribute", c.Attribute)
 	for i, v := range c.Values {
 		p.text(field+".values["+strconv.Itoa(i)+"]", v)
 	}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // JobType says what the end of an instance means.
@@ -182,6 +184,9 @@ func (o *Offer) Problem() string {
 	for i, a := range o.Attributes {
 		if len(a.Name)+len(a.Value) > AttributeBytesMax {
 			return fmt.Sprintf("attribute %q must have at most %d bytes with its value", a.Name, AttributeBytesMax)
+		}
+		if text := a.Name + a.Value; strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return fmt.Sprintf("attribute %q must be UTF-8 without zero bytes, and so must its value", a.Name)
 		}
 		if a.Name == "" || i > 0 && o.Attributes[i-1].Name >= a.Name {
 			return "attributes must be named and ordered by name, each name once"

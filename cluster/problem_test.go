@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sound returns a job that the cluster takes, with something in every field.
+func sound() *JobSpec {
+	return &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{
+		Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []EnvVar{{"A", "1"}, {"B_2", ""}},
+		WorkDir: "/srv", User: "www", Resources: Resources{500, 1 << 28, 1 << 30}, Devices: []DeviceRequest{{"fpga", 1}, {"gpu", 2}},
+		Ports:       []PortRequest{{"http", 0}, {"admin", 8080}},
+		Constraints: []Constraint{{"zone", In, []string{"a", "b"}}, {"ssd", Exists, nil}, {"cores", GreaterOrEqual, []string{"8"}}},
+		Placement:   Spread, Restart: Restart{3, 1000, 60000, 600000}, StopGraceMillis: 5000,
+	}}}
+}
+
+func TestSoundJobHasNoProblems(t *testing.T) {
+	if found := sound().Problems(); len(found) > 0 {
+		t.Errorf("Problems() = %v, want none", found)
+	}
+	bare := &JobSpec{Name: "b", Type: Batch, Tasks: []TaskSpec{{Name: "t", Command: []string{"true"}, Placement: Pack}}}
+	if found := bare.Problems(); len(found) > 0 {
+		t.Errorf("Problems() of a bare job = %v, want none", found)
+	}
+}
+
+// problemCase breaks one rule of a sound job and tells what must be said.
+type problemCase struct {
+	path, reason string
+	spoil        func(j *JobSpec, t *TaskSpec)
+}
+
+func TestProblems(t *testing.T) {
+	cases := append(jobProblems(), append(taskProblems(), requestProblems()...)...)
+	for _, c := range cases {
+		j := sound()
+		c.spoil(j, &j.Tasks[0])
+		found := j.Problems()
+		if len(found) != 1 || found[0].Path != c.path || found[0].Reason != c.reason {
+			t.Errorf("Problems() = %q, want one: {%s %s}", found, c.path, c.reason)
+		}
+	}
+}
+
+func jobProblems() []problemCase {
+	return []problemCase{
+		{"job", "must not be empty", func(j *JobSpec, _ *TaskSpec) { j.Name = "" }},
+		{"type", `must be "batch" or "stateless"`, func(j *JobSpec, _ *TaskSpec) { j.Type = 0 }},
+		{"type", `must be "batch" or "stateless"`, func(j *JobSpec, _ *TaskSpec) { j.Type = 3 }},
+		{"tasks", "must have 1 to 64 tasks, has 0", func(j *JobSpec, _ *TaskSpec) { j.Tasks = nil }},
+		{"tasks", "must have 1 to 64 tasks, has 65", func(j *JobSpec, _ *TaskSpec) { j.Tasks = make([]TaskSpec, 65) }},
+		{"tasks[1].name", "is also the name of tasks[0]: each task needs a name of its own", func(j *JobSpec, t *TaskSpec) { j.Tasks = append(j.Tasks, *t) }},
+		{"tasks", "must hold at most 524288 bytes of text, hold 524313: put large input into files", func(j *JobSpec, t *TaskSpec) {
+			*t = TaskSpec{Name: "t", Placement: Pack, Command: slices.Repeat([]string{strings.Repeat("x", TextBytesMax-1)}, 8)}
+			t.Command[0] += "y"
+		}},
+	}
+}
+
+func taskProblems() []problemCase {
+	const at = "tasks[0]."
+	big := strings.Repeat("x", TextBytesMax+1)
+	return []problemCase{
+		{at + "name", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Name = "" }},
+		{at + "instances", "must be 0 to 1000000, is 1000001", func(_ *JobSpec, t *TaskSpec) { t.Instances = InstancesMax + 1 }},
+		{at + "command", "must name a program", func(_ *JobSpec, t *TaskSpec) { t.Command = nil }},
+		{at + "command", "must name a program", func(_ *JobSpec, t *TaskSpec) { t.Command[0] = "" }},
+		{at + "command", "command and env must have at most 1024 elements each", func(_ *JobSpec, t *TaskSpec) { t.Env = make([]EnvVar, 1025) }},
+		{at + "command[1]", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.Command[1] = "a\x00" }},
+		{at + "command[1]", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.Command[1] = "\xff" }},
+		{at + "command[1]", "must have at most 65536 bytes, has 65537", func(_ *JobSpec, t *TaskSpec) { t.Command[1] = big }},
+		{at + "env.A", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.Env[0].Value = "\x00" }},
+		{at + "env.a-b", `is no name of a variable: use letters, digits and "_"`, func(_ *JobSpec, t *TaskSpec) { t.Env = []EnvVar{{"a-b", ""}} }},
+		{at + "env.1", `is no name of a variable: use letters, digits and "_"`, func(_ *JobSpec, t *TaskSpec) { t.Env = []EnvVar{{"1", ""}} }},
+		{at + "env", "the name of a variable must have 1 to 252 bytes", func(_ *JobSpec, t *TaskSpec) { t.Env = []EnvVar{{"", ""}} }},
+		{at + "env.STARLING_JOB", "is reserved: Starling sets the variables that begin with STARLING_", func(_ *JobSpec, t *TaskSpec) { t.Env = []EnvVar{{"STARLING_JOB", ""}} }},
+		{at + "env.A", "must be ordered by name, each name once", func(_ *JobSpec, t *TaskSpec) { t.Env = []EnvVar{{"A", ""}, {"A", ""}} }},
+		{at + "work_dir", "must be an absolute path, or absent for a folder of the instance's own", func(_ *JobSpec, t *TaskSpec) { t.WorkDir = "srv" }},
+		{at + "work_dir", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.WorkDir = "/\x00" }},
+		{at + "user", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.User = "\x00" }},
+		{at + "resources.cpu", "must be 0 to 1000000000, is -1", func(_ *JobSpec, t *TaskSpec) { t.Resources[CPU] = -1 }},
+		{at + "resources.memory", "must be 0 to 1152921504606846976, is 1152921504606846977", func(_ *JobSpec, t *TaskSpec) { t.Resources[Memory] = BytesMax + 1 }},
+		{at + "resources.disk", "must be 0 to 1152921504606846976, is -5", func(_ *JobSpec, t *TaskSpec) { t.Resources[Disk] = -5 }},
+		{at + "placement", `must be "pack" or "spread"`, func(_ *JobSpec, t *TaskSpec) { t.Placement = 0 }},
+		{at + "restart.delay", "must be 0 to 86400000, is 86400001", func(_ *JobSpec, t *TaskSpec) {
+			t.Restart.DelayMillis, t.Restart.DelayMaxMillis = DelayMillisMax+1, DelayMillisMax
+		}},
+		{at + "restart.delay_max", "must be 1000 to 86400000, is 999", func(_ *JobSpec, t *TaskSpec) { t.Restart.DelayMaxMillis = 999 }},
+		{at + "restart.reset_after", "must be 0 to 86400000, is 86400001", func(_ *JobSpec, t *TaskSpec) { t.Restart.ResetMillis = DelayMillisMax + 1 }},
+		{at + "stop_grace", "must be 0 to 3600000, is 3600001", func(_ *JobSpec, t *TaskSpec) { t.StopGraceMillis = GraceMillisMax + 1 }},
+	}
+}
+
+func requestProblems() []problemCase {
+	const at = "tasks[0]."
+	only := func(c Constraint) func(*JobSpec, *TaskSpec) {
+		return func(_ *JobSpec, t *TaskSpec) { t.Constraints = []Constraint{c} }
+	}
+	return []problemCase{
+		{at + "ports", "ports, devices and constraints must have at most 64 elements each", func(_ *JobSpec, t *TaskSpec) { t.Ports = make([]PortRequest, 65) }},
+		{at + "devices.", "the kind must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"", 1}} }},
+		{at + "devices.gpu", "must be 1 to 65536, is 0", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Count = 0 }},
+		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"gpu", 1}, {"fpga", 1}} }},
+		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"a-b", 1}, {"a_b", 1}} }},
+		{at + "ports[0].name", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Name = "" }},
+		{at + "ports[1].name", "would set the same variable STARLING_PORT_HTTP as ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[1].Name = "HTTP" }},
+		{at + "ports[1].number", "is also the number of ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Number = 8080 }},
+		{at + "constraints[0].attribute", "must have 1 to 252 bytes", only(Constraint{"", Exists, nil})},
+		{at + "constraints[0].attribute", "must be UTF-8 without zero bytes", only(Constraint{"\xff", Exists, nil})},
+		{at + "constraints[0].values[0]", "must be UTF-8 without zero bytes", only(Constraint{"a", Equal, []string{"\x00"}})},
+		{at + "constraints[0].values", "must have at most 64 elements", only(Constraint{"a", In, make([]string, 65)})},
+		{at + "constraints[0].values", `must have at least one value for "in"`, only(Constraint{"a", In, nil})},
+		{at + "constraints[0].values", `must be absent for "not exists"`, only(Constraint{"a", NotExists, []string{"b"}})},
+		{at + "constraints[0].values", `must have exactly one value for "="`, only(Constraint{"a", Equal, []string{"b", "c"}})},
+		{at + "constraints[0].values[0]", `must be an integer for "<=", is "x"`, only(Constraint{"a", LessOrEqual, []string{"x"}})},
+		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`, only(Constraint{"a", 0, nil})},
+		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`, only(Constraint{"a", GreaterOrEqual + 1, nil})},
+	}
+}
+
+// TestProblemsAreAllTold checks that one fault does not hide another, in the order of the fields.
+func TestProblemsAreAllTold(t *testing.T) {
+	j := sound()
+	j.Name, j.Type, j.Tasks[0].Instances, j.Tasks[0].User, j.Tasks[0].StopGraceMillis = "a b", 9, InstancesMax+1, "\x00", GraceMillisMax+1
+	var paths []string
+	for _, p := range j.Problems() {
+		paths = append(paths, p.Path)
+	}
+	if got, want := strings.Join(paths, " "), "job type tasks[0].instances tasks[0].user tasks[0].stop_grace"; got != want {
+		t.Errorf("problems at %s, want %s", got, want)
+	}
+}
