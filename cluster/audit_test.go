@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+)
+
+// audited returns a value with two members, a joiner, and a job with one slot in each of several phases.
+func audited() *State {
+	s := NewState()
+	s.Index, s.Time = 10, 1000
+	for _, name := range []NodeName{"a", "b", "c"} {
+		s.Wrote(s.EnsureNode(name).Index, 1, 1)
+	}
+	for _, name := range []NodeName{"a", "b"} {
+		n := s.NodeOf(name).Index
+		s.SetPeer(n, NewPeerID(name, 1))
+		s.SetOffer(n, &Offer{Capacity: Resources{4000, 4 << 30, 0}, PortFirst: 8000, PortLast: 8009})
+	}
+	s.SetWatched("a~1", "b~1")
+	s.SetWatched("b~1", "a~1")
+	s.SetAttempt("c~1", Attempt{Number: 1, Phase: Prepared, Observer: "a~1"})
+	j := s.AddJob(&JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{
+		Name: "server", Instances: 5, Resources: Resources{1000, 1 << 30, 0}, Ports: []PortRequest{{Name: "http"}},
+	}}})
+	s.Assign(KeyOf(j.ID, 0), 0, 2, nil)
+	s.Assign(KeyOf(j.ID, 0), 1, 1, nil)
+	s.SetSlot(SlotRef{Job: 1, Index: 1}, Slot{Order: 10, Phase: Delayed, NotBefore: 2000, Version: 1})
+	s.Remember("once", Request{Index: 9, Job: "web"})
+	return s
+}
+
+func TestAuditIsCleanAtFirst(t *testing.T) {
+	if found := audited().Audit(); len(found) > 0 {
+		t.Errorf("Audit() = %q, want nothing", found)
+	}
+}
+
+// TestAudit plants one difference at a time.
+func TestAudit(t *testing.T) {
+	row := func(s *State, n NodeIndex) *Node { return s.nodes.At(int(n)) }
+	task := func(s *State) *Task { return s.Job(1).Tasks[0] }
+	cases := []struct {
+		name, want string
+		plant      func(*State)
+	}{
+		{"free room", "free, kept is", func(s *State) { s.take(0, Resources{1, 0, 0}) }},
+		{"eligibility", "takes work: false", func(s *State) { s.editRoom(1).eligible = 1 }},
+		{"held slots", "node a holds", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
+		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
+		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},
+		{"counts", "has counts", func(s *State) { task(s).Counts[Running]++ }},
+		{"the digest of slots", "has counts", func(s *State) { task(s).digest++ }},
+		{"waiting slots", "2 waiting, kept are", func(s *State) { task(s).Fresh-- }},
+		{"queue", "queued is false", func(s *State) { s.unblocked.Delete(KeyOf(1, 0)) }},
+		{"queued twice", "queued is false", func(s *State) { s.blocked.Insert(KeyOf(1, 0)) }},
+		{"deadlines", "0 deadlines are kept for 1 delayed", func(s *State) { s.deadlines.PopMin() }},
+		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version = 2 }},
+		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},
+		{"a changed node", "the digest of the rows", func(s *State) { row(s, 0).Departed = 7 }},
+		{"a changed job", "the digest of the rows", func(s *State) { s.Job(1).Stop = true }},
+		{"a forgotten request", "the digest of the rows", func(s *State) { s.requests.Delete("once") }},
+		{"digest of members", "the digest of the membership", func(s *State) { s.Membership.digest++ }},
+		{"a member more", "no single cycle", func(s *State) { s.members.Set("c~1", 2) }},
+		{"an open ring", "no single cycle", func(s *State) { s.watched.Delete("b~1") }},
+		{"a ring of one of two", "no single cycle", func(s *State) { s.watched.Set("a~1", "a~1") }},
+		{"watched by two", "no single cycle", func(s *State) { s.watchers.Delete("a~1") }},
+		{"an open member", "is open", func(s *State) { s.open.Insert("a~1") }},
+		{"an observer without a joiner", "who stitches", func(s *State) { s.stitching.Delete("a~1") }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := audited()
+			c.plant(s)
+			if found := strings.Join(s.Audit(), "\n"); !strings.Contains(found, c.want) {
+				t.Errorf("Audit() finds %q, want %q", found, c.want)
+			}
+		})
+	}
+}

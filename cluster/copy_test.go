@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// books is a State under random changes through every door of the package, each of which keeps its conditions.
+type books struct {
+	rng *rand.Rand
+	s   *State
+}
+
+func (b *books) change() {
+	b.s.Index++
+	b.s.Time += Time(b.rng.IntN(1000))
+	b.s.TakeGrown()
+	switch b.rng.IntN(10) {
+	case 0, 1:
+		b.machine()
+	case 2:
+		b.join()
+	case 3:
+		b.s.Remember(fmt.Sprint("r", b.s.Index), Request{Index: b.s.Index, Refusal: Refusal{Code: Code(b.rng.IntN(3)), Reason: "so"}})
+	case 4:
+		b.submit()
+	case 5, 6, 7:
+		b.assign()
+	default:
+		b.advance()
+	}
+}
+
+func (b *books) node() *Node { return b.s.EnsureNode(NodeName(fmt.Sprint("n", b.rng.IntN(80)))) }
+
+// machine lets a node offer something, or take it back if nothing runs there.
+func (b *books) machine() {
+	n := b.node()
+	if len(n.Held) > 0 {
+		return
+	}
+	b.s.Wrote(n.Index, n.Departed+1, uint64(b.s.Index))
+	offer := &Offer{Capacity: Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000, PortLast: 1009,
+		Attributes: []EnvVar{{"zone", fmt.Sprint(b.rng.IntN(3))}}, Devices: []DeviceRequest{{"gpu", 4}}}
+	if b.rng.IntN(4) == 0 {
+		offer = nil
+	}
+	b.s.SetOffer(n.Index, offer)
+}
+
+// join lets a peer begin an attempt, join behind the first member, or leave.
+func (b *books) join() {
+	n := b.node()
+	p := NewPeerID(n.Name, n.Departed+1)
+	switch attempt, ok := b.s.Attempt(p); {
+	case n.Peer != "" && b.s.Stitching(n.Peer) == "" && b.s.Members() > 2:
+		watcher, watched := b.s.Watcher(n.Peer), b.s.Watched(n.Peer)
+		b.s.SetWatched(n.Peer, "")
+		b.s.SetWatched(watcher, watched)
+		b.s.SetPeer(n.Index, "")
+		b.s.Depart(n.Index, n.Departed+1)
+	case n.Peer != "":
+	case b.s.Members() == 0:
+		b.s.SetPeer(n.Index, p)
+	case !ok && b.s.Open() > 0:
+		b.s.SetAttempt(p, Attempt{Number: 1, Phase: Prepared, Observer: b.s.OpenAt(b.rng.IntN(b.s.Open())), Began: b.s.Index})
+	case attempt.Phase == Prepared:
+		attempt.Phase = Accepted
+		b.s.SetAttempt(p, attempt)
+	case attempt.Phase == Accepted:
+		subject := b.s.Watched(attempt.Observer)
+		if subject == "" {
+			subject = attempt.Observer
+		}
+		b.s.SetAttempt(p, Attempt{})
+		b.s.SetPeer(n.Index, p)
+		b.s.SetWatched(attempt.Observer, p)
+		b.s.SetWatched(p, subject)
+	}
+}
+
+// submit brings a job, a new version of it, or its end.
+func (b *books) submit() {
+	name := JobName(fmt.Sprint("j", b.rng.IntN(5)))
+	spec := &JobSpec{Name: name, Type: Batch}
+	for i := range 1 + b.rng.IntN(3) {
+		spec.Tasks = append(spec.Tasks, TaskSpec{Name: TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
+			Resources: Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []PortRequest{{Name: "http"}}, Devices: []DeviceRequest{{"gpu", 1}}})
+	}
+	switch j := b.s.JobOf(name); {
+	case j == nil:
+		b.s.AddJob(spec)
+	case j.Finished != 0:
+		b.s.ForgetJob(j.ID)
+	case j.Stop:
+	case b.rng.IntN(3) == 0:
+		b.s.StopJob(j.ID)
+	default:
+		b.s.SetSpec(j.ID, spec)
+	}
+}
+
+// assign places waiting slots of some task where there is room.
+func (b *books) assign() {
+	for _, key := range b.s.Queued(true) {
+		id, task := key.Split()
+		j := b.s.Job(id)
+		spec := j.TaskSpecOf(task, j.Version)
+		for n := range NodeIndex(b.s.Nodes()) {
+			free := b.s.Free(n)
+			node := b.s.Node(n)
+			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DevicesUsed("gpu") >= 4 {
+				continue
+			}
+			if b.rng.IntN(3) == 0 && b.s.Job(id).Tasks[task].Waits() > 0 {
+				b.s.Assign(key, n, 1, nil)
+			}
+		}
+	}
+}
+
+// advance moves some slots that hold room on to their next phase.
+func (b *books) advance() {
+	for n := range NodeIndex(b.s.Nodes()) {
+		for _, r := range slices.Clone(b.s.Node(n).Held) {
+			slot, _ := b.s.SlotAt(r)
+			j := b.s.Job(r.Job)
+			if b.rng.IntN(3) != 0 {
+				continue
+			}
+			slot.Phase = []Phase{Running, Delayed, Stopping, Succeeded, Failed, Stopped, Waiting}[b.rng.IntN(7)]
+			switch {
+			case slot.Phase == Delayed:
+				slot.NotBefore = b.s.Time + Time(b.rng.IntN(100))
+			case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
+				slot.Phase = Stopped
+			}
+			b.s.SetSlot(r, slot)
+			b.s.FinishIfDone(r.Job)
+		}
+	}
+	if r, ok := b.s.PopDue(); ok {
+		slot, _ := b.s.SlotAt(r)
+		slot.Phase, slot.NotBefore = Assigned, 0
+		b.s.SetSlot(r, slot)
+	}
+}
+
+// dump writes out everything in a State that readers can see.
+func dump(s *State) string {
+	out := &strings.Builder{}
+	fmt.Fprintln(out, s.Index, s.Time, s.Unfinished, s.Digest())
+	s.EachMember(func(p PeerID) bool {
+		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Stitching(p))
+		return true
+	})
+	s.EachAttempt(func(p PeerID, a Attempt) bool {
+		fmt.Fprintln(out, p, a)
+		return true
+	})
+	for n := range NodeIndex(s.Nodes()) {
+		node := s.Node(n)
+		fmt.Fprintln(out, node.Name, node.Peer, node.Departed, node.Sessions, node.Offer, node.Class, node.Held, node.Ports, node.Devices, s.Free(n), s.Eligible(n))
+	}
+	s.EachJobByName("", func(j *Job) bool {
+		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status(), len(j.older))
+		for _, t := range j.Tasks {
+			fmt.Fprintln(out, t.Name, t.Desired, t.Fresh, t.Counts, t.Waits(), t.Failure)
+			for i := range t.Slots.Len() {
+				fmt.Fprint(out, t.Slots.At(i), " ")
+			}
+			t.EachWaiting(1000, func(index uint32) { fmt.Fprint(out, index, " ") })
+		}
+		return true
+	})
+	for i := range s.Index {
+		if r, ok := s.RequestOf(fmt.Sprint("r", i)); ok {
+			fmt.Fprintln(out, i, r)
+		}
+	}
+	at, ok := s.NextDeadline()
+	fmt.Fprintln(out, at, ok, s.Queued(true))
+	return out.String()
+}
+
+// TestCopies changes a State at random, keeps copies on the way, changes some of those too, and finds every one as it
+// was left, with clean books.
+func TestCopies(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		all := []*books{{rng: rng, s: NewState()}}
+		left := []string{dump(all[0].s)}
+		for range 150 {
+			k := rng.IntN(len(all))
+			all[k].change()
+			left[k] = dump(all[k].s)
+			if rng.IntN(20) == 0 && len(all) < 6 {
+				all = append(all, &books{rng: rng, s: all[k].s.Copy()})
+				left = append(left, left[k])
+			}
+		}
+		for k, b := range all {
+			if got := dump(b.s); got != left[k] {
+				t.Fatalf("seed %d: value %d was left as\n%s\nand is\n%s", seed, k, left[k], got)
+			}
+			if found := b.s.Audit(); len(found) > 0 {
+				t.Fatalf("seed %d: the books of value %d: %q", seed, k, found)
+			}
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestVector holds a Vector and its copies against plain slices under random operations.
+func TestVector(t *testing.T) {
+	type pair struct {
+		vector  Vector[int]
+		plain   []int
+		edition *Edition
+	}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		pairs := []*pair{{edition: new(Edition)}}
+		for step := range 300 {
+			p := pairs[rng.IntN(len(pairs))]
+			switch draw := rng.IntN(20); {
+			case draw == 0 && len(pairs) < 6:
+				// A copy: both sides begin a new edition, as State.Copy does.
+				p.edition = new(Edition)
+				pairs = append(pairs, &pair{vector: p.vector, plain: slices.Clone(p.plain), edition: new(Edition)})
+			case draw < 5:
+				n := rng.IntN(200)
+				p.vector.Resize(p.edition, n)
+				for len(p.plain) < n {
+					p.plain = append(p.plain, 0)
+				}
+				p.plain = p.plain[:n]
+			case len(p.plain) > 0:
+				i := rng.IntN(len(p.plain))
+				p.vector.Set(p.edition, i, step)
+				p.plain[i] = step
+			}
+			for k, p := range pairs {
+				if got := rows(&p.vector); !slices.Equal(got, p.plain) {
+					t.Fatalf("seed %d, step %d, vector %d holds %v, want %v", seed, step, k, got, p.plain)
+				}
+			}
+		}
+	}
+}
+
+func rows(v *Vector[int]) []int {
+	all := make([]int, v.Len())
+	for i := range all {
+		all[i] = v.At(i)
+	}
+	return all
+}
