@@ -73,7 +73,7 @@ var faultTable = [faultCount]struct {
 	failTask:         {"failing task", 400},
 	slowTask:         {"slow task", 200},
 	failStart:        {"failing start", 200},
-	hugeJob:          {"huge job", 15},
+	hugeJob:          {"huge job", 6},
 	raiseRules:       {"premature raise of the rules", 60},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,9 @@ type Firing struct {
 	Runs, Times int
 }
 
+// collectPercent lets the collector run less often than usual: runs are short and leave everything behind.
+const collectPercent = 400
+
 // RunMany plays all seeds on all processors, until ctx ends or too many runs have failed. After each run it calls
 // progress, which may be nil, one call at a time.
 func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, all uint64)) Summary {
@@ -54,6 +58,7 @@ func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, al
 		group   sync.WaitGroup
 	)
 	begun := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
 	for f := range faultCount {
 		summary.Fired = append(summary.Fired, Firing{Fault: f.String()})
 	}

@@ -18,15 +18,23 @@ const (
 type modelRoom struct {
 	node    *modelNode
 	free    cluster.Resources
-	ports   map[uint16]bool
-	devices map[string]map[uint32]bool
+	ports   []cluster.PortUse
+	devices []cluster.DeviceUse
+}
+
+func (r *modelRoom) portTaken(number uint16) bool {
+	return slices.ContainsFunc(r.ports, func(p cluster.PortUse) bool { return p.Number == number })
+}
+
+func (r *modelRoom) deviceTaken(kind string, number uint32) bool {
+	return slices.ContainsFunc(r.devices, func(d cluster.DeviceUse) bool { return d.Kind == kind && d.Number == number })
 }
 
 // rooms adds up what is left on every node.
 func (m *model) rooms() []*modelRoom {
 	rooms := make([]*modelRoom, len(m.nodes))
 	for i, n := range m.nodes {
-		rooms[i] = &modelRoom{node: n, ports: map[uint16]bool{}, devices: map[string]map[uint32]bool{}}
+		rooms[i] = &modelRoom{node: n}
 		if n.offer != nil {
 			rooms[i].free = n.offer.Capacity
 		}
@@ -39,15 +47,7 @@ func (r *modelRoom) take(spec *cluster.TaskSpec, s *modelSlot) {
 	for k := range r.free {
 		r.free[k] -= spec.Resources[k]
 	}
-	for _, p := range s.ports {
-		r.ports[p.Number] = true
-	}
-	for _, d := range s.devices {
-		if r.devices[d.Kind] == nil {
-			r.devices[d.Kind] = map[uint32]bool{}
-		}
-		r.devices[d.Kind][d.Number] = true
-	}
+	r.ports, r.devices = append(r.ports, s.ports...), append(r.devices, s.devices...)
 }
 
 // placeAll places everything that waits and fits, one instance after the other, and tells whether it reached the end.
@@ -176,7 +176,7 @@ func (r *modelRoom) freeDevices(kind string) []uint32 {
 	var free []uint32
 	for _, d := range r.node.offer.Devices {
 		for number := uint32(0); d.Kind == kind && number < d.Count; number++ {
-			if !r.devices[kind][number] {
+			if !r.deviceTaken(kind, number) {
 				free = append(free, number)
 			}
 		}
@@ -190,7 +190,7 @@ func (r *modelRoom) choosePorts(spec *cluster.TaskSpec) ([]uint16, bool) {
 	chosen := make([]uint16, len(spec.Ports))
 	mine := map[uint16]bool{}
 	for i, p := range spec.Ports {
-		if p.Number != 0 && r.ports[p.Number] {
+		if p.Number != 0 && r.portTaken(p.Number) {
 			return nil, false
 		}
 		chosen[i], mine[p.Number] = p.Number, true
@@ -205,7 +205,7 @@ func (r *modelRoom) choosePorts(spec *cluster.TaskSpec) ([]uint16, bool) {
 			if next < offer.PortFirst || next > offer.PortLast {
 				next = offer.PortFirst
 			}
-			if !r.ports[next] && !mine[next] {
+			if !r.portTaken(next) && !mine[next] {
 				chosen[i] = next
 			}
 			next++
