@@ -121,13 +121,14 @@ func (p *Peer) startLife(ctx context.Context) {
 }
 
 // findLife takes up the remembered life if its pulse still beats and the value knows no end of it; otherwise it begins
-// a new one, which is remembered before anybody hears of it.
+// a new one, which is remembered before anybody hears of it. No start is counted until the pulse is this node's: what
+// another process of the same name has created must not be taken up as one's own.
 func (p *Peer) findLife(ctx context.Context, departed, next uint32) life {
 	incarnation, starts, err := p.config.Identity.Load()
 	if err != nil {
 		return life{err: err}
 	}
-	if incarnation > departed {
+	if incarnation > departed && starts > 0 {
 		if err := p.config.Identity.Save(incarnation, starts+1); err != nil {
 			return life{err: err}
 		}
@@ -149,7 +150,11 @@ func (p *Peer) findLife(ctx context.Context, departed, next uint32) life {
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	return life{peer: id, pulse: pulse}
+	if err := p.config.Identity.Save(incarnation, 1); err != nil {
+		pulse.Abandon()
+		return life{err: err}
+	}
+	return life{peer: id, starts: 1, pulse: pulse}
 }
 
 // begin leads the life that was found.
