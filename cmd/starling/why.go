@@ -47,7 +47,11 @@ func findings(answer *starlingv1.WhyResponse) string {
 		fmt.Fprintln(&text, "nothing keeps it from running")
 	}
 	for _, f := range answer.GetFindings() {
-		fmt.Fprintf(&text, "\n%s, %s from [%d] on: %s\n", f.GetTask(), counted(f.GetInstances(), "instance"), f.GetSlot(), f.GetReason())
+		whose := ""
+		if f.GetTask() != "" {
+			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), counted(f.GetInstances(), "instance"), f.GetSlot())
+		}
+		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
 		for _, detail := range f.GetDetails() {
 			fmt.Fprintf(&text, "  %s\n", detail)
 		}
