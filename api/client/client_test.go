@@ -82,8 +82,13 @@ func (s *scripted) TailJournal(
 
 func (s *scripted) serve(t *testing.T) (address string) {
 	t.Helper()
+	return serve(t, s)
+}
+
+func serve(t *testing.T, peer starlingv1connect.StarlingHandler) (address string) {
+	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle(starlingv1connect.NewStarlingHandler(s))
+	mux.Handle(starlingv1connect.NewStarlingHandler(peer))
 	running := httptest.NewUnstartedServer(mux)
 	running.Config.Protocols = new(http.Protocols)
 	running.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -192,8 +197,14 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestHangsUp asks a peer that dies while it is asked.
+// TestHangsUp asks a peer that dies while it is asked, which may show as the end of the connection or as its reset.
 func TestHangsUp(t *testing.T) {
+	for name, linger := range map[string]int{"end": -1, "reset": 0} {
+		t.Run(name, func(t *testing.T) { hangsUp(t, linger) })
+	}
+}
+
+func hangsUp(t *testing.T, linger int) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -206,6 +217,7 @@ func TestHangsUp(t *testing.T) {
 				return // the test is over
 			}
 			_, _ = connection.Read(make([]byte, 1024)) // what was asked does not matter
+			_ = connection.(*net.TCPConn).SetLinger(linger)
 			connection.Close()
 		}
 	}()
@@ -213,6 +225,33 @@ func TestHangsUp(t *testing.T) {
 	c, ctx := ask(t, listener.Addr().String(), s.serve(t))
 	if _, err := c.KillJob(ctx, "web"); err != nil {
 		t.Errorf("got %v, want the answer of the other peer", err)
+	}
+}
+
+// dying is a peer that dies in the middle of an answer.
+type dying struct {
+	starlingv1connect.UnimplementedStarlingHandler
+}
+
+func (dying) TailJournal(
+	_ context.Context, _ *starlingv1.TailJournalRequest, stream *connect.ServerStream[starlingv1.TailJournalResponse],
+) error {
+	if err := stream.Send(&starlingv1.TailJournalResponse{Index: 7}); err != nil {
+		return err
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func TestStreamThatBreaksIsUnavailable(t *testing.T) {
+	c, ctx := ask(t, serve(t, dying{}))
+	visits := 0
+	err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, func(*starlingv1.TailJournalResponse) error {
+		visits++
+		return nil
+	})
+	failure := (*wire.Failure)(nil)
+	if !errors.As(err, &failure) || failure.Code != wire.Unavailable || visits != 1 {
+		t.Errorf("got %v after %d visits, want that the peer is unavailable after 1", err, visits)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // read as fast as it is written.
 func Peer(transport *http.Transport, address string) starlingv1connect.StarlingClient {
 	return starlingv1connect.NewStarlingClient(&http.Client{Transport: transport}, "http://"+address,
-		connect.WithAcceptCompression("gzip", nil, nil))
+		connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(breaks{}))
 }
 
 // Transport returns the HTTP transport to peers: HTTP/2 without TLS, so that streams share a connection.
