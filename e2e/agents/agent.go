@@ -1,0 +1,222 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"starling/driver"
+	"starling/driver/process"
+)
+
+// Agent is one machine of a flock. It is not safe for concurrent use.
+type Agent struct {
+	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it is one.
+	Node, Address, Endpoint string
+
+	flock     *Flock
+	folder    string
+	arguments []string
+	process   *os.Process   // of the present or last run; nil before the first
+	ended     chan struct{} // closed when that has ended
+}
+
+// Start starts the process; Ready waits until it is of use.
+func (a *Agent) Start() error {
+	if a.Runs() {
+		return fmt.Errorf("agent %s runs already", a.Node)
+	}
+	said, err := os.OpenFile(a.file("said"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("start agent %s: %w", a.Node, err)
+	}
+	defer said.Close()
+	command := exec.Command(a.flock.config.Binary, a.arguments...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "STARLING_") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Stdout, command.Stderr = said, said
+	command.SysProcAttr = dieWithParent()
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		// What dies with its parent dies with the thread that forked it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		started <- command.Start()
+		_ = command.Wait() // how it ended is its own affair, and an error if it never began
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start agent %s: %w", a.Node, err)
+	}
+	a.process, a.ended = command.Process, ended
+	return nil
+}
+
+// file returns where something about the process is kept, beside its data.
+func (a *Agent) file(name string) string {
+	return filepath.Join(a.flock.config.Folder, a.Node+"."+name)
+}
+
+// Runs tells whether the process runs, which it also does while it is paused.
+func (a *Agent) Runs() bool {
+	if a.process == nil {
+		return false
+	}
+	select {
+	case <-a.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Ready waits until the agent is a member that takes work. An agent that ends before is an error, with what it said.
+func (a *Agent) Ready(ctx context.Context) error {
+	api := a.flock.Client(a)
+	defer api.Close()
+	for {
+		short, cancel := context.WithTimeout(ctx, 2*time.Second)
+		peers, err := api.AllPeers(short)
+		cancel()
+		for _, p := range peers.GetPeers() {
+			if p.GetPeer() == peers.GetSelf() && p.GetState() == "member" && p.GetCapacity() != nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("agent %s is no member yet: %w, %v\n%s", a.Node, ctx.Err(), err, a.Said())
+		case <-a.ended:
+			return fmt.Errorf("agent %s has ended:\n%s", a.Node, a.Said())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Kill kills the process and nothing else: its tasks go on.
+func (a *Agent) Kill() error {
+	if !a.Runs() {
+		return nil
+	}
+	if err := a.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill agent %s: %w", a.Node, err)
+	}
+	<-a.ended
+	return nil
+}
+
+// Pause stops the process where it is, and with it its member of the quorum, until Resume. Its tasks go on.
+func (a *Agent) Pause() error { return a.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (a *Agent) Resume() error { return a.signal(syscall.SIGCONT) }
+
+func (a *Agent) signal(s syscall.Signal) error {
+	if err := a.process.Signal(s); err != nil {
+		return fmt.Errorf("send %v to agent %s: %w", s, a.Node, err)
+	}
+	return nil
+}
+
+// Crash kills the process and all that it and its earlier runs have started, as if the machine had lost its power.
+func (a *Agent) Crash(ctx context.Context) error {
+	if err := a.Kill(); err != nil {
+		return err
+	}
+	for {
+		left, err := a.everything()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, p := range left {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("kill process %d of agent %s: %w", p.PID, a.Node, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d processes of agent %s do not die: %w", len(left), a.Node, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// sweep removes what the kernel keeps of tasks that were killed: it lets a driver find that they are dead.
+func (a *Agent) sweep(ctx context.Context) error {
+	folder := filepath.Join(a.folder, "driver")
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{a.flock.config.Binary, "supervise"}})
+	if err != nil {
+		return fmt.Errorf("sweep after agent %s: %w", a.Node, err)
+	}
+	defer d.Close()
+	for {
+		left := 0
+		for _, status := range d.Tasks() {
+			if status.State == driver.Running {
+				left++
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-d.Changed():
+		case <-ctx.Done():
+			return fmt.Errorf("%d tasks of agent %s seem to run although all was killed: %w", left, a.Node, ctx.Err())
+		}
+	}
+}
+
+// Leads tells whether the agent's member leads the quorum.
+func (a *Agent) Leads(ctx context.Context) (bool, error) {
+	engine, err := a.Engine()
+	if err != nil {
+		return false, err
+	}
+	defer engine.Close()
+	status, err := engine.Status(ctx, a.Endpoint)
+	if err != nil {
+		return false, fmt.Errorf("ask the member of agent %s who leads: %w", a.Node, err)
+	}
+	return status.Leader == status.Header.MemberId, nil
+}
+
+// Engine returns a client of the agent's member.
+func (a *Agent) Engine() (*clientv3.Client, error) {
+	engine, err := clientv3.New(clientv3.Config{Endpoints: []string{a.Endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, fmt.Errorf("reach the member of agent %s: %w", a.Node, err)
+	}
+	return engine, nil
+}
+
+// Said returns what the agent wrote to its terminal in all its runs.
+func (a *Agent) Said() string { return read(a.file("said")) }
+
+// Log returns the agent's log.
+func (a *Agent) Log() string { return read(filepath.Join(a.folder, "starling.log")) }
+
+// read returns a file's text, or why there is none: it is for people.
+func read(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,155 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/api/client"
+)
+
+// Build builds the binary into a folder and returns its path.
+func Build(ctx context.Context, folder string) (binary string, err error) {
+	binary = filepath.Join(folder, "starling")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "starling/cmd/starling")
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the binary: %w\n%s", err, said)
+	}
+	return binary, nil
+}
+
+// Config says what a cluster is made of.
+type Config struct {
+	// Binary is the program, Folder where the agents keep what they have, Nodes their names. The first three are the
+	// quorum, or the only one if they are fewer.
+	Binary, Folder string
+	Nodes          []string
+	// PulseTTL is how long a silent peer lives.
+	PulseTTL time.Duration
+	// Flags are given to every agent, after the flock's own.
+	Flags []string
+}
+
+// Flock is a cluster on this machine.
+type Flock struct {
+	Agents []*Agent
+	config Config
+}
+
+// New chooses ports and folders; nothing runs yet.
+func New(config Config) (*Flock, error) {
+	f := &Flock{config: config}
+	quorum := config.Nodes[:1]
+	if len(config.Nodes) >= quorumSize {
+		quorum = config.Nodes[:quorumSize]
+	}
+	ports, err := freePorts(3 * len(config.Nodes))
+	if err != nil {
+		return nil, err
+	}
+	var members, endpoints []string
+	for i, node := range config.Nodes {
+		at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[3*i+n]) }
+		a := &Agent{Node: node, Address: at(0), Endpoint: "http://" + at(1), flock: f, folder: filepath.Join(config.Folder, node)}
+		f.Agents = append(f.Agents, a)
+		if slices.Contains(quorum, node) {
+			members = append(members, fmt.Sprintf("%s=http://%s", node, at(2)))
+			endpoints = append(endpoints, a.Endpoint)
+		}
+	}
+	for i, a := range f.Agents {
+		a.arguments = []string{
+			"agent", "--node", a.Node, "--data", a.folder, "--address", a.Address,
+			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(i),
+		}
+		if slices.Contains(quorum, a.Node) {
+			a.arguments = append(a.arguments, "--etcd-members", strings.Join(members, ","), "--etcd-listen", a.Endpoint)
+		} else {
+			a.arguments = append(a.arguments, "--etcd-endpoints", strings.Join(endpoints, ","))
+		}
+		a.arguments = append(a.arguments, config.Flags...)
+		if err := os.MkdirAll(a.folder, 0o755); err != nil {
+			return nil, fmt.Errorf("folder of agent %s: %w", a.Node, err)
+		}
+	}
+	return f, nil
+}
+
+// Start starts all agents and waits until all are members.
+func (f *Flock) Start(ctx context.Context) error {
+	for _, a := range f.Agents {
+		if err := a.Start(); err != nil {
+			return err
+		}
+	}
+	for _, a := range f.Agents {
+		if err := a.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop kills all agents and all that they started, and removes the control groups. What survives that is an error.
+func (f *Flock) Stop(ctx context.Context) error {
+	var errs []error
+	for _, a := range f.Agents {
+		errs = append(errs, a.Crash(ctx))
+	}
+	for _, a := range f.Agents {
+		errs = append(errs, a.sweep(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Client returns a client that asks the agents in this order, all of them if none is named.
+func (f *Flock) Client(order ...*Agent) *client.Client {
+	if len(order) == 0 {
+		order = f.Agents
+	}
+	var addresses []string
+	for _, a := range order {
+		addresses = append(addresses, a.Address)
+	}
+	return client.New(addresses)
+}
+
+// quorumSize is how many agents keep the journal in a flock that has as many.
+const quorumSize = 3
+
+// The ports of agents lie below those that systems give to outgoing connections: while an agent is dead nobody takes
+// them by accident. Those that agents give to their tasks lie above them, a range of its own for each.
+const (
+	portFirst, portCount  = 10_000, 10_000
+	taskPortFirst, oneGet = 24_000, 100
+)
+
+func taskPorts(agent int) string {
+	first := taskPortFirst + agent*oneGet
+	return fmt.Sprintf("%d-%d", first, first+oneGet-1)
+}
+
+// freePorts returns ports on which nobody listens now, from a random place on, lest several flocks choose the same.
+func freePorts(count int) ([]int, error) {
+	var free []int
+	for offset := rand.IntN(portCount); len(free) < count; offset++ {
+		port := portFirst + offset%portCount
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return nil, fmt.Errorf("look for free ports: %w", err)
+		}
+		free = append(free, port)
+	}
+	return free, nil
+}

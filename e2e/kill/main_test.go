@@ -1,0 +1,106 @@
+// Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost.
+//
+// Each test has a cluster of three agents with an etcd quorum among them. Tasks are this test's own binary in a role:
+// a witness leaves files behind that prove which allocation ran and that it ended, a server runs until it is stopped.
+package kill
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"starling/e2e/agents"
+)
+
+// The roles of this binary, as its first argument. Both are followed by the folder that the test watches.
+const (
+	witnessRole = "witness"
+	serverRole  = "serve"
+)
+
+// What a witness leaves behind for an allocation.
+const (
+	begunSuffix = ".begun"
+	doneSuffix  = ".done"
+	twiceSuffix = ".twice"
+)
+
+// lockName is the file in the watched folder that is locked as long as the test lives.
+const lockName = "test-lives"
+
+// binaryVariable names the binary under test, for all tests of the package.
+const binaryVariable = "KILL_BINARY"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == witnessRole {
+		os.Exit(witness(os.Args[2]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == serverRole {
+		os.Exit(serve(os.Args[2]))
+	}
+	os.Exit(withBinary(m))
+}
+
+// withBinary builds the binary once for all tests.
+func withBinary(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "starling-kill-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	binary, err := agents.Build(context.Background(), folder)
+	if err == nil {
+		err = os.Setenv(binaryVariable, binary)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// work is how long a witness takes between its files.
+const work = 200 * time.Millisecond
+
+// witness is a batch instance: it proves that it began, works a while, and proves that it came to its end.
+func witness(folder string) int {
+	allocation := os.Getenv("STARLING_ALLOCATION")
+	leave := func(suffix string) error {
+		file, err := os.OpenFile(filepath.Join(folder, allocation+suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+		return file.Close()
+	}
+	err := leave(begunSuffix)
+	if os.IsExist(err) {
+		err = leave(twiceSuffix)
+	}
+	if err == nil {
+		time.Sleep(work)
+		err = leave(doneSuffix)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 9
+	}
+	return 0
+}
+
+// serve is an instance of a service: it runs until it is told to end, or the test is gone.
+func serve(folder string) int {
+	lock, err := os.Open(filepath.Join(folder, lockName))
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH)
+	}
+	fmt.Fprintln(os.Stderr, "the test is gone:", err)
+	return 9
+}
