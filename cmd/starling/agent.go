@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cluster"
+	"starling/cmd/starling/host"
+	"starling/cmd/starling/settings"
 	"starling/journal"
 	"starling/journal/etcd"
 )
@@ -27,12 +29,12 @@ import (
 // agent is the peer of one machine.
 type agent struct {
 	*console
-	config  *agentConfig
-	folder  *folder
+	config  *settings.Agent
+	folder  *host.Folder
 	log     *slog.Logger
 	journal journal.Journal
 	member  *etcd.Member
-	host    *host
+	host    *host.Host
 }
 
 func newAgent(r *remote) *cobra.Command {
@@ -50,17 +52,15 @@ the file, and that over the default. "etcd.members" in the file is --etcd-member
   starling agent --config /etc/starling/agent.yaml`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			config, err := readAgentConfig(command, firstOf(file, os.Getenv("STARLING_CONFIG")))
+			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
 			if err != nil {
-				return err
+				return &failure{exitUsage, err}
 			}
 			return (&agent{console: r.console, config: config}).run(command.Context())
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "read settings from a YAML `FILE`; also STARLING_CONFIG")
-	for _, s := range agentSettings() {
-		s.declare(command)
-	}
+	settings.Declare(command)
 	return command
 }
 
@@ -73,11 +73,11 @@ func (a *agent) run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		err = nil
 	case err == nil:
-		a.hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.address, a.logPath)
+		a.hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.logPath)
 		select {
 		case <-ctx.Done():
 		case <-a.host.Done():
-			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.reason(), a.logPath)
+			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.Reason(), a.logPath)
 		case <-a.lost():
 			err = fmt.Errorf("this node's etcd member has stopped\nhint: the log tells more: %s", a.logPath)
 		}
@@ -96,14 +96,14 @@ func (a *agent) lost() <-chan struct{} {
 
 func (a *agent) start(ctx context.Context) error {
 	var err error
-	if a.folder, err = holdFolder(a.config.data); err != nil {
+	if a.folder, err = host.HoldFolder(a.config.Data); err != nil {
 		return err
 	}
-	a.logPath = cmp.Or(a.config.logFile, filepath.Join(a.folder.path, "starling.log"))
-	a.log = openLog(a.logPath, a.config.logLevel)
-	listener, err := listen(a.config.address, a.config.insecure)
+	a.logPath = cmp.Or(a.config.LogFile, filepath.Join(a.folder.Path, "starling.log"))
+	a.log = host.OpenLog(a.logPath, a.config.LogLevel)
+	listener, err := host.Listen(a.config.Address, a.config.Insecure)
 	if err != nil {
-		return err
+		return listenError(err)
 	}
 	if err := a.openJournal(ctx); err != nil {
 		listener.Close()
@@ -111,16 +111,17 @@ func (a *agent) start(ctx context.Context) error {
 	}
 	offer, err := a.offer()
 	if err == nil {
-		a.host, err = startHost(ctx, hostConfig{
-			node: a.config.node, folder: a.folder.path, journal: a.journal, offer: offer, listener: listener,
-			pulse: a.config.pulse, log: a.log,
+		version, _ := programVersion()
+		a.host, err = host.Start(ctx, host.Config{
+			Node: a.config.Node, Folder: a.folder.Path, Journal: a.journal, Offer: offer, Listener: listener,
+			Pulse: a.config.Pulse, Supervise: superviseCommand, Version: version, Log: a.log,
 		})
 	}
 	if err != nil {
 		listener.Close()
 		return err
 	}
-	for _, warning := range a.host.driver.Warnings() {
+	for _, warning := range a.host.Warnings() {
 		a.hint("warning: %s", warning)
 	}
 	return a.host.Ready(ctx)
@@ -128,37 +129,37 @@ func (a *agent) start(ctx context.Context) error {
 
 // offer is what this machine gives, after what its configuration overrides.
 func (a *agent) offer() (cluster.Offer, error) {
-	capacity, err := machineCapacity(a.folder.path)
+	capacity, err := host.Capacity(a.folder.Path)
 	if err != nil {
 		return cluster.Offer{}, err
 	}
-	for kind, amount := range a.config.capacity {
+	for kind, amount := range a.config.Capacity {
 		if amount >= 0 {
 			capacity[kind] = amount
 		}
 	}
-	attributes := machineAttributes(a.config.node)
-	maps.Copy(attributes, a.config.attributes)
-	offer := offerOf(capacity, attributes)
-	offer.Devices, offer.PortFirst, offer.PortLast = a.config.devices, a.config.portFirst, a.config.portLast
+	attributes := host.Attributes(a.config.Node)
+	maps.Copy(attributes, a.config.Attributes)
+	offer := host.OfferOf(capacity, attributes)
+	offer.Devices, offer.PortFirst, offer.PortLast = a.config.Devices, a.config.PortFirst, a.config.PortLast
 	return offer, nil
 }
 
 // openJournal starts this node's member of the quorum, or reaches the quorum as a client, and waits until it answers.
 func (a *agent) openJournal(ctx context.Context) error {
-	peerURL, isMember := a.config.members[string(a.config.node)]
+	peerURL, isMember := a.config.Members[string(a.config.Node)]
 	if !isMember {
 		return a.reachJournal(ctx)
 	}
-	for _, at := range []string{peerURL, a.config.etcdListen} {
+	for _, at := range []string{peerURL, a.config.EtcdListen} {
 		if err := canListen(at); err != nil {
 			return err
 		}
 	}
 	var err error
 	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
-		Name: string(a.config.node), DataDir: filepath.Join(a.folder.path, "etcd"), Log: logWriter{a.log},
-		ClientURL: a.config.etcdListen, PeerURL: peerURL, InitialCluster: a.config.members, Certificates: a.config.certificates,
+		Name: string(a.config.Node), DataDir: filepath.Join(a.folder.Path, "etcd"), Log: host.EngineLog{Log: a.log},
+		ClientURL: a.config.EtcdListen, PeerURL: peerURL, InitialCluster: a.config.Members, Certificates: a.config.Certificates,
 	})
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func (a *agent) openJournal(ctx context.Context) error {
 			}
 			return err
 		case <-time.After(quorumPatience):
-			a.tellMissing(slices.Sorted(maps.Values(a.config.members)))
+			a.tellMissing(slices.Sorted(maps.Values(a.config.Members)))
 		}
 	}
 }
@@ -185,13 +186,13 @@ const quorumPatience = 2 * time.Second
 
 // reachJournal connects to the quorum as a client, again and again until that works.
 func (a *agent) reachJournal(ctx context.Context) error {
-	secure, err := clientTLS(a.config.certificates)
+	secure, err := a.config.ClientTLS()
 	if err != nil {
-		return err
+		return &failure{exitUsage, err}
 	}
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
-		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.endpoints, TLS: secure})
+		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: secure})
 		cancel()
 		if err == nil {
 			a.journal = opened
@@ -201,7 +202,7 @@ func (a *agent) reachJournal(ctx context.Context) error {
 			return ctx.Err()
 		}
 		a.log.Warn("the journal cannot be reached", "error", err)
-		a.tellMissing(a.config.endpoints)
+		a.tellMissing(a.config.Endpoints)
 	}
 }
 
@@ -248,8 +249,8 @@ func canListen(at string) error {
 func (a *agent) end() error {
 	var errs []error
 	if a.host != nil {
-		left := len(running(a.host.driver))
-		errs = append(errs, a.host.stop())
+		left := len(a.host.Running())
+		errs = append(errs, a.host.Stop())
 		a.hint("the agent has stopped; %s running", counted(left, "task"))
 	}
 	if a.journal != nil {
@@ -259,7 +260,7 @@ func (a *agent) end() error {
 		}
 	}
 	if a.folder != nil {
-		a.folder.release()
+		a.folder.Release()
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cmd/starling/host"
+	"starling/cmd/starling/settings"
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/journal/memory"
@@ -40,11 +43,11 @@ type dev struct {
 	data    string
 	ports   string
 
-	folder  *folder
+	folder  *host.Folder
 	journal journal.Journal
 	member  *etcd.Member
 	log     *slog.Logger
-	hosts   []*host
+	hosts   []*host.Host
 }
 
 func newDev(r *remote) *cobra.Command {
@@ -59,13 +62,13 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 			if d.peers < 1 || d.peers > devPeersMax {
 				return usageError(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
 			}
-			d.address = firstOf(r.address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
+			d.address = cmp.Or(r.address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
 			return d.run(command.Context())
 		},
 	}
 	command.Flags().IntVar(&d.peers, "peers", 1, "how many `PEERS` to start")
 	command.Flags().StringVar(&d.data, "data", "", "keep the data in `DIR`")
-	command.Flags().StringVar(&d.ports, "ports", fmt.Sprintf("%d-%d", portFirstDefault, portLastDefault),
+	command.Flags().StringVar(&d.ports, "ports", fmt.Sprintf("%d-%d", settings.PortFirstDefault, settings.PortLastDefault),
 		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
 	return command
 }
@@ -85,9 +88,9 @@ func (d *dev) run(ctx context.Context) error {
 
 // start brings up the journal and the peers, and returns when all are members.
 func (d *dev) start(ctx context.Context) error {
-	listener, err := listen(d.address, false)
+	listener, err := host.Listen(d.address, false)
 	if err != nil {
-		return err
+		return listenError(err)
 	}
 	if err := d.open(ctx); err != nil {
 		listener.Close()
@@ -98,16 +101,17 @@ func (d *dev) start(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
+	version, _ := programVersion()
 	for i, offer := range shares {
 		if i > 0 {
-			if listener, err = listen("127.0.0.1:0", false); err != nil {
+			if listener, err = host.Listen("127.0.0.1:0", false); err != nil {
 				return err
 			}
 		}
 		name := devNode(i)
-		h, err := startHost(ctx, hostConfig{
-			node: name, folder: filepath.Join(d.folder.path, string(name)), journal: d.journal, offer: offer,
-			listener: listener, pulse: pulseDefault, log: d.log,
+		h, err := host.Start(ctx, host.Config{
+			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
+			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: version, Log: d.log,
 		})
 		if err != nil {
 			listener.Close()
@@ -138,17 +142,17 @@ func (d *dev) open(ctx context.Context) error {
 		path = made
 	}
 	var err error
-	if d.folder, err = holdFolder(path); err != nil {
+	if d.folder, err = host.HoldFolder(path); err != nil {
 		return err
 	}
-	d.logPath = filepath.Join(d.folder.path, "starling.log")
-	d.log = openLog(d.logPath, slog.LevelInfo)
+	d.logPath = filepath.Join(d.folder.Path, "starling.log")
+	d.log = host.OpenLog(d.logPath, slog.LevelInfo)
 	if d.data == "" {
 		d.journal = memory.New()
 		return nil
 	}
 	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
-		Name: "dev", DataDir: filepath.Join(d.folder.path, "etcd"), Log: logWriter{d.log},
+		Name: "dev", DataDir: filepath.Join(d.folder.Path, "etcd"), Log: host.EngineLog{Log: d.log},
 		ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
 	})
 	if err != nil {
@@ -163,15 +167,15 @@ func (d *dev) open(ctx context.Context) error {
 
 // shares divides what the machine has, and the ports, evenly among the peers.
 func (d *dev) shares() ([]cluster.Offer, error) {
-	capacity, err := machineCapacity(d.folder.path)
+	capacity, err := host.Capacity(d.folder.Path)
 	if err != nil {
 		return nil, err
 	}
-	ports := &agentConfig{}
-	if err := setPorts(ports, []string{d.ports}); err != nil {
+	first, last, err := settings.Ports(d.ports)
+	if err != nil {
 		return nil, fail(exitUsage, "--ports: %w", err)
 	}
-	each := (int(ports.portLast) - int(ports.portFirst) + 1) / d.peers
+	each := (int(last) - int(first) + 1) / d.peers
 	if each == 0 {
 		return nil, fail(exitUsage, "--ports: %s are not enough for %s", d.ports, counted(d.peers, "peer"))
 	}
@@ -180,8 +184,8 @@ func (d *dev) shares() ([]cluster.Offer, error) {
 	}
 	offers := make([]cluster.Offer, d.peers)
 	for i := range offers {
-		offers[i] = offerOf(capacity, machineAttributes(devNode(i)))
-		offers[i].PortFirst = ports.portFirst + uint16(i*each)
+		offers[i] = host.OfferOf(capacity, host.Attributes(devNode(i)))
+		offers[i].PortFirst = first + uint16(i*each)
 		offers[i].PortLast = offers[i].PortFirst + uint16(each-1)
 	}
 	return offers, nil
@@ -191,13 +195,13 @@ func (d *dev) shares() ([]cluster.Offer, error) {
 func (d *dev) banner() {
 	kept := "in memory, gone at exit; --data DIR keeps it"
 	if d.data != "" {
-		kept = "in " + d.folder.path
+		kept = "in " + d.folder.Path
 	}
 	how := ""
-	if _, port, _ := net.SplitHostPort(d.hosts[0].address); port != client.DefaultPort {
-		how = "export STARLING_ADDRESS=" + d.hosts[0].address + " && "
+	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
+		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.out, "starling dev: %s ready, API at http://%s\n", counted(d.peers, "peer"), d.hosts[0].address)
+	fmt.Fprintf(d.out, "starling dev: %s ready, API at http://%s\n", counted(d.peers, "peer"), d.hosts[0].Address())
 	fmt.Fprintf(d.out, "data: %s; log: %s\n", kept, d.logPath)
 	fmt.Fprintf(d.out, "next: %sstarling run -- echo hi\n", how)
 	fmt.Fprintf(d.out, "      starling init && starling run hello.yaml\n")
@@ -207,7 +211,7 @@ func (d *dev) banner() {
 
 // attend waits until it is told to stop, or a peer stops by itself.
 func (d *dev) attend(ctx context.Context) error {
-	broken := make(chan *host)
+	broken := make(chan *host.Host)
 	var attendants sync.WaitGroup
 	defer attendants.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -226,18 +230,10 @@ func (d *dev) attend(ctx context.Context) error {
 	}
 	select {
 	case h := <-broken:
-		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.node, h.reason(), d.logPath)
+		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.Node(), h.Reason(), d.logPath)
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// reason tells why a peer that is done stopped by itself.
-func (h *host) reason() error {
-	if err := h.Err(); err != nil {
-		return err
-	}
-	return errors.New("its journal or its API has ended")
 }
 
 // end stops the peers, then their tasks, then the journal. A second Ctrl-C kills what is left of the tasks.
@@ -247,7 +243,7 @@ func (d *dev) end(ctx context.Context) error {
 	var errs []error
 	left := 0
 	for _, h := range d.hosts {
-		left += len(running(h.driver))
+		left += len(h.Running())
 	}
 	if left > 0 {
 		d.hint("stopping %s, up to %s; Ctrl-C again kills", counted(left, "task"), devGrace)
@@ -255,10 +251,7 @@ func (d *dev) end(ctx context.Context) error {
 	var ending sync.WaitGroup
 	ended := make([]error, len(d.hosts))
 	for i, h := range d.hosts {
-		ending.Go(func() {
-			h.Peer.Stop()
-			ended[i] = errors.Join(endTasks(hurry, h.driver, devGrace), h.stop())
-		})
+		ending.Go(func() { ended[i] = h.StopWithTasks(hurry, devGrace) })
 	}
 	ending.Wait()
 	errs = append(errs, ended...)
@@ -269,9 +262,9 @@ func (d *dev) end(ctx context.Context) error {
 		errs = append(errs, d.member.Close())
 	}
 	if d.folder != nil {
-		d.folder.release()
+		d.folder.Release()
 		if d.data == "" {
-			errs = append(errs, os.RemoveAll(d.folder.path))
+			errs = append(errs, os.RemoveAll(d.folder.Path))
 		}
 	}
 	if len(d.hosts) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/wire"
+	"starling/cmd/starling/host"
 )
 
 // The exit statuses. "starling run -- PROGRAM" passes the program's own on instead of exitFailed.
@@ -99,6 +100,14 @@ func statusOfFailure(err error) int {
 		return exitDenied
 	}
 	return exitFailed
+}
+
+// listenError makes an address that cannot be used bad input.
+func listenError(err error) error {
+	if errors.Is(err, host.ErrAddress) {
+		return &failure{exitUsage, err}
+	}
+	return err
 }
 
 // newExitCodes is a topic of help, not a command to run.

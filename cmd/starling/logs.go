@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ func (l *reader) readAllocation(ctx context.Context, t target, tailBytes int64, 
 		question.TailBytes = &tail
 	}
 	err = l.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
-		allocation = firstOf(allocation, piece.GetAllocation())
+		allocation = cmp.Or(allocation, piece.GetAllocation())
 		_, err := out.Write(piece.GetData())
 		return err
 	})

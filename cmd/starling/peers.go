@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func peerTable(answer *starlingv1.ListPeersResponse) *table {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})
 	for _, p := range sorted {
-		name := firstOf(p.GetPeer(), p.GetNode())
+		name := cmp.Or(p.GetPeer(), p.GetNode())
 		if p.GetPeer() != "" && p.GetPeer() == answer.GetSelf() {
 			name += " *"
 		}

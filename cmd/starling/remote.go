@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,20 +55,11 @@ func (r *remote) flags(root *cobra.Command) {
 
 // dial returns a client of the peers at the address: the flag's, the environment's, or the default.
 func (r *remote) dial() (*client.Client, error) {
-	addresses, err := client.Addresses(firstOf(r.address, os.Getenv("STARLING_ADDRESS")))
+	addresses, err := client.Addresses(cmp.Or(r.address, os.Getenv("STARLING_ADDRESS")))
 	if err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	return client.New(addresses), nil
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // show prints an answer in the chosen format; draw says how people see it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -65,7 +66,7 @@ func jobNameFor(program string) string {
 		}
 	}
 	text := strings.Trim(string(name[:min(len(name), programBytesMax)]), "-_")
-	return firstOf(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
+	return cmp.Or(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
 }
 
 // programOutput shows both streams of every allocation of the one slot.
@@ -121,7 +122,7 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 	case "could not be started":
 		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}
-	return fmt.Errorf("%s: %s", name, firstOf(slot.GetEnded(), last.GetJob().GetStatus()))
+	return fmt.Errorf("%s: %s", name, cmp.Or(slot.GetEnded(), last.GetJob().GetStatus()))
 }
 
 // errNotStarted tells that there was nothing to run.

@@ -1,6 +1,7 @@
-package main
+package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is a data directory that this process holds alone.
-type folder struct {
-	path string
+// Folder is a data directory that this process holds alone.
+type Folder struct {
+	// Path is absolute.
+	Path string
 	lock *os.File
 }
 
-// holdFolder makes the folder if it is missing and takes its lock, which ends with the process at the latest.
-func holdFolder(path string) (*folder, error) {
+// HoldFolder makes the folder if it is missing and takes its lock, which ends with the process at the latest.
+func HoldFolder(path string) (*Folder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -37,13 +39,13 @@ func holdFolder(path string) (*folder, error) {
 		}
 		holder, _ := io.ReadAll(io.LimitReader(lock, 20)) // for the message only
 		return nil, fmt.Errorf("the data directory %s is in use by process %s\nhint: stop that, or choose another with --data DIR",
-			path, firstOf(strings.TrimSpace(string(holder)), "unknown"))
+			path, cmp.Or(strings.TrimSpace(string(holder)), "unknown"))
 	}
 	if err := lock.Truncate(0); err == nil {
 		fmt.Fprintln(lock, os.Getpid())
 	}
-	return &folder{path, lock}, nil
+	return &Folder{path, lock}, nil
 }
 
-// release lets others have the folder.
-func (f *folder) release() { f.lock.Close() }
+// Release lets others have the folder.
+func (f *Folder) Release() { f.lock.Close() }

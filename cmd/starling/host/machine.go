@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"starling/cluster"
 )
 
-// machineCapacity returns what this machine has to give: its processors and its memory, or what the control group of
+// Capacity returns what this machine has to give: its processors and its memory, or what the control group of
 // this process leaves of them, and the free disk where the folder is.
-func machineCapacity(folder string) (cluster.Resources, error) {
+func Capacity(folder string) (cluster.Resources, error) {
 	memory, err := memoryBytes()
 	if err != nil {
 		return cluster.Resources{}, fmt.Errorf("find out how much memory there is: %w", err)
@@ -44,8 +44,8 @@ func memoryLimit() int64 {
 	return cluster.BytesMax
 }
 
-// machineAttributes is what constraints may ask for on every machine.
-func machineAttributes(node cluster.NodeName) map[string]string {
+// Attributes is what constraints may ask for on every machine.
+func Attributes(node cluster.NodeName) map[string]string {
 	return map[string]string{
 		"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": strconv.Itoa(runtime.GOMAXPROCS(0)), "node": string(node),
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 	"starling/journal/etcd"
 )
 
-// readAgentConfig puts together what the flags, the environment, the file and the defaults say, in this order of
+// Read puts together what the flags, the environment, the file and the defaults say, in this order of
 // precedence. The error tells everything that is wrong.
-func readAgentConfig(command *cobra.Command, file string) (*agentConfig, error) {
-	c, err := defaultAgentConfig()
+func Read(command *cobra.Command, file string) (*Agent, error) {
+	c, err := defaults()
 	if err != nil {
 		return nil, err
 	}
-	settings := agentSettings()
+	settings := all()
 	var problems []error
 	if file != "" {
 		problems = append(problems, c.readFile(file, settings)...)
@@ -43,34 +43,41 @@ func readAgentConfig(command *cobra.Command, file string) (*agentConfig, error) 
 		problems = c.contradictions()
 	}
 	if len(problems) > 0 {
-		return nil, &failure{exitUsage, errors.Join(problems...)}
+		return nil, errors.Join(problems...)
 	}
 	return c, nil
 }
 
+// Declare adds the flags of all settings to a command.
+func Declare(command *cobra.Command) {
+	for _, s := range all() {
+		s.declare(command)
+	}
+}
+
 // contradictions lists what cannot be meant together.
-func (c *agentConfig) contradictions() []error {
+func (c *Agent) contradictions() []error {
 	var problems []error
-	files := c.certificates
+	files := c.Certificates
 	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") && files != (etcd.Certificates{}) {
 		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
 	}
-	_, member := c.members[string(c.node)]
+	_, member := c.Members[string(c.Node)]
 	switch {
-	case len(c.members) == 0 && len(c.endpoints) == 0:
+	case len(c.Members) == 0 && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: nothing says where the journal is\n"+
 			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is;\n"+
-			"for a cluster of this machine alone: --etcd-members %s=http://127.0.0.1:2380", c.node))
-	case !member && len(c.endpoints) == 0:
-		problems = append(problems, fmt.Errorf("etcd: node %s is none of etcd.members: it needs etcd.endpoints to join as a client", c.node))
-	case member && len(c.endpoints) > 0:
-		problems = append(problems, fmt.Errorf("etcd: node %s is one of etcd.members: drop etcd.endpoints, which are for nodes that are none", c.node))
+			"for a cluster of this machine alone: --etcd-members %s=http://127.0.0.1:2380", c.Node))
+	case !member && len(c.Endpoints) == 0:
+		problems = append(problems, fmt.Errorf("etcd: node %s is none of etcd.members: it needs etcd.endpoints to join as a client", c.Node))
+	case member && len(c.Endpoints) > 0:
+		problems = append(problems, fmt.Errorf("etcd: node %s is one of etcd.members: drop etcd.endpoints, which are for nodes that are none", c.Node))
 	}
 	return problems
 }
 
 // readFile reads the one YAML file, and refuses what it does not know.
-func (c *agentConfig) readFile(file string, settings []setting) []error {
+func (c *Agent) readFile(file string, settings []setting) []error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return []error{fmt.Errorf("read the configuration: %w", err)}
@@ -92,7 +99,7 @@ func (c *agentConfig) readFile(file string, settings []setting) []error {
 
 // fileReader walks the file.
 type fileReader struct {
-	config   *agentConfig
+	config   *Agent
 	settings []setting
 	problems []error
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ type setting struct {
 	shape shape
 	help  string
 	// set takes the texts: one for a scalar, one per element of a list, "name=value" for each pair.
-	set func(*agentConfig, []string) error
+	set func(*Agent, []string) error
 }
 
 // shape is how a setting looks in the file.

@@ -1,4 +1,4 @@
-package main
+package host
 
 import "golang.org/x/sys/unix"
 

@@ -1,0 +1,177 @@
+// Package host puts together all that runs on one machine: a driver, a peer and an API, and finds out what the
+// machine has to give. Both "starling dev" and "starling agent" run hosts.
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"starling/api"
+	"starling/cluster"
+	"starling/driver"
+	"starling/driver/process"
+	"starling/journal"
+	"starling/peer"
+	"starling/replica"
+)
+
+// ErrAddress tells that the API may not listen there, or that this is no address.
+var ErrAddress = errors.New("the address cannot be used")
+
+// Config is what a host is made of.
+type Config struct {
+	Node cluster.NodeName
+	// Folder is the host's own, for its identity and its tasks.
+	Folder  string
+	Journal journal.Journal
+	// Offer is what the machine gives; its address is the listener's.
+	Offer    cluster.Offer
+	Listener net.Listener
+	Pulse    time.Duration
+	// Supervise is the subcommand of this program that supervises a task.
+	Supervise string
+	// Version is this program's.
+	Version string
+	Log     *slog.Logger
+}
+
+// Host is a running peer with its driver and its API.
+type Host struct {
+	*peer.Peer
+	config  Config
+	driver  driver.Driver
+	serving sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+// Start starts everything of one machine. The listener is the host's from now on.
+func Start(ctx context.Context, config Config) (*Host, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
+	}
+	tasks, err := process.Open(process.Config{
+		Dir: filepath.Join(config.Folder, "driver"), Supervisor: []string{program, config.Supervise},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	config.Offer.Address = config.Listener.Addr().String()
+	config.Offer.Rules = cluster.RulesNewest
+	h := &Host{config: config, driver: tasks, cancel: cancel}
+	h.Peer = peer.Start(ctx, peer.Config{
+		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
+		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
+	})
+	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Log: config.Log})
+	h.serving.Go(func() {
+		if err := api.Serve(ctx, config.Listener, handler); err != nil {
+			config.Log.Error("the API has stopped", "error", err)
+			cancel() // a peer that nobody can ask must not look well
+		}
+	})
+	return h, nil
+}
+
+// backend is the peer as the API wants it.
+type backend struct{ *peer.Peer }
+
+// Status asks the peer, which answers at once.
+func (b backend) Status() replica.PeerStatus { return b.Peer.Status(context.Background()) }
+
+// Node is the machine's name.
+func (h *Host) Node() cluster.NodeName { return h.config.Node }
+
+// Address is where the API answers.
+func (h *Host) Address() string { return h.config.Offer.Address }
+
+// Warnings lists what tasks go without on this machine.
+func (h *Host) Warnings() []string { return h.driver.Warnings() }
+
+// Reason tells why a host that is done stopped by itself.
+func (h *Host) Reason() error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	return errors.New("its journal or its API has ended")
+}
+
+// Stop ends the API and the peer. The tasks go on.
+func (h *Host) Stop() error {
+	h.cancel()
+	h.Peer.Stop()
+	h.serving.Wait()
+	return h.driver.Close()
+}
+
+// Running returns the ids of the tasks that run.
+func (h *Host) Running() []string {
+	var ids []string
+	for _, status := range h.driver.Tasks() {
+		if status.State == driver.Running {
+			ids = append(ids, status.ID)
+		}
+	}
+	return ids
+}
+
+// StopWithTasks ends the peer and then its tasks, and forgets them, so that who comes after finds nothing. Tasks that
+// have not ended after the grace, or when hurry ends, are killed.
+func (h *Host) StopWithTasks(hurry context.Context, grace time.Duration) error {
+	h.Peer.Stop()
+	errs := []error{h.stopTasks(grace)}
+	for ending := hurry.Done(); len(h.Running()) > 0; {
+		select {
+		case <-h.driver.Changed():
+		case <-ending:
+			ending = nil
+			errs = append(errs, h.stopTasks(0))
+		}
+	}
+	for _, status := range h.driver.Tasks() {
+		errs = append(errs, h.driver.Forget(status.ID))
+	}
+	return errors.Join(append(errs, h.Stop())...)
+}
+
+func (h *Host) stopTasks(grace time.Duration) error {
+	var errs []error
+	for _, id := range h.Running() {
+		errs = append(errs, h.driver.Stop(id, grace))
+	}
+	return errors.Join(errs...)
+}
+
+// Listen opens the API's port. Beyond loopback it does so only if insecure.
+func Listen(address string, insecure bool) (net.Listener, error) {
+	listener, err := api.Listen(address, insecure)
+	var network *net.OpError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address", address)
+	case err != nil && !errors.As(err, &network):
+		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	return listener, err
+}
+
+// OfferOf puts an offer together, in the order that the cluster wants.
+func OfferOf(capacity cluster.Resources, attributes map[string]string) cluster.Offer {
+	offer := cluster.Offer{Capacity: capacity}
+	for name, value := range attributes {
+		offer.Attributes = append(offer.Attributes, cluster.EnvVar{Name: name, Value: value})
+	}
+	slices.SortFunc(offer.Attributes, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	return offer
+}
