@@ -18,16 +18,16 @@ func (b *books) change() {
 	b.s.Index++
 	b.s.Time += Time(b.rng.IntN(1000))
 	b.s.TakeGrown()
-	switch b.rng.IntN(10) {
+	switch b.rng.IntN(12) {
 	case 0, 1:
 		b.machine()
 	case 2:
 		b.join()
 	case 3:
 		b.s.Remember(fmt.Sprint("r", b.s.Index), Request{Index: b.s.Index, Refusal: Refusal{Code: Code(b.rng.IntN(3)), Reason: "so"}})
-	case 4:
+	case 4, 5, 6, 7:
 		b.submit()
-	case 5, 6, 7:
+	case 8, 9, 10:
 		b.assign()
 	default:
 		b.advance()
@@ -161,12 +161,19 @@ func dump(s *State) string {
 		fmt.Fprintln(out, p, a)
 		return true
 	})
+	for n := range 80 {
+		fmt.Fprint(out, s.NodeOf(NodeName(fmt.Sprint("n", n))) != nil, " ")
+	}
+	fmt.Fprintln(out, s.Classes())
 	for n := range NodeIndex(s.Nodes()) {
 		node := s.Node(n)
 		fmt.Fprintln(out, node.Name, node.Peer, node.Departed, node.Sessions, node.Offer, node.Class, node.Held, node.Ports, node.Devices, s.Free(n), s.Eligible(n))
 	}
 	s.EachJobByName("", func(j *Job) bool {
-		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status(), len(j.older))
+		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status())
+		for version := range j.Version {
+			fmt.Fprint(out, j.SpecOf(version) != nil, " ")
+		}
 		for _, t := range j.Tasks {
 			fmt.Fprintln(out, t.Name, t.Desired, t.Fresh, t.Counts, t.Waits(), t.Failure)
 			for i := range t.Slots.Len() {
@@ -210,5 +217,30 @@ func TestCopies(t *testing.T) {
 				t.Fatalf("seed %d: the books of value %d: %q", seed, k, found)
 			}
 		}
+	}
+}
+
+// TestCopyKeepsVersions drops an old version of a job whose copy still runs it.
+func TestCopyKeepsVersions(t *testing.T) {
+	s := NewState()
+	s.SetOffer(s.EnsureNode("a").Index, &Offer{Capacity: Resources{1000, 0, 0}})
+	spec := func(instances uint32) *JobSpec {
+		return &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{Name: "server", Instances: instances}}}
+	}
+	s.AddJob(spec(1))
+	for version := range uint32(3) {
+		s.Assign(KeyOf(1, 0), 0, 1, nil)
+		s.SetSpec(1, spec(version+2))
+	}
+	c := s.Copy()
+	s.SetSlot(SlotRef{Job: 1, Index: 0}, Slot{Phase: Failed})
+	s.SetSpec(1, spec(9))
+	for version := range uint32(4) {
+		if got := c.Job(1).SpecOf(version + 1); got == nil || got.Tasks[0].Instances != version+1 {
+			t.Errorf("version %d in the copy is %v", version+1, got)
+		}
+	}
+	if found := append(s.Audit(), c.Audit()...); s.Job(1).SpecOf(1) != nil || len(found) > 0 {
+		t.Errorf("version 1 is kept: %v; books: %q", s.Job(1).SpecOf(1) != nil, found)
 	}
 }
