@@ -1,0 +1,130 @@
+package command
+
+import (
+	"math/rand/v2"
+	"reflect"
+
+	"starling/cluster"
+)
+
+// samples returns an entry for every kind of command, with something in every field.
+func samples() map[Kind]*Entry {
+	entries := map[Kind]*Entry{}
+	for _, one := range []Command{
+		&PrepareJoin{Joiner: "a.example~3", Attempt: 2},
+		&NotifyJoin{Joiner: "b~1", Attempt: 300},
+		&AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 1},
+		&AbortJoin{Joiner: "b~1", Attempt: 1<<32 - 1},
+		&Leave{Peer: "c~12"},
+		&Volunteer{Peer: "a~1", Offer: cluster.Offer{
+			Capacity: cluster.Resources{4000, 8 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
+			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
+		}},
+		&SubmitJob{RequestID: "0f9c", Spec: cluster.JobSpec{Name: "web", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
+			Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
+			WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
+			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 1}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
+			Constraints: []cluster.Constraint{{Attribute: "zone", Operator: cluster.In, Values: []string{"a", "b"}}},
+			Placement:   cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+			StopGraceMillis: 5000,
+		}}}},
+		&KillJob{RequestID: "0f9d", Job: "web"},
+		&ReportTasks{Peer: "a~1", Reports: []Report{
+			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Detail: "killed"},
+		}},
+		&TellTime{},
+		&RaiseRules{Version: 2},
+	} {
+		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
+	}
+	return entries
+}
+
+// filler fills commands at random, within what the encoding takes.
+type filler struct{ rng *rand.Rand }
+
+func (f *filler) entry() *Entry {
+	e := &Entry{}
+	f.fill(reflect.ValueOf(&e.Writer).Elem())
+	e.Seq, e.Time, e.Cause = f.number(64), cluster.Time(f.number(55)), cluster.Index(f.number(63))
+	for range f.rng.IntN(5) {
+		one := blank(Kind(1 + f.rng.IntN(int(kindEnd)-1)))
+		f.fill(reflect.ValueOf(one).Elem())
+		e.Commands = append(e.Commands, one)
+	}
+	return e
+}
+
+// number returns a number of at most so many bits; all lengths are equally likely.
+func (f *filler) number(bits int) uint64 {
+	if n := f.rng.IntN(bits + 1); n > 0 {
+		return f.rng.Uint64() >> (64 - n)
+	}
+	return 0
+}
+
+func (f *filler) fill(v reflect.Value) {
+	enumerations := map[reflect.Type]int{
+		reflect.TypeFor[cluster.JobType](): int(cluster.Stateless), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
+		reflect.TypeFor[cluster.Operator](): int(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
+	}
+	if most, ok := enumerations[v.Type()]; ok {
+		v.SetUint(uint64(f.rng.IntN(most + 1)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.fill(v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Slice:
+		if n := f.rng.IntN(4); n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				f.fill(v.Index(i))
+			}
+		}
+	case reflect.String:
+		letters := []rune("az09.-_~/é世\x00 ")
+		text := make([]rune, f.rng.IntN(15))
+		for i := range text {
+			text[i] = letters[f.rng.IntN(len(letters))]
+		}
+		v.SetString(string(text))
+	case reflect.Int32:
+		v.SetInt(int64(int32(f.number(32))))
+	case reflect.Int64:
+		v.SetInt(int64(f.number(63)))
+	default:
+		v.SetUint(f.number(v.Type().Bits()))
+	}
+}
+
+// blankField returns the path of a field that is zero somewhere below v, "" if there is none.
+func blankField(path string, v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return blankField(path, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if found := blankField(path+"."+v.Type().Field(i).Name, v.Field(i)); found != "" {
+				return found
+			}
+		}
+		return ""
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if found := blankField(path, v.Index(i)); found != "" {
+				return found
+			}
+		}
+	}
+	if v.IsZero() {
+		return path
+	}
+	return ""
+}
