@@ -124,7 +124,10 @@ func (a *agent) start(ctx context.Context) error {
 	for _, warning := range a.host.Warnings() {
 		a.hint("warning: %s", warning)
 	}
-	return a.host.Ready(ctx)
+	return patiently(ctx, a.host.Ready, func() {
+		status := a.host.Status(ctx)
+		a.hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase, status.Index, a.logPath)
+	})
 }
 
 // offer is what this machine gives, after what its configuration overrides.
@@ -141,6 +144,7 @@ func (a *agent) offer() (cluster.Offer, error) {
 	attributes := host.Attributes(a.config.Node)
 	maps.Copy(attributes, a.config.Attributes)
 	offer := host.OfferOf(capacity, attributes)
+	offer.Address = a.config.Advertise
 	offer.Devices, offer.PortFirst, offer.PortLast = a.config.Devices, a.config.PortFirst, a.config.PortLast
 	return offer, nil
 }
@@ -164,24 +168,30 @@ func (a *agent) openJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready := make(chan error, 1)
-	waiting, cancel := context.WithCancel(ctx)
+	err = patiently(ctx, a.member.Ready, func() { a.tellMissing(slices.Sorted(maps.Values(a.config.Members))) })
+	if err == nil {
+		a.journal = a.member.Journal()
+	}
+	return err
+}
+
+// patiently waits for something, and tells again and again when it takes long.
+func patiently(ctx context.Context, wait func(context.Context) error, tell func()) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { ready <- a.member.Ready(waiting) }()
+	ended := make(chan error, 1)
+	go func() { ended <- wait(ctx) }() // ends with ctx at the latest
 	for {
 		select {
-		case err := <-ready:
-			if err == nil {
-				a.journal = a.member.Journal()
-			}
+		case err := <-ended:
 			return err
 		case <-time.After(quorumPatience):
-			a.tellMissing(slices.Sorted(maps.Values(a.config.Members)))
+			tell()
 		}
 	}
 }
 
-// quorumPatience is how long to wait for the quorum before saying who is missing, and then again.
+// quorumPatience is how long to wait before saying for what, and then again.
 const quorumPatience = 2 * time.Second
 
 // reachJournal connects to the quorum as a client, again and again until that works.

@@ -118,6 +118,9 @@ func (d *dev) start(ctx context.Context) error {
 			return err
 		}
 		d.hosts = append(d.hosts, h)
+		for _, warning := range h.Warnings() {
+			d.log.Warn("this machine cannot do all", "warning", warning)
+		}
 	}
 	ready, cancel := context.WithTimeout(ctx, devReadyMax)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"starling/cluster"
 	"starling/jobspec"
 )
 
@@ -37,7 +38,12 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 	following, interrupted, release := attached(ctx, options.timeout)
 	defer release()
 	t := newTracker(peer, newProgress(r.console, names), names)
-	err = t.wait(following)
+	wait, tellResults := t.wait, r.results
+	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.format == formatTable {
+		wait = func(ctx context.Context) error { return r.waitWithOutput(ctx, t) }
+		tellResults = r.failures
+	}
+	err = wait(following)
 	switch {
 	case interrupted():
 		for _, name := range names {
@@ -47,7 +53,7 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 	case err != nil:
 		return t.outOfTime(err, options.timeout)
 	}
-	return r.results(t)
+	return tellResults(t)
 }
 
 // readJobs reads and checks a job file.
@@ -82,17 +88,18 @@ func submittedBefore(names []string) string {
 	return fmt.Sprintf("\nsubmitted before it: %q", names)
 }
 
-// results prints how the jobs stand in the end; a job that did not end well is a failure.
+// isProgram tells whether a job is one program that runs once: what people want to see of it is its output.
+func isProgram(spec *cluster.JobSpec) bool {
+	return spec.Type == cluster.Batch && len(spec.Tasks) == 1 && spec.Tasks[0].Instances == 1
+}
+
+// results prints how the jobs stand in the end.
 func (r *remote) results(t *tracker) error {
-	failed := []string{}
 	rows := newTable("JOB", "STATUS", "INSTANCES")
 	rows.colour = r.outColour
 	for _, job := range t.jobs {
 		status := job.last.GetJob()
 		rows.row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
-		if status.GetStatus() == "failed" || status.GetStatus() == "stopped" {
-			failed = append(failed, job.name)
-		}
 		if r.format != formatTable {
 			if err := r.show(job.last, nil); err != nil {
 				return err
@@ -104,11 +111,19 @@ func (r *remote) results(t *tracker) error {
 			return err
 		}
 	}
-	if len(failed) == 0 && len(t.jobs) == 1 {
-		r.hint("its output: starling logs %s", t.jobs[0].name)
+	return r.failures(t)
+}
+
+// failures is the error for jobs that did not end well.
+func (r *remote) failures(t *tracker) error {
+	failed := []string{}
+	for _, job := range t.jobs {
+		if status := job.last.GetJob().GetStatus(); status == "failed" || status == "stopped" {
+			failed = append(failed, job.name)
+		}
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0], failed[0])
+	if len(failed) == 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0], failed[0])
 }

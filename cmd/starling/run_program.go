@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
@@ -38,11 +39,8 @@ func (r *remote) runProgram(ctx context.Context, argv []string, options runOptio
 	following, interrupted, release := attached(ctx, options.timeout)
 	defer release()
 	t := newTracker(peer, newProgress(r.console, nil), []string{name})
-	output := &programOutput{remote: r, peer: peer, shown: map[string]bool{}}
-	t.visit = func(status *starlingv1.JobStatusResponse) { output.show(following, status) }
 	t.quiet = true
-	err = t.wait(following)
-	output.readers.Wait()
+	err = r.waitWithOutput(following, t)
 	switch {
 	case interrupted():
 		return r.detached(name)
@@ -69,12 +67,32 @@ func jobNameFor(program string) string {
 	return cmp.Or(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
 }
 
-// programOutput shows both streams of every allocation of the one slot.
+// outputPatience is how long the rest of the output may take after a program has ended. It is there at once, unless the
+// program's machine is gone.
+const outputPatience = 10 * time.Second
+
+// programOutput shows both streams of every allocation of a slot.
 type programOutput struct {
 	remote  *remote
 	peer    *client.Client
 	shown   map[string]bool
 	readers sync.WaitGroup
+}
+
+// waitWithOutput follows a job of one instance like wait, and shows the instance's output meanwhile.
+func (r *remote) waitWithOutput(ctx context.Context, t *tracker) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	output := &programOutput{remote: r, peer: t.peer, shown: map[string]bool{}}
+	t.visit = func(status *starlingv1.JobStatusResponse) { output.show(ctx, status) }
+	err := t.wait(ctx)
+	if err != nil {
+		cancel()
+	}
+	late := time.AfterFunc(outputPatience, cancel)
+	defer late.Stop()
+	output.readers.Wait()
+	return err
 }
 
 // show begins to show an allocation when it is there.

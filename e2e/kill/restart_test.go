@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/e2e/agents"
 )
 
 func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
@@ -41,4 +43,96 @@ func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 		}
 	}
 	tr.wantWhole()
+}
+
+// TestRestartLate brings an agent back whose work was given to others while its tasks went on.
+func TestRestartLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a pulse to end")
+	}
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	victim, other := tr.Agents[2], tr.Agents[0]
+	tr.startService(victim)
+	before := tr.awaitPeer(other, victim, "is a member", isMember).GetPeer()
+	old := tr.tasksOf(victim)
+	tr.must(victim.Kill())
+	tr.awaitPeer(other, victim, "has left", hasLeft)
+	now := tr.awaitRunning(other, "web")
+	tr.wantElsewhere(now, victim)
+	if left := tr.tasksOf(victim); len(left) != len(old) {
+		t.Errorf("the agent's death changed its tasks: %v, were %v", left, old)
+	}
+	tr.must(victim.Start())
+	tr.must(victim.Ready(tr.soon()))
+	tr.wantNewLife(victim, before)
+	tr.wantTasks(now)
+	tr.wantWhole()
+}
+
+// TestPausedBeyondItsTimeToLive stops an agent until it was given up, without its notice, and lets it go on.
+func TestPausedBeyondItsTimeToLive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a pulse to end")
+	}
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	for _, victim := range tr.Agents[1:] {
+		other := tr.Agents[0]
+		tr.startService(victim)
+		before := tr.awaitPeer(other, victim, "is a member", isMember).GetPeer()
+		tr.must(victim.Pause())
+		tr.awaitPeer(other, victim, "has left", hasLeft)
+		now := tr.awaitRunning(other, "web")
+		tr.wantElsewhere(now, victim)
+		tr.must(victim.Resume())
+		tr.wantNewLife(victim, before)
+		tr.wantTasks(now)
+	}
+	tr.wantWhole()
+}
+
+// startService lets a service run that has an instance on the agent.
+func (tr *trial) startService(on *agents.Agent) {
+	tr.Helper()
+	if _, err := tr.asked().KillJob(tr.soon(), "web"); err == nil {
+		tr.wantTasks(nil)
+	}
+	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
+	if len(tr.tasksOf(on)) == 0 {
+		tr.Fatalf("no instance is on agent %s", on.Node)
+	}
+}
+
+func (tr *trial) tasksOf(a *agents.Agent) []agents.Process {
+	tasks, err := a.Tasks()
+	tr.must(err)
+	return tasks
+}
+
+// wantElsewhere wants no slot on the agent.
+func (tr *trial) wantElsewhere(slots []*starlingv1.Slot, than *agents.Agent) {
+	tr.Helper()
+	for _, slot := range slots {
+		if slot.GetNode() == than.Node {
+			tr.Errorf("%v is still on node %s, which has left", slot, than.Node)
+		}
+	}
+}
+
+// wantNewLife waits until the agent is a member again, and wants it to be under another incarnation.
+func (tr *trial) wantNewLife(a *agents.Agent, before string) {
+	tr.Helper()
+	for _, from := range tr.Agents {
+		p := tr.awaitPeer(from, a, "is a member again", func(p *starlingv1.Peer) bool { return isMember(p) && p.GetPeer() != before })
+		if was, is := incarnation(before), incarnation(p.GetPeer()); is != was+1 {
+			tr.Errorf("agent %s came back as %s, was %s", a.Node, p.GetPeer(), before)
+		}
+	}
+}
+
+func incarnation(peer string) uint32 {
+	_, number := cluster.PeerID(peer).Split()
+	return number
 }

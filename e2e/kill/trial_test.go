@@ -32,6 +32,8 @@ type trial struct {
 	*agents.Flock
 	// watched is the folder that tasks write to.
 	watched string
+	// written is the index of the last write: who is asked next must have folded it.
+	written cluster.Index
 }
 
 // begin starts a cluster of three, which ends with the test.
@@ -124,10 +126,11 @@ func (tr *trial) eventually(what string, complaint func() string) {
 	}
 }
 
-// asked returns a client of these agents, of all if none is named.
+// asked returns a client of these agents, of all if none is named, that reads what the test has written.
 func (tr *trial) asked(order ...*agents.Agent) *client.Client {
 	c := tr.Client(order...)
 	tr.Cleanup(c.Close)
+	c.See(tr.written)
 	return c
 }
 
@@ -246,8 +249,10 @@ func (tr *trial) wantOneJournal() {
 // submit brings a job and ends the test if that fails.
 func (tr *trial) submit(spec *cluster.JobSpec, to ...*agents.Agent) {
 	tr.Helper()
-	_, err := tr.asked(to...).SubmitJob(tr.soon(), spec)
+	api := tr.asked(to...)
+	_, err := api.SubmitJob(tr.soon(), spec)
 	tr.must(err)
+	tr.written = api.Seen()
 }
 
 // job is one of this binary in a role.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ type Config struct {
 	// Folder is the host's own, for its identity and its tasks.
 	Folder  string
 	Journal journal.Journal
-	// Offer is what the machine gives; its address is the listener's.
+	// Offer is what the machine gives; without an address in it, others reach the API where the listener is.
 	Offer    cluster.Offer
 	Listener net.Listener
 	Pulse    time.Duration
@@ -67,7 +68,9 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	config.Offer.Address = config.Listener.Addr().String()
+	if config.Offer.Address == "" {
+		config.Offer.Address = reachable(config.Listener.Addr())
+	}
 	config.Offer.Rules = cluster.RulesNewest
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
@@ -93,7 +96,26 @@ func (b backend) Status() replica.PeerStatus { return b.Peer.Status(context.Back
 // Node is the machine's name.
 func (h *Host) Node() cluster.NodeName { return h.config.Node }
 
-// Address is where the API answers.
+// reachable is where others reach a listener: one on all of the machine's addresses is reached at the first that is
+// not the machine's alone.
+func reachable(at net.Addr) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return at.String()
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port))
+		}
+	}
+	return at.String()
+}
+
+// Address is where others reach the API.
 func (h *Host) Address() string { return h.config.Offer.Address }
 
 // Warnings lists what tasks go without on this machine.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -30,6 +31,8 @@ type Agent struct {
 	// Address is where the API listens; Insecure lets that be beyond this machine.
 	Address  string
 	Insecure bool
+	// Advertise is where other peers reach the API; "" lets that follow from the address.
+	Advertise string
 	// Members maps the names of the nodes that form the etcd quorum to the URLs at which they meet; Endpoints are
 	// where a node that is none of them finds it. EtcdListen is where this node's member answers those.
 	Members    map[string]string
@@ -77,6 +80,7 @@ func all() []setting {
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)", setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
 		{"insecure", scalar, "`true` lets the API listen beyond this machine although nothing protects it yet", setInsecure},
+		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
 		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)", setEtcdListen},
@@ -118,6 +122,14 @@ func setAddress(c *Agent, texts []string) error {
 		return fmt.Errorf("%q is no IP:PORT such as 127.0.0.1:7460", texts[0])
 	}
 	c.Address = texts[0]
+	return nil
+}
+
+func setAdvertise(c *Agent, texts []string) error {
+	if _, _, err := net.SplitHostPort(texts[0]); err != nil {
+		return fmt.Errorf("%q is no HOST:PORT", texts[0])
+	}
+	c.Advertise = texts[0]
 	return nil
 }
 
