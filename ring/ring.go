@@ -3,7 +3,7 @@
 // Its rules are those of the seed The Cluster as a Value, with the guards that Onyx learnt. Invariants:
 //
 //  1. The members form one cycle: each is watched by exactly one other, unless there is only one.
-//  2. A member stitches at most one joiner, and no one who is watched by a stitching member's watcher changes.
+//  2. A member stitches at most one joiner, and while it has prepared one, who watches it begins no other.
 //  3. Every step of a join checks the exact state that it continues; a step of another attempt changes nothing.
 //  4. Targets are computed when an entry is applied, never taken from it.
 //  5. An incarnation that left never comes back.
