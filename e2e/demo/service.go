@@ -40,7 +40,7 @@ const (
 	// silenceMax is how long the whole service may give no answer: two polls that had to wait in vain.
 	silenceMax = 2 * pollMax
 	// outageMin is the shortest silence of one instance that is told.
-	outageMin = 200 * time.Millisecond
+	outageMin = 500 * time.Millisecond
 )
 
 // poller asks every instance of the service all the time.

@@ -55,7 +55,7 @@ func (s *story) tell(format string, args ...any) {
 func (s *story) tellAll(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		s.build, s.startPeers, s.startService, s.startBatch, s.kill, s.ringCloses, s.lostRunsElsewhere, s.batchEnds,
-		s.serviceAnswered, s.victimReturns, s.digestsAgree,
+		s.serviceAnswered, s.victimReturns, s.digestsAgree, s.stopService,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -163,6 +163,16 @@ func (s *story) clear(ctx context.Context) error {
 		s.poller.stop()
 	}
 	return errors.Join(s.fleet.end(ctx), os.RemoveAll(s.folder))
+}
+
+// stopService stops the service as a user would, so that its machines are left as they were found.
+func (s *story) stopService(ctx context.Context) error {
+	s.poller.stop()
+	if _, err := s.client.KillJob(ctx, "service"); err != nil {
+		return err
+	}
+	_, err := s.await(ctx, "service", func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() })
+	return err
 }
 
 // places lists where the instances of a job are.
