@@ -17,72 +17,82 @@ import (
 	"starling/driver"
 )
 
+// advice is how a peer gets a group in which it may limit tasks.
+const advice = "run the peer as a service of its own with Delegate=yes and DelegateSubgroup=" + leaf
+
 // findV2 makes the group and has the kernel offer its controllers there.
 func findV2(name string) (Place, map[string]error) {
+	p := Place{Version: 2, Paths: map[string]string{}}
 	reasons := map[string]error{}
-	fail := func(err error) (Place, map[string]error) {
-		for controller := range controllers() {
-			reasons[controller] = err
-		}
-		return Place{}, reasons
+	base, err := baseV2()
+	if err == nil {
+		p.Unified = path.Join(base, name)
+		err = os.MkdirAll(filepath.Join(mountPoint, p.Unified), 0o755)
 	}
-	_, own, err := cgroups.ParseCgroupFileUnified("/proc/self/cgroup")
 	if err != nil {
-		return fail(err)
-	}
-	base := own
-	if path.Base(own) == leaf {
-		base = path.Dir(own)
-	}
-	p := Place{Version: 2, Unified: path.Join(base, name), Paths: map[string]string{}}
-	if err := os.MkdirAll(filepath.Join(mountPoint, p.Unified), 0o755); err != nil {
-		return fail(err)
+		p.Version = 0
+	} else {
+		err = vacate(base)
 	}
 	for controller := range controllers() {
-		err := p.offer(controller)
-		if err != nil && own == base && own != "/" && moveTo(path.Join(base, leaf)) == nil {
-			own = path.Join(base, leaf)
-			err = p.offer(controller)
-		}
-		if err != nil {
-			reasons[controller] = fmt.Errorf("the control group %s does not offer the controller %s (run the peer as a service with Delegate=yes and DelegateSubgroup=%s): %w", base, controller, leaf, err)
+		if reasons[controller] = err; err != nil {
 			continue
 		}
-		p.Paths[controller] = p.Unified
+		if reasons[controller] = errors.Join(offer(base, controller), offer(p.Unified, controller)); reasons[controller] == nil {
+			p.Paths[controller] = p.Unified
+		}
 	}
 	return p, reasons
 }
 
-// moveTo moves this process into a group that has none below it.
-func moveTo(group string) error {
-	if err := os.MkdirAll(filepath.Join(mountPoint, group), 0o755); err != nil {
-		return err
+// baseV2 is the group below which groups are made: the one that this process was started in.
+func baseV2() (string, error) {
+	_, own, err := cgroups.ParseCgroupFileUnified("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	if path.Base(own) == leaf {
+		return path.Dir(own), nil
+	}
+	return own, nil
+}
+
+// vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would refuse
+// to limit groups below it or, worse, accept it and refuse all processes there.
+func vacate(group string) error {
+	if _, err := os.Stat(filepath.Join(mountPoint, group, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
+		return nil // the root of all groups may hold processes
 	}
 	manager, err := cgroup2.Load(group)
+	if err != nil {
+		return err
+	}
+	list, err := manager.Procs(false)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if self := uint64(os.Getpid()); len(list) > 1 || list[0] != self {
+		return fmt.Errorf("the control group %s holds other processes, too (%s)", group, advice)
+	}
+	manager, err = cgroup2.NewManager(mountPoint, path.Join(group, leaf), &cgroup2.Resources{})
 	if err != nil {
 		return err
 	}
 	return manager.AddProc(uint64(os.Getpid()))
 }
 
-// offer makes a controller available to the groups of tasks.
-func (p Place) offer(controller string) error {
-	task, err := cgroup2.Load(path.Join(p.Unified, "task"))
+// offer makes a controller available to the groups below one. It leaves those above alone: whoever manages them would
+// take back, unnoticed, what it has not delegated.
+func offer(group, controller string) error {
+	folder := filepath.Join(mountPoint, group)
+	offered, err := os.ReadFile(filepath.Join(folder, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
-	toggled := task.ToggleControllers([]string{controller}, cgroup2.Enable)
-	offered, err := os.ReadFile(filepath.Join(mountPoint, p.Unified, "cgroup.subtree_control"))
-	switch {
-	case err != nil:
-		return err
-	case slices.Contains(strings.Fields(string(offered)), controller):
-		return nil
-	case toggled != nil:
-		return toggled
-	default:
-		return errors.New("it stays off")
+	if !slices.Contains(strings.Fields(string(offered)), controller) {
+		return fmt.Errorf("the control group %s has no controller %s (%s)", group, controller, advice)
 	}
+	return os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
 }
 
 // groupV2 is a task's group.
