@@ -137,6 +137,13 @@ func (c *Core) Request(one command.Command, answer func(replica.Receipt, error))
 // Fail answers everybody who waits with an error.
 func (c *Core) Fail(err error) { c.outbox.fail(err) }
 
+// Stall answers everybody who waits, and everybody who comes, with an error as long as the journal does not take the
+// entry with the number.
+func (c *Core) Stall(seq uint64, why error) { c.outbox.stall(seq, why) }
+
+// Stalled returns why no requests are taken, nil if they are.
+func (c *Core) Stalled() error { return c.outbox.stalled }
+
 // Diverge makes the peer passive, because its value differs from others'.
 func (c *Core) Diverge(reason string) { c.diverged = reason }
 

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -70,6 +71,38 @@ func TestEntryThatNobodyCanReadIsGivenUp(t *testing.T) {
 	c.Request(&command.KillJob{Job: "none"}, func(replica.Receipt, error) {})
 	if c.React(1000).Append == nil {
 		t.Error("nothing is written any more")
+	}
+}
+
+func TestStalledJournalKeepsNobodyWaiting(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	var got []error
+	ask := func() {
+		c.Request(&command.KillJob{Job: "none"}, func(_ replica.Receipt, err error) { got = append(got, err) })
+	}
+	ask()
+	r := c.React(1000).Append
+	ask()
+	c.Stall(r.Seq-1, errors.New("of an earlier entry"))
+	if len(got) > 0 || c.Stalled() != nil {
+		t.Errorf("got answers %v because of an entry that was folded", got)
+	}
+	c.Stall(r.Seq, errors.New("no quorum"))
+	ask()
+	if len(got) != 3 || c.Stalled() == nil {
+		t.Errorf("got answers %v, want three", got)
+	}
+	for _, err := range got {
+		if !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "no quorum") {
+			t.Errorf("got answer %v, want that the journal stalls, and why", err)
+		}
+	}
+	fold(t, c, 3, r)
+	ask()
+	fold(t, c, 4, c.React(1000).Append)
+	if len(got) != 4 || got[3] != nil || c.Stalled() != nil {
+		t.Errorf("got answers %v, want that the last is taken", got)
 	}
 }
 

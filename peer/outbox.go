@@ -19,6 +19,10 @@ var (
 	ErrTooLarge = errors.New("the request is too large for one entry of the journal: make it smaller")
 )
 
+// ErrStalled tells that the journal has taken nothing for a while. What was asked may have become an entry.
+var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it; " +
+	"what was sent may count then, once if it is sent again with the same request_id")
+
 // requestsMax bounds the requests that wait in an outbox.
 const requestsMax = 4096
 
@@ -40,6 +44,8 @@ type outbox struct {
 	requests  []request
 	// seq numbered the last entry.
 	seq uint64
+	// stalled is why no request is taken; nil while the journal takes entries.
+	stalled error
 }
 
 // next makes the next entry of reactions and waiting requests and returns its bytes, nil if there is nothing to write.
@@ -78,6 +84,8 @@ func (b *outbox) next(header command.Entry, reactions []command.Command, open bo
 // add takes a request, or refuses it.
 func (b *outbox) add(r request) {
 	switch {
+	case b.stalled != nil:
+		r.answer(replica.Receipt{}, b.stalled)
 	case len(b.waiting) >= requestsMax:
 		r.answer(replica.Receipt{}, ErrOverloaded)
 	case command.Size(r.command) > command.EntryBytesMax-1024:
@@ -96,11 +104,11 @@ func (b *outbox) folded(seq uint64, outcome *replica.Outcome) {
 		b.takeBack()
 		return
 	}
-	for i, r := range b.requests {
+	for i, r := range b.requests { // none if it stalled
 		result := outcome.Results[b.reactions+i]
 		r.answer(replica.Receipt{Index: outcome.Index, Refusal: result.Refusal, Job: result.Job}, nil)
 	}
-	b.underway, b.requests = nil, nil
+	b.underway, b.requests, b.stalled = nil, nil, nil
 }
 
 // unreadable gives up an entry of this writer that nobody can decode: sent again it would be no better.
@@ -111,22 +119,30 @@ func (b *outbox) unreadable(seq uint64, err error) {
 	for _, r := range b.requests {
 		r.answer(replica.Receipt{}, fmt.Errorf("the journal cannot hold this request: %w", err))
 	}
-	b.underway, b.requests = nil, nil
+	b.underway, b.requests, b.stalled = nil, nil, nil
 }
 
 // takeBack puts the requests of an entry that will never be taken in front of those that wait.
 func (b *outbox) takeBack() {
 	b.waiting = append(b.requests, b.waiting...)
-	b.underway, b.requests = nil, nil
+	b.underway, b.requests, b.stalled = nil, nil, nil
 }
 
 // fail answers everybody who waits.
 func (b *outbox) fail(err error) {
-	b.takeBack()
-	for _, r := range b.waiting {
+	for _, r := range append(b.requests, b.waiting...) {
 		r.answer(replica.Receipt{}, err)
 	}
-	b.waiting = nil
+	b.requests, b.waiting = nil, nil
+}
+
+// stall answers everybody who waits, and whoever comes, until the entry is folded that the journal did not take.
+func (b *outbox) stall(seq uint64, why error) {
+	if b.underway == nil || b.underway.Seq != seq {
+		return
+	}
+	b.stalled = fmt.Errorf("%w (%w)", ErrStalled, why)
+	b.fail(b.stalled)
 }
 
 // sequence returns the number before the first of a process's start: starts are the upper half, entries the lower, so

@@ -271,11 +271,12 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	timer.Reset(max(wait, time.Millisecond))
 }
 
-// append writes the record, again and again until it is in.
+// append writes the record, again and again until it is in. Requests are not kept waiting for that.
 func (p *Peer) append(ctx context.Context, r journal.Record) {
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
+		began := time.Now()
 		for wait := 50 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
 			attempt, cancel := context.WithTimeout(ctx, appendTimeout)
 			err := p.config.Journal.Append(attempt, r)
@@ -284,6 +285,9 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 				return
 			}
 			p.log.Warn("append failed; trying again", "seq", r.Seq, "error", err)
+			if time.Since(began) >= appendPatience {
+				p.post(ctx, func() { p.core.Stall(r.Seq, err) })
+			}
 			pause(ctx, wait)
 		}
 	}()
@@ -292,7 +296,9 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 // Limits of time.
 const (
 	appendTimeout = 5 * time.Second
-	publishEvery  = time.Second
+	// appendPatience is longer than an election of the journal's engine takes.
+	appendPatience = 5 * time.Second
+	publishEvery   = time.Second
 )
 
 // Submit appends the command and returns when this peer has folded it.
@@ -359,6 +365,9 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		warnings := p.config.Driver.Warnings()
 		if why != "" {
 			warnings = append([]string{why}, warnings...)
+		}
+		if err := p.core.Stalled(); err != nil {
+			warnings = append([]string{err.Error()}, warnings...)
 		}
 		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings}
 	})

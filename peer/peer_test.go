@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,8 +58,10 @@ func script(t driver.Task) fake.Behaviour {
 	return b
 }
 
-func (f *flock) start(name string) {
-	f.journals[name] = f.shared.Open()
+func (f *flock) start(name string) { f.startOn(name, f.shared.Open()) }
+
+func (f *flock) startOn(name string, j journal.Journal) {
+	f.journals[name] = j
 	f.peers[name] = Start(context.Background(), Config{
 		Node: cluster.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
 		Offer:    cluster.Offer{Capacity: cluster.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1},
@@ -315,4 +318,50 @@ func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
 	if h.bytes > 2*rememberedBytesMax {
 		t.Errorf("remembers %d bytes", h.bytes)
 	}
+}
+
+// cut is a journal that appends nothing while it is cut off.
+type cut struct {
+	journal.Journal
+	off atomic.Bool
+}
+
+func (c *cut) Append(ctx context.Context, r journal.Record) error {
+	if c.off.Load() {
+		return errors.New("no quorum")
+	}
+	return c.Journal.Append(ctx, r)
+}
+
+func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		f.crash("a")
+		journal := &cut{Journal: f.shared.Open()}
+		f.startOn("a", journal)
+		f.ready("a")
+		journal.off.Store(true)
+		before := time.Now()
+		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", cluster.Batch, 1, "run", "0")}
+		for range 2 {
+			_, err := f.peers["a"].Submit(context.Background(), submit)
+			if took := time.Since(before); !errors.Is(err, ErrStalled) || took > 2*appendPatience {
+				t.Errorf("got %v after %v, want that the journal stalls", err, took)
+			}
+		}
+		if got := f.peers["a"].Status(context.Background()).Warnings; len(got) != 1 || !strings.Contains(got[0], "no quorum") {
+			t.Errorf("got warnings %q, want the journal's", got)
+		}
+		journal.off.Store(false)
+		f.await("a", "the job that was sent before succeeded", statusIs("count", cluster.StatusSucceeded))
+		receipt, err := f.peers["a"].Submit(context.Background(), submit)
+		if err != nil || receipt.Refusal.Code != cluster.OK {
+			t.Errorf("sent again: %v, %v", receipt, err)
+		}
+		s := f.await("a", "the job is there", statusIs("count", cluster.StatusSucceeded))
+		if got := s.JobOf("count").Version; got != 1 {
+			t.Errorf("it counted %d times", got)
+		}
+	})
 }
