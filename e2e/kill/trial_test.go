@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -297,20 +298,29 @@ func (tr *trial) wantTasks(slots []*starlingv1.Slot) map[string]agents.Process {
 		want = append(want, s.GetAllocation())
 	}
 	slices.Sort(want)
-	found := map[string]agents.Process{}
+	var found map[string]agents.Process
 	tr.eventually("exactly the value's allocations run", func() string {
-		tasks, err := tr.Tasks()
-		tr.must(err)
-		var got []string
-		for _, p := range tasks {
-			got = append(got, p.Allocation)
-			found[p.Allocation] = p
-		}
-		if slices.Sort(got); !slices.Equal(got, want) {
+		found = tr.processes()
+		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
 			return fmt.Sprintf("got %v, want %v", got, want)
 		}
 		return ""
 	})
+	return found
+}
+
+// processes returns the process of every allocation that runs on any machine; one must not have two.
+func (tr *trial) processes() map[string]agents.Process {
+	tr.Helper()
+	tasks, err := tr.Tasks()
+	tr.must(err)
+	found := map[string]agents.Process{}
+	for _, p := range tasks {
+		if other, taken := found[p.Allocation]; taken {
+			tr.Errorf("%s has two processes: %+v and %+v", p.Allocation, p, other)
+		}
+		found[p.Allocation] = p
+	}
 	return found
 }
 
