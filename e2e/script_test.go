@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
-			"value": value, "freeport": freePort, "lines": lines,
+			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 		},
 	})
 }

@@ -47,7 +47,20 @@ journal; all others join as its clients. When the agent stops its tasks go on, a
 back before its pulse has ended.
 
 Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
-the file, and that over the default. "etcd.members" in the file is --etcd-members and STARLING_ETCD_MEMBERS.`,
+the file, and that over the default. "etcd.members" in the file is --etcd-members and STARLING_ETCD_MEMBERS.
+
+A file for the first of three machines:
+
+  node: a
+  address: 10.0.0.1:7460
+  insecure: true                       # until the API has transport security
+  etcd:
+    members: {a: "https://10.0.0.1:2380", b: "https://10.0.0.2:2380", c: "https://10.0.0.3:2380"}
+    listen: https://10.0.0.1:2379      # other nodes have  endpoints: ["https://10.0.0.1:2379", ...]  instead
+    cert: /etc/starling/a.pem
+    key: /etc/starling/a.key
+    ca: /etc/starling/ca.pem
+  attributes: {zone: cellar}`,
 		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
   starling agent --config /etc/starling/agent.yaml`,
 		Args: noArguments,
@@ -112,7 +125,7 @@ func (a *agent) start(ctx context.Context) error {
 	offer, err := a.offer()
 	if err == nil {
 		version, _ := programVersion()
-		a.host, err = host.Start(ctx, host.Config{
+		a.host, err = host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: a.config.Node, Folder: a.folder.Path, Journal: a.journal, Offer: offer, Listener: listener,
 			Pulse: a.config.Pulse, Supervise: superviseCommand, Version: version, Log: a.log,
 		})

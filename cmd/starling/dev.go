@@ -109,7 +109,7 @@ func (d *dev) start(ctx context.Context) error {
 			}
 		}
 		name := devNode(i)
-		h, err := host.Start(ctx, host.Config{
+		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
 			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: version, Log: d.log,
 		})

@@ -33,7 +33,7 @@ func newPeers(r *remote) *cobra.Command {
 }
 
 func peerTable(answer *starlingv1.ListPeersResponse) *table {
-	t := newTable("PEER", "STATE", "PULSE", "WATCHES", "WATCHED BY", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+	t := newTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
 	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})
@@ -42,11 +42,11 @@ func peerTable(answer *starlingv1.ListPeersResponse) *table {
 		if p.GetPeer() != "" && p.GetPeer() == answer.GetSelf() {
 			name += " *"
 		}
-		pulse := "-"
-		if p.GetAlive() {
-			pulse = "beats"
+		state := p.GetState()
+		if state == "member" && !p.GetAlive() {
+			state = "silent" // its pulse has ended, and its watcher has not written that down yet
 		}
-		t.row(name, p.GetState(), pulse, dash(p.GetWatches()), dash(p.GetWatchedBy()),
+		t.row(name, state, dash(p.GetWatches()),
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return size(r.GetMemoryBytes()) }),
 			part(p, func(r *starlingv1.Resources) string { return size(r.GetDiskBytes()) }),
@@ -60,7 +60,7 @@ func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {
 	if p.GetCapacity() == nil {
 		return "-"
 	}
-	return write(p.GetFree()) + " of " + write(p.GetCapacity())
+	return write(p.GetFree()) + "/" + write(p.GetCapacity())
 }
 
 func position(p *starlingv1.Peer) string {
@@ -77,18 +77,14 @@ func lag(p *starlingv1.Peer) string {
 	return fmt.Sprint(p.GetLag())
 }
 
-// digest shows the first half of a digest, and what the answering peer thinks of it.
+// digest shows the first half of a digest, and whether the answering peer had another at that index.
 func digest(p *starlingv1.Peer) string {
 	const digits = 8
-	if len(p.GetDigest()) < digits {
-		return "-"
-	}
-	short := p.GetDigest()[:digits]
 	switch {
-	case p.DigestAgrees == nil:
-		return short
-	case p.GetDigestAgrees():
-		return short + " equal"
+	case p.GetJournalIndex() == 0 || len(p.GetDigest()) < digits:
+		return "-"
+	case p.DigestAgrees != nil && !p.GetDigestAgrees():
+		return p.GetDigest()[:digits] + " DIFFERS"
 	}
-	return short + " DIFFERS"
+	return p.GetDigest()[:digits]
 }

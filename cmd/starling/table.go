@@ -48,7 +48,7 @@ func (t *table) write(w io.Writer) error {
 var stateColours = map[string]string{
 	"running": "32", "succeeded": "32", "member": "32",
 	"waiting": "33", "pending": "33", "assigned": "33", "delayed": "33", "stopping": "33", "joining": "33",
-	"failed": "31", "diverged": "31", "lost": "31",
+	"failed": "31", "silent": "31",
 	"stopped": "2",
 }
 

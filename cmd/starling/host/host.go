@@ -55,7 +55,7 @@ type Host struct {
 	cancel  context.CancelFunc
 }
 
-// Start starts everything of one machine. The listener is the host's from now on.
+// Start starts everything of one machine, until Stop, or the end of ctx. The listener is the host's from now on.
 func Start(ctx context.Context, config Config) (*Host, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -79,7 +79,7 @@ func all() []setting {
 		{"node", scalar, "`NAME` of this machine in the cluster (default: its host name)", setNode},
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)", setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
-		{"insecure", scalar, "`true` lets the API listen beyond this machine although nothing protects it yet", setInsecure},
+		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},

@@ -45,15 +45,12 @@ func (s *setting) declare(command *cobra.Command) {
 		return
 	}
 	flags := command.Flags()
-	switch s.shape {
-	case scalar:
+	switch {
+	case s.key == "insecure":
+		flags.Bool(s.flag(), false, s.help)
+	case s.shape == scalar:
 		flags.String(s.flag(), "", s.help)
-		if s.key == "insecure" {
-			flags.Lookup(s.flag()).NoOptDefVal = "true"
-		}
-	case list:
-		flags.StringSlice(s.flag(), nil, s.help)
-	case pairs:
+	default:
 		flags.StringSlice(s.flag(), nil, s.help)
 	}
 }
@@ -64,8 +61,7 @@ func (s *setting) fromFlag(command *cobra.Command) ([]string, error) {
 		return nil, nil
 	}
 	if s.shape == scalar {
-		text, err := command.Flags().GetString(s.flag())
-		return []string{text}, err
+		return []string{command.Flags().Lookup(s.flag()).Value.String()}, nil
 	}
 	return command.Flags().GetStringSlice(s.flag())
 }
