@@ -272,7 +272,7 @@ func canListen(at string) error {
 func (a *agent) end() error {
 	var errs []error
 	if a.host != nil {
-		left := len(a.host.Running())
+		left := a.host.Running()
 		errs = append(errs, a.host.Stop())
 		a.hint("the agent has stopped; %s running", counted(left, "task"))
 	}

@@ -31,6 +31,8 @@ const (
 	devPeersMax = 64
 	// devReadyMax is how long its peers may take to find each other.
 	devReadyMax = 30 * time.Second
+	// devFolder begins the names of folders that are gone at exit.
+	devFolder = "starling-dev-"
 	// devGrace is what tasks get between SIGTERM and SIGKILL when it ends.
 	devGrace = 5 * time.Second
 )
@@ -75,7 +77,7 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 
 // run starts everything, waits for a signal, and stops everything.
 func (d *dev) run(ctx context.Context) error {
-	signals, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	signals, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := d.start(signals)
 	if err == nil {
@@ -138,7 +140,11 @@ func devNode(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("dev-
 func (d *dev) open(ctx context.Context) error {
 	path := d.data
 	if path == "" {
-		made, err := os.MkdirTemp("", "starling-dev-")
+		// A dev cluster that was killed could not end its tasks, and nobody else will.
+		if err := host.Sweep(filepath.Join(os.TempDir(), devFolder+"*")); err != nil {
+			d.hint("warning: %v", err)
+		}
+		made, err := os.MkdirTemp("", devFolder)
 		if err != nil {
 			return fmt.Errorf("make a folder for tasks and logs: %w", err)
 		}
@@ -241,12 +247,12 @@ func (d *dev) attend(ctx context.Context) error {
 
 // end stops the peers, then their tasks, then the journal. A second Ctrl-C kills what is left of the tasks.
 func (d *dev) end(ctx context.Context) error {
-	hurry, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	hurry, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	var errs []error
 	left := 0
 	for _, h := range d.hosts {
-		left += len(h.Running())
+		left += h.Running()
 	}
 	if left > 0 {
 		d.hint("stopping %s, up to %s; Ctrl-C again kills", counted(left, "task"), devGrace)

@@ -19,6 +19,9 @@ type Folder struct {
 	lock *os.File
 }
 
+// lockName is the file that is locked; it holds the number of the process that has the folder.
+const lockName = "lock"
+
 // HoldFolder makes the folder if it is missing and takes its lock, which ends with the process at the latest.
 func HoldFolder(path string) (*Folder, error) {
 	path, err := filepath.Abs(path)
@@ -28,7 +31,7 @@ func HoldFolder(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w\nhint: choose one that you may write with --data DIR", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}

@@ -29,6 +29,9 @@ import (
 // ErrAddress tells that the API may not listen there, or that this is no address.
 var ErrAddress = errors.New("the address cannot be used")
 
+// driverFolder holds the tasks, within the host's folder.
+const driverFolder = "driver"
+
 // Config is what a host is made of.
 type Config struct {
 	Node cluster.NodeName
@@ -62,7 +65,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
 	}
 	tasks, err := process.Open(process.Config{
-		Dir: filepath.Join(config.Folder, "driver"), Supervisor: []string{program, config.Supervise},
+		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
@@ -137,10 +140,20 @@ func (h *Host) Stop() error {
 	return h.driver.Close()
 }
 
-// Running returns the ids of the tasks that run.
-func (h *Host) Running() []string {
+// Running returns how many tasks run.
+func (h *Host) Running() int { return len(running(h.driver)) }
+
+// StopWithTasks ends the peer and then its tasks, and forgets them, so that who comes after finds nothing. Tasks that
+// have not ended after the grace, or when hurry ends, are killed.
+func (h *Host) StopWithTasks(hurry context.Context, grace time.Duration) error {
+	h.Peer.Stop()
+	return errors.Join(endTasks(hurry, h.driver, grace), h.Stop())
+}
+
+// running returns the ids of the tasks that run.
+func running(d driver.Driver) []string {
 	var ids []string
-	for _, status := range h.driver.Tasks() {
+	for _, status := range d.Tasks() {
 		if status.State == driver.Running {
 			ids = append(ids, status.ID)
 		}
@@ -148,29 +161,27 @@ func (h *Host) Running() []string {
 	return ids
 }
 
-// StopWithTasks ends the peer and then its tasks, and forgets them, so that who comes after finds nothing. Tasks that
-// have not ended after the grace, or when hurry ends, are killed.
-func (h *Host) StopWithTasks(hurry context.Context, grace time.Duration) error {
-	h.Peer.Stop()
-	errs := []error{h.stopTasks(grace)}
-	for ending := hurry.Done(); len(h.Running()) > 0; {
+// endTasks stops and forgets all tasks of a driver.
+func endTasks(hurry context.Context, d driver.Driver, grace time.Duration) error {
+	errs := []error{stopTasks(d, grace)}
+	for ending := hurry.Done(); len(running(d)) > 0; {
 		select {
-		case <-h.driver.Changed():
+		case <-d.Changed():
 		case <-ending:
 			ending = nil
-			errs = append(errs, h.stopTasks(0))
+			errs = append(errs, stopTasks(d, 0))
 		}
 	}
-	for _, status := range h.driver.Tasks() {
-		errs = append(errs, h.driver.Forget(status.ID))
+	for _, status := range d.Tasks() {
+		errs = append(errs, d.Forget(status.ID))
 	}
-	return errors.Join(append(errs, h.Stop())...)
+	return errors.Join(errs...)
 }
 
-func (h *Host) stopTasks(grace time.Duration) error {
+func stopTasks(d driver.Driver, grace time.Duration) error {
 	var errs []error
-	for _, id := range h.Running() {
-		errs = append(errs, h.driver.Stop(id, grace))
+	for _, id := range running(d) {
+		errs = append(errs, d.Stop(id, grace))
 	}
 	return errors.Join(errs...)
 }
