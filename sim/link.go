@@ -14,6 +14,9 @@ func (m *machine) cut(reading, writing bool, millis int) {
 	if writing && m.begun {
 		m.w.neglect(m.core.Self())
 	}
+	if writing && m.claimed {
+		m.w.neglect(m.self())
+	}
 	m.w.after(millis, m.heal)
 }
 
@@ -25,6 +28,9 @@ func (m *machine) heal() {
 	m.cutRead, m.cutWrite = false, false
 	if m.up && m.begun {
 		m.w.renew(m.core.Self())
+	}
+	if m.up && m.claimed {
+		m.w.renew(m.self())
 	}
 	for _, p := range m.watching {
 		m.lookSoon(p)
@@ -79,7 +85,7 @@ func (m *machine) deliver() {
 	if m.cursor < len(m.w.records) {
 		m.deliverSoon()
 	}
-	if !m.begun && !m.seeking && m.cursor >= m.target {
+	if (!m.begun || m.claimed) && !m.seeking && m.cursor >= m.target {
 		m.begin()
 	}
 	m.wake()

@@ -26,7 +26,9 @@ type machine struct {
 	cursor, target    int
 	cutRead, cutWrite bool
 	// slow tells that this start reads the journal slowly.
-	slow                          bool
+	slow bool
+	// claimed tells that a new life waits until the journal was read up to its beginning.
+	claimed                       bool
 	delivering, seeking, noticing bool
 	skew                          cluster.Time
 	appending                     *journal.Record
@@ -40,9 +42,9 @@ type machine struct {
 
 // disk is what a machine keeps over restarts of the process.
 type disk struct {
-	incarnation, starts uint32
-	// owned tells that the incarnation's pulse was once this machine's, so that it may be taken up again.
-	owned bool
+	incarnation uint32
+	// starts counts from 1 when the incarnation's pulse is this machine's, so that it may be taken up again.
+	starts uint32
 }
 
 func (m *machine) own() cluster.Time { return m.w.now + m.skew }
@@ -65,7 +67,7 @@ func (m *machine) boot() {
 		return
 	}
 	m.tell("boots")
-	m.up, m.begun, m.delivering, m.seeking, m.noticing = true, false, false, false, false
+	m.up, m.begun, m.claimed, m.delivering, m.seeking, m.noticing = true, false, false, false, false, false
 	m.run++
 	m.core = peer.NewCore()
 	m.core.Explain = m.w.trace != nil || m.w.explain
@@ -89,6 +91,9 @@ func (m *machine) crash(whole bool) {
 	m.run++
 	if m.begun {
 		m.w.neglect(m.core.Self())
+	}
+	if m.claimed {
+		m.w.neglect(m.self())
 	}
 	m.leaveGhost()
 	if whole {
@@ -127,31 +132,54 @@ func (m *machine) goodbye() {
 // begin leads the life that the disk knows if its pulse still beats and the value knows no end of it, and otherwise a
 // new one. It is what peer.Peer does, without its goroutines.
 func (m *machine) begin() {
-	if m.cutWrite {
+	switch {
+	case m.cutWrite || m.cutRead:
 		m.seek(m.w.between(50, 1000))
+		return
+	case m.claimed:
+		m.confirm()
 		return
 	}
 	departed := uint32(0)
 	if node := m.core.State().NodeOf(m.name); node != nil {
 		departed = node.Departed
 	}
-	if m.disk.owned && m.disk.incarnation > departed {
+	if m.disk.starts > 0 && m.disk.incarnation > departed {
 		m.disk.starts++
-		if self := cluster.NewPeerID(m.name, m.disk.incarnation); m.w.pulseOf(self).alive {
+		if self := m.self(); m.w.pulseOf(self).alive {
 			m.lead(self)
 			return
 		}
 	}
 	m.disk = disk{incarnation: max(m.disk.incarnation+1, m.core.NextIncarnation(m.name))}
-	self := cluster.NewPeerID(m.name, m.disk.incarnation)
-	if m.w.pulseOf(self).alive {
-		m.tell("finds the pulse of %s taken", self)
+	if m.w.pulseOf(m.self()).alive {
+		m.tell("finds the pulse of %s taken", m.self())
 		m.seek(1000)
 		return
 	}
-	m.disk.owned = true
-	m.lead(self)
+	m.disk.starts = 1
+	m.w.renew(m.self())
+	m.claimed, m.target = true, len(m.w.records)
+	m.confirm()
 }
+
+// confirm leads the new life whose pulse is this machine's since a moment, unless the journal, read up to that moment,
+// knows that another machine of this name had that life meanwhile.
+func (m *machine) confirm() {
+	if m.cursor < m.target {
+		return
+	}
+	m.claimed = false
+	if m.core.NextIncarnation(m.name) > m.disk.incarnation {
+		m.tell("finds that another has been %s", m.self())
+		m.w.neglect(m.self())
+		m.begin()
+		return
+	}
+	m.lead(m.self())
+}
+
+func (m *machine) self() cluster.PeerID { return cluster.NewPeerID(m.name, m.disk.incarnation) }
 
 // seek looks for a life once more after a while.
 func (m *machine) seek(millis int) {
@@ -228,7 +256,7 @@ func (m *machine) notice() {
 
 // moveOn begins a new life after the value said that this one has left.
 func (m *machine) moveOn() {
-	if m.seeking {
+	if m.seeking || m.claimed {
 		return
 	}
 	m.w.neglect(m.core.Self())

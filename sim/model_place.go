@@ -55,7 +55,8 @@ func (m *model) placeAll() bool {
 	var rooms []*modelRoom
 	placed := 0
 	for _, j := range m.jobs {
-		for _, t := range j.tasks {
+		for n, t := range j.tasks {
+			var running []int64
 			for i := range t.slots {
 				s := &t.slots[i]
 				if !t.waits(s) {
@@ -64,13 +65,17 @@ func (m *model) placeAll() bool {
 				if rooms == nil {
 					rooms = m.rooms()
 				}
-				room := m.choose(t, rooms)
+				if running == nil {
+					running = t.running(len(rooms))
+				}
+				room := choose(t.newest(), rooms, running)
 				if room == nil {
 					break
 				}
 				s.Slot = cluster.Slot{Order: m.index, Since: m.time, Node: room.node.number, Version: uint32(len(j.versions)),
 					Phase: cluster.Assigned, Failures: s.Failures}
-				room.give(t, s, cluster.SlotRef{Job: j.id, Task: uint16(slices.Index(j.tasks, t)), Index: s.index})
+				room.give(t, s, cluster.SlotRef{Job: j.id, Task: uint16(n), Index: s.index})
+				running[s.Node]++
 				if placed++; placed == placementsMax {
 					return false
 				}
@@ -78,6 +83,17 @@ func (m *model) placeAll() bool {
 		}
 	}
 	return true
+}
+
+// running returns how many instances of the task each node has.
+func (t *modelTask) running(nodes int) []int64 {
+	counts := make([]int64, nodes)
+	for i := range t.slots {
+		if s := &t.slots[i]; holds(s.Phase) {
+			counts[s.Node]++
+		}
+	}
+	return counts
 }
 
 // fitting names a task of which something waits although it fits somewhere, "" if there is none.
@@ -89,7 +105,7 @@ func (m *model) fitting() string {
 			for i := range t.slots {
 				waits = waits || t.waits(&t.slots[i])
 			}
-			if waits && m.choose(t, rooms) != nil {
+			if waits && choose(t.newest(), rooms, t.running(len(rooms))) != nil {
 				return string(j.newest().Name) + "." + string(t.name)
 			}
 		}
@@ -97,17 +113,9 @@ func (m *model) fitting() string {
 	return ""
 }
 
-// choose returns where the next instance of a task goes, nil if it fits nowhere.
-func (m *model) choose(t *modelTask, rooms []*modelRoom) *modelRoom {
-	spec := t.newest()
-	running := make([]int64, len(rooms))
-	if spec.Placement == cluster.Spread {
-		for i := range t.slots {
-			if s := &t.slots[i]; holds(s.Phase) {
-				running[s.Node]++
-			}
-		}
-	}
+// choose returns where the next instance of a task goes, nil if it fits nowhere: to the node with the fewest instances,
+// or into the first page where it fits, there where the least is left.
+func choose(spec *cluster.TaskSpec, rooms []*modelRoom, running []int64) *modelRoom {
 	var best *modelRoom
 	var bestRank [3]int64
 	for i, r := range rooms {
@@ -171,11 +179,18 @@ func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
 	}[c.Operator]
 }
 
-// freeDevices returns the numbers of a kind that nobody has, lowest first.
+// freeDevices returns the numbers of a kind that may be given, lowest first: as many as are offered beyond those in
+// use, also if what is in use is no longer offered.
 func (r *modelRoom) freeDevices(kind string) []uint32 {
 	var free []uint32
+	used := 0
+	for _, d := range r.devices {
+		if d.Kind == kind {
+			used++
+		}
+	}
 	for _, d := range r.node.offer.Devices {
-		for number := uint32(0); d.Kind == kind && number < d.Count; number++ {
+		for number := uint32(0); d.Kind == kind && used+len(free) < int(d.Count); number++ {
 			if !r.deviceTaken(kind, number) {
 				free = append(free, number)
 			}

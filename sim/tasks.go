@@ -47,7 +47,6 @@ func (m *machine) start(order replica.Order) {
 				refusal = "no such program" + strings.Repeat(" ☠", m.w.between(0, 200))
 			}
 			m.core.DriverStarted(order.ID, refusal)
-			m.driverChanged()
 			m.notice()
 		}
 	})

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// Each story is a bug that a seed found once. The seeds have changed their meaning since; the stories have not.
+
+func TestAStopRevivesNoRemovedTask(t *testing.T) {
+	s := newScript(t, 3)
+	s.submit("web", nil, 2, 2)
+	s.wait(1000)
+	s.want("web", "running running | running running")
+	s.submit("web", nil, 2)
+	s.must(&command.KillJob{Job: "web"})
+	s.rest()
+	if j := s.value().JobOf("web"); j.Finished == 0 {
+		t.Fatalf("the job has not ended: %s", s.phases("web"))
+	}
+}
+
+func TestWhatFitsNowhereIsTriedAgainWithOtherNeeds(t *testing.T) {
+	s := newScript(t, 3)
+	s.submit("big", func(spec *cluster.JobSpec) { spec.Tasks[0].Resources[cluster.CPU] = 5000 }, 1)
+	s.submit("other", nil, 1)
+	s.wait(1000)
+	s.want("big", "waiting")
+	s.submit("big", nil, 1)
+	s.rest()
+	s.want("big", "running")
+}
+
+func TestASlotThatWaitedThroughASmallerVersionWaitsAgain(t *testing.T) {
+	s := newScript(t, 2)
+	whole := func(spec *cluster.JobSpec) { spec.Tasks[0].Resources[cluster.CPU] = 1000 }
+	s.submit("web", whole, 4)
+	s.wait(1000)
+	lost := s.value().NodeOf("m0").Held[0].Index
+	s.machines[0].crash(true)
+	s.machines[0].dead = true
+	s.wait(2 * pulseMillis)
+	s.submit("web", whole, 0)
+	if got := s.value().JobOf("web").Tasks[0].Slots.Len(); got <= int(lost) {
+		t.Fatalf("slot %d, which waits, is not below one that stops", lost)
+	}
+	s.submit("web", whole, 4)
+	s.rest()
+	s.want("web", "running running waiting waiting")
+}
+
+func TestAPortAskedForByNumberIsChosenForNobodyElse(t *testing.T) {
+	s := newScript(t, 1)
+	s.submit("web", func(spec *cluster.JobSpec) {
+		spec.Tasks[0].Ports = []cluster.PortRequest{{Name: "any"}, {Name: "fixed", Number: portFirst}}
+	}, 1)
+	s.rest()
+	s.want("web", "running")
+}
+
+func TestTheLastPortOfARangeIsNotUsedAgainAtOnce(t *testing.T) {
+	s := newScript(t, 1)
+	for range 3 {
+		s.submit("web", func(spec *cluster.JobSpec) {
+			spec.Tasks[0].Ports = make([]cluster.PortRequest, 5)
+			for i := range spec.Tasks[0].Ports {
+				spec.Tasks[0].Ports[i].Name = "p" + string(rune('0'+i))
+			}
+		}, 1)
+		s.wait(1000)
+		s.must(&command.KillJob{Job: "web"})
+		s.wait(10_000)
+	}
+	s.rest()
+}
+
+func TestAWriterIsNotSilencedByWhatANodeSays(t *testing.T) {
+	s := newScript(t, 2)
+	s.rates[failStart] = 1000
+	s.submit("web", nil, 8)
+	s.wait(10_000)
+	if f := s.value().JobOf("web").Tasks[0].Failure; !strings.HasPrefix(f.Detail, "no such program") {
+		t.Fatalf("the failure is %+v", f)
+	}
+	s.rates[failStart] = 0
+	s.rest()
+	s.want("web", strings.TrimSpace(strings.Repeat("running ", 8)))
+}
+
+func TestAnEntryWithNumberZeroMakesNoNode(t *testing.T) {
+	s := newScript(t, 2)
+	s.write(&command.Entry{Writer: "x~1", Commands: []command.Command{&command.PrepareJoin{Joiner: "x~1", Attempt: 1}}})
+	s.rest()
+	if s.value().NodeOf("x") != nil {
+		t.Fatal("node x is known")
+	}
+}
+
+func TestARequestThatNobodyCouldReadIsRefused(t *testing.T) {
+	s := newScript(t, 2)
+	for name, change := range map[string]func(*cluster.TaskSpec){
+		"no UTF-8":        func(task *cluster.TaskSpec) { task.Command[1] = "\xff" },
+		"name too long":   func(task *cluster.TaskSpec) { task.Env = []cluster.EnvVar{{Name: strings.Repeat("X", 300)}} },
+		"negative amount": func(task *cluster.TaskSpec) { task.Resources[cluster.CPU] = -1 },
+		"no operator":     func(task *cluster.TaskSpec) { task.Constraints = []cluster.Constraint{{Attribute: "a", Operator: 99}} },
+	} {
+		spec := cluster.JobSpec{Name: "bad", Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
+			Name: "t", Instances: 1, Command: []string{"run", "1"}, Placement: cluster.Pack}}}
+		change(&spec.Tasks[0])
+		if r, err := s.send(&command.SubmitJob{Spec: spec}); err == nil && r.Refusal.Code == cluster.OK {
+			t.Errorf("%s: the job was taken", name)
+		}
+	}
+	s.submit("good", nil, 1)
+	s.rest()
+	s.want("good", "running")
+}
+
+func TestASecondMachineOfOneNameWaitsWithoutAWord(t *testing.T) {
+	s := newScript(t, 3)
+	twin := s.addMachine(0)
+	twin.label = "twin"
+	s.boot(twin)
+	s.wait(20_000)
+	before := len(s.records)
+	s.wait(600_000)
+	if written := len(s.records) - before; written > 0 {
+		t.Fatalf("%d entries were written in ten minutes in which nothing happened", written)
+	}
+	s.machines[0].crash(true)
+	s.machines[0].dead = true
+	s.wait(pulseMillis + 2000)
+	if self := twin.core.Self(); !s.machines[1].core.State().IsMember(self) {
+		t.Fatalf("%s is no member although the other machine of its name has died", self)
+	}
+	s.rest()
+}
+
+func TestAMachineThatStartedManyTimesBesideItsTwinIsNotLockedOut(t *testing.T) {
+	s := newScript(t, 2)
+	twin := s.addMachine(0)
+	twin.label = "twin"
+	for range 12 {
+		s.boot(twin)
+		s.wait(2000)
+		twin.crash(true)
+		twin.disk = disk{}
+		s.wait(20_000)
+	}
+	s.machines[0].crash(true)
+	s.machines[0].dead = true
+	s.rest()
+}
+
+func TestTwoMachinesOfOneNameStartAtOnce(t *testing.T) {
+	s := &script{newWorld(1, Options{}), t}
+	for range 2 {
+		s.boot(s.addMachine(0))
+	}
+	s.boot(s.addMachine(1))
+	s.rest()
+}
+
+func TestAClusterThatDiedAsAWholeComesBack(t *testing.T) {
+	s := newScript(t, 5)
+	s.submit("web", nil, 5)
+	s.wait(1000)
+	for _, m := range s.machines {
+		m.crash(true)
+	}
+	s.rest()
+	s.want("web", "running running running running running")
+}
+
+func TestRulesAreNotRaisedBeforeAllProgramsKnowThem(t *testing.T) {
+	s := newScript(t, 3)
+	r, err := s.send(&command.RaiseRules{Version: 2})
+	if err != nil || r.Refusal.Code != cluster.Conflict {
+		t.Fatalf("got %+v and %v, want a conflict", r, err)
+	}
+	s.rest()
+}
+
+func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("66,000 instances take seconds")
+	}
+	s := newScript(t, 4)
+	s.submit("many", func(spec *cluster.JobSpec) {
+		spec.Tasks[0].Resources, spec.Tasks[0].StopGraceMillis = cluster.Resources{}, 1
+	}, placementsMax+1000)
+	if !s.value().Unfinished {
+		t.Fatal("one entry placed more than it may")
+	}
+	s.wait(60_000)
+	if got := s.value().JobOf("many").Tasks[0].Counts[cluster.Running]; got != placementsMax+1000 {
+		t.Fatalf("%d instances run, want %d", got, placementsMax+1000)
+	}
+	s.must(&command.KillJob{Job: "many"})
+	s.rest()
+}
