@@ -198,7 +198,8 @@ func (s *State) editTask(j *Job, task int) *Task {
 	if t.edition != s.edition {
 		clone := *t
 		clone.edition = s.edition
-		clone.returned = t.returned.Copy()
+		shared := *t.returned // its Copy marks what it copies, and that others may be reading
+		clone.returned = shared.Copy()
 		t = &clone
 		j.Tasks[task] = t
 	}

@@ -9,7 +9,7 @@ import (
 const JobsMax = 1 << 18
 
 // once answers a repeated request as it was answered first, and remembers the answer to a new one.
-func (f *fold) once(id string, name cluster.JobName, act func() Result) Result {
+func (f *fold) once(id string, act func() Result) Result {
 	if r := f.member(); r.refused() {
 		return r
 	}
@@ -20,14 +20,14 @@ func (f *fold) once(id string, name cluster.JobName, act func() Result) Result {
 		return Result{Refusal: known.Refusal, Job: known.Job}
 	}
 	result := act()
-	f.s.Remember(id, cluster.Request{Index: f.s.Index, Refusal: result.Refusal, Job: name})
+	f.s.Remember(id, cluster.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
 	return result
 }
 
 // submitJob keeps a new job, or a new version of one that has not finished.
 func (f *fold) submitJob(c *command.SubmitJob) Result {
 	spec := c.Spec
-	return f.once(c.RequestID, spec.Name, func() Result {
+	return f.once(c.RequestID, func() Result {
 		if problems := spec.Problems(); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
@@ -78,7 +78,7 @@ func (f *fold) update(id cluster.JobID, spec *cluster.JobSpec) {
 
 // killJob ends a job for good.
 func (f *fold) killJob(c *command.KillJob) Result {
-	return f.once(c.RequestID, c.Job, func() Result {
+	return f.once(c.RequestID, func() Result {
 		j := f.s.JobOf(c.Job)
 		switch {
 		case j == nil:

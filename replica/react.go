@@ -134,9 +134,10 @@ func (r *reacting) known(p cluster.PeerID) bool {
 
 func (r *reacting) write(c command.Command) { r.out.Commands = append(r.out.Commands, c) }
 
-// offer repeats what the node gives whenever the value has something else.
+// offer repeats what the node gives whenever the value has something else. An offer that would be refused is not written:
+// it would be again and again.
 func (r *reacting) offer() {
-	if r.o.Offer == nil || !r.s.IsMember(r.self) {
+	if r.o.Offer == nil || !r.s.IsMember(r.self) || r.o.Offer.Problem() != "" {
 		return
 	}
 	if have := r.s.NodeOf(r.self.Node()).Offer; have == nil || !have.Equal(r.o.Offer) {

@@ -1,0 +1,150 @@
+package replica
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/schedule/place"
+)
+
+// small returns a job of one task that needs nothing.
+func small(name string, instances uint32) *command.SubmitJob {
+	return benchJob(name, instances, cluster.Pack, 0)
+}
+
+// TestPlacementGoesOn places more than one entry may: the rest goes with the next, for which somebody tells the time.
+func TestPlacementGoesOn(t *testing.T) {
+	s := clusterOf(2)
+	s.SetWatched("m00000~1", "m00001~1")
+	s.SetWatched("m00001~1", "m00000~1")
+	const instances = place.PlacementsMax + 5000
+	job := small("many", instances)
+	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	apply(s, 2, job)
+	if held(s) != place.PlacementsMax || !s.Unfinished {
+		t.Fatalf("the first entry placed %d, unfinished is %v; want %d, true", held(s), s.Unfinished, place.PlacementsMax)
+	}
+	told := 0
+	for i := range 2 {
+		p := cluster.NewPeerID(cluster.NodeName(fmt.Sprintf("m%05d", i)), 1)
+		for _, one := range React(p, s, &Observed{Now: s.Time}).Commands {
+			if one.Kind() == command.KindTellTime {
+				told++
+			}
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d peers tell the time at once, want 1", told)
+	}
+	apply(s, 3, &command.TellTime{})
+	if held(s) != instances || s.Unfinished {
+		t.Errorf("the next entry left %d placed, unfinished is %v; want %d, false", held(s), s.Unfinished, instances)
+	}
+	if found := s.Audit(); len(found) > 0 {
+		t.Errorf("the books: %q", found)
+	}
+}
+
+func TestEffectsAreBounded(t *testing.T) {
+	s := clusterOf(1)
+	job := small("many", EffectsMax+10)
+	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	outcome := Apply(s, 1, &command.Entry{Writer: "m00000~1", Seq: 2, Commands: []command.Command{job}}, true)
+	if n := len(outcome.Effects); n != EffectsMax+1 || outcome.Effects[n-1].Kind != More {
+		t.Errorf("%d effects are kept, the last is %s; want %d and more", n, outcome.Effects[n-1].Kind, EffectsMax+1)
+	}
+}
+
+// TestReportsAreBounded has a node tell more than fits into one entry: the rest goes with the next.
+func TestReportsAreBounded(t *testing.T) {
+	s := clusterOf(1)
+	job := small("many", reportsMax+10)
+	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	apply(s, 2, job)
+	o := &Observed{}
+	for _, order := range React("m00000~1", s, o).Start {
+		o.Local = append(o.Local, LocalTask{ID: order.ID, Ended: cluster.NotStarted, Detail: strings.Repeat("é", cluster.FailureDetailBytesMax)})
+	}
+	e := &command.Entry{Writer: "m00000~1", Seq: 3, Commands: React("m00000~1", s, o).Commands}
+	if got := len(e.Commands[0].(*command.ReportTasks).Reports); got != reportsMax {
+		t.Errorf("one entry tells %d ends, want %d", got, reportsMax)
+	}
+	if _, err := command.Decode(command.Encode(e)); err != nil {
+		t.Errorf("nobody can read the news: %v", err)
+	}
+	Apply(s, s.Index+1, e, false)
+	if got := len(React("m00000~1", s, o).Commands[0].(*command.ReportTasks).Reports); got != 10 {
+		t.Errorf("%d ends are left to tell, want 10", got)
+	}
+}
+
+// TestReactKeepsBadOffersBack checks that an offer that will be refused is not written again and again.
+func TestReactKeepsBadOffersBack(t *testing.T) {
+	s := clusterOf(1)
+	offer := &cluster.Offer{Attributes: []cluster.EnvVar{{Name: "zone", Value: "\xff"}}}
+	if commands := React("m00000~1", s, &Observed{Offer: offer}).Commands; len(commands) > 0 {
+		t.Errorf("an offer that is no UTF-8 is written: %v", commands)
+	}
+}
+
+func TestApplyWantsTheNextEntry(t *testing.T) {
+	for _, index := range []cluster.Index{0, 2} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("entry %d was folded into an empty value", index)
+				}
+			}()
+			Apply(cluster.NewState(), index, &command.Entry{Writer: "a~1", Seq: 1}, false)
+		}()
+	}
+}
+
+// TestSkip passes over bytes that no entry has: only the index moves.
+func TestSkip(t *testing.T) {
+	s := clusterOf(1)
+	before := s.Copy()
+	if outcome := Skip(s, 1, "no entry"); outcome.Index != 1 || outcome.Dropped != "no entry" || s.Index != 1 {
+		t.Errorf("Skip() = %+v at index %d", outcome, s.Index)
+	}
+	if s.Index = 0; s.Digest() != before.Digest() {
+		t.Error("Skip changed more than the index")
+	}
+}
+
+// TestCopiesBesideEachOther folds copies of one value in several goroutines; under the race detector this shows whether
+// they share what they change.
+func TestCopiesBesideEachOther(t *testing.T) {
+	h := newHistory(3)
+	for range 60 {
+		Apply(h.s, h.s.Index+1, h.next(), false)
+	}
+	copies := []*cluster.State{h.s, h.s.Copy(), h.s.Copy(), h.s.Copy()}
+	from := h.s.Copy()
+	h.s = from
+	var rest []*command.Entry
+	for range 60 {
+		e := h.next()
+		rest = append(rest, e)
+		Apply(from, from.Index+1, e, false)
+	}
+	var group sync.WaitGroup
+	for _, s := range copies {
+		group.Go(func() {
+			for _, e := range rest {
+				Apply(s, s.Index+1, e, false)
+				React(e.Writer, s, &Observed{Now: s.Time})
+			}
+		})
+	}
+	group.Wait()
+	for i, s := range copies {
+		if s.Digest() != from.Digest() {
+			t.Errorf("copy %d ends with another value", i)
+		}
+	}
+}
