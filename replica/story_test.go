@@ -1,0 +1,339 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// TestStories plays the stories below testdata. A slot is written web.main.0, a peer without its first incarnation.
+//
+//	peers a b c cpu=2000         these join and offer that much; their entries are not shown
+//	peers a~2                    a new life joins after the old one left
+//	submit web instances=3 type=stateless cpu=500 program=v2 restarts=2 task=main request=r1 by=b
+//	kill web request=r2 by=b
+//	after 5000                   the clocks go on
+//	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
+//	fails web.main.0             a node finds that it cannot start one
+//	act a                        a does what React asks for, again and again, until there is nothing to do
+//	idle a                       what React asks of a, which does not do it
+//	leave a by=b                 b reports that a's pulse ended; what runs there goes on
+//	report web.main.0 1 by=b order=7      b reports an end on its own account
+//	tick by=a                    an entry that tells the time
+//	repeat                       the last entry comes once more
+//	rules 2 by=a
+//
+// An entry is shown with its effects and refusals, and after it all jobs.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := newStory()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails"
+			line := d.Cmd
+			for _, argument := range d.CmdArgs {
+				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
+			}
+			for line := range strings.Lines(line + "\n" + d.Input) {
+				if words := strings.Fields(line); len(words) > 0 && !w.tell(words) {
+					t.Fatalf("%s: no rule for %q", d.Pos, line)
+				}
+			}
+			for _, line := range w.s.Audit() {
+				t.Errorf("%s: %s", d.Pos, line)
+			}
+			if w.shown {
+				w.jobs()
+			}
+			return w.out.String()
+		})
+	})
+}
+
+// story is a value with peers that each have a driver.
+type story struct {
+	s      *cluster.State
+	now    cluster.Time
+	seqs   map[cluster.PeerID]uint64
+	offers map[cluster.PeerID]*cluster.Offer
+	local  map[cluster.NodeName][]LocalTask
+	last   *command.Entry
+	out    strings.Builder
+	quiet  bool
+	shown  bool
+}
+
+func newStory() *story {
+	return &story{s: cluster.NewState(), now: 1000, seqs: map[cluster.PeerID]uint64{}, offers: map[cluster.PeerID]*cluster.Offer{},
+		local: map[cluster.NodeName][]LocalTask{}}
+}
+
+func named(name string) cluster.PeerID {
+	if !strings.Contains(name, "~") {
+		name += "~1"
+	}
+	return cluster.PeerID(name)
+}
+
+func brief(p cluster.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
+
+// settings splits words into those with "=" and the others.
+func settings(words []string) (plain []string, set map[string]string) {
+	set = map[string]string{}
+	for _, word := range words {
+		if key, value, found := strings.Cut(word, "="); found {
+			set[key] = value
+		} else {
+			plain = append(plain, word)
+		}
+	}
+	return plain, set
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// tell does what one line says; it returns false for a line that says nothing known.
+func (w *story) tell(words []string) bool {
+	plain, set := settings(words[1:])
+	plain = append(plain, "", "")
+	by := named("a")
+	if set["by"] != "" {
+		by = named(set["by"])
+	}
+	switch words[0] {
+	case "peers":
+		w.join(plain[:len(plain)-2], number(set["cpu"]))
+	case "submit":
+		w.write(by, w.submission(plain[0], set))
+	case "kill":
+		w.write(by, &command.KillJob{RequestID: set["request"], Job: cluster.JobName(plain[0])})
+	case "after":
+		w.now += cluster.Time(number(plain[0]))
+	case "ends":
+		w.end(plain[0], cluster.ByItself, int32(number(plain[1])), "")
+	case "fails":
+		w.end(plain[0], cluster.NotStarted, 0, "no such program")
+	case "act":
+		w.act(named(plain[0]))
+	case "idle":
+		w.told(w.react(named(plain[0])))
+	case "leave":
+		w.write(by, &command.Leave{Peer: named(plain[0])})
+	case "report":
+		w.report(by, plain[0], int32(number(plain[1])), set["order"])
+	case "tick":
+		w.write(by, &command.TellTime{})
+	case "repeat":
+		w.apply(w.last)
+	case "rules":
+		w.write(by, &command.RaiseRules{Version: uint32(number(plain[0]))})
+	default:
+		return false
+	}
+	return true
+}
+
+// join lets peers join and offer.
+func (w *story) join(names []string, cpu int64) {
+	w.quiet = true
+	for _, name := range names {
+		w.offers[named(name)] = &cluster.Offer{Capacity: cluster.Resources{max(cpu, 1), 0, 0}, Rules: 1}
+		w.write(named(name), &command.PrepareJoin{Joiner: named(name), Attempt: 1})
+		for p := range w.offers {
+			w.act(p)
+		}
+		w.act(named(name))
+	}
+	w.quiet = false
+}
+
+func (w *story) submission(name string, set map[string]string) *command.SubmitJob {
+	t := cluster.TaskSpec{
+		Name: "main", Instances: 1, Command: []string{"run"}, Placement: cluster.Pack,
+		Restart: cluster.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+	}
+	c := &command.SubmitJob{RequestID: set["request"], Spec: cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch}}
+	for key, value := range set {
+		switch key {
+		case "type":
+			c.Spec.Type = cluster.Stateless
+		case "instances":
+			t.Instances = uint32(number(value))
+		case "cpu":
+			t.Resources[cluster.CPU] = number(value)
+		case "program":
+			t.Command[0] = value
+		case "restarts":
+			t.Restart.AttemptsMax = uint32(number(value))
+		}
+	}
+	if set["restarts"] == "unlimited" {
+		t.Restart.AttemptsMax = cluster.RestartsUnlimited
+	}
+	for _, task := range strings.Split(set["task"], ",") {
+		if task != "" {
+			t.Name = cluster.TaskName(task)
+		}
+		c.Spec.Tasks = append(c.Spec.Tasks, t)
+	}
+	return c
+}
+
+// write folds an entry with the commands as the writer's next.
+func (w *story) write(by cluster.PeerID, commands ...command.Command) {
+	w.seqs[by]++
+	w.apply(&command.Entry{Writer: by, Seq: w.seqs[by], Time: w.now, Commands: commands})
+}
+
+func (w *story) apply(e *command.Entry) {
+	w.last = e
+	outcome := Apply(w.s, w.s.Index+1, e, true)
+	if w.quiet {
+		return
+	}
+	fmt.Fprintf(&w.out, "#%d by %s:", outcome.Index, brief(e.Writer))
+	if outcome.Dropped != "" {
+		fmt.Fprintf(&w.out, " dropped: %s", outcome.Dropped)
+	}
+	for i, result := range outcome.Results {
+		fmt.Fprintf(&w.out, " %s", e.Commands[i].Kind())
+		if result.Job != "" {
+			fmt.Fprintf(&w.out, " %s", result.Job)
+		}
+		if result.refused() {
+			fmt.Fprintf(&w.out, " refused, %s: %s", result.Refusal.Code, strings.ReplaceAll(result.Refusal.Reason, "~1", ""))
+		}
+	}
+	fmt.Fprintln(&w.out)
+	for _, effect := range outcome.Effects {
+		line := "  " + effect.Kind.String()
+		switch {
+		case effect.Peer != "":
+			line += " " + brief(effect.Peer)
+		case effect.Slot.Task == "":
+			line += " " + string(effect.Slot.Job)
+		default:
+			line += fmt.Sprintf(" %s on %s", cluster.AllocationID{Slot: effect.Slot, Order: effect.Order}, effect.Node)
+		}
+		if effect.Reason != "" {
+			line += ": " + effect.Reason
+		}
+		fmt.Fprintln(&w.out, line)
+	}
+}
+
+func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, cluster.AllocationID) {
+	words := strings.Split(text, ".")
+	name := cluster.SlotName{Job: cluster.JobName(words[0]), Task: cluster.TaskName(words[1]), Index: uint32(number(words[2]))}
+	ref, _ := w.s.RefOf(name)
+	slot, _ := w.s.SlotAt(ref)
+	return ref, slot, cluster.AllocationID{Slot: name, Order: slot.Order}
+}
+
+// end lets a program end on the node that has it, or makes it one that could not be started.
+func (w *story) end(text string, ending cluster.Ending, status int32, detail string) {
+	_, slot, id := w.slot(text)
+	node := w.s.Node(slot.Node).Name
+	w.local[node] = slices.DeleteFunc(w.local[node], func(task LocalTask) bool { return task.ID == id })
+	w.local[node] = append(w.local[node], LocalTask{ID: id, Ended: ending, ExitCode: status, Detail: detail})
+}
+
+func (w *story) report(by cluster.PeerID, text string, status int32, order string) {
+	ref, slot, _ := w.slot(text)
+	news := command.Report{Slot: ref, Order: slot.Order, Ended: cluster.ByItself, ExitCode: status}
+	if order != "" {
+		news.Order = cluster.Index(number(order))
+	}
+	w.write(by, &command.ReportTasks{Peer: by, Reports: []command.Report{news}})
+}
+
+func (w *story) react(p cluster.PeerID) (cluster.PeerID, Reactions) {
+	return p, React(p, w.s, &Observed{Now: w.now, Local: w.local[p.Node()], Offer: w.offers[p]})
+}
+
+// told writes out what React asks for beside the entries that it wants.
+func (w *story) told(p cluster.PeerID, r Reactions) {
+	if w.quiet {
+		return
+	}
+	for _, order := range r.Start {
+		fmt.Fprintf(&w.out, "%s starts %s: %s, one of %d\n", brief(p), order.ID, order.Spec.Command[0], order.Instances)
+	}
+	for _, stop := range r.Stop {
+		fmt.Fprintf(&w.out, "%s stops %s with %d ms of grace\n", brief(p), stop.ID, stop.GraceMillis)
+	}
+	for _, id := range r.Forget {
+		fmt.Fprintf(&w.out, "%s forgets %s\n", brief(p), id)
+	}
+	for _, one := range r.Commands {
+		fmt.Fprintf(&w.out, "%s writes %s\n", brief(p), one.Kind())
+	}
+	if r.AskAgain != 0 {
+		fmt.Fprintf(&w.out, "%s asks again at %d\n", brief(p), r.AskAgain)
+	}
+}
+
+// act does what React asks for until it asks for nothing more.
+func (w *story) act(p cluster.PeerID) {
+	for {
+		_, r := w.react(p)
+		commands := r.Commands
+		r.Commands = nil
+		rests := len(commands)+len(r.Start)+len(r.Stop)+len(r.Forget) == 0
+		if !rests {
+			r.AskAgain = 0
+		}
+		w.told(p, r)
+		node := p.Node()
+		for _, order := range r.Start {
+			w.local[node] = append(w.local[node], LocalTask{ID: order.ID})
+		}
+		for i := range w.local[node] {
+			task := &w.local[node][i]
+			if slices.ContainsFunc(r.Stop, func(stop StopOrder) bool { return stop.ID == task.ID }) {
+				task.Ended = cluster.OnRequest
+			}
+		}
+		w.local[node] = slices.DeleteFunc(w.local[node], func(task LocalTask) bool { return slices.Contains(r.Forget, task.ID) })
+		if len(commands) > 0 {
+			w.write(p, commands...)
+		}
+		if rests {
+			return
+		}
+	}
+}
+
+// jobs shows every job with its slots.
+func (w *story) jobs() {
+	w.s.EachJob(func(j *cluster.Job) bool {
+		fmt.Fprintf(&w.out, "%s, version %d, %s", j.Name(), j.Version, j.Status())
+		for _, t := range j.Tasks {
+			fmt.Fprintf(&w.out, "; %s", t.Name)
+			for i := range t.Slots.Len() {
+				slot := t.Slots.At(i)
+				fmt.Fprintf(&w.out, " %s", slot.Phase)
+				if slot.Phase.Holds() {
+					fmt.Fprintf(&w.out, "@%s", w.s.Node(slot.Node).Name)
+				}
+				if slot.Phase == cluster.Delayed {
+					fmt.Fprintf(&w.out, " until %d", slot.NotBefore)
+				}
+			}
+			if t.Failure != (cluster.Failure{}) {
+				fmt.Fprintf(&w.out, " (last failure: %d %s %d %s)", t.Failure.Index, t.Failure.Ended, t.Failure.ExitCode, t.Failure.Detail)
+			}
+		}
+		fmt.Fprintln(&w.out)
+		return true
+	})
+}
