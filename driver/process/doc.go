@@ -23,5 +23,6 @@
 // namespace: it can end the task completely in one call, and when it is killed the kernel ends the task. Without
 // namespaces it adopts orphaned descendants instead, and the task's first process dies with it; Warnings tells.
 //
-// A task is its first process. When that has ended, however, what it left behind is killed.
+// A task is its first process: when that has ended, what it left behind is killed. Stop's SIGTERM goes to its process
+// group, and the SIGKILL after the grace to everything.
 package process

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/output"
 	"starling/driver/process"
 )
 
@@ -279,5 +280,44 @@ func TestSupervisorBroken(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Join(folder, "tasks")); err != nil || len(left) != 0 {
 			t.Errorf("%s: left are %v (%v), want nothing", name, left, err)
 		}
+	}
+}
+
+// TestRecordLater has the record of an end find no place for a while.
+func TestRecordLater(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.run(t, "task", programWord, "terminate", "7")
+	b.ready(t, "task")
+	folder := filepath.Join(b.folder, "tasks", "task")
+	obstacle := filepath.Join(folder, "ended.json.new")
+	if err := os.Mkdir(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	growth, err := output.WatchGrowth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer growth.Close()
+	grown := growth.Subscribe(folder)
+	b.stop(t, "task", time.Hour)
+	for words := []byte(nil); len(words) == 0; { // until the supervisor says that it could not
+		select {
+		case <-grown.Grown():
+		case <-b.ctx.Done():
+			t.Fatal("the supervisor did not complain")
+		}
+		if words, err = os.ReadFile(filepath.Join(folder, "supervisor.log")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.status("task"); got.State != driver.Running {
+		t.Errorf("got %+v, want it to be running as long as its end is not recorded", got)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.exited(t, "task"); got.ExitCode != 7 || got.Error != "" {
+		t.Errorf("got %+v, want the exit code 7", got)
 	}
 }
