@@ -113,7 +113,9 @@ func (a *agent) start(ctx context.Context) error {
 		return err
 	}
 	a.logPath = cmp.Or(a.config.LogFile, filepath.Join(a.folder.Path, "starling.log"))
-	a.log = host.OpenLog(a.logPath, a.config.LogLevel)
+	if a.log, err = host.OpenLog(a.logPath, a.config.LogLevel); err != nil {
+		return err
+	}
 	listener, err := host.Listen(a.config.Address, a.config.Insecure)
 	if err != nil {
 		return listenError(err)

@@ -155,7 +155,9 @@ func (d *dev) open(ctx context.Context) error {
 		return err
 	}
 	d.logPath = filepath.Join(d.folder.Path, "starling.log")
-	d.log = host.OpenLog(d.logPath, slog.LevelInfo)
+	if d.log, err = host.OpenLog(d.logPath, slog.LevelInfo); err != nil {
+		return err
+	}
 	if d.data == "" {
 		d.journal = memory.New()
 		return nil
