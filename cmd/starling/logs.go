@@ -77,7 +77,8 @@ func (l *reader) run(ctx context.Context, t target) error {
 	return l.readAll(ctx, chosen)
 }
 
-// readAll shows the output of instances at the same time; with more than one, each line begins with its instance.
+// readAll shows the output of instances, all at the same time if it follows; with more than one, each line begins with
+// its instance.
 func (l *reader) readAll(ctx context.Context, instances []target) error {
 	var (
 		mu      sync.Mutex
@@ -94,6 +95,9 @@ func (l *reader) readAll(ctx context.Context, instances []target) error {
 			errs[i] = l.readInstance(ctx, instance, out)
 			out.end()
 		})
+		if !l.follow {
+			all.Wait() // one after another: people read them in order
+		}
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
