@@ -1,0 +1,174 @@
+package place
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"starling/cluster"
+)
+
+// TestStories plays the stories below testdata.
+//
+//	nodes a b cpu=4000 memory=8 gpu=2 ports=8000-8003 zone=x     these offer that much (memory in GiB), or something else
+//	job web 3 cpu=1000 memory=1 gpu=1 port=http,8080 spread      a job comes, with ports to choose or by number
+//	job web 3 in=zone/a/b not=zone/c has=zone min=cores/8        with constraints
+//	end web 0 2                                                  these instances of the job end, for good
+//	gone a                                                       a offers nothing any more
+//
+// After each line that waits is placed, and every node is shown with what it runs and what it has left.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := &story{s: cluster.NewState()}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out := &strings.Builder{}
+			line := d.Cmd
+			for _, argument := range d.CmdArgs {
+				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
+			}
+			for line := range strings.Lines(line + "\n" + d.Input) {
+				if words := strings.Fields(line); len(words) > 0 {
+					w.tell(t, words)
+					w.s.Index++
+					Waiting(w.s, func(r cluster.SlotRef) {
+						slot, _ := w.s.SlotAt(r)
+						fmt.Fprintf(out, "%s[%d] to %s\n", w.s.Job(r.Job).Name(), r.Index, w.s.Node(slot.Node).Name)
+					})
+				}
+			}
+			for _, line := range w.s.Audit() {
+				t.Errorf("%s: %s", d.Pos, line)
+			}
+			w.show(out)
+			return out.String()
+		})
+	})
+}
+
+type story struct{ s *cluster.State }
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+func (w *story) tell(t *testing.T, words []string) {
+	var plain []string
+	set := map[string]string{}
+	for _, word := range words[1:] {
+		if key, value, found := strings.Cut(word, "="); found {
+			set[key] = value
+		} else {
+			plain = append(plain, word)
+		}
+	}
+	switch words[0] {
+	case "nodes":
+		for _, name := range plain {
+			w.s.SetOffer(w.s.EnsureNode(cluster.NodeName(name)).Index, offer(set))
+		}
+	case "gone":
+		w.s.SetOffer(w.s.NodeOf(cluster.NodeName(plain[0])).Index, nil)
+	case "job":
+		w.s.AddJob(job(plain, set))
+	case "end":
+		id := w.s.JobOf(cluster.JobName(plain[0])).ID
+		for _, index := range plain[1:] {
+			r := cluster.SlotRef{Job: id, Index: uint32(number(index))}
+			slot, _ := w.s.SlotAt(r)
+			slot.Phase = cluster.Succeeded
+			w.s.SetSlot(r, slot)
+		}
+	default:
+		t.Fatalf("no rule for %q", words)
+	}
+}
+
+func offer(set map[string]string) *cluster.Offer {
+	o := &cluster.Offer{Capacity: cluster.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0}}
+	if first, last, ok := strings.Cut(set["ports"], "-"); ok {
+		o.PortFirst, o.PortLast = uint16(number(first)), uint16(number(last))
+	}
+	for _, kind := range []string{"fpga", "gpu"} {
+		if set[kind] != "" {
+			o.Devices = append(o.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(number(set[kind]))})
+		}
+	}
+	for _, name := range []string{"cores", "zone"} {
+		if set[name] != "" {
+			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: name, Value: set[name]})
+		}
+	}
+	return o
+}
+
+func job(plain []string, set map[string]string) *cluster.JobSpec {
+	t := cluster.TaskSpec{
+		Name: "main", Instances: uint32(number(plain[1])), Command: []string{"run"}, Placement: cluster.Pack,
+		Resources: cluster.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0},
+	}
+	if plain[len(plain)-1] == "spread" {
+		t.Placement = cluster.Spread
+	}
+	for _, port := range strings.Split(set["port"], ",") {
+		if port != "" {
+			t.Ports = append(t.Ports, cluster.PortRequest{Name: "p" + port, Number: uint16(number(port))})
+		}
+	}
+	for _, kind := range []string{"fpga", "gpu"} {
+		if set[kind] != "" {
+			t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(number(set[kind]))})
+		}
+	}
+	for word, operator := range map[string]cluster.Operator{"in": cluster.In, "not": cluster.NotIn, "has": cluster.Exists, "min": cluster.GreaterOrEqual} {
+		if values := strings.Split(set[word], "/"); values[0] != "" {
+			t.Constraints = append(t.Constraints, cluster.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
+		}
+	}
+	return &cluster.JobSpec{Name: cluster.JobName(plain[0]), Type: cluster.Batch, Tasks: []cluster.TaskSpec{t}}
+}
+
+// show writes out every node with what it runs, and what waits.
+func (w *story) show(out *strings.Builder) {
+	for n := range cluster.NodeIndex(w.s.Nodes()) {
+		node, free := w.s.Node(n), w.s.Free(n)
+		fmt.Fprintf(out, "%s:", node.Name)
+		w.s.EachJob(func(j *cluster.Job) bool {
+			for i := range j.Tasks[0].Slots.Len() {
+				if slot := j.Tasks[0].Slots.At(i); slot.Phase.Holds() && slot.Node == n {
+					fmt.Fprintf(out, " %s[%d]%s", j.Name(), i, given(node, cluster.SlotRef{Job: j.ID, Index: uint32(i)}))
+				}
+			}
+			return true
+		})
+		fmt.Fprintf(out, "; free %d millicores, %d GiB\n", free[cluster.CPU], free[cluster.Memory]>>30)
+	}
+	w.s.EachJob(func(j *cluster.Job) bool {
+		if waits := j.Tasks[0].Waits(); waits > 0 {
+			fmt.Fprintf(out, "%d of %s wait\n", waits, j.Name())
+		}
+		return true
+	})
+}
+
+// given lists the ports and devices of a slot.
+func given(node *cluster.Node, r cluster.SlotRef) string {
+	var all []string
+	for _, use := range node.Ports {
+		if use.Slot == r {
+			all = append(all, strconv.Itoa(int(use.Number)))
+		}
+	}
+	for _, use := range node.Devices {
+		if use.Slot == r {
+			all = append(all, fmt.Sprint(use.Kind, use.Number))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(all, " ") + ")"
+}
