@@ -81,16 +81,21 @@ func (w *story) named(name string) cluster.PeerID {
 // brief leaves out the first incarnation.
 func brief(p cluster.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
 
-// tell does what one line says.
-func (w *story) tell(t *testing.T, out *strings.Builder, words []string) {
-	who := cluster.PeerID("")
-	number, err := 0, error(nil)
-	if len(words) > 1 {
-		number, err = strconv.Atoi(words[1])
+// subject reads the second word: a peer's name or a number.
+func (w *story) subject(words []string) (who cluster.PeerID, number int) {
+	if len(words) < 2 {
+		return "", 0
 	}
-	if len(words) > 1 && err != nil {
+	number, err := strconv.Atoi(words[1])
+	if err != nil {
 		who = w.named(words[1])
 	}
+	return who, number
+}
+
+// tell does what one line says.
+func (w *story) tell(t *testing.T, out *strings.Builder, words []string) {
+	who, number := w.subject(words)
 	attempt, _ := w.s.Attempt(who)
 	switch words[0] {
 	case "members":

@@ -83,28 +83,9 @@ func (w *World) checkRest() {
 	if took := w.landedAt - max(w.calmAt, w.workedAt); took > restMillisMax {
 		w.fail("entries were written for %d ms after the faults and the last task had ended", took)
 	}
-	var first *machine
-	members := map[cluster.NodeName]bool{}
-	for _, m := range w.machines {
-		if m.dead {
-			continue
-		}
-		if first == nil {
-			first = m
-		}
-		if m.cursor != len(w.records) || m.core.State().Digest() != first.core.State().Digest() {
-			w.fail("%s rests at entry %d of %d", m.label, m.cursor, len(w.records))
-			return
-		}
-		phase, why := m.core.Phase()
-		switch {
-		case phase == peer.Member && !members[m.name]:
-			members[m.name] = true
-		case phase != peer.Joining || !w.hasTwin(m):
-			w.fail("%s is %s %s", m.label, phase, why)
-			return
-		}
-		w.checkMachine(m)
+	first, members := w.membersAtRest()
+	if w.failure != nil {
+		return
 	}
 	w.audit(first)
 	s := first.core.State()
@@ -124,6 +105,34 @@ func (w *World) checkRest() {
 	})
 	w.checkJobs(s)
 	w.foldAgain(s)
+}
+
+// membersAtRest checks that all who live have read everything, hold the same value and are members, or wait for another
+// of their name. It returns the first of them and the names of the members.
+func (w *World) membersAtRest() (first *machine, members map[cluster.NodeName]bool) {
+	members = map[cluster.NodeName]bool{}
+	for _, m := range w.machines {
+		if m.dead {
+			continue
+		}
+		if first == nil {
+			first = m
+		}
+		if m.cursor != len(w.records) || m.core.State().Digest() != first.core.State().Digest() {
+			w.fail("%s rests at entry %d of %d", m.label, m.cursor, len(w.records))
+			return first, members
+		}
+		phase, why := m.core.Phase()
+		switch {
+		case phase == peer.Member && !members[m.name]:
+			members[m.name] = true
+		case phase != peer.Joining || !w.hasTwin(m):
+			w.fail("%s is %s %s", m.label, phase, why)
+			return first, members
+		}
+		w.checkMachine(m)
+	}
+	return first, members
 }
 
 func (w *World) lives(name cluster.NodeName) bool {
