@@ -150,11 +150,13 @@ func (b *outbox) stall(seq uint64, why error) {
 func sequence(start uint32) uint64 { return uint64(start) << 32 }
 
 // clock is the cluster's time as this peer knows it: its own clock, or what the journal told if that is ahead, going
-// on from there as its own clock does. One peer's jump ahead moves everybody once and stops no deadline.
+// on from there as its own clock does. One peer's jump ahead moves everybody once and stops no deadline, and neither
+// does a jump back of its own clock.
 type clock struct{ told, own cluster.Time }
 
 func (c *clock) now(own cluster.Time) cluster.Time {
-	return max(own, c.told+max(own-c.own, 0))
+	c.own = min(c.own, own)
+	return max(own, c.told+own-c.own)
 }
 
 func (c *clock) heard(told, own cluster.Time) {
