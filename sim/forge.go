@@ -81,12 +81,16 @@ func (w *World) nonsense(writer cluster.PeerID) command.Command {
 		other = a.Observer
 	}
 	name := cluster.JobName(fmt.Sprint("job", w.between(0, w.clients.submitted)))
+	gone := cluster.NewPeerID("stranger", uint32(w.between(1, 3)))
+	if w.rng.IntN(2) == 0 {
+		gone = writer
+	}
 	return [...]command.Command{
-		&command.PrepareJoin{Joiner: about, Attempt: number}, &command.NotifyJoin{Joiner: about, Attempt: number},
+		&command.Leave{Peer: gone}, &command.PrepareJoin{Joiner: about, Attempt: number}, &command.NotifyJoin{Joiner: about, Attempt: number},
 		&command.AcceptJoin{Joiner: about, Observer: other, Attempt: number}, &command.AbortJoin{Joiner: about, Attempt: number},
 		&command.Volunteer{Peer: about, Offer: cluster.Offer{Capacity: cluster.Resources{1 << 40, 1 << 50, 1 << 50}}},
 		&command.ReportTasks{Peer: about, Reports: w.fiction()}, &command.KillJob{Job: name}, &command.TellTime{}, &command.RaiseRules{Version: 2},
-	}[w.rng.IntN(9)]
+	}[w.rng.IntN(10)]
 }
 
 // fiction is news of slots that may exist, from somebody whom they do not concern.

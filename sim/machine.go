@@ -146,8 +146,8 @@ func (m *machine) begin() {
 	}
 	if m.disk.starts > 0 && m.disk.incarnation > departed {
 		m.disk.starts++
-		if self := m.self(); m.w.pulseOf(self).alive {
-			m.lead(self)
+		if one := m.w.pulseOf(m.self()); one.alive && one.owner == m {
+			m.lead(m.self())
 			return
 		}
 	}
@@ -158,6 +158,7 @@ func (m *machine) begin() {
 		return
 	}
 	m.disk.starts = 1
+	m.w.pulseOf(m.self()).owner = m
 	m.w.renew(m.self())
 	m.claimed, m.target = true, len(m.w.records)
 	m.confirm()
@@ -271,6 +272,11 @@ func (m *machine) watch(all []cluster.PeerID) {
 	for _, p := range all {
 		if !slices.Contains(old, p) {
 			m.lookSoon(p)
+		}
+	}
+	for _, p := range old {
+		if !slices.Contains(all, p) {
+			m.core.PulseSeen(p, true)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func (m *model) prepare(joiner cluster.PeerID, number uint32) bool {
 	name, life := joiner.Split()
 	node := m.nodeOf(name)
 	last, tried := m.attempts[joiner]
-	if node.peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 {
+	if life <= node.departed || node.peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 {
 		return false
 	}
 	for earlier := range node.written {

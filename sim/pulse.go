@@ -6,6 +6,8 @@ import "starling/cluster"
 type pulse struct {
 	peer  cluster.PeerID
 	alive bool
+	// owner is the machine that created it. Another with the same name and a disk that says so must not take it up.
+	owner *machine
 	// renewed counts renewals, so that an end that was planned before one is void.
 	renewed int
 }

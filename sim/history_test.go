@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/journal"
+	"starling/peer"
+)
+
+// TestRandomHistories compares the fold with the model on histories that no cluster of correct peers would write: any
+// writer may write anything, often what nearly fits.
+func TestRandomHistories(t *testing.T) {
+	histories := uint64(3000)
+	if testing.Short() {
+		histories = 300
+	}
+	for seed := range histories {
+		if err := playHistory(seed + 1); err != nil {
+			t.Fatalf("history %d: %v", seed+1, err)
+		}
+	}
+}
+
+// scribe writes one history.
+type scribe struct {
+	*World
+	numbers map[cluster.PeerID]uint64
+}
+
+func playHistory(seed uint64) error {
+	s := scribe{newWorld(seed, Options{}), map[cluster.PeerID]uint64{}}
+	m := &machine{w: s.World, name: "reader", label: "reader", core: peer.NewCore()}
+	s.clients.submitted = 3
+	for index := range 150 {
+		s.now += cluster.Time(s.between(-200, 1500))
+		e := s.entry()
+		r := journal.Record{Index: journal.Index(index + 1), Writer: string(e.Writer), Seq: e.Seq, Payload: command.Encode(e)}
+		folded, _ := m.core.Fold(r, s.now)
+		s.records = append(s.records, r)
+		s.checkEntry(m, &folded)
+		if s.failure != nil {
+			return s.failure
+		}
+	}
+	s.audit(m)
+	s.foldAgain(m.core.State())
+	return s.failure
+}
+
+// entry draws the next entry: mostly of somebody who may write, sometimes of one who has left, never was, or repeats.
+func (s *scribe) entry() *command.Entry {
+	writer := cluster.NewPeerID(cluster.NodeName("abcde"[s.rng.IntN(5):][:1]), uint32(s.between(1, 2)+len(s.records)/50))
+	if len(s.model.circle) > 0 && s.rng.IntN(2) == 0 {
+		writer = s.model.circle[s.rng.IntN(len(s.model.circle))]
+	}
+	if s.rng.IntN(20) > 0 {
+		s.numbers[writer] += uint64(s.between(1, 2))
+	}
+	e := &command.Entry{Writer: writer, Seq: s.numbers[writer], Time: s.now}
+	for range s.between(1, 4) {
+		e.Commands = append(e.Commands, s.command(writer))
+	}
+	return e
+}
+
+// command draws what the writer should write, or nonsense.
+func (s *scribe) command(writer cluster.PeerID) command.Command {
+	if s.rng.IntN(3) == 0 {
+		return s.nonsense(writer)
+	}
+	for _, joiner := range slices.Sorted(maps.Keys(s.model.attempts)) {
+		if a := s.model.attempts[joiner]; a.Observer == writer && a.Phase == cluster.Prepared && s.rng.IntN(3) > 0 {
+			return &command.NotifyJoin{Joiner: joiner, Attempt: a.Number}
+		}
+	}
+	for _, p := range s.model.circle {
+		if p == writer {
+			return s.work(writer)
+		}
+	}
+	switch a := s.model.attempts[writer]; a.Phase {
+	case cluster.Accepted:
+		return &command.AcceptJoin{Joiner: writer, Observer: a.Observer, Attempt: a.Number}
+	case cluster.Refused, cluster.Orphaned:
+		return &command.AbortJoin{Joiner: writer, Attempt: a.Number}
+	default:
+		return &command.PrepareJoin{Joiner: writer, Attempt: a.Number + 1}
+	}
+}
+
+// work draws what a member writes.
+func (s *scribe) work(writer cluster.PeerID) command.Command {
+	request := ""
+	if s.rng.IntN(3) > 0 {
+		request = "request" + string(rune('a'+s.rng.IntN(26)))
+	}
+	name := cluster.JobName("job" + string(rune('0'+s.rng.IntN(4))))
+	switch s.rng.IntN(12) {
+	case 0:
+		return &command.Leave{Peer: s.anybody()}
+	case 1, 2:
+		return &command.Volunteer{Peer: writer, Offer: s.drawOffer(&machine{w: s.World, name: writer.Node()})}
+	case 3, 4:
+		spec := s.clients.spec(name, s.clients.kind())
+		if old := s.model.jobOf(name); old != nil {
+			spec = s.clients.changed(old.newest())
+		}
+		return &command.SubmitJob{RequestID: request, Spec: spec}
+	case 5:
+		return &command.KillJob{RequestID: request, Job: name}
+	case 6:
+		return &command.TellTime{}
+	}
+	return s.news(writer)
+}
+
+// news reports slots, mostly of the writer's own node and of their present allocations.
+func (s *scribe) news(writer cluster.PeerID) command.Command {
+	c := &command.ReportTasks{Peer: writer}
+	for _, j := range s.model.jobs {
+		for n, t := range j.tasks {
+			for i := range t.slots {
+				slot := &t.slots[i]
+				mine := slot.Order > 0 && s.model.nodes[slot.Node].peer == writer
+				if !mine && s.rng.IntN(10) > 0 || s.rng.IntN(2) == 0 {
+					continue
+				}
+				r := command.Report{Slot: cluster.SlotRef{Job: j.id, Task: uint16(n), Index: slot.index}, Order: slot.Order}
+				if s.rng.IntN(6) == 0 {
+					r.Order--
+				}
+				if s.rng.IntN(2) == 0 {
+					r.Ended, r.ExitCode = cluster.Ending(s.between(1, int(cluster.EndingCount)-1)), int32(s.between(0, 1))
+				}
+				c.Reports = append(c.Reports, r)
+			}
+		}
+	}
+	return c
+}
