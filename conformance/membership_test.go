@@ -64,8 +64,8 @@ func replay(f *membershipFile) ([]result, tally) {
 }
 
 // shift is added to the ids of a file: a journal here begins at 1, and the rule takes the id modulo a number of
-// candidates, up to 16 of which divide it.
-const shift = 720720
+// candidates, up to 24 of which divide it.
+const shift = 5354228880
 
 // replayed is a value with the expectations that are still open.
 type replayed struct {

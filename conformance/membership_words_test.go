@@ -25,7 +25,7 @@ func (d step) same(other step) bool {
 
 // String returns the step with its attempt.
 func (d step) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s(%s %s)", d.fn, d.joiner, d.observer)) + fmt.Sprintf("#%d", d.number)
+	return fmt.Sprintf("%s(%s)#%d", d.fn, strings.TrimSpace(d.joiner+" "+d.observer), d.number)
 }
 
 // stepOf reads a step. The subject of accept-join is no part of it: it is computed when the entry is applied.

@@ -280,7 +280,7 @@ func (d step) args() map[string]string {
 }
 
 // TestRandomHistories replays random logs of the model as if they were files. 40,000 of them have passed: 1.7 million
-// entries, and every rule of difference was needed.
+// entries, and every rule of difference but that for peer-gc was needed.
 func TestRandomHistories(t *testing.T) {
 	uses, entries, histories := tally{}, 0, uint64(300)
 	if testing.Short() {
