@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,7 +59,7 @@ type Host struct {
 
 // Start starts everything of one machine, until Stop, or the end of ctx. The listener is the host's from now on.
 func Start(ctx context.Context, config Config) (*Host, error) {
-	program, err := os.Executable()
+	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
 	}
