@@ -169,6 +169,8 @@ const (
 	// AttributesMax bounds the attributes, AttributeBytesMax the name and value of one together.
 	AttributesMax     = 256
 	AttributeBytesMax = 1024
+	// AddressBytesMax bounds the address.
+	AddressBytesMax = 252
 )
 
 // Problem returns what is wrong with the offer, or "".
@@ -178,6 +180,19 @@ func (o *Offer) Problem() string {
 			return Kind(k).String() + " must be 0 to 2^60"
 		}
 	}
+	if reason := o.attributeProblem(); reason != "" {
+		return reason
+	}
+	if len(o.Address) > AddressBytesMax || !utf8.ValidString(o.Address) {
+		return fmt.Sprintf("the address must be UTF-8 of at most %d bytes", AddressBytesMax)
+	}
+	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
+		return "the first port must be above 0 and not above the last"
+	}
+	return o.deviceProblem()
+}
+
+func (o *Offer) attributeProblem() string {
 	if len(o.Attributes) > AttributesMax {
 		return fmt.Sprintf("must have at most %d attributes, has %d", AttributesMax, len(o.Attributes))
 	}
@@ -192,10 +207,7 @@ func (o *Offer) Problem() string {
 			return "attributes must be named and ordered by name, each name once"
 		}
 	}
-	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
-		return "the first port must be above 0 and not above the last"
-	}
-	return o.deviceProblem()
+	return ""
 }
 
 func (o *Offer) deviceProblem() string {

@@ -38,7 +38,7 @@ func (m *Volunteer) code(c *coder) {
 	list(c, &m.Offer.Devices, cluster.RequestsPerTaskMax, device)
 	integer(c, &m.Offer.PortFirst, math.MaxUint16)
 	integer(c, &m.Offer.PortLast, math.MaxUint16)
-	text(c, &m.Offer.Address, cluster.NameBytesMax*4)
+	text(c, &m.Offer.Address, cluster.AddressBytesMax)
 	integer(c, &m.Offer.Rules, math.MaxUint32)
 }
 

@@ -366,6 +366,9 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		if why != "" {
 			warnings = append([]string{why}, warnings...)
 		}
+		if reason := p.config.Offer.Problem(); reason != "" {
+			warnings = append(warnings, "this node gets no work, because its offer is refused: "+reason)
+		}
 		if err := p.core.Stalled(); err != nil {
 			warnings = append([]string{err.Error()}, warnings...)
 		}

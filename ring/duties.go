@@ -103,8 +103,9 @@ const (
 
 // Ready tells whether a peer whose attempt was aborted should begin the next at this time, and if not, when to ask
 // again, 0 for when the value has changed. While another life of its node is a member it cannot join, and says nothing:
-// it looks at that one's pulse (see Probes). Otherwise it should as soon as enough members are open for it and for all who have waited longer (a stitch closes two);
-// and, since some of those may be dead, in any case after a back-off that doubles, spread by the peer's name.
+// it looks at that one's pulse (see Probes). Otherwise it should as soon as enough members are open for it and for all
+// who have waited longer (a stitch closes two); and, since some of those may be dead, in any case after a back-off that
+// doubles, spread by the peer's name.
 func Ready(s *cluster.State, self cluster.PeerID, now cluster.Time) (ready bool, askAgain cluster.Time) {
 	attempt, ok := s.Attempt(self)
 	if !ok || s.Members() == 0 {
