@@ -8,6 +8,30 @@ import (
 	"starling/command"
 )
 
+// TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything; what they found is also
+// told by a story below.
+func TestSeedsThatFoundBugs(t *testing.T) {
+	for _, c := range []struct {
+		seed  uint64
+		story string
+	}{
+		{10, "a detail cut within a character made an entry that nobody could decode, and its writer fell silent"},
+		{16, "a second machine with the name of a member tried to join for ever"},
+		{84, "a stop revived a removed task"},
+		{900, "a slot that waited while the job was smaller never waited again"},
+		{1064, "an update changed needs, and a blocked task was never retried"},
+		{2469, "as 900, by another way"},
+		{2655, "as 1064, with two tasks"},
+		{4737, "a twin took an incarnation that had come and gone since it had read the journal"},
+		{8136, "a machine took up the pulse that its twin had created"},
+		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
+	} {
+		if r := Run(c.seed, Options{}); r.Failure != nil {
+			t.Errorf("%s: %v", c.story, r.Failure)
+		}
+	}
+}
+
 // Each story is a bug that a seed found once. The seeds have changed their meaning since; the stories have not.
 
 func TestAStopRevivesNoRemovedTask(t *testing.T) {
@@ -88,6 +112,19 @@ func TestAWriterIsNotSilencedByWhatANodeSays(t *testing.T) {
 	s.rates[failStart] = 0
 	s.rest()
 	s.want("web", strings.TrimSpace(strings.Repeat("running ", 8)))
+}
+
+func TestAJumpBackOfTheClockDelaysNoRestart(t *testing.T) {
+	s := newScript(t, 1)
+	s.machines[0].skew = 3_600_000
+	s.rates[failStart] = 1000
+	s.submit("web", nil, 1)
+	s.wait(500)
+	s.machines[0].skew = 0
+	s.rates[failStart] = 0
+	s.wait(3000)
+	s.want("web", "running")
+	s.rest()
 }
 
 func TestAnEntryWithNumberZeroMakesNoNode(t *testing.T) {

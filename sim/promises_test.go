@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"testing"
+
+	"starling/cluster"
+)
+
+// What users are promised about time, for every moment of a join, a start or a stop at which a machine may die.
+
+func TestLostWorkRunsElsewhereInTime(t *testing.T) {
+	for moment := cluster.Time(0); moment < 1500; moment += 37 {
+		s := newScript(t, 4)
+		s.submit("web", nil, 8)
+		s.wait(moment)
+		s.machines[1].crash(true)
+		s.machines[1].dead = true
+		s.wait(pulseMillis + 2000)
+		s.want("web", "running running running running running running running running")
+		s.rest()
+	}
+}
+
+func TestARestartWithinThePulseMovesNothing(t *testing.T) {
+	for down := cluster.Time(0); down < pulseMillis-500; down += 117 {
+		s := newScript(t, 4)
+		s.submit("web", nil, 8)
+		s.wait(1000)
+		before := s.orders("web")
+		s.machines[1].crash(false)
+		s.wait(down)
+		s.machines[1].boot()
+		s.wait(3 * pulseMillis)
+		if after := s.orders("web"); after != before {
+			t.Fatalf("down for %d ms: allocations %v became %v", down, before, after)
+		}
+		s.rest()
+	}
+}
+
+// orders returns which entries ordered the eight instances of a job.
+func (s *script) orders(name cluster.JobName) (orders [8]cluster.Index) {
+	for i := range orders {
+		orders[i] = s.value().JobOf(name).Tasks[0].Slots.At(i).Order
+	}
+	return orders
+}
