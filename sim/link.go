@@ -1,11 +1,17 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"starling/journal"
 )
+
+// patienceMillis is how long requests are kept waiting for a journal that does not take an entry.
+const patienceMillis = 5000
+
+var errCut = errors.New("the journal cannot be reached")
 
 // cut separates the machine from the journal for a while, in one direction or both.
 func (m *machine) cut(reading, writing bool, millis int) {
@@ -102,6 +108,9 @@ func (m *machine) appendSoon(r journal.Record) {
 			return
 		}
 		if m.cutWrite {
+			if m.w.now-m.appendingSince > patienceMillis {
+				m.core.Stall(r.Seq, errCut)
+			}
 			m.later(m.w.between(50, 200), func() { m.appendSoon(r) })
 			return
 		}

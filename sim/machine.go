@@ -32,6 +32,7 @@ type machine struct {
 	delivering, seeking, noticing bool
 	skew                          cluster.Time
 	appending                     *journal.Record
+	appendingSince                cluster.Time
 	watching                      []cluster.PeerID
 	// tasks are ordered by allocation; stale tells that the core has not been told of the latest.
 	tasks  []*running
@@ -217,7 +218,7 @@ func (m *machine) wake() {
 	}
 	work := m.core.React(m.own())
 	if work.Append != nil {
-		m.appending = work.Append
+		m.appending, m.appendingSince = work.Append, m.w.now
 		m.appendSoon(*work.Append)
 	}
 	for _, order := range work.Start {

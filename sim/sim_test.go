@@ -11,5 +11,10 @@ func TestSeeds(t *testing.T) {
 	for _, failed := range s.Failures {
 		t.Error(failed.Failure)
 	}
+	for _, f := range s.Fired {
+		if f.Runs == 0 {
+			t.Errorf("%s: never happened", f.Fault)
+		}
+	}
 	s.Print(t.Output())
 }
