@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -21,6 +22,9 @@ const patience = 20 * time.Second
 
 // programsKey finds the programs that a script has started.
 type programsKey struct{}
+
+// failureKey finds what fails the test when its script is over already.
+type failureKey struct{}
 
 // program is one that runs beside a script; what it writes can be waited for.
 type program struct {
@@ -85,7 +89,7 @@ func (p *program) stop(ts *testscript.TestScript) {
 		_ = p.command.Process.Signal(syscall.SIGQUIT)
 		<-p.ended
 		text, _ := p.state()
-		ts.Logf("%s did not end on SIGTERM:\n%s", p.command.Path, text)
+		ts.Value(failureKey{}).(func(string, ...any))("%s: %q did not end on SIGTERM:\n%s", ts.Name(), p.command.Args, text)
 	}
 }
 
@@ -178,9 +182,18 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 type clusters struct{ started atomic.Int32 }
 
 const (
-	portRangeFirst = 20000
-	portRangeSize  = 60
+	portFirst    = 20000
+	portsEach    = 60
+	clustersHere = 20 // at most in one run of the tests
+	runsApart    = 10 // runs at the same time that do not get into each other's way
 )
+
+// ports returns a range that no other cluster of these tests has, and hardly one of other tests on this machine.
+func (c *clusters) ports() string {
+	run := os.Getpid() % runsApart
+	first := portFirst + portsEach*(run*clustersHere+int(c.started.Add(1)-1)%clustersHere)
+	return fmt.Sprintf("%d-%d", first, first+portsEach-1)
+}
 
 // dev starts "starling dev" with the given flags as the program "dev", waits until it is ready, and lets the script's
 // commands find it: dev --peers 3.
@@ -188,9 +201,7 @@ func (c *clusters) dev(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: dev [FLAG...]")
 	}
-	first := portRangeFirst + portRangeSize*int(c.started.Add(1)-1)
-	ports := fmt.Sprintf("%d-%d", first, first+portRangeSize-1)
-	p := launch(ts, append([]string{"starling", "dev", "--address", "127.0.0.1:0", "--ports", ports}, args...))
+	p := launch(ts, append([]string{"starling", "dev", "--address", "127.0.0.1:0", "--ports", c.ports()}, args...))
 	programs(ts)["dev"] = p
 	ts.Check(p.await("^Ctrl-C"))
 	text, _ := p.state()

@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", binaryFolder()+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
+			env.Values[failureKey{}] = t.Errorf
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

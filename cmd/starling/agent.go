@@ -280,12 +280,28 @@ func (a *agent) end() error {
 	}
 	if a.journal != nil {
 		errs = append(errs, a.journal.Close())
-		if a.member != nil { // one that never found its quorum cannot close; it ends with the process
-			errs = append(errs, a.member.Close())
-		}
+	}
+	if a.member != nil {
+		errs = append(errs, within(goodbyeMax, a.member.Close))
 	}
 	if a.folder != nil {
 		a.folder.Release()
 	}
 	return errors.Join(errs...)
+}
+
+// goodbyeMax is how long this node's etcd member may take to end in good order. It waits for its clients and looks for
+// a new leader, in vain if the others stop as well, and meanwhile the pulse of this node runs out.
+const goodbyeMax = time.Second
+
+// within calls a function that may be cut short by the end of the process, as a crash would, and does not wait longer.
+func within(most time.Duration, end func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(most):
+		return nil
+	}
 }
