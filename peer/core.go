@@ -67,17 +67,8 @@ func (c *Core) Begin(self cluster.PeerID, start uint32, offer *cluster.Offer) {
 	c.gone = nil
 }
 
-// NextIncarnation returns the lowest incarnation of a node that the value knows nothing of.
-func (c *Core) NextIncarnation(node cluster.NodeName) uint32 {
-	last := uint32(0)
-	if n := c.state.NodeOf(node); n != nil {
-		last = n.Departed
-		for _, session := range n.Sessions {
-			last = max(last, session.Incarnation)
-		}
-	}
-	return last + 1
-}
+// NextIncarnation returns the lowest incarnation of a node that the value knows nothing of, nor of any above.
+func (c *Core) NextIncarnation(node cluster.NodeName) uint32 { return pastOf(c.state, node).next }
 
 // Self returns the identity of the present life, "" before the first.
 func (c *Core) Self() cluster.PeerID { return c.self }

@@ -2,52 +2,58 @@ package peer
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"starling/cluster"
 	"starling/journal"
 )
 
-// Identity remembers which life a node is in, and how often the process has started under it.
+// Identity remembers which life a node is in.
 type Identity interface {
 	// Load returns what Save kept last, zeros if nothing was.
-	Load() (incarnation, starts uint32, err error)
-	// Save keeps both; they are durable when it returns.
-	Save(incarnation, starts uint32) error
+	Load() (Remembered, error)
+	// Save keeps it; it is durable when Save returns.
+	Save(Remembered) error
+}
+
+// Remembered is what a node knows of its present life.
+type Remembered struct {
+	Incarnation uint32 `json:"incarnation"`
+	// Starts is how often the process has started under it; 0 until its pulse was this node's.
+	Starts uint32 `json:"starts"`
+	// Token tells this node's pulses from those of another with the same name.
+	Token string `json:"token"`
 }
 
 // FileIdentity keeps the identity in a file.
 type FileIdentity struct{ Path string }
 
-type identityFile struct {
-	Incarnation uint32 `json:"incarnation"`
-	Starts      uint32 `json:"starts"`
-}
-
 // Load reads the file; a missing one is no error.
-func (f FileIdentity) Load() (incarnation, starts uint32, err error) {
+func (f FileIdentity) Load() (Remembered, error) {
 	data, err := os.ReadFile(f.Path)
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, 0, nil
+		return Remembered{}, nil
 	}
-	var content identityFile
+	var known Remembered
 	if err == nil {
-		err = json.Unmarshal(data, &content)
+		err = json.Unmarshal(data, &known)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("identity of this node: %w; delete %s to begin a new life", err, f.Path)
+		return Remembered{}, fmt.Errorf("identity of this node: %w; delete %s to begin a new life", err, f.Path)
 	}
-	return content.Incarnation, content.Starts, nil
+	return known, nil
 }
 
 // Save replaces the file as a whole.
-func (f FileIdentity) Save(incarnation, starts uint32) error {
-	data, err := json.Marshal(identityFile{incarnation, starts})
+func (f FileIdentity) Save(known Remembered) error {
+	data, err := json.Marshal(known)
 	if err != nil {
 		return err
 	}
@@ -68,35 +74,48 @@ func (f FileIdentity) Save(incarnation, starts uint32) error {
 }
 
 // MemoryIdentity forgets with the process.
-type MemoryIdentity struct{ incarnation, starts uint32 }
+type MemoryIdentity struct{ known Remembered }
 
 // Load returns what Save kept.
-func (m *MemoryIdentity) Load() (incarnation, starts uint32, err error) {
-	return m.incarnation, m.starts, nil
-}
+func (m *MemoryIdentity) Load() (Remembered, error) { return m.known, nil }
 
-// Save keeps both until the process ends.
-func (m *MemoryIdentity) Save(incarnation, starts uint32) error {
-	m.incarnation, m.starts = incarnation, starts
+// Save keeps it until the process ends.
+func (m *MemoryIdentity) Save(known Remembered) error {
+	m.known = known
 	return nil
 }
 
 // life is an incarnation with its pulse.
 type life struct {
-	peer   cluster.PeerID
-	starts uint32
-	pulse  journal.Pulse
-	err    error
+	peer  cluster.PeerID
+	known Remembered
+	pulse journal.Pulse
+	// fresh tells that it is a new incarnation.
+	fresh bool
+	err   error
 }
 
-// startLife finds the life to lead, and brings it to the loop when its pulse beats.
-func (p *Peer) startLife(ctx context.Context) {
-	p.living = true
-	next := p.core.NextIncarnation(p.config.Node)
-	departed := uint32(0)
-	if node := p.core.state.NodeOf(p.config.Node); node != nil {
-		departed = node.Departed
+// past is what the value knows of a node's lives: the last that left, and the first that it knows nothing of.
+type past struct{ departed, next uint32 }
+
+func pastOf(s *cluster.State, name cluster.NodeName) past {
+	node := s.NodeOf(name)
+	if node == nil {
+		return past{next: 1}
 	}
+	known := node.Departed
+	for _, session := range node.Sessions {
+		known = max(known, session.Incarnation)
+	}
+	return past{node.Departed, known + 1}
+}
+
+// startLife finds the life to lead, and brings it to the loop when its pulse beats. Incarnations up to over are not to
+// be led again.
+func (p *Peer) startLife(ctx context.Context, over uint32) {
+	p.living = true
+	before := pastOf(p.core.state, p.config.Node)
+	before.departed = max(before.departed, over)
 	if old := p.life.pulse; old != nil {
 		old.Abandon()
 		p.life.pulse = nil
@@ -105,7 +124,10 @@ func (p *Peer) startLife(ctx context.Context) {
 	go func() {
 		defer p.group.Done()
 		for ctx.Err() == nil {
-			found := p.findLife(ctx, departed, next)
+			found := p.findLife(ctx, before)
+			if found.err == nil && found.fresh {
+				before, found.err = p.confirm(ctx, found)
+			}
 			if found.err == nil {
 				select {
 				case p.lives <- found:
@@ -120,41 +142,87 @@ func (p *Peer) startLife(ctx context.Context) {
 	}()
 }
 
-// findLife takes up the remembered life if its pulse still beats and the value knows no end of it; otherwise it begins
-// a new one, which is remembered before anybody hears of it. No start is counted until the pulse is this node's: what
-// another process of the same name has created must not be taken up as one's own.
-func (p *Peer) findLife(ctx context.Context, departed, next uint32) life {
-	incarnation, starts, err := p.config.Identity.Load()
+// findLife takes up the remembered life if its pulse still beats and is this node's own, and the value knows no end of
+// it; otherwise it begins a new one, which is remembered before anybody hears of it. What another process with the same
+// name has created must not be taken up: two machines would be one peer.
+func (p *Peer) findLife(ctx context.Context, before past) life {
+	known, err := p.config.Identity.Load()
 	if err != nil {
 		return life{err: err}
 	}
-	if incarnation > departed && starts > 0 {
-		if err := p.config.Identity.Save(incarnation, starts+1); err != nil {
+	if known.Incarnation > before.departed && known.Starts > 0 {
+		id := cluster.NewPeerID(p.config.Node, known.Incarnation)
+		mine, err := p.ownsPulse(ctx, id, known.Token)
+		if err != nil {
 			return life{err: err}
 		}
-		id := cluster.NewPeerID(p.config.Node, incarnation)
-		pulse, err := p.config.Journal.Pulse(ctx, string(id), p.config.PulseTTL, true)
-		if err == nil {
-			return life{peer: id, starts: starts + 1, pulse: pulse}
-		}
-		if !errors.Is(err, journal.ErrNoPulse) {
+		known.Starts++
+		if err := p.config.Identity.Save(known); err != nil {
 			return life{err: err}
+		}
+		if mine {
+			pulse, err := p.config.Journal.Pulse(ctx, string(id), p.config.PulseTTL, true)
+			if !errors.Is(err, journal.ErrNoPulse) {
+				return life{peer: id, known: known, pulse: pulse, err: err}
+			}
 		}
 	}
-	incarnation = max(incarnation+1, next)
-	if err := p.config.Identity.Save(incarnation, 0); err != nil {
+	return p.newLife(ctx, Remembered{Incarnation: max(known.Incarnation+1, before.next), Token: known.Token})
+}
+
+// newLife begins an incarnation. Its pulse shows at once whose it is.
+func (p *Peer) newLife(ctx context.Context, known Remembered) life {
+	if known.Token == "" {
+		known.Token = rand.Text()
+	}
+	if err := p.config.Identity.Save(known); err != nil {
 		return life{err: err}
 	}
-	id := cluster.NewPeerID(p.config.Node, incarnation)
+	id := cluster.NewPeerID(p.config.Node, known.Incarnation)
 	pulse, err := p.config.Journal.Pulse(ctx, string(id), p.config.PulseTTL, false)
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	if err := p.config.Identity.Save(incarnation, 1); err != nil {
+	known.Starts = 1
+	err = errors.Join(pulse.Publish(ctx, p.shown(known.Token, 0, 0)), p.config.Identity.Save(known))
+	if err != nil {
 		pulse.Abandon()
-		return life{err: err}
+		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	return life{peer: id, starts: 1, pulse: pulse}
+	return life{peer: id, known: known, pulse: pulse, fresh: true}
+}
+
+// ownsPulse tells whether the peer's pulse beats and shows the token.
+func (p *Peer) ownsPulse(ctx context.Context, id cluster.PeerID, token string) (bool, error) {
+	states, err := p.config.Journal.Pulses(ctx)
+	if err != nil {
+		return false, fmt.Errorf("listing the pulses: %w", err)
+	}
+	return slices.ContainsFunc(states, func(state journal.PulseState) bool {
+		_, shown := viewOf(state)
+		return state.ID == string(id) && shown == token
+	}), nil
+}
+
+// confirm reads the journal up to the moment at which the new life's pulse began, and gives the life up if another node
+// of this name has led it before. It returns what the value knows by then.
+func (p *Peer) confirm(ctx context.Context, found life) (past, error) {
+	head, err := p.config.Journal.Head(ctx)
+	if err != nil {
+		found.pulse.Abandon()
+		return past{}, err
+	}
+	s, err := p.State(ctx, cluster.Index(head))
+	if err != nil {
+		found.pulse.Abandon()
+		return past{}, err
+	}
+	known := pastOf(s, p.config.Node)
+	if known.next > found.known.Incarnation {
+		found.pulse.Abandon()
+		return known, fmt.Errorf("another node with the name %s has been %s: give each machine a name of its own", p.config.Node, found.peer)
+	}
+	return known, nil
 }
 
 // begin leads the life that was found.
@@ -163,11 +231,12 @@ func (p *Peer) begin(next life) {
 	if p.self.Swap(&next.peer); p.core.Self() == "" {
 		close(p.lived)
 	}
-	p.core.Begin(next.peer, next.starts, &p.config.Offer)
-	p.log.Info("life begins", "peer", next.peer, "starts", next.starts, "entry", p.core.state.Index)
+	p.core.Begin(next.peer, next.known.Starts, &p.config.Offer)
+	p.log.Info("life begins", "peer", next.peer, "starts", next.known.Starts, "entry", p.core.state.Index)
 }
 
-// revive brings back a pulse that ended although its peer lives, if the value still counts on it.
+// revive brings back a pulse that ended although its peer lives. If another node has it now, that one has this life,
+// and a new one is found.
 func (p *Peer) revive(ctx context.Context) {
 	lost := p.life
 	p.log.Warn("the pulse was lost: the journal could not be reached in time", "peer", lost.peer)
@@ -178,7 +247,7 @@ func (p *Peer) revive(ctx context.Context) {
 		for ctx.Err() == nil {
 			pulse, err := p.config.Journal.Pulse(ctx, string(lost.peer), p.config.PulseTTL, false)
 			if err == nil || errors.Is(err, journal.ErrPulseTaken) {
-				p.post(ctx, func() { p.revived(lost.peer, pulse) })
+				p.post(ctx, func() { p.revived(ctx, lost.peer, pulse) })
 				return
 			}
 			pause(ctx, time.Second)
@@ -186,12 +255,17 @@ func (p *Peer) revive(ctx context.Context) {
 	}()
 }
 
-func (p *Peer) revived(id cluster.PeerID, pulse journal.Pulse) {
+func (p *Peer) revived(ctx context.Context, id cluster.PeerID, pulse journal.Pulse) {
+	present := p.life.peer == id && p.life.pulse == nil && !p.living
 	switch {
-	case pulse == nil:
-	case p.life.peer == id && p.life.pulse == nil:
+	case present && pulse != nil:
 		p.life.pulse = pulse
-	default:
+		p.history.published = 0
+	case present:
+		p.log.Error("another process has this peer's pulse: is there a second machine with this name?", "peer", id)
+		_, over := id.Split()
+		p.startLife(ctx, over)
+	case pulse != nil:
 		pulse.Abandon()
 	}
 }

@@ -3,27 +3,61 @@ package peer
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"starling/cluster"
 	"starling/journal"
 	"starling/journal/memory"
 )
+
+func twin(t *testing.T, shared *memory.Journal, known Remembered) *Peer {
+	t.Helper()
+	return &Peer{config: Config{Node: "a", Journal: shared, Identity: &MemoryIdentity{known}, PulseTTL: time.Minute}}
+}
+
+func wantLife(t *testing.T, got life, id cluster.PeerID, starts uint32) {
+	t.Helper()
+	if got.err != nil || got.peer != id || got.known.Starts != starts {
+		t.Fatalf("got %s at start %d and %v, want %s at start %d", got.peer, got.known.Starts, got.err, id, starts)
+	}
+}
 
 // Two machines were given one name and start for the first time: the second must not take up the pulse of the first as
 // if it were its own, however often it tries.
 func TestAPulseThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	shared := memory.New()
-	if _, err := shared.Pulse(t.Context(), "a~1", time.Minute, false); err != nil {
-		t.Fatal(err)
-	}
-	p := &Peer{config: Config{Node: "a", Journal: shared, Identity: &MemoryIdentity{}, PulseTTL: time.Minute}}
-	if got := p.findLife(t.Context(), 0, 1); !errors.Is(got.err, journal.ErrPulseTaken) {
+	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 1)
+	p := twin(t, shared, Remembered{})
+	if got := p.findLife(t.Context(), past{0, 1}); !errors.Is(got.err, journal.ErrPulseTaken) {
 		t.Fatalf("the first try gives %+v, want %v", got, journal.ErrPulseTaken)
 	}
-	if got := p.findLife(t.Context(), 0, 1); got.err != nil || got.peer != "a~2" {
-		t.Fatalf("the second try gives %s and %v, want a~2", got.peer, got.err)
-	}
-	if got := p.findLife(t.Context(), 0, 1); got.err != nil || got.peer != "a~2" || got.starts != 2 {
-		t.Fatalf("a restart gives %s at start %d and %v, want a~2 at start 2", got.peer, got.starts, got.err)
-	}
+	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~2", 1)
+	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~2", 2)
+}
+
+// A machine comes back when its own pulse has ended and another machine with its name has the same life since.
+func TestAPulseOfTheSameLifeThatAnotherCreatedIsNotTakenUp(t *testing.T) {
+	shared := memory.New()
+	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 1)
+	wantLife(t, twin(t, shared, Remembered{1, 1, "mine"}).findLife(t.Context(), past{0, 1}), "a~2", 1)
+}
+
+func TestAPeerWhosePulseIsTakenBeginsAnotherLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		thief, err := f.shared.Pulse(t.Context(), "a~1", 3*time.Second, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.await("b", "a lives as a~2", func(s *cluster.State) bool {
+			known := s.NodeOf("a").LastSeq(2) > 0
+			if known {
+				thief.Abandon()
+			}
+			return known
+		})
+		f.await("b", "a~2 is a member", func(s *cluster.State) bool { return s.IsMember("a~2") })
+	})
 }

@@ -240,7 +240,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	phase, _ := p.core.Phase()
 	reading := phase == Reading && journal.Index(p.core.state.Index) >= p.goal
 	if (reading || phase == Left) && !p.living {
-		p.startLife(ctx)
+		p.startLife(ctx, 0)
 		return
 	}
 	work := p.core.React(now())

@@ -53,7 +53,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		return
 	}
 	p.core.PulseSeen(news.peer, news.state.Alive)
-	if view := viewOf(news.state); view.Alive && p.history.differs(view) {
+	if view, _ := viewOf(news.state); view.Alive && p.history.differs(view) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
 		p.group.Add(1)
 		go func() {
@@ -102,7 +102,7 @@ func (p *Peer) publish(ctx context.Context) {
 		return
 	}
 	p.history.published = index
-	value := fmt.Appendf(nil, "%d %016x %s", index, p.core.state.Digest(), p.config.Offer.Address)
+	value := p.shown(p.life.known.Token, index, p.core.state.Digest())
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
@@ -114,13 +114,18 @@ func (p *Peer) publish(ctx context.Context) {
 	}()
 }
 
-// viewOf reads what publish wrote.
-func viewOf(state journal.PulseState) replica.PulseView {
-	view := replica.PulseView{Peer: cluster.PeerID(state.ID), Alive: state.Alive}
-	if n, _ := fmt.Sscanf(string(state.Value), "%d %x %s", &view.Index, &view.Digest, &view.Address); n < 2 {
-		view.Index, view.Digest = 0, 0
+// shown is what a pulse shows: the position, the digest there, whose it is and where that answers.
+func (p *Peer) shown(token string, index cluster.Index, digest uint64) []byte {
+	return fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
+}
+
+// viewOf reads what shown wrote.
+func viewOf(state journal.PulseState) (view replica.PulseView, token string) {
+	view = replica.PulseView{Peer: cluster.PeerID(state.ID), Alive: state.Alive}
+	if n, _ := fmt.Sscanf(string(state.Value), "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
+		view.Index, view.Digest, token = 0, 0, ""
 	}
-	return view
+	return view, token
 }
 
 // Pulses lists the peers that live, with what they published last.
@@ -131,7 +136,7 @@ func (p *Peer) Pulses(ctx context.Context) ([]replica.PulseView, error) {
 	}
 	views := make([]replica.PulseView, len(states))
 	for i, state := range states {
-		views[i] = viewOf(state)
+		views[i], _ = viewOf(state)
 	}
 	return views, nil
 }
