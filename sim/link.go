@@ -32,16 +32,31 @@ func (m *machine) heal() {
 		m.tell("reaches the journal again")
 	}
 	m.cutRead, m.cutWrite = false, false
-	if m.up && m.begun {
-		m.w.renew(m.core.Self())
-	}
-	if m.up && m.claimed {
-		m.w.renew(m.self())
-	}
+	m.reclaim()
 	for _, p := range m.watching {
 		m.lookSoon(p)
 	}
 	m.deliverSoon()
+}
+
+// reclaim brings the pulse back that may have ended meanwhile. If another machine of the same name has created it
+// since, that one has this life now, and another must be found.
+func (m *machine) reclaim() {
+	if !m.up || !m.begun && !m.claimed {
+		return
+	}
+	one := m.w.pulseOf(m.self())
+	if one.alive && one.owner != m {
+		m.tell("finds its pulse taken by another")
+		m.begun, m.claimed = false, false
+		m.begin()
+		return
+	}
+	one.owner = m
+	m.w.renew(m.self())
+	if m.claimed {
+		m.target = len(m.w.records)
+	}
 }
 
 func (m *machine) deliverSoon() {
