@@ -14,7 +14,8 @@
 // carries the version of the head, so a reader that misses one knows it before it delivers the next, and reads
 // again; one that hears nothing looks at the head now and then.
 //
-// A pulse is a key that is attached to a lease. The engine's history is compacted, records are never deleted.
+// A pulse is a key that is attached to a lease, to a new one when the engine has a new leader. The engine's history is
+// compacted, records are never deleted.
 package etcd
 
 import (
@@ -43,8 +44,6 @@ const (
 	// attemptMax bounds one request. What a member sent to a leader that died is lost without a word, and a member
 	// may fall silent: the next attempt goes to another member, and to the next leader.
 	attemptMax = 2 * time.Second
-	// readMax bounds one small read, which may be repeated at once.
-	readMax = time.Second
 	// reachMax bounds how long Open tries to reach the engine if its context does not.
 	reachMax = 10 * time.Second
 	// silenceMax is after how long without acknowledgement a connection is given up.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,13 +23,21 @@ const (
 	renewalsPerLease = 4
 )
 
-// pulse is a key attached to a lease.
+// pulse is a key attached to a lease. The lease must be younger than the leader of the engine: a leader that was paused
+// and goes on, not knowing yet that another leads, revokes all leases that it knows and that were not renewed with it.
 type pulse struct {
 	journal *Journal
 	id      string
-	lease   clientv3.LeaseID
-	every   time.Duration // the renewal
+	seconds int64 // that a lease lasts
 	lost    chan struct{}
+
+	mu    sync.Mutex // guards lease, which run changes
+	lease clientv3.LeaseID
+
+	// Only run touches these: the engine's term that the lease is of, 0 if not known, and a lease that was granted to
+	// replace it, 0 if none was.
+	term uint64
+	next clientv3.LeaseID
 
 	ctx     context.Context // until it is given up
 	release context.CancelFunc
@@ -57,8 +67,8 @@ func (j *Journal) Pulse(ctx context.Context, id string, ttl time.Duration, adopt
 		return nil, j.failed(ctx, "pulse "+id, err)
 	}
 	p := &pulse{
-		journal: j, id: id, lease: granted.ID, lost: make(chan struct{}), stopped: make(chan struct{}),
-		every: time.Duration(granted.TTL) * time.Second / renewalsPerLease,
+		journal: j, id: id, lease: granted.ID, seconds: granted.TTL, term: granted.GetRaftTerm(),
+		lost: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	p.ctx, p.release = context.WithCancel(j.ctx)
 	if !p.start() {
@@ -114,7 +124,8 @@ func (p *pulse) start() bool {
 // run renews the lease until the pulse is given up or lost.
 func (p *pulse) run() {
 	defer close(p.stopped)
-	for pause := p.every; wait(p.ctx, pause) == nil; {
+	every := time.Duration(p.seconds) * time.Second / renewalsPerLease
+	for pause := every; wait(p.ctx, pause) == nil; {
 		began := time.Now()
 		kept, err := p.renew()
 		if err != nil {
@@ -127,27 +138,89 @@ func (p *pulse) run() {
 			}
 			return
 		}
-		pause = max(p.every-time.Since(began), pauseMin)
+		pause = max(every-time.Since(began), pauseMin)
 	}
 }
 
-// renew renews the lease and looks whether the pulse still is attached to it. Each attempt goes to another member.
+// renew renews the lease and looks whether the pulse still is attached to it.
 func (p *pulse) renew() (kept bool, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, max(p.every, 2*pauseMin))
-	defer cancel()
-	_, err = p.journal.client.KeepAliveOnce(ctx, p.lease)
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	unrenewed := p.keepAlive(p.lease)
+	if unrenewed != nil && !errors.Is(unrenewed, rpctypes.ErrLeaseNotFound) {
+		return false, unrenewed
+	}
+	got, err := hedged(p.ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		// Not WithKeysOnly: since 3.7 that leaves the lease out.
+		return p.journal.client.Get(ctx, p.journal.keys.pulse(p.id))
+	})
+	if err != nil {
+		return false, err
+	}
+	switch lease := attached(got.Kvs); {
+	case lease == p.next && lease != 0: // moving there was not answered
+		p.moved(got.Header.RaftTerm)
+	case lease != p.lease:
 		return false, nil
+	case unrenewed != nil: // by a member that wrongly believes to lead, and does not know the lease
+		return false, unrenewed
+	case got.Header.RaftTerm > p.term:
+		return true, p.move(got.Header.RaftTerm)
 	}
-	if err != nil {
-		return false, err
+	return true, nil
+}
+
+func (p *pulse) keepAlive(lease clientv3.LeaseID) error {
+	_, err := hedged(p.ctx, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+		return p.journal.client.KeepAliveOnce(ctx, lease)
+	})
+	return err
+}
+
+// attached returns the lease of a key, 0 if there is no key.
+func attached(kvs []*mvccpb.KeyValue) clientv3.LeaseID {
+	if len(kvs) == 0 {
+		return 0
 	}
-	// Not WithKeysOnly: since 3.7 that leaves the lease out.
-	got, err := p.journal.client.Get(ctx, p.journal.keys.pulse(p.id))
-	if err != nil {
-		return false, err
+	return clientv3.LeaseID(kvs[0].Lease)
+}
+
+// move attaches the key to a new lease, which leaders of earlier terms do not know. The last one expires by itself.
+func (p *pulse) move(term uint64) error {
+	if p.next != 0 { // an earlier move to it was not answered, and may still happen
+		err := p.keepAlive(p.next)
+		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
+		}
+		if err != nil {
+			p.next = 0
+		}
 	}
-	return len(got.Kvs) == 1 && clientv3.LeaseID(got.Kvs[0].Lease) == p.lease, nil
+	if p.next == 0 {
+		granted, err := hedged(p.ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+			return p.journal.client.Grant(ctx, p.seconds)
+		})
+		if err != nil {
+			return err
+		}
+		p.next = granted.ID
+	}
+	key, last, next := p.journal.keys.pulse(p.id), p.lease, p.next
+	done, err := hedged(p.ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return p.journal.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.LeaseValue(key), "=", last)).
+			Then(clientv3.OpPut(key, "", clientv3.WithLease(next), clientv3.WithIgnoreValue())).
+			Commit()
+	})
+	if err == nil && done.Succeeded {
+		p.moved(term)
+	}
+	return err // what else has become of the pulse the next renewal shows
+}
+
+// moved notes that the key has moved to the next lease.
+func (p *pulse) moved(term uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lease, p.next, p.term = p.next, 0, term
 }
 
 // Publish implements journal.Pulse.
@@ -161,10 +234,13 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 	}
 	during, done := p.journal.during(ctx, attemptMax)
 	defer done()
+	p.mu.Lock()
+	lease := p.lease
+	p.mu.Unlock()
 	key := p.journal.keys.pulse(p.id)
-	put := clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease))
+	put := clientv3.OpPut(key, string(value), clientv3.WithLease(lease))
 	txn, err := p.journal.client.Txn(during).
-		If(clientv3.Compare(clientv3.LeaseValue(key), "=", p.lease)).
+		If(clientv3.Compare(clientv3.LeaseValue(key), "=", lease)).
 		Then(put).
 		Commit()
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && !txn.Succeeded {

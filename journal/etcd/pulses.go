@@ -45,10 +45,10 @@ func (j *Journal) WatchPulse(ctx context.Context, id string, changed func(journa
 
 // look reads the pulse and tells what has changed. Without an answer it tells nothing: silence is not death.
 func (w *watcher) look(ctx context.Context) {
-	reading, done := context.WithTimeout(ctx, readMax)
-	defer done()
 	key := w.journal.keys.pulse(w.id)
-	got, err := w.journal.client.Get(reading, key)
+	got, err := hedged(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return w.journal.client.Get(ctx, key)
+	})
 	if err != nil {
 		return
 	}
