@@ -25,12 +25,7 @@ func TestWorkMovesWithinTheTimeToLive(t *testing.T) {
 	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
 	tr.awaitRunning(tr.Agents[0], "web")
 	for _, leader := range []bool{false, true} {
-		var victim *agents.Agent
-		for _, a := range tr.Agents {
-			if tr.leads(a) == leader {
-				victim = a
-			}
-		}
+		victim := tr.memberThat(leader)
 		times := tr.crash(victim)
 		t.Logf("leader %t: left after %v, lost instances ran elsewhere after %v, time to live %v", leader, times.left, times.ran, ttl)
 		if limit := ttl + margin; times.ran > limit {

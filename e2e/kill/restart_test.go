@@ -77,10 +77,12 @@ func TestPausedBeyondItsTimeToLive(t *testing.T) {
 	}
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
-	for _, victim := range tr.Agents[1:] {
-		other := tr.Agents[0]
+	for _, leader := range []bool{true, false} {
+		victim := tr.memberThat(leader)
+		other := tr.others(victim)[0]
 		tr.startService(victim)
 		before := tr.awaitPeer(other, victim, "is a member", isMember).GetPeer()
+		third := tr.awaitPeer(other, tr.others(victim)[1], "is a member", isMember).GetPeer()
 		tr.must(victim.Pause())
 		tr.awaitPeer(other, victim, "has left", hasLeft)
 		now := tr.awaitRunning(other, "web")
@@ -88,6 +90,9 @@ func TestPausedBeyondItsTimeToLive(t *testing.T) {
 		tr.must(victim.Resume())
 		tr.wantNewLife(victim, before)
 		tr.wantTasks(now)
+		if got := tr.awaitPeer(other, tr.others(victim)[1], "is a member", isMember).GetPeer(); got != third {
+			t.Errorf("a pause of agent %s, whose member led: %t, made %s of %s", victim.Node, leader, got, third)
+		}
 	}
 	tr.wantWhole()
 }
@@ -96,7 +101,9 @@ func TestPausedBeyondItsTimeToLive(t *testing.T) {
 func (tr *trial) startService(on *agents.Agent) {
 	tr.Helper()
 	if _, err := tr.asked().KillJob(tr.soon(), "web"); err == nil {
-		tr.wantTasks(nil)
+		tr.must(tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: "web"}, func(status *starlingv1.JobStatusResponse) (bool, error) {
+			return status.GetJob().GetFinal(), nil
+		}))
 	}
 	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
 	tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
