@@ -25,29 +25,37 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// scribe writes one history.
+// scribe writes one history, and one reader folds it.
 type scribe struct {
 	*World
+	reader  *machine
 	numbers map[cluster.PeerID]uint64
 }
 
+func newScribe(seed uint64) *scribe {
+	w := newWorld(seed, Options{})
+	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore()}, map[cluster.PeerID]uint64{}}
+}
+
+func (s *scribe) fold(e *command.Entry) {
+	r := journal.Record{Index: journal.Index(len(s.records) + 1), Writer: string(e.Writer), Seq: e.Seq, Payload: command.Encode(e)}
+	folded, _ := s.reader.core.Fold(r, s.now)
+	s.records = append(s.records, r)
+	s.checkEntry(s.reader, &folded)
+}
+
 func playHistory(seed uint64) error {
-	s := scribe{newWorld(seed, Options{}), map[cluster.PeerID]uint64{}}
-	m := &machine{w: s.World, name: "reader", label: "reader", core: peer.NewCore()}
+	s := newScribe(seed)
 	s.clients.submitted = 3
-	for index := range 150 {
+	for range 150 {
 		s.now += cluster.Time(s.between(-200, 1500))
-		e := s.entry()
-		r := journal.Record{Index: journal.Index(index + 1), Writer: string(e.Writer), Seq: e.Seq, Payload: command.Encode(e)}
-		folded, _ := m.core.Fold(r, s.now)
-		s.records = append(s.records, r)
-		s.checkEntry(m, &folded)
+		s.fold(s.entry())
 		if s.failure != nil {
 			return s.failure
 		}
 	}
-	s.audit(m)
-	s.foldAgain(m.core.State())
+	s.audit(s.reader)
+	s.foldAgain(s.reader.core.State())
 	return s.failure
 }
 

@@ -144,6 +144,21 @@ func (m *machine) appendSoon(r journal.Record) {
 	})
 }
 
+// checkUnderway checks that the entry before this one was folded: only one is under way at a time.
+func (m *machine) checkUnderway(next *journal.Record) {
+	last := m.sent
+	m.sent = recordName{next.Writer, next.Seq}
+	if last.writer != next.Writer || last.seq>>32 != next.Seq>>32 {
+		return
+	}
+	for i := m.cursor - 1; i >= 0; i-- {
+		if r := &m.w.records[i]; r.Writer == last.writer && r.Seq == last.seq {
+			return
+		}
+	}
+	m.w.fail("%s writes entry %d of %s before it has folded entry %d", m.label, next.Seq, next.Writer, last.seq)
+}
+
 // garble changes some bytes of a record.
 func (w *World) garble(payload []byte) []byte {
 	bad := slices.Clone(payload)

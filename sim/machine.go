@@ -33,7 +33,9 @@ type machine struct {
 	skew                          cluster.Time
 	appending                     *journal.Record
 	appendingSince                cluster.Time
-	watching                      []cluster.PeerID
+	// sent is the last record that the core asked to append.
+	sent     recordName
+	watching []cluster.PeerID
 	// tasks are ordered by allocation; stale tells that the core has not been told of the latest.
 	tasks  []*running
 	stale  bool
@@ -197,7 +199,7 @@ func (m *machine) seek(millis int) {
 
 func (m *machine) lead(self cluster.PeerID) {
 	m.tell("lives as %s, start %d, at entry %d", self, m.disk.starts, m.cursor)
-	m.begun, m.slow = true, false
+	m.begun, m.slow, m.sent = true, false, recordName{}
 	m.w.renew(self)
 	m.core.Begin(self, m.disk.starts, &m.offer)
 	m.stale = true
@@ -218,6 +220,7 @@ func (m *machine) wake() {
 	}
 	work := m.core.React(m.own())
 	if work.Append != nil {
+		m.checkUnderway(work.Append)
 		m.appending, m.appendingSince = work.Append, m.w.now
 		m.appendSoon(*work.Append)
 	}
@@ -229,6 +232,9 @@ func (m *machine) wake() {
 	}
 	for _, id := range work.Forget {
 		if at, found := m.find(id); found {
+			if m.tasks[at].Ended == cluster.NotEnded {
+				m.w.fail("%s was told to forget %s, which runs", m.label, id)
+			}
 			m.tasks = slices.Delete(m.tasks, at, at+1)
 			m.stale = true
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,21 +222,49 @@ func TestRulesAreNotRaisedBeforeAllProgramsKnowThem(t *testing.T) {
 	s.rest()
 }
 
-func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("66,000 instances take seconds")
+func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
+	s := newScript(t, 2)
+	twin := s.addMachine(0)
+	twin.label = "twin"
+	s.boot(twin)
+	for s.phaseOf("m0~2") != cluster.Refused || twin.appending == nil {
+		s.wait(1)
 	}
-	s := newScript(t, 4)
-	s.submit("many", func(spec *cluster.JobSpec) {
-		spec.Tasks[0].Resources, spec.Tasks[0].StopGraceMillis = cluster.Resources{}, 1
-	}, placementsMax+1000)
-	if !s.value().Unfinished {
-		t.Fatal("one entry placed more than it may")
-	}
-	s.wait(60_000)
-	if got := s.value().JobOf("many").Tasks[0].Counts[cluster.Running]; got != placementsMax+1000 {
-		t.Fatalf("%d instances run, want %d", got, placementsMax+1000)
-	}
-	s.must(&command.KillJob{Job: "many"})
+	third := cluster.PeerID("m0~9")
+	s.write(&command.Entry{Writer: third, Seq: 1, Time: s.now, Commands: []command.Command{&command.PrepareJoin{Joiner: third, Attempt: 1}}})
+	s.wait(10_000)
+	s.machines[0].crash(true)
+	s.machines[0].dead = true
 	s.rest()
+}
+
+func (s *script) phaseOf(p cluster.PeerID) cluster.AttemptPhase {
+	a, _ := s.value().Attempt(p)
+	return a.Phase
+}
+
+// What one entry may not place goes on with the next, and what waited for the same node is not forgotten over it.
+func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
+	s := newScribe(1)
+	plain, flash := s.drawOffer(&machine{}), s.drawOffer(&machine{})
+	plain.Attributes, flash.Attributes = nil, []cluster.EnvVar{{Name: "disk", Value: "ssd"}}
+	spec := cluster.JobSpec{Name: "many", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
+		Name: "t", Instances: placementsMax + 1000, Command: []string{"run", "0"}, Placement: cluster.Pack,
+		Constraints: []cluster.Constraint{{Attribute: "disk", Operator: cluster.Exists}},
+	}}}
+	few := spec
+	few.Name, few.Tasks = "few", slices.Clone(spec.Tasks)
+	few.Tasks[0].Instances = 3
+	for i, c := range []command.Command{
+		&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: plain}, &command.SubmitJob{Spec: spec},
+		&command.SubmitJob{Spec: few}, &command.Volunteer{Peer: "a~1", Offer: flash}, &command.TellTime{}, &command.KillJob{Job: "many"},
+	} {
+		s.fold(&command.Entry{Writer: "a~1", Seq: uint64(i + 1), Time: s.now, Commands: []command.Command{c}})
+		if got, want := s.reader.core.State().Unfinished, i == 4; got != want {
+			t.Fatalf("work is left over after entry %d: %v, want %v", i+1, got, want)
+		}
+	}
+	if few := s.reader.core.State().JobOf("few").Tasks[0]; s.failure != nil || few.Waits() > 0 {
+		t.Fatalf("%d of the few wait: %v", few.Waits(), s.failure)
+	}
 }
