@@ -231,13 +231,7 @@ func (m *machine) wake() {
 		m.stop(stop)
 	}
 	for _, id := range work.Forget {
-		if at, found := m.find(id); found {
-			if m.tasks[at].Ended == cluster.NotEnded {
-				m.w.fail("%s was told to forget %s, which runs", m.label, id)
-			}
-			m.tasks = slices.Delete(m.tasks, at, at+1)
-			m.stale = true
-		}
+		m.forget(id)
 	}
 	m.watch(work.Watch)
 	if at := work.AskAgain; at != 0 && (m.wakeAt <= m.own() || at < m.wakeAt) {
@@ -247,6 +241,19 @@ func (m *machine) wake() {
 	if m.stale {
 		m.notice()
 	}
+}
+
+// forget drops the remains of a task, which must have ended.
+func (m *machine) forget(id cluster.AllocationID) {
+	at, found := m.find(id)
+	if !found {
+		return
+	}
+	if m.tasks[at].Ended == cluster.NotEnded {
+		m.w.fail("%s was told to forget %s, which runs", m.label, id)
+	}
+	m.tasks = slices.Delete(m.tasks, at, at+1)
+	m.stale = true
 }
 
 // notice lets the core see soon what changed at the driver.
