@@ -320,10 +320,31 @@ func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
 	}
 }
 
-// cut is a journal that appends nothing while it is cut off.
+// cut is a journal that appends nothing, and publishes nothing, while it is cut off.
 type cut struct {
 	journal.Journal
-	off atomic.Bool
+	off, mute atomic.Bool
+}
+
+// muted is a pulse of a cut journal.
+type muted struct {
+	journal.Pulse
+	mute *atomic.Bool
+}
+
+func (c *cut) Pulse(ctx context.Context, id string, ttl time.Duration, adopt bool) (journal.Pulse, error) {
+	pulse, err := c.Journal.Pulse(ctx, id, ttl, adopt)
+	if err != nil {
+		return nil, err
+	}
+	return muted{pulse, &c.mute}, nil
+}
+
+func (m muted) Publish(ctx context.Context, value []byte) error {
+	if m.mute.Load() {
+		return errors.New("no quorum")
+	}
+	return m.Pulse.Publish(ctx, value)
 }
 
 func (c *cut) Append(ctx context.Context, r journal.Record) error {
@@ -362,6 +383,28 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		s := f.await("a", "the job is there", statusIs("count", cluster.StatusSucceeded))
 		if got := s.JobOf("count").Version; got != 1 {
 			t.Errorf("it counted %d times", got)
+		}
+	})
+}
+
+func TestWhatCouldNotBePublishedIsPublishedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		f.crash("a")
+		journal := &cut{Journal: f.shared.Open()}
+		f.startOn("a", journal)
+		f.ready("a")
+		journal.mute.Store(true)
+		f.submit("a", job("count", cluster.Batch, 1, "run", "0"))
+		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
+		ctx := context.Background()
+		pause(ctx, 2*publishEvery)
+		journal.mute.Store(false)
+		pause(ctx, 2*publishEvery)
+		views, err := f.peers["a"].Pulses(ctx)
+		if err != nil || len(views) != 1 || views[0].Index != last {
+			t.Errorf("got pulses %+v, %v, want one at entry %d", views, err, last)
 		}
 	})
 }

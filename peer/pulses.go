@@ -110,6 +110,7 @@ func (p *Peer) publish(ctx context.Context) {
 		defer cancel()
 		if err := pulse.Publish(short, value); err != nil && ctx.Err() == nil {
 			p.log.Warn("the pulse could not be published", "error", err)
+			p.post(ctx, func() { p.history.published = 0 }) // so it is tried again although nothing more may be folded
 		}
 	}()
 }
