@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -24,15 +25,16 @@ const (
 )
 
 // pulse is a key attached to a lease. The lease must be younger than the leader of the engine: a leader that was paused
-// and goes on, not knowing yet that another leads, revokes all leases that it knows and that were not renewed with it.
+// and goes on, not knowing yet that another leads, revokes all leases that it knows, for none was renewed with it.
 type pulse struct {
 	journal *Journal
 	id      string
 	seconds int64 // that a lease lasts
 	lost    chan struct{}
 
-	mu    sync.Mutex // guards lease, which run changes
-	lease clientv3.LeaseID
+	lease atomic.Int64 // what the key is attached to; only run changes it
+	// writing is held by who publishes, or moves the key to another lease.
+	writing sync.Mutex
 
 	// Only run touches these: the engine's term that the lease is of, 0 if not known, and a lease that was granted to
 	// replace it, 0 if none was.
@@ -67,9 +69,10 @@ func (j *Journal) Pulse(ctx context.Context, id string, ttl time.Duration, adopt
 		return nil, j.failed(ctx, "pulse "+id, err)
 	}
 	p := &pulse{
-		journal: j, id: id, lease: granted.ID, seconds: granted.TTL, term: granted.GetRaftTerm(),
+		journal: j, id: id, seconds: granted.TTL, term: granted.GetRaftTerm(),
 		lost: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	p.lease.Store(int64(granted.ID))
 	p.ctx, p.release = context.WithCancel(j.ctx)
 	if !p.start() {
 		return nil, journal.ErrClosed
@@ -144,7 +147,8 @@ func (p *pulse) run() {
 
 // renew renews the lease and looks whether the pulse still is attached to it.
 func (p *pulse) renew() (kept bool, err error) {
-	unrenewed := p.keepAlive(p.lease)
+	last := clientv3.LeaseID(p.lease.Load())
+	unrenewed := p.keepAlive(last)
 	if unrenewed != nil && !errors.Is(unrenewed, rpctypes.ErrLeaseNotFound) {
 		return false, unrenewed
 	}
@@ -158,12 +162,12 @@ func (p *pulse) renew() (kept bool, err error) {
 	switch lease := attached(got.Kvs); {
 	case lease == p.next && lease != 0: // moving there was not answered
 		p.moved(got.Header.RaftTerm)
-	case lease != p.lease:
+	case lease != last:
 		return false, nil
 	case unrenewed != nil: // by a member that wrongly believes to lead, and does not know the lease
 		return false, unrenewed
 	case got.Header.RaftTerm > p.term:
-		return true, p.move(got.Header.RaftTerm)
+		return true, p.move(last, got.Header.RaftTerm)
 	}
 	return true, nil
 }
@@ -184,7 +188,7 @@ func attached(kvs []*mvccpb.KeyValue) clientv3.LeaseID {
 }
 
 // move attaches the key to a new lease, which leaders of earlier terms do not know. The last one expires by itself.
-func (p *pulse) move(term uint64) error {
+func (p *pulse) move(last clientv3.LeaseID, term uint64) error {
 	if p.next != 0 { // an earlier move to it was not answered, and may still happen
 		err := p.keepAlive(p.next)
 		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -203,7 +207,11 @@ func (p *pulse) move(term uint64) error {
 		}
 		p.next = granted.ID
 	}
-	key, last, next := p.journal.keys.pulse(p.id), p.lease, p.next
+	if !p.writing.TryLock() {
+		return nil // not now: the renewal of the lease must not wait
+	}
+	defer p.writing.Unlock()
+	key, next := p.journal.keys.pulse(p.id), p.next
 	done, err := hedged(p.ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return p.journal.client.Txn(ctx).
 			If(clientv3.Compare(clientv3.LeaseValue(key), "=", last)).
@@ -218,9 +226,8 @@ func (p *pulse) move(term uint64) error {
 
 // moved notes that the key has moved to the next lease.
 func (p *pulse) moved(term uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lease, p.next, p.term = p.next, 0, term
+	p.lease.Store(int64(p.next))
+	p.next, p.term = 0, term
 }
 
 // Publish implements journal.Pulse.
@@ -234,10 +241,9 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 	}
 	during, done := p.journal.during(ctx, attemptMax)
 	defer done()
-	p.mu.Lock()
-	lease := p.lease
-	p.mu.Unlock()
-	key := p.journal.keys.pulse(p.id)
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	key, lease := p.journal.keys.pulse(p.id), clientv3.LeaseID(p.lease.Load())
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(lease))
 	txn, err := p.journal.client.Txn(during).
 		If(clientv3.Compare(clientv3.LeaseValue(key), "=", lease)).
@@ -263,7 +269,7 @@ func (p *pulse) End(ctx context.Context) error {
 	during, done := p.journal.during(ctx, attemptMax)
 	defer done()
 	// It takes the key along, unless another has adopted that.
-	_, err := p.journal.client.Revoke(during, p.lease)
+	_, err := p.journal.client.Revoke(during, clientv3.LeaseID(p.lease.Load()))
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return p.journal.failed(ctx, "end pulse "+p.id, err)
 	}
