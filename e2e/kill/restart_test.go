@@ -10,6 +10,7 @@ import (
 )
 
 func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
+	t.Parallel()
 	tr := begin(t, 5*time.Second)
 	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
 	before := tr.awaitRunning(tr.Agents[0], "web")
