@@ -45,3 +45,31 @@ func (s *script) orders(name cluster.JobName) (orders [8]cluster.Index) {
 	}
 	return orders
 }
+
+// Whose turn it is to tell the time follows from the deadline; when that one is silent, the next one speaks, long before
+// anybody's pulse has ended.
+func TestADeadlineIsMetAlthoughTheOneInTurnIsSilent(t *testing.T) {
+	for delay := cluster.Time(0); delay < 600; delay += 17 {
+		s := newScript(t, 5)
+		s.wait(delay)
+		s.rates[failStart] = 1000
+		s.submit("web", nil, 1)
+		for s.phases("web") != "delayed" {
+			s.wait(1)
+		}
+		s.rates[failStart] = 0
+		node := s.value().Node(s.value().JobOf("web").Tasks[0].Slots.At(0).Node).Name
+		for _, m := range s.machines {
+			if m.name != node {
+				m.cut(true, true, 2500)
+			}
+		}
+		s.wait(100 + 5*250 + 200)
+		for _, m := range s.machines {
+			if got := m.core.State().JobOf("web").Tasks[0].Counts[cluster.Running]; m.name == node && got != 1 {
+				t.Fatalf("%d instances run on %s, want 1", got, node)
+			}
+		}
+		s.rest()
+	}
+}
