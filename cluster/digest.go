@@ -76,11 +76,7 @@ func (s *Slot) hash(r SlotRef) uint64 {
 
 // hash covers the job's row; its tasks are counted on their own.
 func (j *Job) hash() uint64 {
-	stop := uint64(0)
-	if j.Stop {
-		stop = 1
-	}
-	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), stop,
+	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), bit(j.Stop),
 		uint64(j.Finished), uint64(j.FinishedAt), j.specHash)
 	for i := range j.older {
 		h = mix(h, mix(uint64(j.older[i].version), j.older[i].spec.hash()))
@@ -99,7 +95,7 @@ func (f *Failure) hash() uint64 {
 
 func (s *JobSpec) hash() uint64 {
 	h := hashText(tagJob, string(s.Name))
-	h = mix(h, uint64(s.Type))
+	h = mix(mix(h, uint64(s.Type)), s.Update.hash())
 	for i := range s.Tasks {
 		h = mix(h, s.Tasks[i].hash())
 	}
@@ -121,6 +117,7 @@ func (t *TaskSpec) hash() uint64 {
 	for _, c := range t.Constraints {
 		h = mix(h, mix(hashText(tagJob, c.Attribute)^uint64(c.Operator), hashText(tagJob, c.Values...)))
 	}
+	h = mix(h, t.policyHash())
 	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))

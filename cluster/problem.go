@@ -71,9 +71,12 @@ func (p *problems) bounded(field string, value, low, high int64) {
 func (s *JobSpec) Problems() []Problem {
 	p := &problems{}
 	p.name("job", string(s.Name))
-	if s.Type != Batch && s.Type != Stateless {
-		p.add("type", `must be "batch" or "stateless"`)
+	if s.Type < Batch || s.Type > Daemon {
+		p.add("type", "must be one of %q", JobTypes()[1:])
 	}
+	p.path = "update"
+	s.Update.problems(p, s.Type)
+	p.path = ""
 	if len(s.Tasks) == 0 || len(s.Tasks) > TasksMax {
 		p.add("tasks", "must have 1 to %d tasks, has %d", TasksMax, len(s.Tasks))
 		return p.found
@@ -83,6 +86,7 @@ func (s *JobSpec) Problems() []Problem {
 		t := &s.Tasks[i]
 		p.path = "tasks[" + strconv.Itoa(i) + "]"
 		t.problems(p)
+		t.policyProblems(p, s.Type)
 		for k := range i {
 			if s.Tasks[k].Name == t.Name {
 				p.add("name", "is also the name of tasks[%d]: each task needs a name of its own", k)
@@ -112,6 +116,15 @@ func (t *TaskSpec) size() int {
 	}
 	for _, p := range t.Ports {
 		size += len(p.Name) + 8
+	}
+	for _, c := range t.Checks {
+		size += len(c.Port) + len(c.Path) + 32
+		for _, a := range c.Command {
+			size += len(a) + 4
+		}
+	}
+	for _, v := range t.Volumes {
+		size += len(v.Name) + 4
 	}
 	for _, c := range t.Constraints {
 		size += len(c.Attribute) + 8

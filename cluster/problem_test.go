@@ -48,8 +48,8 @@ func TestProblems(t *testing.T) {
 func jobProblems() []problemCase {
 	return []problemCase{
 		{"job", "must not be empty", func(j *JobSpec, _ *TaskSpec) { j.Name = "" }},
-		{"type", `must be "batch" or "stateless"`, func(j *JobSpec, _ *TaskSpec) { j.Type = 0 }},
-		{"type", `must be "batch" or "stateless"`, func(j *JobSpec, _ *TaskSpec) { j.Type = 3 }},
+		{"type", `must be one of ["batch" "stateless" "stateful" "daemon"]`, func(j *JobSpec, _ *TaskSpec) { j.Type = 0 }},
+		{"type", `must be one of ["batch" "stateless" "stateful" "daemon"]`, func(j *JobSpec, _ *TaskSpec) { j.Type = 5 }},
 		{"tasks", "must have 1 to 64 tasks, has 0", func(j *JobSpec, _ *TaskSpec) { j.Tasks = nil }},
 		{"tasks", "must have 1 to 64 tasks, has 65", func(j *JobSpec, _ *TaskSpec) { j.Tasks = make([]TaskSpec, 65) }},
 		{"tasks[1].name", "is also the name of tasks[0]: each task needs a name of its own", func(j *JobSpec, t *TaskSpec) { j.Tasks = append(j.Tasks, *t) }},

@@ -16,18 +16,29 @@ const (
 	Batch JobType = iota + 1
 	// Stateless instances run until stopped, and are replaced when they end or are lost.
 	Stateless
+	// Stateful instances are like stateless ones, but no slot ever has two that live, and each keeps its volumes.
+	Stateful
+	// Daemon instances run until stopped, one on every machine that can.
+	Daemon
 )
+
+// JobTypes lists every type's name in job files at its number.
+func JobTypes() []string { return []string{"", "batch", "stateless", "stateful", "daemon"} }
 
 // String returns the type's name in job files.
 func (t JobType) String() string {
-	return [...]string{"unknown", "batch", "stateless"}[t]
+	if t == 0 {
+		return "unknown"
+	}
+	return JobTypes()[t]
 }
 
 // JobSpec is a job as its author submitted it. It is a value that is never changed once it is in an entry.
 type JobSpec struct {
-	Name  JobName
-	Type  JobType
-	Tasks []TaskSpec
+	Name   JobName
+	Type   JobType
+	Update UpdatePolicy
+	Tasks  []TaskSpec
 }
 
 // TaskSpec is one named part of a job: one program with what it needs, run as a number of instances.
@@ -47,6 +58,10 @@ type TaskSpec struct {
 	Constraints []Constraint
 	Placement   Placement
 	Restart     Restart
+	Reschedule  Reschedule
+	Disconnect  Disconnect
+	Checks      []Check
+	Volumes     []Volume
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
 }
@@ -221,20 +236,21 @@ func (o *Offer) deviceProblem() string {
 
 // Equal tells whether two jobs are the same in every field.
 func (s *JobSpec) Equal(other *JobSpec) bool {
-	return s.Name == other.Name && s.Type == other.Type && slices.EqualFunc(s.Tasks, other.Tasks, func(a, b TaskSpec) bool {
-		return a.Instances == b.Instances && a.SameProgram(&b)
-	})
+	return s.Name == other.Name && s.Type == other.Type && s.Update == other.Update &&
+		slices.EqualFunc(s.Tasks, other.Tasks, func(a, b TaskSpec) bool {
+			return a.Instances == b.Instances && a.samePolicies(&b) && a.SameProgram(&b)
+		})
 }
 
-// SameProgram tells whether two tasks are the same in every field but the number of instances. A missing task, nil, is
-// like no other.
+// SameProgram tells whether an instance of one task is as good as one of the other: they differ at most in the number
+// of instances and in what comes after a failure. A missing task, nil, is like no other.
 func (t *TaskSpec) SameProgram(other *TaskSpec) bool {
 	if t == nil || other == nil {
 		return false
 	}
 	return t.Name == other.Name && slices.Equal(t.Command, other.Command) && slices.Equal(t.Env, other.Env) &&
-		t.WorkDir == other.WorkDir && t.User == other.User && t.sameNeeds(other) &&
-		t.Restart == other.Restart && t.StopGraceMillis == other.StopGraceMillis
+		t.WorkDir == other.WorkDir && t.User == other.User && t.sameNeeds(other) && slices.Equal(t.Volumes, other.Volumes) &&
+		slices.EqualFunc(t.Checks, other.Checks, func(a, b Check) bool { return a.equal(&b) })
 }
 
 // sameNeeds tells whether two tasks ask the same of a node.

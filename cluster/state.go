@@ -107,12 +107,8 @@ func (s *State) Copy() *State {
 
 // Digest is a hash of everything in the value; equal values have equal digests.
 func (s *State) Digest() uint64 {
-	unfinished := uint64(0)
-	if s.Unfinished {
-		unfinished = 1
-	}
 	return hashWords(tagState, s.digest, s.Membership.digest, uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
-		s.requestNext, unfinished)
+		s.requestNext, bit(s.Unfinished))
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.

@@ -44,13 +44,19 @@ const (
 	KindReportTasks
 	KindTellTime
 	KindRaiseRules
+	KindSteerUpdate
+	KindRevertJob
+	KindRestartJob
+	KindEndAllocation
+	KindDrainNode
 	kindEnd
 )
 
 // String returns the command's name.
 func (k Kind) String() string {
 	return [...]string{"unknown", "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
-		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules"}[k]
+		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
+		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node"}[k]
 }
 
 // Command is one verb with its arguments.
@@ -98,13 +104,83 @@ type Volunteer struct {
 type SubmitJob struct {
 	// RequestID makes repetitions harmless; it may be empty.
 	RequestID string
-	Spec      cluster.JobSpec
+	// Against is the version that the writer saw, 0 for no job; the command is refused if it is another.
+	Against uint32
+	Spec    cluster.JobSpec
 }
 
 // KillJob ends a job for good.
 type KillJob struct {
 	RequestID string
 	Job       cluster.JobName
+	// Against is the version that the writer saw; 0 ends any.
+	Against uint32
+}
+
+// Steering is what a user does to an update that runs.
+type Steering uint8
+
+// The ways to steer.
+const (
+	// Pause lets what is under way end and begins nothing; Resume goes on.
+	Pause Steering = iota + 1
+	Resume
+	// Promote lets the canaries take their places and the rest follow.
+	Promote
+	// Fail ends the update as a failure of its own would: with a rollback if the job asks for one. Abort ends it and
+	// leaves the instances as they are.
+	Fail
+	Abort
+)
+
+// Steerings lists every way's name at its number.
+func Steerings() []string { return []string{"", "pause", "resume", "promote", "fail", "abort"} }
+
+// String returns the way's name.
+func (s Steering) String() string { return Steerings()[s] }
+
+// SteerUpdate steers the update of a job to the given version.
+type SteerUpdate struct {
+	RequestID string
+	Job       cluster.JobName
+	Version   uint32
+	Steering  Steering
+}
+
+// RevertJob makes a copy of an earlier version the newest.
+type RevertJob struct {
+	RequestID string
+	Job       cluster.JobName
+	// Against is the version that the writer saw, To the one to go back to.
+	Against, To uint32
+}
+
+// RestartJob replaces all instances of a job, or of one task, by new ones of the same version, as an update.
+type RestartJob struct {
+	RequestID string
+	Job       cluster.JobName
+	Against   uint32
+	// Task is empty for all.
+	Task cluster.TaskName
+}
+
+// EndAllocation ends one allocation; another takes its place, on its node or elsewhere.
+type EndAllocation struct {
+	RequestID string
+	Slot      cluster.SlotName
+	Order     cluster.Index
+	// Elsewhere looks for another node.
+	Elsewhere bool
+}
+
+// DrainNode moves what runs on a node to others and gives it nothing new; or takes that back.
+type DrainNode struct {
+	RequestID string
+	Node      cluster.NodeName
+	// Drain is false to take a drain back.
+	Drain bool
+	// DeadlineMillis is after which time whatever still runs there is stopped; 0 is at once.
+	DeadlineMillis uint32
 }
 
 // ReportTasks tells what became of allocations. Its author is the member on whose node they are.
@@ -120,6 +196,8 @@ type Report struct {
 	// Ended is NotEnded for an allocation that runs.
 	Ended    cluster.Ending
 	ExitCode int32
+	// Ready tells that it runs and all its checks have passed.
+	Ready bool
 	// Detail says more about an end that was a failure; it may be empty.
 	Detail string
 }
@@ -162,3 +240,18 @@ func (*TellTime) Kind() Kind { return KindTellTime }
 
 // Kind returns KindRaiseRules.
 func (*RaiseRules) Kind() Kind { return KindRaiseRules }
+
+// Kind returns KindSteerUpdate.
+func (*SteerUpdate) Kind() Kind { return KindSteerUpdate }
+
+// Kind returns KindRevertJob.
+func (*RevertJob) Kind() Kind { return KindRevertJob }
+
+// Kind returns KindRestartJob.
+func (*RestartJob) Kind() Kind { return KindRestartJob }
+
+// Kind returns KindEndAllocation.
+func (*EndAllocation) Kind() Kind { return KindEndAllocation }
+
+// Kind returns KindDrainNode.
+func (*DrainNode) Kind() Kind { return KindDrainNode }

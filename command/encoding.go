@@ -121,6 +121,16 @@ func blank(k Kind) Command {
 		return &TellTime{}
 	case KindRaiseRules:
 		return &RaiseRules{}
+	case KindSteerUpdate:
+		return &SteerUpdate{}
+	case KindRevertJob:
+		return &RevertJob{}
+	case KindRestartJob:
+		return &RestartJob{}
+	case KindEndAllocation:
+		return &EndAllocation{}
+	case KindDrainNode:
+		return &DrainNode{}
 	}
 	return nil
 }

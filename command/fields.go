@@ -44,14 +44,55 @@ func (m *Volunteer) code(c *coder) {
 
 func (m *SubmitJob) code(c *coder) {
 	text(c, &m.RequestID, RequestIDBytesMax)
+	integer(c, &m.Against, math.MaxUint32)
 	text(c, &m.Spec.Name, cluster.NameBytesMax)
-	integer(c, &m.Spec.Type, uint64(cluster.Stateless))
+	integer(c, &m.Spec.Type, uint64(cluster.Daemon))
+	updatePolicy(c, &m.Spec.Update)
 	list(c, &m.Spec.Tasks, cluster.TasksMax, task)
 }
 
 func (m *KillJob) code(c *coder) {
+	request(c, &m.RequestID, &m.Job)
+	integer(c, &m.Against, math.MaxUint32)
+}
+
+// request codes how a command about a job begins.
+func request(c *coder, id *string, job *cluster.JobName) {
+	text(c, id, RequestIDBytesMax)
+	text(c, job, cluster.NameBytesMax)
+}
+
+func (m *SteerUpdate) code(c *coder) {
+	request(c, &m.RequestID, &m.Job)
+	integer(c, &m.Version, math.MaxUint32)
+	integer(c, &m.Steering, uint64(Abort))
+}
+
+func (m *RevertJob) code(c *coder) {
+	request(c, &m.RequestID, &m.Job)
+	integer(c, &m.Against, math.MaxUint32)
+	integer(c, &m.To, math.MaxUint32)
+}
+
+func (m *RestartJob) code(c *coder) {
+	request(c, &m.RequestID, &m.Job)
+	integer(c, &m.Against, math.MaxUint32)
+	text(c, &m.Task, cluster.NameBytesMax)
+}
+
+func (m *EndAllocation) code(c *coder) {
+	request(c, &m.RequestID, &m.Slot.Job)
+	text(c, &m.Slot.Task, cluster.NameBytesMax)
+	integer(c, &m.Slot.Index, math.MaxUint32)
+	integer(c, &m.Order, math.MaxUint64)
+	flag(c, &m.Elsewhere)
+}
+
+func (m *DrainNode) code(c *coder) {
 	text(c, &m.RequestID, RequestIDBytesMax)
-	text(c, &m.Job, cluster.NameBytesMax)
+	text(c, &m.Node, cluster.NameBytesMax)
+	flag(c, &m.Drain)
+	integer(c, &m.DeadlineMillis, math.MaxUint32)
 }
 
 func (m *ReportTasks) code(c *coder) {
@@ -70,6 +111,7 @@ func report(c *coder, r *Report) {
 	integer(c, &r.Order, math.MaxUint64)
 	integer(c, &r.Ended, uint64(cluster.EndingCount)-1)
 	c.signed(&r.ExitCode)
+	flag(c, &r.Ready)
 	text(c, &r.Detail, cluster.FailureDetailBytesMax)
 }
 
@@ -90,6 +132,7 @@ func task(c *coder, t *cluster.TaskSpec) {
 	integer(c, &t.Restart.DelayMaxMillis, math.MaxUint32)
 	integer(c, &t.Restart.ResetMillis, math.MaxUint32)
 	integer(c, &t.StopGraceMillis, math.MaxUint32)
+	policies(c, t)
 }
 
 func argument(c *coder, a *string) { text(c, a, cluster.TextBytesMax) }

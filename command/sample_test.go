@@ -20,20 +20,34 @@ func samples() map[Kind]*Entry {
 			Capacity: cluster.Resources{4000, 8 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
 			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
-		&SubmitJob{RequestID: "0f9c", Spec: cluster.JobSpec{Name: "web", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
+		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: cluster.JobSpec{Name: "web", Type: cluster.Stateless, Update: cluster.UpdatePolicy{
+			BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
+			AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
+		}, Tasks: []cluster.TaskSpec{{
 			Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
 			WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
 			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 1}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
 			Constraints: []cluster.Constraint{{Attribute: "zone", Operator: cluster.In, Values: []string{"a", "b"}}},
 			Placement:   cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+			Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},
+			Disconnect: cluster.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: cluster.KeepLongest, StopAfterMillis: 10000},
+			Checks: []cluster.Check{{
+				Kind: cluster.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
+			}},
+			Volumes:         []cluster.Volume{{Name: "data"}},
 			StopGraceMillis: 5000,
 		}}}},
-		&KillJob{RequestID: "0f9d", Job: "web"},
+		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
-			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Detail: "killed"},
+			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Ready: true, Detail: "killed"},
 		}},
 		&TellTime{},
 		&RaiseRules{Version: 2},
+		&SteerUpdate{RequestID: "0f9e", Job: "web", Version: 3, Steering: Promote},
+		&RevertJob{RequestID: "0f9f", Job: "web", Against: 3, To: 1},
+		&RestartJob{RequestID: "0fa0", Job: "web", Against: 4, Task: "server"},
+		&EndAllocation{RequestID: "0fa1", Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
+		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
 	} {
 		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}
@@ -65,7 +79,9 @@ func (f *filler) number(bits int) uint64 {
 
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
-		reflect.TypeFor[cluster.JobType](): int(cluster.Stateless), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
+		reflect.TypeFor[cluster.JobType](): int(cluster.Daemon), reflect.TypeFor[cluster.Growth](): int(cluster.Fibonacci),
+		reflect.TypeFor[cluster.Survivor](): int(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): int(cluster.CheckCommand),
+		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
 		reflect.TypeFor[cluster.Operator](): int(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {
@@ -95,6 +111,8 @@ func (f *filler) fill(v reflect.Value) {
 			text[i] = letters[f.rng.IntN(len(letters))]
 		}
 		v.SetString(string(text))
+	case reflect.Bool:
+		v.SetBool(f.rng.IntN(2) == 0)
 	case reflect.Int32:
 		v.SetInt(int64(int32(f.number(32))))
 	case reflect.Int64:

@@ -139,6 +139,8 @@ func (f *fold) obey(c command.Command) Result {
 		return f.member()
 	case *command.RaiseRules:
 		return f.raiseRules(c)
+	case *command.SteerUpdate, *command.RevertJob, *command.RestartJob, *command.EndAllocation, *command.DrainNode:
+		return refused(cluster.Unavailable, "%s is not built yet", c.Kind())
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }

@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Growth is how the delay before an attempt grows with the attempts before it.
+type Growth uint8
+
+// The growths.
+const (
+	// Constant delays are all alike.
+	Constant Growth = iota
+	// Exponential delays double.
+	Exponential
+	// Fibonacci delays are each the sum of the two before.
+	Fibonacci
+)
+
+// Growths lists every growth's name in job files at its number.
+func Growths() []string { return []string{"constant", "exponential", "fibonacci"} }
+
+// String returns the growth's name in job files.
+func (g Growth) String() string { return Growths()[g] }
+
+// Reschedule says whether and when an instance that is out of restarts on its node is tried on another. The zero
+// Reschedule never does.
+type Reschedule struct {
+	// AttemptsMax bounds the attempts within IntervalMillis; RestartsUnlimited has no bound.
+	AttemptsMax    uint32
+	IntervalMillis uint32
+	// DelayMillis is the delay before the first attempt, DelayMaxMillis the longest.
+	DelayMillis, DelayMaxMillis uint32
+	Growth                      Growth
+}
+
+// Survivor says which of two allocations of a slot stays when a node returns that had been given up.
+type Survivor uint8
+
+// The survivors.
+const (
+	// KeepOriginal keeps what ran on the node that returned.
+	KeepOriginal Survivor = iota
+	// KeepReplacement keeps what was started in its place.
+	KeepReplacement
+	// KeepLongest keeps what has run for longer.
+	KeepLongest
+)
+
+// Survivors lists every survivor's name in job files at its number.
+func Survivors() []string { return []string{"original", "replacement", "longest-running"} }
+
+// String returns the survivor's name in job files.
+func (s Survivor) String() string { return Survivors()[s] }
+
+// Disconnect says what becomes of an instance whose node left the cluster but may return. The zero Disconnect gives it
+// up at once.
+type Disconnect struct {
+	// LostAfterMillis is how long the node may return and find its instance still wanted.
+	LostAfterMillis uint32
+	// Wait tells that no replacement is started before that time is over.
+	Wait bool
+	Keep Survivor
+	// StopAfterMillis, unless 0, is after which time without the cluster the node stops the instance by itself; until that
+	// is certain to have happened nothing takes its place. It excludes LostAfterMillis.
+	StopAfterMillis uint32
+}
+
+// CheckKind is how a check asks whether an instance is well.
+type CheckKind uint8
+
+// The kinds of check.
+const (
+	// CheckHTTP wants an answer with a status of 200 to 399.
+	CheckHTTP CheckKind = iota + 1
+	// CheckTCP wants a connection.
+	CheckTCP
+	// CheckCommand wants a program that exits with 0.
+	CheckCommand
+)
+
+// CheckKinds lists every kind's name in job files at its number.
+func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
+
+// String returns the kind's name in job files.
+func (k CheckKind) String() string { return CheckKinds()[k] }
+
+// Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; one
+// whose check fails too often in a row is stopped, as a failure.
+type Check struct {
+	Kind CheckKind
+	// Port is the name of one of the task's ports, for HTTP and TCP; Path is what HTTP asks for.
+	Port, Path string
+	Command    []string
+	// IntervalMillis is between two questions, TimeoutMillis the longest wait for an answer.
+	IntervalMillis, TimeoutMillis uint32
+	// FailuresMax is how many failures in a row are borne.
+	FailuresMax uint32
+}
+
+// Volume is a folder of a slot that outlives its allocations; its path stands in STARLING_VOLUME_<NAME>.
+type Volume struct{ Name string }
+
+// UpdatePolicy says how a job moves from one version to the next. The zero UpdatePolicy changes all instances at once.
+type UpdatePolicy struct {
+	// BatchSize is how many instances may be without health at a time because of the update; 0 is all.
+	BatchSize uint32
+	// Canaries are the instances of the new version that are tried beside the old before anything else happens.
+	Canaries uint32
+	// AutoPromote goes on by itself when all canaries are healthy.
+	AutoPromote bool
+	// MinHealthyMillis is how long an instance must have been ready to count as healthy.
+	MinHealthyMillis uint32
+	// HealthyDeadlineMillis is when an instance that is not healthy counts as failed; 0 is never. ProgressDeadlineMillis
+	// is how long no instance may become healthy before the update fails; 0 is for ever.
+	HealthyDeadlineMillis, ProgressDeadlineMillis uint32
+	// AttemptsMax is how often one instance may fail before it counts as failed; 0 is without end.
+	AttemptsMax uint32
+	// FailuresMax is how many failed instances an update bears; RestartsUnlimited any number.
+	FailuresMax uint32
+	// Rollback goes back to the version before when the update fails.
+	Rollback bool
+	// StartPaused waits for a resume before anything changes.
+	StartPaused bool
+	// SameNode starts an instance's new version on its node, if that still has room.
+	SameNode bool
+}
+
+// Limits of policies.
+const (
+	// ChecksMax and VolumesMax bound a task's checks and volumes.
+	ChecksMax  = 8
+	VolumesMax = 8
+)
+
+func (u *UpdatePolicy) problems(p *problems, t JobType) {
+	p.bounded("batch_size", int64(u.BatchSize), 0, InstancesMax)
+	p.bounded("canaries", int64(u.Canaries), 0, InstancesMax)
+	if u.Canaries > 0 && t != Stateless {
+		p.add("canaries", "need a stateless job: two instances of one slot run at a time")
+	}
+	p.bounded("min_healthy", int64(u.MinHealthyMillis), 0, DelayMillisMax)
+	p.bounded("healthy_deadline", int64(u.HealthyDeadlineMillis), 0, DelayMillisMax)
+	p.bounded("progress_deadline", int64(u.ProgressDeadlineMillis), 0, DelayMillisMax)
+	if u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
+		p.add("healthy_deadline", "must be above min_healthy, or no instance is healthy in time")
+	}
+	if u.ProgressDeadlineMillis != 0 && u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
+		p.add("progress_deadline", "must be above healthy_deadline, or no instance is given up before the update is")
+	}
+}
+
+func (t *TaskSpec) policyProblems(p *problems, kind JobType) {
+	r := &t.Reschedule
+	p.bounded("reschedule.delay", int64(r.DelayMillis), 0, DelayMillisMax)
+	p.bounded("reschedule.delay_max", int64(r.DelayMaxMillis), int64(min(r.DelayMillis, DelayMillisMax)), DelayMillisMax)
+	p.bounded("reschedule.interval", int64(r.IntervalMillis), 0, 7*DelayMillisMax)
+	if r.AttemptsMax != 0 && r.AttemptsMax != RestartsUnlimited && r.IntervalMillis == 0 {
+		p.add("reschedule.interval", "must say within which time the attempts are counted")
+	}
+	if kind == Daemon && r.AttemptsMax != 0 {
+		p.add("reschedule.attempts", "must be 0 in a daemon job: its instances belong to their machines")
+	}
+	if r.Growth > Fibonacci {
+		p.add("reschedule.growth", "must be one of %q", Growths())
+	}
+	d := &t.Disconnect
+	p.bounded("disconnect.lost_after", int64(d.LostAfterMillis), 0, 7*DelayMillisMax)
+	p.bounded("disconnect.stop_after", int64(d.StopAfterMillis), 0, DelayMillisMax)
+	if d.StopAfterMillis != 0 && d.LostAfterMillis != 0 {
+		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
+	}
+	if kind == Stateful && d.LostAfterMillis != 0 && !d.Wait {
+		p.add("disconnect.replace", "must be false in a stateful job: no two instances of one slot may run")
+	}
+	if d.Keep > KeepLongest {
+		p.add("disconnect.keep", "must be one of %q", Survivors())
+	}
+	t.checkProblems(p)
+	t.volumeProblems(p, kind)
+}
+
+func (t *TaskSpec) volumeProblems(p *problems, kind JobType) {
+	if len(t.Volumes) > VolumesMax {
+		p.add("volumes", "must have at most %d elements, has %d", VolumesMax, len(t.Volumes))
+		return
+	}
+	if len(t.Volumes) > 0 && kind != Stateful {
+		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
+	}
+	for i, v := range t.Volumes {
+		field := "volumes[" + strconv.Itoa(i) + "].name"
+		p.name(field, v.Name)
+		for k := range i {
+			if VariableName(t.Volumes[k].Name) == VariableName(v.Name) {
+				p.add(field, "would set the same variable STARLING_VOLUME_%s as volumes[%d]", VariableName(v.Name), k)
+			}
+		}
+	}
+}
+
+func (t *TaskSpec) checkProblems(p *problems) {
+	if len(t.Checks) > ChecksMax {
+		p.add("checks", "must have at most %d elements, has %d", ChecksMax, len(t.Checks))
+		return
+	}
+	for i := range t.Checks {
+		c, field := &t.Checks[i], "checks["+strconv.Itoa(i)+"]"
+		named := slices.ContainsFunc(t.Ports, func(r PortRequest) bool { return r.Name == c.Port })
+		switch {
+		case c.Kind == CheckHTTP && (len(c.Path) == 0 || c.Path[0] != '/'):
+			p.add(field+".http", `must be a path that begins with "/"`)
+		case (c.Kind == CheckHTTP || c.Kind == CheckTCP) && !named:
+			p.add(field+".port", "must be the name of one of the task's ports")
+		case c.Kind == CheckCommand && (len(c.Command) == 0 || c.Command[0] == ""):
+			p.add(field+".command", "must name a program")
+		case c.Kind < CheckHTTP || c.Kind > CheckCommand:
+			p.add(field, "must have one of %q", CheckKinds()[1:])
+		}
+		p.text(field+".http", c.Path)
+		if len(c.Command) > ArgumentsMax {
+			p.add(field+".command", "must have at most %d elements", ArgumentsMax)
+			return
+		}
+		for k, argument := range c.Command {
+			p.text(field+".command["+strconv.Itoa(k)+"]", argument)
+		}
+		p.bounded(field+".interval", int64(c.IntervalMillis), 100, DelayMillisMax)
+		p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, DelayMillisMax)
+		p.bounded(field+".failures", int64(c.FailuresMax), 0, ArgumentsMax)
+	}
+}
+
+// samePolicies tells whether two tasks say the same about what comes after a failure.
+func (t *TaskSpec) samePolicies(other *TaskSpec) bool {
+	return t.Restart == other.Restart && t.Reschedule == other.Reschedule && t.Disconnect == other.Disconnect &&
+		t.StopGraceMillis == other.StopGraceMillis
+}
+
+func (c *Check) equal(other *Check) bool {
+	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path && slices.Equal(c.Command, other.Command) &&
+		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis && c.FailuresMax == other.FailuresMax
+}
+
+func (t *TaskSpec) policyHash() uint64 {
+	h := hashWords(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
+		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), bit(t.Disconnect.Wait),
+		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
+	for i := range t.Checks {
+		c := &t.Checks[i]
+		h = mix(mix(h, hashText(tagJob, c.Port, c.Path)), hashText(tagJob, c.Command...))
+		h = mix(h, hashWords(tagJob, uint64(c.Kind), uint64(c.IntervalMillis), uint64(c.TimeoutMillis), uint64(c.FailuresMax)))
+	}
+	for _, v := range t.Volumes {
+		h = mix(h, hashText(tagJob, v.Name))
+	}
+	return h
+}
+
+func (u *UpdatePolicy) hash() uint64 {
+	return hashWords(tagJob, uint64(u.BatchSize), uint64(u.Canaries), bit(u.AutoPromote), uint64(u.MinHealthyMillis),
+		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), bit(u.Rollback),
+		bit(u.StartPaused), bit(u.SameNode))
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
