@@ -235,7 +235,7 @@ func (p *peer) volunteer(address string) {
 	p.add(p.self, &command.Volunteer{Peer: p.self, Offer: cluster.Offer{
 		Capacity:   cluster.Resources{4000, 8 << 30, 100 << 30},
 		Attributes: []cluster.EnvVar{{Name: "node", Value: string(p.self.Node())}},
-		Devices:    []cluster.DeviceRequest{{Kind: "gpu", Count: 1}},
+		Devices:    []cluster.DeviceOffer{{Kind: "gpu", Model: "T4", Count: 1}},
 		PortFirst:  20000, PortLast: 20010, Address: address,
 	}})
 }

@@ -61,7 +61,7 @@ func TestListPeers(t *testing.T) {
 	}
 	for i, peer := range got.GetPeers() {
 		if i < 2 {
-			want[i].Devices = []*starlingv1.Device{{Kind: "gpu", Count: 1}}
+			want[i].Devices = []*starlingv1.Device{{Kind: "gpu", Model: "T4", Count: 1}}
 			want[i].Attributes = []*starlingv1.Variable{{Name: "node", Value: want[i].Node}}
 		}
 		if i >= len(want) || !proto.Equal(peer, want[i]) {

@@ -103,6 +103,18 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 			ports++
 		}
 	}
+	given, wanted := Millidevices(0), Millidevices(0)
+	for _, u := range a.s.Node(slot.Node).Devices {
+		if u.Slot == r {
+			given += u.Amount
+		}
+	}
+	for _, q := range spec.Devices {
+		wanted += q.Amount
+	}
+	if given != wanted {
+		a.say("slot %s has %d thousandths of devices, wants %d", a.s.NameOf(r), given, wanted)
+	}
 	if ports != len(spec.Ports) {
 		a.say("slot %s has %d ports, wants %d", a.s.NameOf(r), ports, len(spec.Ports))
 	}
@@ -127,6 +139,13 @@ func (a *audit) nodes() {
 			if node.Ports[i-1].Number >= node.Ports[i].Number {
 				a.say("node %s gave port %d twice", node.Name, node.Ports[i].Number)
 			}
+		}
+		for _, u := range node.Devices {
+			node.EachDeviceInUse(u.Kind, func(number uint32, used Millidevices) {
+				if number == u.Number && used > WholeDevice {
+					a.say("node %s gave %d thousandths of %s %d", node.Name, used, u.Kind, number)
+				}
+			})
 		}
 	}
 }

@@ -127,11 +127,12 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 			row.offerHash = offer.hash()
 			row.Class = s.classOf(offer)
 		}
+		s.equip(n, offer != nil && len(offer.Devices) > 0)
 		s.setFree(n, free, offer != nil)
 	})
 }
 
-// classOf numbers equal sets of attributes and device kinds.
+// classOf numbers equal sets of attributes, device kinds and models.
 func (s *State) classOf(offer *Offer) uint32 {
 	var key []byte
 	for _, a := range offer.Attributes {
@@ -139,7 +140,7 @@ func (s *State) classOf(offer *Offer) uint32 {
 	}
 	key = append(key, 1)
 	for _, d := range offer.Devices {
-		key = append(append(key, d.Kind...), 0)
+		key = append(append(append(append(key, d.Kind...), 0), d.Model...), 0)
 	}
 	class, ok := s.classes.Get(string(key))
 	if !ok {

@@ -44,7 +44,7 @@ func (b *books) machine() {
 	}
 	b.s.Wrote(n.Index, n.Departed+1, uint64(b.s.Index))
 	offer := &Offer{Capacity: Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000, PortLast: 1009,
-		Attributes: []EnvVar{{"zone", fmt.Sprint(b.rng.IntN(3))}}, Devices: []DeviceRequest{{"gpu", 4}}}
+		Attributes: []EnvVar{{"zone", fmt.Sprint(b.rng.IntN(3))}}, Devices: []DeviceOffer{{Kind: "gpu", Count: 4}}}
 	if b.rng.IntN(4) == 0 {
 		offer = nil
 	}
@@ -88,7 +88,7 @@ func (b *books) submit() {
 	spec := &JobSpec{Name: name, Type: Batch}
 	for i := range 1 + b.rng.IntN(3) {
 		spec.Tasks = append(spec.Tasks, TaskSpec{Name: TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
-			Resources: Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []PortRequest{{Name: "http"}}, Devices: []DeviceRequest{{"gpu", 1}}})
+			Resources: Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []PortRequest{{Name: "http"}}, Devices: []DeviceRequest{{Kind: "gpu", Amount: 500 + 500*Millidevices(b.rng.IntN(2))}}})
 	}
 	switch j := b.s.JobOf(name); {
 	case j == nil:
@@ -112,7 +112,7 @@ func (b *books) assign() {
 		for n := range NodeIndex(b.s.Nodes()) {
 			free := b.s.Free(n)
 			node := b.s.Node(n)
-			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DevicesUsed("gpu") >= 4 {
+			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DeviceTimes(&spec.Devices[0], 1) == 0 {
 				continue
 			}
 			if b.rng.IntN(3) == 0 && b.s.Job(id).Tasks[task].Waits() > 0 {

@@ -109,7 +109,7 @@ func (t *TaskSpec) hash() uint64 {
 		h = mix(h, hashText(tagJob, e.Name, e.Value))
 	}
 	for _, d := range t.Devices {
-		h = mix(h, hashText(tagJob, d.Kind)^uint64(d.Count))
+		h = mix(h, mix(hashText(tagJob, d.Kind)^uint64(d.Amount), hashText(tagJob, d.Models...)))
 	}
 	for _, p := range t.Ports {
 		h = mix(h, hashText(tagJob, p.Name)^uint64(p.Number))
@@ -135,7 +135,7 @@ func (n *Node) hash() uint64 {
 		h = mix(h, hashWords(tagNode, hashText(tagNode, p.Name), uint64(p.Number), uint64(p.Slot.Job), uint64(p.Slot.Index), uint64(p.Slot.Task)))
 	}
 	for _, d := range n.Devices {
-		h = mix(h, hashWords(tagNode, hashText(tagNode, d.Kind), uint64(d.Number), uint64(d.Slot.Job), uint64(d.Slot.Index), uint64(d.Slot.Task)))
+		h = mix(h, hashWords(tagNode, hashText(tagNode, d.Kind), uint64(d.Number)<<32|uint64(d.Amount), uint64(d.Slot.Job), uint64(d.Slot.Index), uint64(d.Slot.Task)))
 	}
 	return h
 }
@@ -148,7 +148,7 @@ func (o *Offer) hash() uint64 {
 		h = mix(h, hashText(tagNode, a.Name, a.Value))
 	}
 	for _, d := range o.Devices {
-		h = mix(h, hashText(tagNode, d.Kind)^uint64(d.Count))
+		h = mix(h, hashText(tagNode, d.Kind, d.Model)^uint64(d.Count))
 	}
 	return h
 }

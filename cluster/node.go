@@ -19,7 +19,7 @@ type Node struct {
 	Held []SlotRef
 	// Ports are the TCP ports given to slots here, ordered by number.
 	Ports []PortUse
-	// Devices are the devices given to slots here, ordered by kind and number.
+	// Devices are the devices and shares of devices given to slots here, ordered by kind and number.
 	Devices []DeviceUse
 	// PortNext is where the search for a free port begins, so that ports are not used again at once.
 	PortNext uint16
@@ -40,37 +40,6 @@ type PortUse struct {
 	Number uint16
 	Name   string
 	Slot   SlotRef
-}
-
-// DeviceUse tells which slot has a device: number Number (from 0) of its kind.
-type DeviceUse struct {
-	Kind   string
-	Number uint32
-	Slot   SlotRef
-}
-
-// DeviceCount returns how many devices of a kind the node offers.
-func (n *Node) DeviceCount(kind string) uint32 {
-	if n.Offer == nil {
-		return 0
-	}
-	for i := range n.Offer.Devices {
-		if n.Offer.Devices[i].Kind == kind {
-			return n.Offer.Devices[i].Count
-		}
-	}
-	return 0
-}
-
-// DevicesUsed returns how many devices of a kind are given away.
-func (n *Node) DevicesUsed(kind string) uint32 {
-	used := uint32(0)
-	for i := range n.Devices {
-		if n.Devices[i].Kind == kind {
-			used++
-		}
-	}
-	return used
 }
 
 // PortUsed tells whether a slot has the port.
@@ -121,8 +90,8 @@ func (n *Node) freePort() uint16 {
 type room struct {
 	edition *Edition
 	free    [pageRows]Resources
-	// eligible has a bit for every node that takes work.
-	eligible uint64
-	// most is at least the free resources of every eligible node.
-	most Resources
+	// eligible has a bit for every node that takes work, equipped for every node that offers devices.
+	eligible, equipped uint64
+	// most is at least the free resources of every eligible node without devices, and with.
+	most [2]Resources
 }

@@ -21,7 +21,8 @@ const (
 	// CPUMillicoresMax, BytesMax bound resources: 1,000,000 cores, 1 EiB.
 	CPUMillicoresMax = 1_000_000_000
 	BytesMax         = 1 << 60
-	// RequestsPerTaskMax bounds the ports, the device kinds and the constraints of a task, and a constraint's values.
+	// RequestsPerTaskMax bounds the ports, the device kinds and the constraints of a task, a constraint's values and the
+	// models of a device.
 	RequestsPerTaskMax = 64
 	// DelayMillisMax and GraceMillisMax bound delays and graces: 24 hours and 1 hour.
 	DelayMillisMax = 24 * 60 * 60 * 1000
@@ -112,7 +113,10 @@ func (t *TaskSpec) size() int {
 		size += len(e.Name) + len(e.Value) + 8
 	}
 	for _, d := range t.Devices {
-		size += len(d.Kind) + 8
+		size += len(d.Kind) + 12
+		for _, m := range d.Models {
+			size += len(m) + 4
+		}
 	}
 	for _, p := range t.Ports {
 		size += len(p.Name) + 8
@@ -195,12 +199,13 @@ func (t *TaskSpec) requestProblems(p *problems) {
 		p.add("ports", "ports, devices and constraints must have at most %d elements each", RequestsPerTaskMax)
 		return
 	}
-	for i, d := range t.Devices {
+	for i := range t.Devices {
+		d := &t.Devices[i]
 		field := "devices." + d.Kind
 		if reason := NameProblem(d.Kind, false); reason != "" {
 			p.add(field, "the kind %s", reason)
 		}
-		p.bounded(field, int64(d.Count), 1, 1<<16)
+		d.problems(p, field)
 		if i > 0 && t.Devices[i-1].Kind >= d.Kind {
 			p.add(field, "must be ordered by kind, each kind once")
 		}
@@ -224,6 +229,22 @@ func (t *TaskSpec) requestProblems(p *problems) {
 	}
 	for i := range t.Constraints {
 		t.Constraints[i].problems(p, "constraints["+strconv.Itoa(i)+"]")
+	}
+}
+
+func (q *DeviceRequest) problems(p *problems, field string) {
+	if q.Amount == 0 || !q.Share() && q.Amount%WholeDevice != 0 || q.Amount > DevicesMax*WholeDevice {
+		p.add(field, "must be a share of one device, 0.001 to 0.999, or 1 to %d whole devices", DevicesMax)
+	}
+	if len(q.Models) > RequestsPerTaskMax {
+		p.add(field+".models", "must have at most %d elements", RequestsPerTaskMax)
+	}
+	for i, model := range q.Models {
+		at := field + ".models[" + strconv.Itoa(i) + "]"
+		p.name(at, model)
+		if contains(q.Models[:i], model) {
+			p.add(at, "is there twice")
+		}
 	}
 }
 

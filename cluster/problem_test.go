@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 func sound() *JobSpec {
 	return &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{
 		Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []EnvVar{{"A", "1"}, {"B_2", ""}},
-		WorkDir: "/srv", User: "www", Resources: Resources{500, 1 << 28, 1 << 30}, Devices: []DeviceRequest{{"fpga", 1}, {"gpu", 2}},
+		WorkDir: "/srv", User: "www", Resources: Resources{500, 1 << 28, 1 << 30}, Devices: []DeviceRequest{{Kind: "fpga", Amount: 250}, {Kind: "gpu", Amount: 2000, Models: []string{"A100", "H100"}}},
 		Ports:       []PortRequest{{"http", 0}, {"admin", 8080}},
 		Constraints: []Constraint{{"zone", In, []string{"a", "b"}}, {"ssd", Exists, nil}, {"cores", GreaterOrEqual, []string{"8"}}},
 		Placement:   Spread, Restart: Restart{3, 1000, 60000, 600000}, StopGraceMillis: 5000,
@@ -101,10 +102,20 @@ func requestProblems() []problemCase {
 	}
 	return []problemCase{
 		{at + "ports", "ports, devices and constraints must have at most 64 elements each", func(_ *JobSpec, t *TaskSpec) { t.Ports = make([]PortRequest, 65) }},
-		{at + "devices.", "the kind must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"", 1}} }},
-		{at + "devices.gpu", "must be 1 to 65536, is 0", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Count = 0 }},
-		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"gpu", 1}, {"fpga", 1}} }},
-		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{"a-b", 1}, {"a_b", 1}} }},
+		{at + "devices.", "the kind must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "", Amount: 1}} }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Amount = 0 }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Amount = 1500 }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Amount = 65537000 }},
+		{at + "devices.gpu.models[0]", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Models[0] = "" }},
+		{at + "devices.gpu.models[1]", "is there twice", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Models[1] = "A100" }},
+		{at + "devices.gpu.models", "must have at most 64 elements", func(_ *JobSpec, t *TaskSpec) {
+			t.Devices[1].Models = nil
+			for i := range 65 {
+				t.Devices[1].Models = append(t.Devices[1].Models, fmt.Sprintf("m%02d", i))
+			}
+		}},
+		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "gpu", Amount: 1}, {Kind: "fpga", Amount: 1}} }},
+		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "a-b", Amount: 1}, {Kind: "a_b", Amount: 1}} }},
 		{at + "ports[0].name", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Name = "" }},
 		{at + "ports[1].name", "would set the same variable STARLING_PORT_HTTP as ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[1].Name = "HTTP" }},
 		{at + "ports[1].number", "is also the number of ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Number = 8080 }},

@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // free returns what the node has left.
 func (s *State) free(n NodeIndex) Resources {
@@ -43,8 +46,9 @@ func (s *State) setFree(n NodeIndex, free Resources, eligible bool) {
 		return
 	}
 	r.eligible |= bit
+	most := &r.most[r.half(n)]
 	for k := range free {
-		r.most[k] = max(r.most[k], free[k])
+		most[k] = max(most[k], free[k])
 	}
 	s.grown = append(s.grown, n)
 }
@@ -64,16 +68,49 @@ func (s *State) Eligible(n NodeIndex) bool {
 // RoomPages returns the number of pages that EachRoom can visit.
 func (s *State) RoomPages() int { return len(s.rooms) }
 
-// EachRoom visits, in order, the nodes of a page of 64 that take work and have the resources free, until visit
-// returns false. A page where no node has is passed over in constant time.
-func (s *State) EachRoom(page int, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+// Equipment tells apart nodes that offer devices and nodes that offer none.
+type Equipment uint8
+
+// The halves of a page.
+const (
+	// Bare nodes offer no devices.
+	Bare Equipment = iota
+	// Equipped nodes do.
+	Equipped
+)
+
+// equip notes whether the node offers devices.
+func (s *State) equip(n NodeIndex, equipped bool) {
+	r := s.editRoom(n)
+	r.equipped &^= 1 << (n % pageRows)
+	if equipped {
+		r.equipped |= 1 << (n % pageRows)
+	}
+}
+
+// half returns to which half of its page a node belongs.
+func (r *room) half(n NodeIndex) Equipment { return Equipment(r.equipped >> (n % pageRows) & 1) }
+
+// nodes returns a bit for every eligible node of a half.
+func (r *room) nodes(half Equipment) uint64 {
+	if half == Equipped {
+		return r.eligible & r.equipped
+	}
+	return r.eligible &^ r.equipped
+}
+
+// EachRoom visits, in order, the nodes of one half of a page of 64 that take work and have the resources free, until
+// visit returns false. A half where no node has is passed over in constant time.
+func (s *State) EachRoom(page int, half Equipment, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
 	r := s.rooms[page]
-	if r.eligible == 0 || !need.Fits(&r.most) {
+	nodes := r.nodes(half)
+	if nodes == 0 || !need.Fits(&r.most[half]) {
 		return
 	}
 	found := false
-	for i := range pageRows {
-		if r.eligible&(1<<i) != 0 && need.Fits(&r.free[i]) {
+	for ; nodes != 0; nodes &= nodes - 1 {
+		i := bits.TrailingZeros64(nodes)
+		if need.Fits(&r.free[i]) {
 			found = true
 			if !visit(NodeIndex(page*pageRows+i), &r.free[i]) {
 				return
@@ -81,20 +118,18 @@ func (s *State) EachRoom(page int, need *Resources, visit func(n NodeIndex, free
 		}
 	}
 	if !found {
-		s.tighten(page)
+		s.tighten(page, half)
 	}
 }
 
-// tighten makes a page's upper bound exact, so that the next search passes it over.
-func (s *State) tighten(page int) {
+// tighten makes a half's upper bound exact, so that the next search passes it over.
+func (s *State) tighten(page int, half Equipment) {
 	r := s.editRoom(NodeIndex(page * pageRows))
-	r.most = Resources{}
-	for i := range pageRows {
-		if r.eligible&(1<<i) == 0 {
-			continue
-		}
-		for k := range r.most {
-			r.most[k] = max(r.most[k], r.free[i][k])
+	most := &r.most[half]
+	*most = Resources{}
+	for nodes := r.nodes(half); nodes != 0; nodes &= nodes - 1 {
+		for k, free := range r.free[bits.TrailingZeros64(nodes)] {
+			most[k] = max(most[k], free)
 		}
 	}
 }
@@ -135,10 +170,8 @@ func (n *Node) give(spec *TaskSpec, r SlotRef) {
 			n.givePort(PortUse{Number: number, Name: request.Name, Slot: r})
 		}
 	}
-	for _, request := range spec.Devices {
-		for range request.Count {
-			n.giveDevice(request.Kind, r)
-		}
+	for i := range spec.Devices {
+		n.giveDevices(&spec.Devices[i], r)
 	}
 }
 
@@ -150,23 +183,6 @@ func (n *Node) givePort(use PortUse) {
 	n.Ports = append(n.Ports, PortUse{})
 	copy(n.Ports[at+1:], n.Ports[at:])
 	n.Ports[at] = use
-}
-
-// giveDevice gives the lowest free device of a kind.
-func (n *Node) giveDevice(kind string, r SlotRef) {
-	number, at := uint32(0), 0
-	for ; at < len(n.Devices); at++ {
-		use := &n.Devices[at]
-		if use.Kind > kind || use.Kind == kind && use.Number > number {
-			break
-		}
-		if use.Kind == kind {
-			number++
-		}
-	}
-	n.Devices = append(n.Devices, DeviceUse{})
-	copy(n.Devices[at+1:], n.Devices[at:])
-	n.Devices[at] = DeviceUse{Kind: kind, Number: number, Slot: r}
 }
 
 // release gives back what hold took.

@@ -69,12 +69,6 @@ type TaskSpec struct {
 // EnvVar is one variable of a task's environment.
 type EnvVar struct{ Name, Value string }
 
-// DeviceRequest asks for whole devices of one kind, such as 2 of "gpu".
-type DeviceRequest struct {
-	Kind  string
-	Count uint32
-}
-
 // PortRequest asks for a TCP port on the instance's node; Number 0 leaves the choice to the scheduler.
 type PortRequest struct {
 	Name   string
@@ -160,7 +154,7 @@ type Offer struct {
 	// Attributes are ordered by name, each name once.
 	Attributes []EnvVar
 	// Devices are ordered by kind, each kind once.
-	Devices []DeviceRequest
+	Devices []DeviceOffer
 	// PortFirst to PortLast may be given to tasks that leave the choice to the scheduler.
 	PortFirst, PortLast uint16
 	// Address is where the node's peer answers requests: "host:port".
@@ -227,8 +221,11 @@ func (o *Offer) attributeProblem() string {
 
 func (o *Offer) deviceProblem() string {
 	for i, d := range o.Devices {
-		if NameProblem(d.Kind, false) != "" || d.Count > 1<<16 || i > 0 && o.Devices[i-1].Kind >= d.Kind {
+		if NameProblem(d.Kind, false) != "" || d.Count > DevicesMax || i > 0 && o.Devices[i-1].Kind >= d.Kind {
 			return "devices must be ordered by kind, each kind once, at most 65536 of each"
+		}
+		if reason := NameProblem(d.Model, false); reason != "" && d.Model != "" {
+			return "the model of " + d.Kind + " " + reason
 		}
 	}
 	return ""
@@ -255,7 +252,7 @@ func (t *TaskSpec) SameProgram(other *TaskSpec) bool {
 
 // sameNeeds tells whether two tasks ask the same of a node.
 func (t *TaskSpec) sameNeeds(other *TaskSpec) bool {
-	return t.Resources == other.Resources && slices.Equal(t.Devices, other.Devices) && slices.Equal(t.Ports, other.Ports) &&
+	return t.Resources == other.Resources && slices.EqualFunc(t.Devices, other.Devices, DeviceRequest.Equal) && slices.Equal(t.Ports, other.Ports) &&
 		t.Placement == other.Placement && slices.EqualFunc(t.Constraints, other.Constraints, func(a, b Constraint) bool {
 		return a.Attribute == b.Attribute && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 	})

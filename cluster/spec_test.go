@@ -84,7 +84,7 @@ func TestOfferProblem(t *testing.T) {
 	sound := func() *Offer {
 		return &Offer{
 			Capacity: Resources{4000, 1 << 30, 1 << 40}, Attributes: []EnvVar{{"arch", "arm64"}, {"zone", "b"}},
-			Devices: []DeviceRequest{{"fpga", 1}, {"gpu", 2}}, PortFirst: 8000, PortLast: 8000,
+			Devices: []DeviceOffer{{"fpga", "", 1}, {"gpu", "A100", 2}}, PortFirst: 8000, PortLast: 8000,
 		}
 	}
 	cases := []struct {
@@ -104,6 +104,7 @@ func TestOfferProblem(t *testing.T) {
 		{"devices must be ordered by kind, each kind once, at most 65536 of each", func(o *Offer) { o.Devices[1].Kind = "fpga" }},
 		{"devices must be ordered by kind, each kind once, at most 65536 of each", func(o *Offer) { o.Devices[0].Count = 1<<16 + 1 }},
 		{"devices must be ordered by kind, each kind once, at most 65536 of each", func(o *Offer) { o.Devices[0].Kind = "a b" }},
+		{`the model of gpu must be of letters, digits, "-" and "_" and begin with a letter or digit; ' ' is not allowed at position 2`, func(o *Offer) { o.Devices[1].Model = "A 100" }},
 		{"the first port must be above 0 and not above the last", func(o *Offer) { o.PortLast = 7999 }},
 		{"the first port must be above 0 and not above the last", func(o *Offer) { o.PortFirst = 0 }},
 	}
@@ -124,9 +125,10 @@ func TestClasses(t *testing.T) {
 		{Attributes: []EnvVar{{"a", "b"}}},
 		{Attributes: []EnvVar{{"ab", ""}}},
 		{Attributes: []EnvVar{{"a", "b"}, {"c", "d"}}},
-		{Devices: []DeviceRequest{{"gpu", 1}}},
+		{Devices: []DeviceOffer{{"gpu", "", 1}}},
+		{Devices: []DeviceOffer{{"gpu", "A100", 1}}},
 		{Attributes: []EnvVar{{"gpu", ""}}},
-		{Attributes: []EnvVar{{"a", "b"}}, Devices: []DeviceRequest{{"gpu", 1}}},
+		{Attributes: []EnvVar{{"a", "b"}}, Devices: []DeviceOffer{{"gpu", "", 1}}},
 	}
 	for i, o := range offers {
 		n := s.EnsureNode(NodeName(randomName(rand.New(rand.NewPCG(uint64(i), 0)), true))).Index
@@ -135,7 +137,7 @@ func TestClasses(t *testing.T) {
 			t.Errorf("offer %d has class %d, want one of its own", i, got)
 		}
 	}
-	s.SetOffer(0, &Offer{Devices: []DeviceRequest{{"gpu", 8}}, Address: "elsewhere"})
+	s.SetOffer(0, &Offer{Devices: []DeviceOffer{{"gpu", "", 8}}, Address: "elsewhere"})
 	if got := s.Node(0).Class; got != 4 {
 		t.Errorf("an offer that differs in counts and address has class %d, want 4", got)
 	}

@@ -35,7 +35,7 @@ func (m *Volunteer) code(c *coder) {
 	peer(c, &m.Peer)
 	resources(c, &m.Offer.Capacity)
 	list(c, &m.Offer.Attributes, cluster.ArgumentsMax, variable)
-	list(c, &m.Offer.Devices, cluster.RequestsPerTaskMax, device)
+	list(c, &m.Offer.Devices, cluster.RequestsPerTaskMax, deviceOffer)
 	integer(c, &m.Offer.PortFirst, math.MaxUint16)
 	integer(c, &m.Offer.PortLast, math.MaxUint16)
 	text(c, &m.Offer.Address, cluster.AddressBytesMax)
@@ -123,7 +123,7 @@ func task(c *coder, t *cluster.TaskSpec) {
 	text(c, &t.WorkDir, cluster.TextBytesMax)
 	text(c, &t.User, cluster.TextBytesMax)
 	resources(c, &t.Resources)
-	list(c, &t.Devices, cluster.RequestsPerTaskMax, device)
+	list(c, &t.Devices, cluster.RequestsPerTaskMax, deviceRequest)
 	list(c, &t.Ports, cluster.RequestsPerTaskMax, port)
 	list(c, &t.Constraints, cluster.RequestsPerTaskMax, constraint)
 	integer(c, &t.Placement, uint64(cluster.Spread))
@@ -148,10 +148,19 @@ func resources(c *coder, r *cluster.Resources) {
 	}
 }
 
-func device(c *coder, d *cluster.DeviceRequest) {
+func deviceOffer(c *coder, d *cluster.DeviceOffer) {
 	text(c, &d.Kind, cluster.NameBytesMax)
+	text(c, &d.Model, cluster.NameBytesMax)
 	integer(c, &d.Count, math.MaxUint32)
 }
+
+func deviceRequest(c *coder, d *cluster.DeviceRequest) {
+	text(c, &d.Kind, cluster.NameBytesMax)
+	integer(c, &d.Amount, math.MaxUint32)
+	list(c, &d.Models, cluster.RequestsPerTaskMax, model)
+}
+
+func model(c *coder, m *string) { text(c, m, cluster.NameBytesMax) }
 
 func port(c *coder, p *cluster.PortRequest) {
 	text(c, &p.Name, cluster.NameBytesMax)

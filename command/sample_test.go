@@ -18,7 +18,7 @@ func samples() map[Kind]*Entry {
 		&Leave{Peer: "c~12"},
 		&Volunteer{Peer: "a~1", Offer: cluster.Offer{
 			Capacity: cluster.Resources{4000, 8 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
-			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
+			Devices: []cluster.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: cluster.JobSpec{Name: "web", Type: cluster.Stateless, Update: cluster.UpdatePolicy{
 			BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
@@ -26,7 +26,7 @@ func samples() map[Kind]*Entry {
 		}, Tasks: []cluster.TaskSpec{{
 			Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
 			WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
-			Devices: []cluster.DeviceRequest{{Kind: "gpu", Count: 1}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
+			Devices: []cluster.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
 			Constraints: []cluster.Constraint{{Attribute: "zone", Operator: cluster.In, Values: []string{"a", "b"}}},
 			Placement:   cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
 			Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},

@@ -84,7 +84,7 @@ func placeFields() []field[cluster.TaskSpec] {
 		bind(resourcesForm(), func(t *spec) *cluster.Resources { return &t.Resources }).
 			named("resources", "What is reserved for each instance; for cpu and memory it is the limit too.").or(allDefaults),
 		bind(devicesForm(), func(t *spec) *[]cluster.DeviceRequest { return &t.Devices }).
-			named("devices", "Whole devices for each instance, by kind; their numbers stand in STARLING_DEVICES_<KIND>."),
+			named("devices", "Devices for each instance, by kind: whole ones, or a share of one. Their numbers stand in STARLING_DEVICES_<KIND>."),
 		bind(portsForm(), func(t *spec) *[]cluster.PortRequest { return &t.Ports }).
 			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
 				"STARLING_PORT_<NAME>."),
@@ -234,13 +234,46 @@ func envForm() form[[]cluster.EnvVar] {
 }
 
 func devicesForm() form[[]cluster.DeviceRequest] {
-	const countMax = 1 << 16
-	return entries[cluster.DeviceRequest, uint32]{
-		words: "a mapping from kinds of device to numbers", keys: object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax,
-		each:  whole[uint32](1, countMax),
-		split: func(d *cluster.DeviceRequest) (*string, *uint32) { return &d.Kind, &d.Count },
+	return entries[cluster.DeviceRequest, cluster.DeviceRequest]{
+		words: "a mapping from kinds of device to amounts (2, 0.5) or to mappings with the keys amount, models",
+		keys:  object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax, each: deviceForm(),
+		split: func(d *cluster.DeviceRequest) (*string, *cluster.DeviceRequest) { return &d.Kind, d },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
+}
+
+// deviceForm is an amount, or a mapping that says more.
+func deviceForm() form[cluster.DeviceRequest] {
+	amount := func(d *cluster.DeviceRequest) *cluster.Millidevices { return &d.Amount }
+	short := quantityForm[cluster.Millidevices](quantity{
+		words: devicesWords, pattern: `^` + decimalPattern + `$`, parse: parseDevices, format: formatDevices,
+		bare: object{{"anyOf", []object{
+			{{"type", "integer"}, {"minimum", 1}, {"maximum", cluster.DevicesMax}},
+			{{"type", "number"}, {"minimum", 0.001}, {"exclusiveMaximum", 1}},
+		}}},
+	})
+	long := mapping([]field[cluster.DeviceRequest]{
+		bind(short, amount).named("amount", "How many whole devices, or which share of one.").must(),
+		bind(list(text[string]("a model", pair{"pattern", namePattern}), 0, cluster.RequestsPerTaskMax),
+			func(d *cluster.DeviceRequest) *[]string { return &d.Models }).
+			named("models", "The models of which one will do; any, without it."),
+	}, nil)
+	return form[cluster.DeviceRequest]{
+		words: short.words, schema: object{{"anyOf", []object{short.schema, long.schema}}}, rows: long.rows,
+		read: func(r *reader, p place, into *cluster.DeviceRequest) {
+			if p.node.Kind == yaml.MappingNode {
+				long.read(r, p, into)
+				return
+			}
+			short.read(r, p, amount(into))
+		},
+		write: func(from *cluster.DeviceRequest) *yaml.Node {
+			if len(from.Models) > 0 {
+				return long.write(from)
+			}
+			return short.write(amount(from))
+		},
+	}
 }
 
 func portsForm() form[[]cluster.PortRequest] {

@@ -210,6 +210,7 @@ func (e entries[E, V]) form() form[[]E] {
 		words: e.words,
 		schema: object{{"type", "object"}, {"maxProperties", e.most}, {"propertyNames", e.keys},
 			{"additionalProperties", e.each.schema}},
+		rows:  e.each.rows,
 		read:  e.read,
 		write: e.write,
 	}

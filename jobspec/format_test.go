@@ -65,7 +65,9 @@ func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {
 		spec.Env = append(spec.Env, cluster.EnvVar{Name: name, Value: texts().Draw(t, "value")})
 	}
 	for _, kind := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "devices")) {
-		spec.Devices = append(spec.Devices, cluster.DeviceRequest{Kind: kind, Count: rapid.Uint32Range(1, 1<<16).Draw(t, "count")})
+		amount := rapid.OneOf(rapid.Uint32Range(1, 999), rapid.Map(rapid.Uint32Range(1, 1<<16), func(n uint32) uint32 { return n * 1000 })).Draw(t, "amount")
+		spec.Devices = append(spec.Devices, cluster.DeviceRequest{Kind: kind, Amount: cluster.Millidevices(amount),
+			Models: rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "models")})
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 3, rapid.ID).Draw(t, "ports") {
 		spec.Ports = append(spec.Ports, cluster.PortRequest{Name: name, Number: rapid.Uint16().Draw(t, "port")})

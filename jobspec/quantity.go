@@ -30,6 +30,7 @@ func byteUnits() []byteUnit {
 const (
 	cpuWords      = `cores as in 2 or 0.5, or thousandths of a core as in 500m`
 	bytesWords    = `a number with a unit as in 256Mi, 1.5Gi, 10G or 4096B; Ki Mi Gi Ti Pi count by 1024, k M G T P by 1000`
+	devicesWords  = `a number of devices as in 2, or a share of one as in 0.5`
 	durationWords = `hours, minutes, seconds and milliseconds as in 5s, 1m30s or 500ms`
 )
 
@@ -68,6 +69,24 @@ func FormatCPU(millicores int64) string {
 	}
 	return strconv.FormatInt(millicores, 10) + "m"
 }
+
+// parseDevices reads an amount of devices, exactly, in thousandths of one: 2 or 0.5.
+func parseDevices(text string) (int64, error) {
+	if !isDecimal(text) {
+		return 0, misunderstood(text, "", devicesWords)
+	}
+	value, err := exact(text, int64(cluster.WholeDevice), cluster.DevicesMax*int64(cluster.WholeDevice))
+	switch {
+	case errors.Is(err, errPart):
+		return 0, fmt.Errorf("must be in whole thousandths of a device, is %s", quoted(text))
+	case err != nil:
+		return 0, fmt.Errorf("must be at most %d devices, is %s", cluster.DevicesMax, quoted(text))
+	}
+	return value, nil
+}
+
+// formatDevices writes thousandths of devices as parseDevices reads them.
+func formatDevices(amount int64) string { return cluster.Millidevices(amount).String() }
 
 // ParseBytes reads an amount of bytes, exactly: 256Mi, 1.5Gi, 10G, 4096B or 0.
 func ParseBytes(text string) (int64, error) {

@@ -68,5 +68,6 @@ const referenceEnvironment = `
 | ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
 | ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
+| ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
 | ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
 `

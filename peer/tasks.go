@@ -94,6 +94,9 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 	}
 	for _, request := range order.Spec.Devices {
 		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", cluster.VariableName(request.Kind), strings.Join(devices[request.Kind], ",")))
+		if request.Share() {
+			env = append(env, fmt.Sprintf("STARLING_DEVICE_SHARE_%s=%s", cluster.VariableName(request.Kind), request.Amount))
+		}
 	}
 	for _, e := range order.Spec.Env {
 		env = append(env, e.Name+"="+e.Value)

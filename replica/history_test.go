@@ -106,7 +106,7 @@ func (h *history) offer() cluster.Offer {
 		o.Attributes = []cluster.EnvVar{{Name: "disk", Value: "ssd"}, {Name: "size", Value: fmt.Sprint(h.rng.IntN(3))}}
 	}
 	if h.chance(50) {
-		o.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: 2}}
+		o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Count: 2}}
 	}
 	return o
 }
@@ -129,7 +129,7 @@ func (h *history) job() cluster.JobSpec {
 			t.Ports = []cluster.PortRequest{{Name: "http"}, {Name: "admin", Number: uint16(8000 + h.rng.IntN(5))}}
 		}
 		if h.chance(20) {
-			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(1 + h.rng.IntN(2))}}
+			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: cluster.Millidevices(1+h.rng.IntN(4)) * 250}}
 		}
 		if h.chance(20) {
 			t.Constraints = []cluster.Constraint{{Attribute: "size", Operator: cluster.GreaterOrEqual, Values: []string{"1"}}}

@@ -147,9 +147,19 @@ func (c *clients) task(kind cluster.JobType, name cluster.TaskName) cluster.Task
 		t.Constraints = []cluster.Constraint{c.constraint()}
 	}
 	if w.rng.IntN(6) == 0 {
-		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(w.between(1, 2))}}
+		t.Devices = []cluster.DeviceRequest{c.device()}
 	}
 	return t
+}
+
+// device draws a request for whole devices or for a share of one, of some model or of any.
+func (c *clients) device() cluster.DeviceRequest {
+	amounts := []cluster.Millidevices{250, 400, 500, 700, 1000, 1000, 2000}
+	q := cluster.DeviceRequest{Kind: "gpu", Amount: amounts[c.w.rng.IntN(len(amounts))]}
+	if c.w.rng.IntN(3) == 0 {
+		q.Models = []string{[]string{"A100", "T4"}[c.w.rng.IntN(2)]}
+	}
+	return q
 }
 
 // ports draws requests of which some leave the choice open, and some ask for what such a choice may come upon.

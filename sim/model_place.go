@@ -26,8 +26,15 @@ func (r *modelRoom) portTaken(number uint16) bool {
 	return slices.ContainsFunc(r.ports, func(p cluster.PortUse) bool { return p.Number == number })
 }
 
-func (r *modelRoom) deviceTaken(kind string, number uint32) bool {
-	return slices.ContainsFunc(r.devices, func(d cluster.DeviceUse) bool { return d.Kind == kind && d.Number == number })
+// deviceLeft returns how many thousandths of a device nobody has.
+func (r *modelRoom) deviceLeft(kind string, number uint32) int {
+	left := 1000
+	for _, d := range r.devices {
+		if d.Kind == kind && d.Number == number {
+			left -= int(d.Amount)
+		}
+	}
+	return left
 }
 
 // rooms adds up what is left on every node.
@@ -114,7 +121,7 @@ func (m *model) fitting() string {
 }
 
 // choose returns where the next instance of a task goes, nil if it fits nowhere: to the node with the fewest instances,
-// or into the first page where it fits, there where the least is left.
+// or into the first page where it fits, there where the least is left. Devices that it does not need are left to others.
 func choose(spec *cluster.TaskSpec, rooms []*modelRoom, running []int64) *modelRoom {
 	var best *modelRoom
 	var bestRank [3]int64
@@ -122,9 +129,9 @@ func choose(spec *cluster.TaskSpec, rooms []*modelRoom, running []int64) *modelR
 		if !r.fits(spec) {
 			continue
 		}
-		rank := [3]int64{running[i], r.used(), 0}
+		rank := [3]int64{running[i], r.wasted(spec), r.used()}
 		if spec.Placement == cluster.Pack {
-			rank = [3]int64{int64(i / pageNodes), r.wasted(spec), r.left(spec)}
+			rank = [3]int64{r.wasted(spec), int64(i / pageNodes), r.left(spec)}
 		}
 		if best == nil || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank = r, rank
@@ -144,7 +151,7 @@ func (r *modelRoom) fits(spec *cluster.TaskSpec) bool {
 		}
 	}
 	for _, d := range spec.Devices {
-		if len(r.freeDevices(d.Kind)) < int(d.Count) {
+		if len(r.chooseDevices(d)) == 0 {
 			return false
 		}
 	}
@@ -179,24 +186,32 @@ func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
 	}[c.Operator]
 }
 
-// freeDevices returns the numbers of a kind that may be given, lowest first: as many as are offered beyond those in
-// use, also if what is in use is no longer offered.
-func (r *modelRoom) freeDevices(kind string) []uint32 {
-	var free []uint32
-	used := 0
-	for _, d := range r.devices {
-		if d.Kind == kind {
-			used++
-		}
-	}
+// chooseDevices returns the numbers of the devices that a request gets, none if there are too few: the lowest that
+// nobody uses, or for a share the one that has the least left for it.
+func (r *modelRoom) chooseDevices(q cluster.DeviceRequest) []uint32 {
+	var whole []uint32
+	share, least := uint32(0), 1001
 	for _, d := range r.node.offer.Devices {
-		for number := uint32(0); d.Kind == kind && used+len(free) < int(d.Count); number++ {
-			if !r.deviceTaken(kind, number) {
-				free = append(free, number)
+		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		for number := range d.Count {
+			left := r.deviceLeft(d.Kind, number)
+			if left == 1000 {
+				whole = append(whole, number)
+			}
+			if left >= int(q.Amount) && left < least {
+				share, least = number, left
 			}
 		}
 	}
-	return free
+	switch count := int(q.Amount / 1000); {
+	case count > 0 && count <= len(whole):
+		return whole[:count]
+	case count == 0 && least <= 1000:
+		return []uint32{share}
+	}
+	return nil
 }
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
@@ -240,8 +255,8 @@ func (r *modelRoom) give(t *modelTask, s *modelSlot, ref cluster.SlotRef) {
 		}
 	}
 	for _, d := range spec.Devices {
-		for _, number := range r.freeDevices(d.Kind)[:d.Count] {
-			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Slot: ref})
+		for _, number := range r.chooseDevices(d) {
+			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Amount: min(d.Amount, 1000), Slot: ref})
 		}
 	}
 	r.take(spec, s)

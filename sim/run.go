@@ -104,7 +104,8 @@ func (w *World) drawOffer(m *machine) cluster.Offer {
 		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: "disk", Value: "ssd"})
 	}
 	if w.rng.IntN(3) == 0 {
-		offer.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(w.between(1, 3))}}
+		models := []string{"", "A100", "T4"}
+		offer.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))], Count: uint32(w.between(1, 3))}}
 	}
 	return offer
 }

@@ -224,9 +224,9 @@ type TaskSpec struct {
 	User      string     `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
 	Resources *Resources `protobuf:"bytes,7,opt,name=resources,proto3" json:"resources,omitempty"`
 	// In any order, each kind once.
-	Devices     []*Device      `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
-	Ports       []*PortRequest `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
-	Constraints []*Constraint  `protobuf:"bytes,10,rep,name=constraints,proto3" json:"constraints,omitempty"`
+	Devices     []*DeviceRequest `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
+	Ports       []*PortRequest   `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
+	Constraints []*Constraint    `protobuf:"bytes,10,rep,name=constraints,proto3" json:"constraints,omitempty"`
 	// "pack" (also if empty) or "spread".
 	Placement string   `protobuf:"bytes,11,opt,name=placement,proto3" json:"placement,omitempty"`
 	Restart   *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
@@ -315,7 +315,7 @@ func (x *TaskSpec) GetResources() *Resources {
 	return nil
 }
 
-func (x *TaskSpec) GetDevices() []*Device {
+func (x *TaskSpec) GetDevices() []*DeviceRequest {
 	if x != nil {
 		return x.Devices
 	}
@@ -469,18 +469,83 @@ func (x *Resources) GetDiskBytes() int64 {
 	return 0
 }
 
-// Device is a number of whole devices of one kind, such as 2 of "gpu".
+// DeviceRequest asks for devices of one kind.
+type DeviceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// In thousandths of a device: 1 to 999 for a share of one device, else whole ones.
+	Milli uint32 `protobuf:"varint,2,opt,name=milli,proto3" json:"milli,omitempty"`
+	// Any of these, each once; none if any model will do.
+	Models        []string `protobuf:"bytes,3,rep,name=models,proto3" json:"models,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceRequest) Reset() {
+	*x = DeviceRequest{}
+	mi := &file_v1_starling_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceRequest) ProtoMessage() {}
+
+func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
+func (*DeviceRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DeviceRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeviceRequest) GetMilli() uint32 {
+	if x != nil {
+		return x.Milli
+	}
+	return 0
+}
+
+func (x *DeviceRequest) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+// Device is what a node has of one kind, such as 2 of "gpu".
 type Device struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Count         uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Count uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// What all of them are, such as "A100"; empty if it was not told.
+	Model         string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +557,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +570,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{6}
+	return file_v1_starling_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Device) GetKind() string {
@@ -522,6 +587,13 @@ func (x *Device) GetCount() uint32 {
 	return 0
 }
 
+func (x *Device) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
 type PortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -533,7 +605,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +617,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +630,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{7}
+	return file_v1_starling_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PortRequest) GetName() string {
@@ -587,7 +659,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +671,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +684,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{8}
+	return file_v1_starling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -651,7 +723,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +735,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +748,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{9}
+	return file_v1_starling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Restart) GetAttemptsMax() uint32 {
@@ -718,7 +790,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +802,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +815,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{10}
+	return file_v1_starling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -770,7 +842,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +854,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +867,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{11}
+	return file_v1_starling_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -822,7 +894,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +906,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +919,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{12}
+	return file_v1_starling_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -874,7 +946,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +958,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +971,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{13}
+	return file_v1_starling_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -931,7 +1003,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1015,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1028,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{14}
+	return file_v1_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -1000,7 +1072,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1084,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1097,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+	return file_v1_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -1083,7 +1155,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1167,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1180,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Job) GetName() string {
@@ -1213,7 +1285,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1297,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1310,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -1319,7 +1391,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1403,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1416,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -1398,7 +1470,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1482,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1495,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -1485,7 +1557,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1569,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1582,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Task) GetName() string {
@@ -1557,7 +1629,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1641,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1654,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Slot) GetTask() string {
@@ -1687,7 +1759,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1771,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1784,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Port) GetName() string {
@@ -1739,7 +1811,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1823,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1836,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -1794,7 +1866,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1878,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1891,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -1870,7 +1942,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1954,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1967,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Finding) GetTask() string {
@@ -1959,7 +2031,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2043,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2056,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -2024,7 +2096,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2108,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2121,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -2124,7 +2196,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2208,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2221,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Peer) GetNode() string {
@@ -2285,7 +2357,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2369,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2382,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -2353,7 +2425,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2437,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2450,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -2427,7 +2499,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2511,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2524,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -2543,7 +2615,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2627,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2640,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -2624,7 +2696,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2708,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2721,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -2718,7 +2790,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2802,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2815,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -2822,7 +2894,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2906,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2919,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -2887,7 +2959,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2971,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +2984,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -2943,7 +3015,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3027,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3040,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -3035,7 +3107,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
-	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\"\xf8\x03\n" +
+	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\"\xff\x03\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -3043,8 +3115,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03env\x18\x04 \x03(\v2\x15.starling.v1.VariableR\x03env\x12\x19\n" +
 	"\bwork_dir\x18\x05 \x01(\tR\aworkDir\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x124\n" +
-	"\tresources\x18\a \x01(\v2\x16.starling.v1.ResourcesR\tresources\x12-\n" +
-	"\adevices\x18\b \x03(\v2\x13.starling.v1.DeviceR\adevices\x12.\n" +
+	"\tresources\x18\a \x01(\v2\x16.starling.v1.ResourcesR\tresources\x124\n" +
+	"\adevices\x18\b \x03(\v2\x1a.starling.v1.DeviceRequestR\adevices\x12.\n" +
 	"\x05ports\x18\t \x03(\v2\x18.starling.v1.PortRequestR\x05ports\x129\n" +
 	"\vconstraints\x18\n" +
 	" \x03(\v2\x17.starling.v1.ConstraintR\vconstraints\x12\x1c\n" +
@@ -3058,10 +3130,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0ecpu_millicores\x18\x01 \x01(\x03R\rcpuMillicores\x12!\n" +
 	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12\x1d\n" +
 	"\n" +
-	"disk_bytes\x18\x03 \x01(\x03R\tdiskBytes\"2\n" +
+	"disk_bytes\x18\x03 \x01(\x03R\tdiskBytes\"Q\n" +
+	"\rDeviceRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05milli\x18\x02 \x01(\rR\x05milli\x12\x16\n" +
+	"\x06models\x18\x03 \x03(\tR\x06models\"H\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\rR\x05count\"9\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\"9\n" +
 	"\vPortRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\"^\n" +
@@ -3305,7 +3382,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -3313,98 +3390,99 @@ var file_v1_starling_proto_goTypes = []any{
 	(*TaskSpec)(nil),              // 3: starling.v1.TaskSpec
 	(*Variable)(nil),              // 4: starling.v1.Variable
 	(*Resources)(nil),             // 5: starling.v1.Resources
-	(*Device)(nil),                // 6: starling.v1.Device
-	(*PortRequest)(nil),           // 7: starling.v1.PortRequest
-	(*Constraint)(nil),            // 8: starling.v1.Constraint
-	(*Restart)(nil),               // 9: starling.v1.Restart
-	(*SubmitJobRequest)(nil),      // 10: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 11: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 12: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 13: starling.v1.KillJobResponse
-	(*ListJobsRequest)(nil),       // 14: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 15: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 16: starling.v1.Job
-	(*Counts)(nil),                // 17: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 18: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 19: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 20: starling.v1.Task
-	(*Slot)(nil),                  // 21: starling.v1.Slot
-	(*Port)(nil),                  // 22: starling.v1.Port
-	(*WhyRequest)(nil),            // 23: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 24: starling.v1.WhyResponse
-	(*Finding)(nil),               // 25: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 26: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 27: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 28: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 29: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 30: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 31: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 32: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 33: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 34: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 35: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 36: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 37: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*DeviceRequest)(nil),         // 6: starling.v1.DeviceRequest
+	(*Device)(nil),                // 7: starling.v1.Device
+	(*PortRequest)(nil),           // 8: starling.v1.PortRequest
+	(*Constraint)(nil),            // 9: starling.v1.Constraint
+	(*Restart)(nil),               // 10: starling.v1.Restart
+	(*SubmitJobRequest)(nil),      // 11: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 12: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 13: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 14: starling.v1.KillJobResponse
+	(*ListJobsRequest)(nil),       // 15: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 16: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 17: starling.v1.Job
+	(*Counts)(nil),                // 18: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 19: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 20: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 21: starling.v1.Task
+	(*Slot)(nil),                  // 22: starling.v1.Slot
+	(*Port)(nil),                  // 23: starling.v1.Port
+	(*WhyRequest)(nil),            // 24: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 25: starling.v1.WhyResponse
+	(*Finding)(nil),               // 26: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 27: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 28: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 29: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 30: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 31: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 32: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 33: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 34: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 35: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 36: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 37: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 38: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
 	3,  // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
 	4,  // 2: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
 	5,  // 3: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
-	6,  // 4: starling.v1.TaskSpec.devices:type_name -> starling.v1.Device
-	7,  // 5: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
-	8,  // 6: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	9,  // 7: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	6,  // 4: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
+	8,  // 5: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
+	9,  // 6: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
+	10, // 7: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
 	2,  // 8: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	38, // 9: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 10: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	17, // 11: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	38, // 12: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	38, // 13: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	38, // 14: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 15: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	39, // 9: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 10: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	18, // 11: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	39, // 12: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	39, // 13: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	39, // 14: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 15: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,  // 16: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	20, // 17: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	21, // 18: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	17, // 19: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	38, // 20: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	38, // 21: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
-	22, // 22: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	38, // 23: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 24: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	25, // 25: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	38, // 26: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	38, // 27: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	38, // 28: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	28, // 29: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	21, // 17: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	22, // 18: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	18, // 19: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	39, // 20: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	39, // 21: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
+	23, // 22: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	39, // 23: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 24: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	26, // 25: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	39, // 26: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	39, // 27: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	39, // 28: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	29, // 29: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	5,  // 30: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	5,  // 31: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	6,  // 32: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,  // 32: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	4,  // 33: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	31, // 34: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	38, // 35: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	32, // 36: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	33, // 37: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	38, // 38: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	10, // 39: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	12, // 40: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	14, // 41: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	18, // 42: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	23, // 43: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	26, // 44: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	29, // 45: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	34, // 46: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	36, // 47: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	11, // 48: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	13, // 49: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	15, // 50: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	19, // 51: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	24, // 52: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	27, // 53: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	30, // 54: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	35, // 55: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	37, // 56: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	32, // 34: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	39, // 35: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	33, // 36: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	34, // 37: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	39, // 38: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	11, // 39: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	13, // 40: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	15, // 41: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	19, // 42: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	24, // 43: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	27, // 44: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	30, // 45: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	35, // 46: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	37, // 47: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	12, // 48: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	14, // 49: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	16, // 50: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	20, // 51: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	25, // 52: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	28, // 53: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	31, // 54: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	36, // 55: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	38, // 56: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
 	48, // [48:57] is the sub-list for method output_type
 	39, // [39:48] is the sub-list for method input_type
 	39, // [39:39] is the sub-list for extension type_name
@@ -3417,15 +3495,15 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
-	file_v1_starling_proto_msgTypes[28].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[34].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[29].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,13 +35,15 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 		WorkDir:         t.WorkDir,
 		User:            t.User,
 		Resources:       Resources(t.Resources),
-		Devices:         Devices(t.Devices),
 		Placement:       t.Placement.String(),
 		StopGraceMillis: t.StopGraceMillis,
 		Restart: &starlingv1.Restart{
 			AttemptsMax: t.Restart.AttemptsMax, DelayMillis: t.Restart.DelayMillis,
 			DelayMaxMillis: t.Restart.DelayMaxMillis, ResetMillis: t.Restart.ResetMillis,
 		},
+	}
+	for _, d := range t.Devices {
+		m.Devices = append(m.Devices, &starlingv1.DeviceRequest{Kind: d.Kind, Milli: uint32(d.Amount), Models: d.Models})
 	}
 	for _, port := range t.Ports {
 		m.Ports = append(m.Ports, &starlingv1.PortRequest{Name: port.Name, Number: uint32(port.Number)})
@@ -63,11 +65,11 @@ func Variables(all []cluster.EnvVar) []*starlingv1.Variable {
 	return messages
 }
 
-// Devices returns the messages of devices.
-func Devices(all []cluster.DeviceRequest) []*starlingv1.Device {
+// Devices returns the messages of what a node has of devices.
+func Devices(all []cluster.DeviceOffer) []*starlingv1.Device {
 	var messages []*starlingv1.Device
 	for _, one := range all {
-		messages = append(messages, &starlingv1.Device{Kind: one.Kind, Count: one.Count})
+		messages = append(messages, &starlingv1.Device{Kind: one.Kind, Count: one.Count, Model: one.Model})
 	}
 	return messages
 }
@@ -111,7 +113,9 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 	}
 	slices.SortStableFunc(t.Env, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 	for _, one := range m.GetDevices() {
-		t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: one.GetKind(), Count: one.GetCount()})
+		t.Devices = append(t.Devices, cluster.DeviceRequest{
+			Kind: one.GetKind(), Amount: cluster.Millidevices(one.GetMilli()), Models: one.GetModels(),
+		})
 	}
 	slices.SortStableFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
 	for _, one := range m.GetConstraints() {

@@ -98,7 +98,7 @@ func offer(o *cluster.Offer) string {
 		bytes(o.Capacity[cluster.Disk]) + " disk",
 	}
 	for _, d := range o.Devices {
-		parts = append(parts, fmt.Sprintf("%d %s", d.Count, d.Kind))
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.Count, d.Kind, d.Model)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -23,8 +23,8 @@ func TestCommands(t *testing.T) {
 		{&command.Volunteer{Peer: "b~1"}, "b~1 withdraws its offer"},
 		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{
 			Capacity: cluster.Resources{8000, gigabytes(16), 1536 << 30},
-			Devices:  []cluster.DeviceRequest{{Kind: "gpu", Count: 2}},
-		}}, "b~1 offers 8 cores, 16 GiB memory, 1.5 TiB disk, 2 gpu"},
+			Devices:  []cluster.DeviceOffer{{Kind: "fpga", Count: 1}, {Kind: "gpu", Model: "A100", Count: 2}},
+		}}, "b~1 offers 8 cores, 16 GiB memory, 1.5 TiB disk, 1 fpga, 2 gpu A100"},
 		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{Capacity: cluster.Resources{500, 1023, 1 << 62}}},
 			"b~1 offers 0.500 cores, 1023 bytes memory, 4 EiB disk"},
 		{&command.SubmitJob{Spec: cluster.JobSpec{Name: "web", Tasks: []cluster.TaskSpec{{Instances: 3}}}},

@@ -20,7 +20,7 @@ var dawn = cluster.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 
 // story is a cluster that a test file builds line by line:
 //
-//	node NAME [cpu=4] [memory=8Gi] [disk=0] [attributes=zone:a,...] [devices=gpu:2,...] [ports=20000-20100]
+//	node NAME [cpu=4] [memory=8Gi] [disk=0] [attributes=zone:a,...] [devices=gpu:2:A100,...] [ports=20000-20100]
 //	member NAME                  a member that has volunteered nothing
 //	leave NAME                   the node is gone
 //	submit, with a job file as input
@@ -102,8 +102,9 @@ func (st *story) node(t *testing.T, d *datadriven.TestData) {
 		case "devices":
 			for _, v := range strings.Split(value, ",") {
 				kind, count, _ := strings.Cut(v, ":")
+				count, model, _ := strings.Cut(count, ":")
 				n, _ := strconv.Atoi(count)
-				offer.Devices = append(offer.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(n)})
+				offer.Devices = append(offer.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(n)})
 			}
 		}
 		if err != nil {

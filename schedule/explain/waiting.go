@@ -61,6 +61,7 @@ type survey struct {
 	constraints         []int
 	short, small        [cluster.KindCount]int
 	devices, deviceless []int
+	models              []int
 	ports               []int
 	choices, choiceless int
 	// largest is the most of each resource that any node offers.
@@ -88,7 +89,7 @@ func (m *miss) add(hard bool, format string, args ...any) {
 
 func (e *explainer) survey() *survey {
 	c := &survey{e: e, constraints: make([]int, len(e.spec.Constraints)), devices: make([]int, len(e.spec.Devices)),
-		deviceless: make([]int, len(e.spec.Devices)), ports: make([]int, len(e.spec.Ports))}
+		deviceless: make([]int, len(e.spec.Devices)), models: make([]int, len(e.spec.Devices)), ports: make([]int, len(e.spec.Ports))}
 	for n := range e.s.Nodes() {
 		c.visit(e.s.Node(cluster.NodeIndex(n)))
 	}
@@ -161,15 +162,21 @@ func (c *survey) checkResources(m *miss) {
 
 func (c *survey) checkDevices(m *miss) {
 	for i, d := range c.e.spec.Devices {
-		offered := m.node.DeviceCount(d.Kind)
-		free := offered - min(m.node.DevicesUsed(d.Kind), offered)
+		offered := m.node.DeviceOf(d.Kind)
+		one := cluster.DeviceRequest{Kind: d.Kind, Amount: min(d.Amount, cluster.WholeDevice)}
 		switch {
-		case offered < d.Count:
+		case cluster.WholeDevice*cluster.Millidevices(offered.Count) < d.Amount:
 			c.deviceless[i]++
-			m.add(true, "has %d %s", offered, d.Kind)
-		case free < d.Count:
+			m.add(true, "has %d %s", offered.Count, d.Kind)
+		case !d.Takes(offered.Model):
+			c.models[i]++
+			m.add(true, "its %s is %s", d.Kind, cmp.Or(offered.Model, "of no known model"))
+		case m.node.DeviceTimes(&d, 1) == 0 && d.Share():
 			c.devices[i]++
-			m.add(false, "%d of %d %s free", free, offered, d.Kind)
+			m.add(false, "no %s has %s free", d.Kind, d.Amount)
+		case m.node.DeviceTimes(&d, 1) == 0:
+			c.devices[i]++
+			m.add(false, "%d of %d %s free", m.node.DeviceTimes(&one, cluster.DevicesMax), offered.Count, d.Kind)
 		}
 	}
 }
@@ -266,7 +273,12 @@ func (c *survey) obstacles() []string {
 		}
 	}
 	for i, d := range spec.Devices {
-		count(c.deviceless[i], "there are fewer than %d %s", d.Count, d.Kind)
+		if d.Share() {
+			count(c.deviceless[i], "there is no %s", d.Kind)
+		} else {
+			count(c.deviceless[i], "there are fewer than %s %s", d.Amount, d.Kind)
+		}
+		count(c.models[i], "%s is no %s", d.Kind, strings.Join(d.Models, " or "))
 		count(c.devices[i], "%s is taken by others", d.Kind)
 	}
 	for i, p := range spec.Ports {
@@ -285,7 +297,11 @@ func (c *survey) needs() string {
 		}
 	}
 	for _, d := range c.e.spec.Devices {
-		parts = append(parts, fmt.Sprintf("%d %s", d.Count, d.Kind))
+		part := fmt.Sprintf("%s %s", d.Amount, d.Kind)
+		if len(d.Models) > 0 {
+			part += " (" + strings.Join(d.Models, " or ") + ")"
+		}
+		parts = append(parts, part)
 	}
 	choices := 0
 	for _, p := range c.e.spec.Ports {

@@ -66,7 +66,7 @@ func randomCluster(r *rand.Rand) *cluster.State {
 			o.Attributes = []cluster.EnvVar{{Name: "zone", Value: fmt.Sprint(zone)}}
 		}
 		if gpus := r.Uint32N(3); gpus > 0 {
-			o.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: gpus}}
+			o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: []string{"", "A", "B"}[r.IntN(3)], Count: gpus}}
 		}
 		if r.IntN(2) == 0 {
 			o.PortFirst, o.PortLast = 10, 10+uint16(r.IntN(4))
@@ -83,7 +83,10 @@ func randomTask(r *rand.Rand) cluster.TaskSpec {
 		t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: cluster.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
 	}
 	if r.IntN(3) == 0 {
-		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: 1 + r.Uint32N(2)}}
+		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{400, 1000, 2000}[r.IntN(3)]}}
+		if r.IntN(2) == 0 {
+			t.Devices[0].Models = []string{"A"}
+		}
 	}
 	number := uint16(10)
 	for i := range r.IntN(4) {

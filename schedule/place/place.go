@@ -82,15 +82,25 @@ func (q *search) among(pages []int, most uint32) uint32 {
 		return q.spread(q.candidates(pages), want)
 	}
 	placed := uint32(0)
-	for len(pages) > 0 && placed < want {
-		n, ok := q.tightest(pages[0])
-		if !ok {
-			pages = pages[1:]
-			continue
+	for _, half := range q.halves() {
+		for rest := pages; len(rest) > 0 && placed < want; {
+			n, ok := q.tightest(rest[0], half)
+			if !ok {
+				rest = rest[1:]
+				continue
+			}
+			placed += q.fill(n, want-placed)
 		}
-		placed += q.fill(n, want-placed)
 	}
 	return placed
+}
+
+// halves returns where instances may go: nodes with devices are kept for those who need them, as long as others do.
+func (q *search) halves() []cluster.Equipment {
+	if len(q.spec.Devices) > 0 {
+		return []cluster.Equipment{cluster.Equipped}
+	}
+	return []cluster.Equipment{cluster.Bare, cluster.Equipped}
 }
 
 // fill gives a node as many instances as it takes, at most most.
@@ -100,10 +110,10 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 	return count
 }
 
-// tightest returns the node of a page that the task fits and leaves the least room on.
-func (q *search) tightest(page int) (best cluster.NodeIndex, found bool) {
+// tightest returns the node of a half page that the task fits and leaves the least room on.
+func (q *search) tightest(page int, half cluster.Equipment) (best cluster.NodeIndex, found bool) {
 	bestScore := int64(0)
-	q.s.EachRoom(page, &q.spec.Resources, func(n cluster.NodeIndex, free *cluster.Resources) bool {
+	q.s.EachRoom(page, half, &q.spec.Resources, func(n cluster.NodeIndex, free *cluster.Resources) bool {
 		if !q.simple && !q.able(n) {
 			return true
 		}
@@ -116,8 +126,7 @@ func (q *search) tightest(page int) (best cluster.NodeIndex, found bool) {
 	return best, found
 }
 
-// left is what a node would have left after one instance: 1024ths of its processor and of its memory, together. A node
-// with devices that the task does not ask for counts as emptier, so that it is kept for those who do.
+// left is what a node would have left after one instance: 1024ths of its processor and of its memory, together.
 func (q *search) left(n cluster.NodeIndex, free *cluster.Resources) int64 {
 	offer := q.s.Node(n).Offer
 	score := int64(0)
@@ -125,9 +134,6 @@ func (q *search) left(n cluster.NodeIndex, free *cluster.Resources) int64 {
 		if offer.Capacity[k] > 0 {
 			score += (free[k] - q.spec.Resources[k]) / (offer.Capacity[k]>>10 + 1)
 		}
-	}
-	if len(offer.Devices) > 0 && len(q.spec.Devices) == 0 {
-		score += 1 << 12
 	}
 	return score
 }
@@ -176,8 +182,8 @@ func (q *search) times(n cluster.NodeIndex, most uint32) uint32 {
 
 // requests returns for how many instances the node has devices and ports, at most most.
 func (q *search) requests(node *cluster.Node, most uint32) uint32 {
-	for _, d := range q.spec.Devices {
-		most = min(most, (node.DeviceCount(d.Kind)-min(node.DevicesUsed(d.Kind), node.DeviceCount(d.Kind)))/d.Count)
+	for i := range q.spec.Devices {
+		most = node.DeviceTimes(&q.spec.Devices[i], most)
 	}
 	chosen := 0
 	for _, p := range q.spec.Ports {

@@ -7,14 +7,19 @@ type candidate struct {
 	node cluster.NodeIndex
 	// instances of the task that it runs, and 1024ths of its processor and memory in use.
 	instances uint32
-	used      int64
+	// spared tells that it has devices that the task does not need.
+	spared bool
+	used   int64
 }
 
-// before is the order in which a spread fills: fewest instances of the task, then least used, then lowest number.
+// before is the order in which a spread fills: fewest instances of the task, then nodes whose devices nobody could miss,
+// then least used, then lowest number.
 func (c *candidate) before(other *candidate) bool {
 	switch {
 	case c.instances != other.instances:
 		return c.instances < other.instances
+	case c.spared != other.spared:
+		return other.spared
 	case c.used != other.used:
 		return c.used < other.used
 	}
@@ -25,12 +30,14 @@ func (c *candidate) before(other *candidate) bool {
 func (q *search) candidates(pages []int) []cluster.NodeIndex {
 	var nodes []cluster.NodeIndex
 	for _, page := range pages {
-		q.s.EachRoom(page, &q.spec.Resources, func(n cluster.NodeIndex, _ *cluster.Resources) bool {
-			if q.simple || q.able(n) {
-				nodes = append(nodes, n)
-			}
-			return true
-		})
+		for _, half := range q.halves() {
+			q.s.EachRoom(page, half, &q.spec.Resources, func(n cluster.NodeIndex, _ *cluster.Resources) bool {
+				if q.simple || q.able(n) {
+					nodes = append(nodes, n)
+				}
+				return true
+			})
+		}
 	}
 	return nodes
 }
@@ -40,7 +47,7 @@ func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
 	counts := q.counts()
 	heap := make([]candidate, len(nodes))
 	for i, n := range nodes {
-		heap[i] = candidate{node: n, instances: counts[n], used: q.used(n)}
+		heap[i] = candidate{node: n, instances: counts[n], spared: q.spares(n), used: q.used(n)}
 	}
 	for i := len(heap)/2 - 1; i >= 0; i-- {
 		sink(heap, i)
@@ -71,6 +78,11 @@ func (q *search) counts() []uint32 {
 		}
 	}
 	return counts
+}
+
+// spares tells whether the node has devices that the task does not need.
+func (q *search) spares(n cluster.NodeIndex) bool {
+	return len(q.spec.Devices) == 0 && len(q.s.Node(n).Offer.Devices) > 0
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.

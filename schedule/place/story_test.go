@@ -13,8 +13,8 @@ import (
 
 // TestStories plays the stories below testdata.
 //
-//	nodes a b cpu=4000 memory=8 gpu=2 ports=8000-8003 zone=x     these offer that much (memory in GiB), or something else
-//	job web 3 cpu=1000 memory=1 gpu=1 port=http,8080 spread      a job comes, with ports to choose or by number
+//	nodes a b cpu=4000 memory=8 gpu=2/A100 ports=8000-8003 zone=x these offer that much (memory in GiB), or something else
+//	job web 3 cpu=1000 memory=1 gpu=1000/A100 port=0,8080 spread  a job comes, with ports to choose or by number
 //	job web 3 in=zone/a/b not=zone/c has=zone min=cores/8        with constraints
 //	end web 0 2                                                  these instances of the job end, for good
 //	gone a                                                       a offers nothing any more
@@ -94,7 +94,8 @@ func offer(set map[string]string) *cluster.Offer {
 	}
 	for _, kind := range []string{"fpga", "gpu"} {
 		if set[kind] != "" {
-			o.Devices = append(o.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(number(set[kind]))})
+			count, model, _ := strings.Cut(set[kind], "/")
+			o.Devices = append(o.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(number(count))})
 		}
 	}
 	for _, name := range []string{"cores", "zone"} {
@@ -120,7 +121,8 @@ func job(plain []string, set map[string]string) *cluster.JobSpec {
 	}
 	for _, kind := range []string{"fpga", "gpu"} {
 		if set[kind] != "" {
-			t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(number(set[kind]))})
+			parts := strings.Split(set[kind], "/")
+			t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: kind, Amount: cluster.Millidevices(number(parts[0])), Models: parts[1:]})
 		}
 	}
 	for word, operator := range map[string]cluster.Operator{"in": cluster.In, "not": cluster.NotIn, "has": cluster.Exists, "min": cluster.GreaterOrEqual} {
@@ -164,7 +166,11 @@ func given(node *cluster.Node, r cluster.SlotRef) string {
 	}
 	for _, use := range node.Devices {
 		if use.Slot == r {
-			all = append(all, fmt.Sprint(use.Kind, use.Number))
+			name := fmt.Sprint(use.Kind, use.Number)
+			if use.Amount < cluster.WholeDevice {
+				name += fmt.Sprint("/", use.Amount)
+			}
+			all = append(all, name)
 		}
 	}
 	if len(all) == 0 {

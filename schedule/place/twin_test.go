@@ -28,7 +28,7 @@ func plain(s *cluster.State) {
 // choose returns the node for the next instance of a task.
 func choose(s *cluster.State, j *cluster.Job, task int) (best cluster.NodeIndex, found bool) {
 	spec := j.TaskSpecOf(task, j.Version)
-	var bestRank [3]int64
+	var bestRank [4]int64
 	for n, u := range usage(s) {
 		n := cluster.NodeIndex(n)
 		if !u.takes(s.Node(n), spec) {
@@ -43,14 +43,15 @@ func choose(s *cluster.State, j *cluster.Job, task int) (best cluster.NodeIndex,
 				left += (offer.Capacity[k] - u.resources[k] - spec.Resources[k]) / unit
 			}
 		}
+		spared := int64(0)
 		if len(offer.Devices) > 0 && len(spec.Devices) == 0 {
-			left += 4096
+			spared = 1
 		}
 		// Pack takes the first 64 nodes with room, and there the least left; spread the fewest of the task, then the
-		// least used. The lowest number is last in both.
-		rank := [3]int64{int64(n) / 64, left, int64(n)}
+		// least used. Nodes with devices that are not needed come later, the lowest number is last in both.
+		rank := [4]int64{spared, int64(n) / 64, left, int64(n)}
 		if spec.Placement == cluster.Spread {
-			rank = [3]int64{u.instances[cluster.KeyOf(j.ID, task)], used, int64(n)}
+			rank = [4]int64{u.instances[cluster.KeyOf(j.ID, task)], spared, used, int64(n)}
 		}
 		if !found || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank, found = n, rank, true
@@ -63,16 +64,23 @@ func choose(s *cluster.State, j *cluster.Job, task int) (best cluster.NodeIndex,
 type use struct {
 	resources cluster.Resources
 	ports     map[uint16]bool
-	devices   map[string]uint32
+	// devices tells how much of each is taken, by kind and number.
+	devices   map[string]map[uint32]cluster.Millidevices
 	instances map[cluster.TaskKey]int64
 }
 
 func usage(s *cluster.State) []use {
 	all := make([]use, s.Nodes())
 	for n := range all {
-		all[n] = use{ports: map[uint16]bool{}, devices: map[string]uint32{}, instances: map[cluster.TaskKey]int64{}}
+		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]cluster.Millidevices{}, instances: map[cluster.TaskKey]int64{}}
 		for _, given := range s.Node(cluster.NodeIndex(n)).Ports {
 			all[n].ports[given.Number] = true
+		}
+		for _, given := range s.Node(cluster.NodeIndex(n)).Devices {
+			if all[n].devices[given.Kind] == nil {
+				all[n].devices[given.Kind] = map[uint32]cluster.Millidevices{}
+			}
+			all[n].devices[given.Kind][given.Number] += given.Amount
 		}
 	}
 	s.EachJob(func(j *cluster.Job) bool {
@@ -85,9 +93,6 @@ func usage(s *cluster.State) []use {
 				spec, u := j.TaskSpecOf(i, slot.Version), &all[slot.Node]
 				u.resources = u.resources.Plus(spec.Resources)
 				u.instances[cluster.KeyOf(j.ID, i)]++
-				for _, d := range spec.Devices {
-					u.devices[d.Kind] += d.Count
-				}
 			}
 		}
 		return true
@@ -111,11 +116,28 @@ func (u use) takes(node *cluster.Node, spec *cluster.TaskSpec) bool {
 		}
 	}
 	for _, d := range spec.Devices {
-		if u.devices[d.Kind]+d.Count > node.DeviceCount(d.Kind) {
+		if !u.deviceFor(node.Offer, d) {
 			return false
 		}
 	}
 	return u.portsFor(node.Offer, spec.Ports)
+}
+
+func (u use) deviceFor(offer *cluster.Offer, q cluster.DeviceRequest) bool {
+	whole, share := cluster.Millidevices(0), false
+	for _, d := range offer.Devices {
+		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		for number := range d.Count {
+			left := 1000 - u.devices[q.Kind][number]
+			share = share || left >= q.Amount
+			if left == 1000 {
+				whole += 1000
+			}
+		}
+	}
+	return q.Amount < 1000 && share || q.Amount >= 1000 && whole >= q.Amount
 }
 
 func (u use) portsFor(offer *cluster.Offer, ports []cluster.PortRequest) bool {
@@ -172,7 +194,7 @@ func (c *scene) offer() *cluster.Offer {
 		o.Attributes = []cluster.EnvVar{{Name: "zone", Value: fmt.Sprint(c.rng.IntN(3))}}
 	}
 	if c.rng.IntN(3) == 0 {
-		o.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(c.rng.IntN(3))}}
+		o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: string(rune('A' + c.rng.IntN(2))), Count: uint32(c.rng.IntN(3))}}
 	}
 	if c.rng.IntN(3) > 0 {
 		o.PortFirst, o.PortLast = 8000, uint16(8000+c.rng.IntN(4))
@@ -191,7 +213,10 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 			t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: cluster.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}}
 		}
 		if c.rng.IntN(4) == 0 {
-			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Count: uint32(1 + c.rng.IntN(2))}}
+			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{300, 500, 1000, 2000}[c.rng.IntN(4)]}}
+			if c.rng.IntN(3) == 0 {
+				t.Devices[0].Models = []string{"A"}
+			}
 		}
 		for p := range c.rng.IntN(3) {
 			number := uint16(0)

@@ -45,7 +45,7 @@ type Agent struct {
 	// Capacity overrides what the machine has; negative means as it is.
 	Capacity   cluster.Resources
 	Attributes map[string]string
-	Devices    []cluster.DeviceRequest
+	Devices    []cluster.DeviceOffer
 	// PortFirst to PortLast are given to tasks.
 	PortFirst, PortLast uint16
 	// LogFile is "" for one in the data folder, "-" for standard error.
@@ -92,7 +92,7 @@ func all() []setting {
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(cluster.Memory, jobspec.ParseBytes)},
 		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)", setCapacity(cluster.Disk, jobspec.ParseBytes)},
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores and node are there", setAttributes},
-		{"devices", pairs, "whole devices to give to tasks, as `KIND=COUNT`,...", setDevices},
+		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
 		{"log.file", scalar, "`FILE` for the log (default: DIR/starling.log; - for stderr)", setLogFile},
 		{"log.level", scalar, "`LEVEL` of what is logged: debug, info, warn or error (default info)", setLogLevel},
@@ -221,13 +221,15 @@ func setDevices(c *Agent, texts []string) error {
 	c.Devices = nil
 	for _, text := range texts {
 		kind, count, _ := strings.Cut(text, "=")
+		count, model, told := strings.Cut(count, ":")
 		number, err := strconv.ParseUint(count, 10, 16)
-		if reason := cluster.NameProblem(kind, false); reason != "" || err != nil {
-			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2", text)
+		isWrong := err != nil || cluster.NameProblem(kind, false) != "" || told && cluster.NameProblem(model, false) != ""
+		if isWrong {
+			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
-		c.Devices = append(c.Devices, cluster.DeviceRequest{Kind: kind, Count: uint32(number)})
+		c.Devices = append(c.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
 	}
-	slices.SortFunc(c.Devices, func(a, b cluster.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(c.Devices, func(a, b cluster.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
 	return nil
 }
 

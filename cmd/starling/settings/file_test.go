@@ -53,7 +53,7 @@ etcd:
     c: http://127.0.0.1:5
 capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
 attributes: {zone: cellar}
-devices: {gpu: 2, disk: 1}
+devices: {gpu: "2:A100", disk: 1}
 ports: 100-200
 log: {file: "-", level: debug}
 `)
@@ -67,7 +67,7 @@ log: {file: "-", level: debug}
 	if want := (cluster.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
 		t.Errorf("capacity: got %v, want %v", c.Capacity, want)
 	}
-	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" || c.Devices[1].Count != 2 {
+	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" || c.Devices[1] != (cluster.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
 		t.Errorf("devices: got %v", c.Devices)
 	}
 }
