@@ -21,7 +21,7 @@ func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobReq
 	spec, problems := wire.SpecOf(request.GetSpec())
 	problems = append(problems, spec.Problems()...)
 	problems = append(problems, requestIDProblems(request.GetRequestId())...)
-	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Spec: *spec}
+	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
 	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {
 		problems = append(problems, cluster.Problem{Path: "tasks", Reason: fmt.Sprintf(
 			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit), command.EntryBytesMax/2)})
@@ -45,7 +45,9 @@ func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
-	kill := &command.KillJob{RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob())}
+	kill := &command.KillJob{
+		RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob()), Against: request.GetAgainst(),
+	}
 	receipt, err := s.submit(ctx, kill)
 	if err != nil {
 		return nil, err

@@ -153,9 +153,11 @@ func (x *Problem) GetReason() string {
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// "batch" or "stateless".
-	Type          string      `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Tasks         []*TaskSpec `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// "batch", "stateless", "stateful" or "daemon".
+	Type  string      `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Tasks []*TaskSpec `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// How it moves from one version to the next; absent changes all instances at once.
+	Update        *UpdatePolicy `protobuf:"bytes,4,opt,name=update,proto3" json:"update,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +213,148 @@ func (x *JobSpec) GetTasks() []*TaskSpec {
 	return nil
 }
 
+func (x *JobSpec) GetUpdate() *UpdatePolicy {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
+type UpdatePolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many instances may be without health at a time because of the update; 0 is all.
+	BatchSize uint32 `protobuf:"varint,1,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
+	// The instances of the new version that are tried beside the old before anything else happens.
+	Canaries uint32 `protobuf:"varint,2,opt,name=canaries,proto3" json:"canaries,omitempty"`
+	// Goes on by itself when all canaries are healthy.
+	AutoPromote bool `protobuf:"varint,3,opt,name=auto_promote,json=autoPromote,proto3" json:"auto_promote,omitempty"`
+	// How long an instance must have been ready to count as healthy.
+	MinHealthyMillis uint32 `protobuf:"varint,4,opt,name=min_healthy_millis,json=minHealthyMillis,proto3" json:"min_healthy_millis,omitempty"`
+	// When an instance that is not healthy counts as failed; 0 is never.
+	HealthyDeadlineMillis uint32 `protobuf:"varint,5,opt,name=healthy_deadline_millis,json=healthyDeadlineMillis,proto3" json:"healthy_deadline_millis,omitempty"`
+	// How long no instance may become healthy before the update fails; 0 is for ever.
+	ProgressDeadlineMillis uint32 `protobuf:"varint,6,opt,name=progress_deadline_millis,json=progressDeadlineMillis,proto3" json:"progress_deadline_millis,omitempty"`
+	// How often one instance may fail before it counts as failed; 0 is without end.
+	AttemptsMax uint32 `protobuf:"varint,7,opt,name=attempts_max,json=attemptsMax,proto3" json:"attempts_max,omitempty"`
+	// How many failed instances the update bears; 4294967295 is any number.
+	FailuresMax uint32 `protobuf:"varint,8,opt,name=failures_max,json=failuresMax,proto3" json:"failures_max,omitempty"`
+	// Goes back to the version before when the update fails.
+	Rollback bool `protobuf:"varint,9,opt,name=rollback,proto3" json:"rollback,omitempty"`
+	// Waits for a resume before anything changes.
+	StartPaused bool `protobuf:"varint,10,opt,name=start_paused,json=startPaused,proto3" json:"start_paused,omitempty"`
+	// Starts an instance's new version on its node, if that still has room.
+	SameNode      bool `protobuf:"varint,11,opt,name=same_node,json=sameNode,proto3" json:"same_node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdatePolicy) Reset() {
+	*x = UpdatePolicy{}
+	mi := &file_v1_starling_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdatePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdatePolicy) ProtoMessage() {}
+
+func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdatePolicy.ProtoReflect.Descriptor instead.
+func (*UpdatePolicy) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UpdatePolicy) GetBatchSize() uint32 {
+	if x != nil {
+		return x.BatchSize
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetCanaries() uint32 {
+	if x != nil {
+		return x.Canaries
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetAutoPromote() bool {
+	if x != nil {
+		return x.AutoPromote
+	}
+	return false
+}
+
+func (x *UpdatePolicy) GetMinHealthyMillis() uint32 {
+	if x != nil {
+		return x.MinHealthyMillis
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetHealthyDeadlineMillis() uint32 {
+	if x != nil {
+		return x.HealthyDeadlineMillis
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetProgressDeadlineMillis() uint32 {
+	if x != nil {
+		return x.ProgressDeadlineMillis
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetAttemptsMax() uint32 {
+	if x != nil {
+		return x.AttemptsMax
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetFailuresMax() uint32 {
+	if x != nil {
+		return x.FailuresMax
+	}
+	return 0
+}
+
+func (x *UpdatePolicy) GetRollback() bool {
+	if x != nil {
+		return x.Rollback
+	}
+	return false
+}
+
+func (x *UpdatePolicy) GetStartPaused() bool {
+	if x != nil {
+		return x.StartPaused
+	}
+	return false
+}
+
+func (x *UpdatePolicy) GetSameNode() bool {
+	if x != nil {
+		return x.SameNode
+	}
+	return false
+}
+
 type TaskSpec struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -232,13 +376,20 @@ type TaskSpec struct {
 	Restart   *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
 	// Between SIGTERM and SIGKILL.
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What comes when the restarts are used up; absent never tries another node.
+	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
+	// What becomes of an instance whose node left; absent gives it up at once.
+	Disconnect *Disconnect `protobuf:"bytes,15,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	Checks     []*Check    `protobuf:"bytes,16,rep,name=checks,proto3" json:"checks,omitempty"`
+	// The names of the folders that a slot keeps.
+	Volumes       []string `protobuf:"bytes,17,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskSpec) Reset() {
 	*x = TaskSpec{}
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +401,7 @@ func (x *TaskSpec) String() string {
 func (*TaskSpec) ProtoMessage() {}
 
 func (x *TaskSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +414,7 @@ func (x *TaskSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSpec.ProtoReflect.Descriptor instead.
 func (*TaskSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+	return file_v1_starling_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TaskSpec) GetName() string {
@@ -357,6 +508,34 @@ func (x *TaskSpec) GetStopGraceMillis() uint32 {
 	return 0
 }
 
+func (x *TaskSpec) GetReschedule() *Reschedule {
+	if x != nil {
+		return x.Reschedule
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetDisconnect() *Disconnect {
+	if x != nil {
+		return x.Disconnect
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetChecks() []*Check {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetVolumes() []string {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
 type Variable struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -367,7 +546,7 @@ type Variable struct {
 
 func (x *Variable) Reset() {
 	*x = Variable{}
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +558,7 @@ func (x *Variable) String() string {
 func (*Variable) ProtoMessage() {}
 
 func (x *Variable) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +571,7 @@ func (x *Variable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variable.ProtoReflect.Descriptor instead.
 func (*Variable) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{4}
+	return file_v1_starling_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Variable) GetName() string {
@@ -420,7 +599,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +611,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +624,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{5}
+	return file_v1_starling_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Resources) GetCpuMillicores() int64 {
@@ -483,7 +662,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +674,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +687,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{6}
+	return file_v1_starling_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeviceRequest) GetKind() string {
@@ -545,7 +724,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +736,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +749,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{7}
+	return file_v1_starling_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Device) GetKind() string {
@@ -605,7 +784,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +796,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +809,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{8}
+	return file_v1_starling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PortRequest) GetName() string {
@@ -659,7 +838,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +850,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +863,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{9}
+	return file_v1_starling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -723,7 +902,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +914,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +927,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{10}
+	return file_v1_starling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Restart) GetAttemptsMax() uint32 {
@@ -779,18 +958,269 @@ func (x *Restart) GetResetMillis() uint32 {
 	return 0
 }
 
+// Reschedule tries an instance on another node.
+type Reschedule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempts within the interval; 4294967295 has no bound, 0 never tries.
+	AttemptsMax    uint32 `protobuf:"varint,1,opt,name=attempts_max,json=attemptsMax,proto3" json:"attempts_max,omitempty"`
+	IntervalMillis uint32 `protobuf:"varint,2,opt,name=interval_millis,json=intervalMillis,proto3" json:"interval_millis,omitempty"`
+	DelayMillis    uint32 `protobuf:"varint,3,opt,name=delay_millis,json=delayMillis,proto3" json:"delay_millis,omitempty"`
+	DelayMaxMillis uint32 `protobuf:"varint,4,opt,name=delay_max_millis,json=delayMaxMillis,proto3" json:"delay_max_millis,omitempty"`
+	// "constant" (also if empty), "exponential" or "fibonacci".
+	Growth        string `protobuf:"bytes,5,opt,name=growth,proto3" json:"growth,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reschedule) Reset() {
+	*x = Reschedule{}
+	mi := &file_v1_starling_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reschedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reschedule) ProtoMessage() {}
+
+func (x *Reschedule) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reschedule.ProtoReflect.Descriptor instead.
+func (*Reschedule) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Reschedule) GetAttemptsMax() uint32 {
+	if x != nil {
+		return x.AttemptsMax
+	}
+	return 0
+}
+
+func (x *Reschedule) GetIntervalMillis() uint32 {
+	if x != nil {
+		return x.IntervalMillis
+	}
+	return 0
+}
+
+func (x *Reschedule) GetDelayMillis() uint32 {
+	if x != nil {
+		return x.DelayMillis
+	}
+	return 0
+}
+
+func (x *Reschedule) GetDelayMaxMillis() uint32 {
+	if x != nil {
+		return x.DelayMaxMillis
+	}
+	return 0
+}
+
+func (x *Reschedule) GetGrowth() string {
+	if x != nil {
+		return x.Growth
+	}
+	return ""
+}
+
+// Disconnect bears with a node that left the cluster but may return.
+type Disconnect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long the node may return and find its instance still wanted.
+	LostAfterMillis uint32 `protobuf:"varint,1,opt,name=lost_after_millis,json=lostAfterMillis,proto3" json:"lost_after_millis,omitempty"`
+	// Starts no replacement before that.
+	Wait bool `protobuf:"varint,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	// "original" (also if empty), "replacement" or "longest-running".
+	Keep string `protobuf:"bytes,3,opt,name=keep,proto3" json:"keep,omitempty"`
+	// After which time without the cluster the node stops the instance by itself, unless 0.
+	StopAfterMillis uint32 `protobuf:"varint,4,opt,name=stop_after_millis,json=stopAfterMillis,proto3" json:"stop_after_millis,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Disconnect) Reset() {
+	*x = Disconnect{}
+	mi := &file_v1_starling_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Disconnect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Disconnect) ProtoMessage() {}
+
+func (x *Disconnect) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
+func (*Disconnect) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Disconnect) GetLostAfterMillis() uint32 {
+	if x != nil {
+		return x.LostAfterMillis
+	}
+	return 0
+}
+
+func (x *Disconnect) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+func (x *Disconnect) GetKeep() string {
+	if x != nil {
+		return x.Keep
+	}
+	return ""
+}
+
+func (x *Disconnect) GetStopAfterMillis() uint32 {
+	if x != nil {
+		return x.StopAfterMillis
+	}
+	return 0
+}
+
+// Check asks an instance again and again whether it is well.
+type Check struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "http", "tcp" or "command".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The name of one of the task's ports, for http and tcp.
+	Port string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	// What http asks for.
+	Path           string   `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Command        []string `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
+	IntervalMillis uint32   `protobuf:"varint,5,opt,name=interval_millis,json=intervalMillis,proto3" json:"interval_millis,omitempty"`
+	TimeoutMillis  uint32   `protobuf:"varint,6,opt,name=timeout_millis,json=timeoutMillis,proto3" json:"timeout_millis,omitempty"`
+	// How many failures in a row are borne.
+	FailuresMax   uint32 `protobuf:"varint,7,opt,name=failures_max,json=failuresMax,proto3" json:"failures_max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Check) Reset() {
+	*x = Check{}
+	mi := &file_v1_starling_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Check) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Check) ProtoMessage() {}
+
+func (x *Check) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Check.ProtoReflect.Descriptor instead.
+func (*Check) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Check) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Check) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Check) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Check) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *Check) GetIntervalMillis() uint32 {
+	if x != nil {
+		return x.IntervalMillis
+	}
+	return 0
+}
+
+func (x *Check) GetTimeoutMillis() uint32 {
+	if x != nil {
+		return x.TimeoutMillis
+	}
+	return 0
+}
+
+func (x *Check) GetFailuresMax() uint32 {
+	if x != nil {
+		return x.FailuresMax
+	}
+	return 0
+}
+
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sent again with the same id, a request counts once and is answered alike. At most 64 bytes; it may be empty.
-	RequestId     string   `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Spec          *JobSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	RequestId string   `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Spec      *JobSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The job's version that the sender saw, 0 for no job; if the job has another, the request is refused.
+	Against       uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +1232,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +1245,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{11}
+	return file_v1_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -832,6 +1262,13 @@ func (x *SubmitJobRequest) GetSpec() *JobSpec {
 	return nil
 }
 
+func (x *SubmitJobRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
 type SubmitJobResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -842,7 +1279,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1291,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1304,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{12}
+	return file_v1_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -885,16 +1322,18 @@ func (x *SubmitJobResponse) GetJob() string {
 }
 
 type KillJobRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The job's version that the sender saw; 0 ends any.
+	Against       uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1345,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1358,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{13}
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -936,6 +1375,13 @@ func (x *KillJobRequest) GetJob() string {
 	return ""
 }
 
+func (x *KillJobRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
 type KillJobResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -946,7 +1392,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1404,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1417,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{14}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -1003,7 +1449,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1461,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1474,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -1072,7 +1518,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1530,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1543,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -1155,7 +1601,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1613,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1626,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Job) GetName() string {
@@ -1285,7 +1731,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1743,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1756,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -1391,7 +1837,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1403,7 +1849,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1416,7 +1862,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -1470,7 +1916,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1928,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1941,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -1557,7 +2003,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +2015,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +2028,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Task) GetName() string {
@@ -1629,7 +2075,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +2087,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +2100,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Slot) GetTask() string {
@@ -1759,7 +2205,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +2217,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +2230,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Port) GetName() string {
@@ -1811,7 +2257,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2269,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2282,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -1866,7 +2312,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2324,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2337,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -1942,7 +2388,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2400,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2413,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Finding) GetTask() string {
@@ -2031,7 +2477,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2489,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2502,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -2096,7 +2542,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2554,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2567,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -2196,7 +2642,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2654,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2667,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Peer) GetNode() string {
@@ -2357,7 +2803,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2815,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2828,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -2425,7 +2871,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2883,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2896,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -2499,7 +2945,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2957,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2970,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -2615,7 +3061,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +3073,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +3086,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -2696,7 +3142,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +3154,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +3167,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -2790,7 +3236,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +3248,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +3261,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -2894,7 +3340,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3352,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3365,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -2959,7 +3405,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3417,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3430,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -3015,7 +3461,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3473,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3486,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -3103,11 +3549,26 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"^\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x01\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
-	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\"\xff\x03\n" +
+	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\x121\n" +
+	"\x06update\x18\x04 \x01(\v2\x19.starling.v1.UpdatePolicyR\x06update\"\xae\x03\n" +
+	"\fUpdatePolicy\x12\x1d\n" +
+	"\n" +
+	"batch_size\x18\x01 \x01(\rR\tbatchSize\x12\x1a\n" +
+	"\bcanaries\x18\x02 \x01(\rR\bcanaries\x12!\n" +
+	"\fauto_promote\x18\x03 \x01(\bR\vautoPromote\x12,\n" +
+	"\x12min_healthy_millis\x18\x04 \x01(\rR\x10minHealthyMillis\x126\n" +
+	"\x17healthy_deadline_millis\x18\x05 \x01(\rR\x15healthyDeadlineMillis\x128\n" +
+	"\x18progress_deadline_millis\x18\x06 \x01(\rR\x16progressDeadlineMillis\x12!\n" +
+	"\fattempts_max\x18\a \x01(\rR\vattemptsMax\x12!\n" +
+	"\ffailures_max\x18\b \x01(\rR\vfailuresMax\x12\x1a\n" +
+	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
+	"\fstart_paused\x18\n" +
+	" \x01(\bR\vstartPaused\x12\x1b\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xb7\x05\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -3122,7 +3583,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x03(\v2\x17.starling.v1.ConstraintR\vconstraints\x12\x1c\n" +
 	"\tplacement\x18\v \x01(\tR\tplacement\x12.\n" +
 	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x12*\n" +
-	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\"4\n" +
+	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x127\n" +
+	"\n" +
+	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
+	"reschedule\x127\n" +
+	"\n" +
+	"disconnect\x18\x0f \x01(\v2\x17.starling.v1.DisconnectR\n" +
+	"disconnect\x12*\n" +
+	"\x06checks\x18\x10 \x03(\v2\x12.starling.v1.CheckR\x06checks\x12\x18\n" +
+	"\avolumes\x18\x11 \x03(\tR\avolumes\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"t\n" +
@@ -3151,18 +3620,41 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12!\n" +
 	"\fdelay_millis\x18\x02 \x01(\rR\vdelayMillis\x12(\n" +
 	"\x10delay_max_millis\x18\x03 \x01(\rR\x0edelayMaxMillis\x12!\n" +
-	"\freset_millis\x18\x04 \x01(\rR\vresetMillis\"[\n" +
+	"\freset_millis\x18\x04 \x01(\rR\vresetMillis\"\xbd\x01\n" +
+	"\n" +
+	"Reschedule\x12!\n" +
+	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12'\n" +
+	"\x0finterval_millis\x18\x02 \x01(\rR\x0eintervalMillis\x12!\n" +
+	"\fdelay_millis\x18\x03 \x01(\rR\vdelayMillis\x12(\n" +
+	"\x10delay_max_millis\x18\x04 \x01(\rR\x0edelayMaxMillis\x12\x16\n" +
+	"\x06growth\x18\x05 \x01(\tR\x06growth\"\x8c\x01\n" +
+	"\n" +
+	"Disconnect\x12*\n" +
+	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
+	"\x04wait\x18\x02 \x01(\bR\x04wait\x12\x12\n" +
+	"\x04keep\x18\x03 \x01(\tR\x04keep\x12*\n" +
+	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\xd0\x01\n" +
+	"\x05Check\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\acommand\x18\x04 \x03(\tR\acommand\x12'\n" +
+	"\x0finterval_millis\x18\x05 \x01(\rR\x0eintervalMillis\x12%\n" +
+	"\x0etimeout_millis\x18\x06 \x01(\rR\rtimeoutMillis\x12!\n" +
+	"\ffailures_max\x18\a \x01(\rR\vfailuresMax\"u\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +
-	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\";\n" +
+	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12\x18\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\";\n" +
 	"\x11SubmitJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"A\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"[\n" +
 	"\x0eKillJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"9\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\"9\n" +
 	"\x0fKillJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"\x82\x01\n" +
@@ -3382,112 +3874,120 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
 	(*JobSpec)(nil),               // 2: starling.v1.JobSpec
-	(*TaskSpec)(nil),              // 3: starling.v1.TaskSpec
-	(*Variable)(nil),              // 4: starling.v1.Variable
-	(*Resources)(nil),             // 5: starling.v1.Resources
-	(*DeviceRequest)(nil),         // 6: starling.v1.DeviceRequest
-	(*Device)(nil),                // 7: starling.v1.Device
-	(*PortRequest)(nil),           // 8: starling.v1.PortRequest
-	(*Constraint)(nil),            // 9: starling.v1.Constraint
-	(*Restart)(nil),               // 10: starling.v1.Restart
-	(*SubmitJobRequest)(nil),      // 11: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 12: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 13: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 14: starling.v1.KillJobResponse
-	(*ListJobsRequest)(nil),       // 15: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 16: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 17: starling.v1.Job
-	(*Counts)(nil),                // 18: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 19: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 20: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 21: starling.v1.Task
-	(*Slot)(nil),                  // 22: starling.v1.Slot
-	(*Port)(nil),                  // 23: starling.v1.Port
-	(*WhyRequest)(nil),            // 24: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 25: starling.v1.WhyResponse
-	(*Finding)(nil),               // 26: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 27: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 28: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 29: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 30: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 31: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 32: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 33: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 34: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 35: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 36: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 37: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 38: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*UpdatePolicy)(nil),          // 3: starling.v1.UpdatePolicy
+	(*TaskSpec)(nil),              // 4: starling.v1.TaskSpec
+	(*Variable)(nil),              // 5: starling.v1.Variable
+	(*Resources)(nil),             // 6: starling.v1.Resources
+	(*DeviceRequest)(nil),         // 7: starling.v1.DeviceRequest
+	(*Device)(nil),                // 8: starling.v1.Device
+	(*PortRequest)(nil),           // 9: starling.v1.PortRequest
+	(*Constraint)(nil),            // 10: starling.v1.Constraint
+	(*Restart)(nil),               // 11: starling.v1.Restart
+	(*Reschedule)(nil),            // 12: starling.v1.Reschedule
+	(*Disconnect)(nil),            // 13: starling.v1.Disconnect
+	(*Check)(nil),                 // 14: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 15: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 16: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 17: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 18: starling.v1.KillJobResponse
+	(*ListJobsRequest)(nil),       // 19: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 20: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 21: starling.v1.Job
+	(*Counts)(nil),                // 22: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 23: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 24: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 25: starling.v1.Task
+	(*Slot)(nil),                  // 26: starling.v1.Slot
+	(*Port)(nil),                  // 27: starling.v1.Port
+	(*WhyRequest)(nil),            // 28: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 29: starling.v1.WhyResponse
+	(*Finding)(nil),               // 30: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 31: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 32: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 33: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 34: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 35: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 36: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 37: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 38: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 39: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 40: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 41: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 42: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
-	3,  // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
-	4,  // 2: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
-	5,  // 3: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
-	6,  // 4: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
-	8,  // 5: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
-	9,  // 6: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	10, // 7: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	2,  // 8: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	39, // 9: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	17, // 10: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	18, // 11: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	39, // 12: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	39, // 13: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	39, // 14: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	17, // 15: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 16: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	21, // 17: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	22, // 18: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	18, // 19: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	39, // 20: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	39, // 21: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
-	23, // 22: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	39, // 23: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	17, // 24: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	26, // 25: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	39, // 26: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	39, // 27: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	39, // 28: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	29, // 29: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	5,  // 30: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	5,  // 31: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	7,  // 32: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	4,  // 33: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	32, // 34: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	39, // 35: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	33, // 36: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	34, // 37: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	39, // 38: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	11, // 39: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	13, // 40: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	15, // 41: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	19, // 42: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	24, // 43: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	27, // 44: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	30, // 45: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	35, // 46: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	37, // 47: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	12, // 48: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	14, // 49: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	16, // 50: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	20, // 51: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	25, // 52: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	28, // 53: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	31, // 54: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	36, // 55: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	38, // 56: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	48, // [48:57] is the sub-list for method output_type
-	39, // [39:48] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	4,  // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
+	3,  // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
+	5,  // 3: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
+	6,  // 4: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
+	7,  // 5: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
+	9,  // 6: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
+	10, // 7: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
+	11, // 8: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	12, // 9: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	13, // 10: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	14, // 11: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	2,  // 12: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	43, // 13: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	21, // 14: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	22, // 15: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	43, // 16: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	43, // 17: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	43, // 18: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	21, // 19: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 20: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	25, // 21: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	26, // 22: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	22, // 23: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	43, // 24: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	43, // 25: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
+	27, // 26: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	43, // 27: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	21, // 28: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	30, // 29: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	43, // 30: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	43, // 31: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	43, // 32: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	33, // 33: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 34: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 35: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 36: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 37: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	36, // 38: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	43, // 39: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	37, // 40: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	38, // 41: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	43, // 42: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 43: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 44: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 45: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	23, // 46: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	28, // 47: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	31, // 48: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	34, // 49: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	39, // 50: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	41, // 51: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 52: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 53: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 54: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	24, // 55: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	29, // 56: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	32, // 57: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	35, // 58: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	40, // 59: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	42, // 60: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	52, // [52:61] is the sub-list for method output_type
+	43, // [43:52] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -3495,15 +3995,15 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
-	file_v1_starling_proto_msgTypes[29].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[35].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[33].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

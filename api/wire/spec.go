@@ -19,7 +19,7 @@ import (
 
 // Spec returns the message of a job.
 func Spec(spec *cluster.JobSpec) *starlingv1.JobSpec {
-	m := &starlingv1.JobSpec{Name: string(spec.Name), Type: spec.Type.String()}
+	m := &starlingv1.JobSpec{Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update)}
 	for i := range spec.Tasks {
 		m.Tasks = append(m.Tasks, taskMessage(&spec.Tasks[i]))
 	}
@@ -53,6 +53,7 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 			Attribute: c.Attribute, Operator: c.Operator.String(), Values: c.Values,
 		})
 	}
+	policyMessages(m, t)
 	return m
 }
 
@@ -82,7 +83,7 @@ func Resources(r cluster.Resources) *starlingv1.Resources {
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
 // cluster takes, its own Problems tell. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
-	spec := &cluster.JobSpec{Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType())}
+	spec := &cluster.JobSpec{Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate())}
 	problems := unknownFields(m.ProtoReflect(), "")
 	slices.SortStableFunc(problems, func(a, b cluster.Problem) int { return cmp.Compare(a.Path, b.Path) })
 	for i, task := range m.GetTasks() {
@@ -123,6 +124,7 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 			Attribute: one.GetAttribute(), Operator: operatorOf(one.GetOperator()), Values: one.GetValues(),
 		})
 	}
+	policiesOf(&t, m)
 	var problems []cluster.Problem
 	for i, one := range m.GetPorts() {
 		if one.GetNumber() > math.MaxUint16 {
@@ -144,12 +146,7 @@ func resourcesOf(m *starlingv1.Resources) cluster.Resources {
 
 // jobTypeOf returns 0, which the job's Problems name, for a word that is none.
 func jobTypeOf(word string) cluster.JobType {
-	for _, t := range []cluster.JobType{cluster.Batch, cluster.Stateless} {
-		if t.String() == word {
-			return t
-		}
-	}
-	return 0
+	return cluster.JobType(max(slices.Index(cluster.JobTypes(), word), 0))
 }
 
 // placementOf returns 0, which the job's Problems name, for a word that is none.

@@ -19,15 +19,13 @@ import (
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
 func fill(v reflect.Value, random *rand.Rand) {
-	switch v.Interface().(type) {
-	case cluster.JobType:
-		v.SetUint(1 + random.Uint64N(uint64(cluster.Stateless)))
-		return
-	case cluster.Placement:
-		v.SetUint(1 + random.Uint64N(uint64(cluster.Spread)))
-		return
-	case cluster.Operator:
-		v.SetUint(1 + random.Uint64N(uint64(cluster.GreaterOrEqual)))
+	highest := map[reflect.Type]uint64{
+		reflect.TypeFor[cluster.JobType](): uint64(cluster.Daemon), reflect.TypeFor[cluster.Placement](): uint64(cluster.Spread),
+		reflect.TypeFor[cluster.Operator](): uint64(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Growth](): uint64(cluster.Fibonacci),
+		reflect.TypeFor[cluster.Survivor](): uint64(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): uint64(cluster.CheckCommand),
+	}
+	if most, ok := highest[v.Type()]; ok {
+		v.SetUint(1 + random.Uint64N(most))
 		return
 	}
 	switch v.Kind() {
@@ -46,6 +44,8 @@ func fill(v reflect.Value, random *rand.Rand) {
 		}
 	case reflect.String:
 		v.SetString(fmt.Sprintf("s%d", random.Uint32()))
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.Int64:
 		v.SetInt(1 + random.Int64N(1<<62))
 	case reflect.Uint16, reflect.Uint32:
@@ -78,19 +78,24 @@ func TestSpecComesBack(t *testing.T) {
 
 // fillMessage gives every field of m a value that is not zero. Names grow, so that what is sorted stays in its place.
 func fillMessage(m protoreflect.Message, next func() int) {
-	words := map[protoreflect.Name]string{"type": "batch", "placement": "spread", "operator": "not in"}
+	words := map[protoreflect.FullName]string{
+		"JobSpec.type": "batch", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
+		"Disconnect.keep": "replacement", "Check.kind": "command",
+	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		field := fields.Get(i)
 		one := func() protoreflect.Value {
 			switch field.Kind() {
 			case protoreflect.StringKind:
-				if word, ok := words[field.Name()]; ok {
+				if word, ok := words[protoreflect.FullName(strings.TrimPrefix(string(field.FullName()), "starling.v1."))]; ok {
 					return protoreflect.ValueOfString(word)
 				}
 				return protoreflect.ValueOfString(fmt.Sprintf("s%06d", next()))
 			case protoreflect.Uint32Kind:
 				return protoreflect.ValueOfUint32(uint32(next()))
+			case protoreflect.BoolKind:
+				return protoreflect.ValueOfBool(true)
 			case protoreflect.Int64Kind:
 				return protoreflect.ValueOfInt64(int64(next()))
 			}
@@ -134,12 +139,20 @@ func TestSpecOf(t *testing.T) {
 		want string // the problems, of the message and then of the job
 	}{
 		{"smallest", task(func(*starlingv1.TaskSpec) {}), ""},
-		{"absent", nil, `job must not be empty; type must be "batch" or "stateless"; tasks must have 1 to 64 tasks, has 0`},
+		{"absent", nil, `job must not be empty; type must be one of ["batch" "stateless" "stateful" "daemon"]; tasks must have 1 to 64 tasks, has 0`},
 		{"empty task", &starlingv1.JobSpec{Name: "j", Type: "batch", Tasks: []*starlingv1.TaskSpec{nil}},
 			"tasks[0].name must not be empty; tasks[0].command must name a program"},
 		{"type", &starlingv1.JobSpec{Name: "j", Type: "bach", Tasks: task(func(*starlingv1.TaskSpec) {}).Tasks},
-			`type must be "batch" or "stateless"`},
+			`type must be one of ["batch" "stateless" "stateful" "daemon"]`},
 		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }), `tasks[0].placement must be "pack" or "spread"`},
+		{"words", task(func(m *starlingv1.TaskSpec) {
+			m.Reschedule = &starlingv1.Reschedule{Growth: "linear"}
+			m.Disconnect = &starlingv1.Disconnect{Keep: "both"}
+			m.Checks = []*starlingv1.Check{{Kind: "grpc", IntervalMillis: 1000, TimeoutMillis: 1000}}
+		}),
+			`tasks[0].reschedule.growth must be one of ["constant" "exponential" "fibonacci"]; ` +
+				`tasks[0].disconnect.keep must be one of ["original" "replacement" "longest-running"]; ` +
+				`tasks[0].checks[0] must have one of ["http" "tcp" "command"]`},
 		{"operator", task(func(m *starlingv1.TaskSpec) {
 			m.Constraints = []*starlingv1.Constraint{{Attribute: "a", Operator: "~"}}
 		}),

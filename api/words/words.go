@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"starling/cluster"
 	"starling/command"
@@ -36,6 +37,32 @@ func Command(c command.Command) string {
 		return "tell the time"
 	case *command.RaiseRules:
 		return fmt.Sprintf("raise the rules to version %d", c.Version)
+	}
+	return request(c)
+}
+
+// request says the commands of users about what is there.
+func request(c command.Command) string {
+	switch c := c.(type) {
+	case *command.SteerUpdate:
+		return fmt.Sprintf("%s the update of job %s to version %d", c.Steering, c.Job, c.Version)
+	case *command.RevertJob:
+		return fmt.Sprintf("revert job %s to version %d", c.Job, c.To)
+	case *command.RestartJob:
+		if c.Task != "" {
+			return fmt.Sprintf("restart task %s of job %s", c.Task, c.Job)
+		}
+		return fmt.Sprintf("restart job %s", c.Job)
+	case *command.EndAllocation:
+		if c.Elsewhere {
+			return fmt.Sprintf("stop %s, to be replaced elsewhere", cluster.AllocationID{Slot: c.Slot, Order: c.Order})
+		}
+		return fmt.Sprintf("restart %s", cluster.AllocationID{Slot: c.Slot, Order: c.Order})
+	case *command.DrainNode:
+		if !c.Drain {
+			return fmt.Sprintf("end the drain of node %s", c.Node)
+		}
+		return fmt.Sprintf("drain node %s within %s", c.Node, time.Duration(c.DeadlineMillis)*time.Millisecond)
 	}
 	return c.Kind().String()
 }

@@ -38,6 +38,15 @@ func TestCommands(t *testing.T) {
 			"a~1 reports 1 allocation: 1 out of memory"},
 		{&command.TellTime{}, "tell the time"},
 		{&command.RaiseRules{Version: 2}, "raise the rules to version 2"},
+		{&command.SteerUpdate{Job: "web", Version: 3, Steering: command.Promote}, "promote the update of job web to version 3"},
+		{&command.RevertJob{Job: "web", Against: 3, To: 1}, "revert job web to version 1"},
+		{&command.RestartJob{Job: "web"}, "restart job web"},
+		{&command.RestartJob{Job: "web", Task: "server"}, "restart task server of job web"},
+		{&command.EndAllocation{Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "restart web.server[2]#4711"},
+		{&command.EndAllocation{Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
+			"stop web.server[2]#4711, to be replaced elsewhere"},
+		{&command.DrainNode{Node: "a", Drain: true, DeadlineMillis: 3_600_000}, "drain node a within 1h0m0s"},
+		{&command.DrainNode{Node: "a"}, "end the drain of node a"},
 	}
 	tried := map[command.Kind]bool{}
 	for _, c := range cases {

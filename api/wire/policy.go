@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"slices"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+func updateMessage(u *cluster.UpdatePolicy) *starlingv1.UpdatePolicy {
+	return &starlingv1.UpdatePolicy{
+		BatchSize: u.BatchSize, Canaries: u.Canaries, AutoPromote: u.AutoPromote, MinHealthyMillis: u.MinHealthyMillis,
+		HealthyDeadlineMillis: u.HealthyDeadlineMillis, ProgressDeadlineMillis: u.ProgressDeadlineMillis, AttemptsMax: u.AttemptsMax,
+		FailuresMax: u.FailuresMax, Rollback: u.Rollback, StartPaused: u.StartPaused, SameNode: u.SameNode,
+	}
+}
+
+func updateOf(m *starlingv1.UpdatePolicy) cluster.UpdatePolicy {
+	return cluster.UpdatePolicy{
+		BatchSize: m.GetBatchSize(), Canaries: m.GetCanaries(), AutoPromote: m.GetAutoPromote(), MinHealthyMillis: m.GetMinHealthyMillis(),
+		HealthyDeadlineMillis: m.GetHealthyDeadlineMillis(), ProgressDeadlineMillis: m.GetProgressDeadlineMillis(),
+		AttemptsMax: m.GetAttemptsMax(), FailuresMax: m.GetFailuresMax(), Rollback: m.GetRollback(), StartPaused: m.GetStartPaused(),
+		SameNode: m.GetSameNode(),
+	}
+}
+
+// policyMessages adds what a task says about failures, health and what it keeps.
+func policyMessages(m *starlingv1.TaskSpec, t *cluster.TaskSpec) {
+	m.Reschedule = &starlingv1.Reschedule{
+		AttemptsMax: t.Reschedule.AttemptsMax, IntervalMillis: t.Reschedule.IntervalMillis, DelayMillis: t.Reschedule.DelayMillis,
+		DelayMaxMillis: t.Reschedule.DelayMaxMillis, Growth: t.Reschedule.Growth.String(),
+	}
+	m.Disconnect = &starlingv1.Disconnect{
+		LostAfterMillis: t.Disconnect.LostAfterMillis, Wait: t.Disconnect.Wait, Keep: t.Disconnect.Keep.String(),
+		StopAfterMillis: t.Disconnect.StopAfterMillis,
+	}
+	for _, c := range t.Checks {
+		m.Checks = append(m.Checks, &starlingv1.Check{
+			Kind: c.Kind.String(), Port: c.Port, Path: c.Path, Command: c.Command, IntervalMillis: c.IntervalMillis,
+			TimeoutMillis: c.TimeoutMillis, FailuresMax: c.FailuresMax,
+		})
+	}
+	for _, v := range t.Volumes {
+		m.Volumes = append(m.Volumes, v.Name)
+	}
+}
+
+// policiesOf reads it back. A growth or survivor that is none becomes one that the task's Problems name.
+func policiesOf(t *cluster.TaskSpec, m *starlingv1.TaskSpec) {
+	t.Reschedule = cluster.Reschedule{
+		AttemptsMax: m.GetReschedule().GetAttemptsMax(), IntervalMillis: m.GetReschedule().GetIntervalMillis(),
+		DelayMillis: m.GetReschedule().GetDelayMillis(), DelayMaxMillis: m.GetReschedule().GetDelayMaxMillis(),
+		Growth: cluster.Growth(numberOf(m.GetReschedule().GetGrowth(), cluster.Growths())),
+	}
+	t.Disconnect = cluster.Disconnect{
+		LostAfterMillis: m.GetDisconnect().GetLostAfterMillis(), Wait: m.GetDisconnect().GetWait(),
+		Keep:            cluster.Survivor(numberOf(m.GetDisconnect().GetKeep(), cluster.Survivors())),
+		StopAfterMillis: m.GetDisconnect().GetStopAfterMillis(),
+	}
+	for _, one := range m.GetChecks() {
+		t.Checks = append(t.Checks, cluster.Check{
+			Kind: cluster.CheckKind(max(slices.Index(cluster.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),
+			Command: one.GetCommand(), IntervalMillis: one.GetIntervalMillis(), TimeoutMillis: one.GetTimeoutMillis(),
+			FailuresMax: one.GetFailuresMax(),
+		})
+	}
+	for _, name := range m.GetVolumes() {
+		t.Volumes = append(t.Volumes, cluster.Volume{Name: name})
+	}
+}
+
+// numberOf returns the number of a word: 0 for none, and one beyond them all for a word that is not among them.
+func numberOf(word string, words []string) int {
+	number := slices.Index(words, word)
+	switch {
+	case word == "":
+		return 0
+	case number < 0:
+		return len(words)
+	}
+	return number
+}
