@@ -18,16 +18,30 @@ func jobForm() form[cluster.JobSpec] {
 		pair{"then", object{{"items", object{{"required", []string{"name"}}}}}})
 	read := tasks.read
 	tasks.read = func(r *reader, p place, into *cluster.JobSpec) {
-		r.kind = into.Type
 		read(r, p, into)
 		nameTasks(r, p, into.Tasks)
+	}
+	kind := bind(choice[cluster.JobType](cluster.JobTypes()), func(j *cluster.JobSpec) *cluster.JobType { return &j.Type })
+	readKind := kind.read
+	kind.read = func(r *reader, p place, into *cluster.JobSpec) {
+		readKind(r, p, into)
+		r.kind = into.Type
+	}
+	update := bind(updateForm(), func(j *cluster.JobSpec) *cluster.UpdatePolicy { return &j.Update })
+	writeUpdate := update.write
+	update.write = func(j *cluster.JobSpec) *yaml.Node {
+		if j.Type == cluster.Batch && j.Update == (cluster.UpdatePolicy{}) {
+			return nil
+		}
+		return writeUpdate(j)
 	}
 	return mapping([]field[cluster.JobSpec]{
 		bind(nameForm[cluster.JobName](), func(j *cluster.JobSpec) *cluster.JobName { return &j.Name }).
 			named("job", "The job's name, unique in the cluster.").must(),
-		bind(choice[cluster.JobType](typeNames()), func(j *cluster.JobSpec) *cluster.JobType { return &j.Type }).
-			named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
-				"stopped and are replaced when they end.").or("batch"),
+		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
+			"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
+			"daemon ones run on every machine that can.").or("batch"),
+		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
 	}, nil)
 }
@@ -50,7 +64,12 @@ func nameTasks(r *reader, p place, tasks []cluster.TaskSpec) {
 }
 
 func taskForm() form[cluster.TaskSpec] {
-	return mapping(append(programFields(), placeFields()...), nil)
+	return mapping(append(programFields(), placeFields()...), func(r *reader, p place, given map[string]place, t *cluster.TaskSpec) {
+		checkPorts(t)
+		if at, ok := given["instances"]; ok && r.kind == cluster.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
+			r.fail(at, "must be absent in a daemon job: one instance runs on every machine that can")
+		}
+	})
 }
 
 // programFields are the keys of a task about what runs.
@@ -72,8 +91,19 @@ func programFields() []field[cluster.TaskSpec] {
 		bind(durationForm(cluster.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
 		bind(restartForm(), func(t *spec) *cluster.Restart { return &t.Restart }).
-			named("restart", "What happens after a failure: the instance starts again on its machine after a delay that doubles "+
+			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles "+
 				"with every failure in a row.").or(allDefaults),
+		bind(rescheduleForm(), func(t *spec) *cluster.Reschedule { return &t.Reschedule }).
+			named("reschedule", "What happens when the restarts are used up: the instance is tried on another machine, or on the same if "+
+				"there is no other.").or(allDefaults),
+		bind(disconnectForm(), func(t *spec) *cluster.Disconnect { return &t.Disconnect }).
+			named("disconnect", "What becomes of an instance whose machine left the cluster, and may return.").or(allDefaults),
+		bind(list(checkForm(), 0, cluster.ChecksMax), func(t *spec) *[]cluster.Check { return &t.Checks }).
+			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without "+
+				"checks, when it runs."),
+		bind(list(volumeForm(), 0, cluster.VolumesMax), func(t *spec) *[]cluster.Volume { return &t.Volumes }).
+			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name. The path stands in "+
+				"STARLING_VOLUME_<NAME>."),
 	}
 }
 
@@ -108,23 +138,16 @@ func resourcesForm() form[cluster.Resources] {
 
 func restartForm() form[cluster.Restart] {
 	return mapping([]field[cluster.Restart]{
-		bind(orWord("unlimited", cluster.RestartsUnlimited, whole[uint32](0, cluster.RestartsUnlimited-1)),
-			func(s *cluster.Restart) *uint32 { return &s.AttemptsMax }).
-			named("attempts", "Restarts after failures in a row; after them a batch instance has failed.").orByType("3", "unlimited"),
+		bind(unlimited(), func(s *cluster.Restart) *uint32 { return &s.AttemptsMax }).
+			named("attempts", "Restarts after failures in a row.").orByType("3", "5", "unlimited"),
 		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMillis }).
 			named("delay", "The delay before the first restart.").or("1s"),
 		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMaxMillis }).
-			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m"),
+			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m", "5m"),
 		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.ResetMillis }).
 			named("reset_after", "How long an instance must have run for its failures to be forgotten.").or("10m"),
 	}, func(r *reader, p place, given map[string]place, s *cluster.Restart) {
-		longest, ok := given["delay_max"]
-		switch {
-		case !ok:
-			s.DelayMaxMillis = max(s.DelayMaxMillis, s.DelayMillis)
-		case s.DelayMaxMillis < s.DelayMillis && !r.hasFailed(p.known+".delay") && !r.hasFailed(longest.known):
-			r.fail(longest, "must be at least delay, which is %s", FormatDuration(int64(s.DelayMillis)))
-		}
+		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})
 }
 
@@ -287,8 +310,6 @@ func portsForm() form[[]cluster.PortRequest] {
 		},
 	}.form()
 }
-
-func typeNames() []string { return []string{"", cluster.Batch.String(), cluster.Stateless.String()} }
 
 func placementNames() []string { return []string{"", cluster.Pack.String(), cluster.Spread.String()} }
 

@@ -26,11 +26,12 @@ type form[V any] struct {
 // row is one key of a mapping, as the schema and the reference see it.
 type row struct {
 	name, doc, words string
-	// batch and stateless are what stands for an absent key, as it could be written; both empty if nothing does.
-	batch, stateless string
-	required         bool
-	schema           object
-	rows             []row
+	// batch, service and daemon are what stands for an absent key, as it could be written, in batch jobs, stateless and
+	// stateful ones, and daemon jobs; all empty if nothing does.
+	batch, service, daemon string
+	required               bool
+	schema                 object
+	rows                   []row
 }
 
 // field is one key of the mapping that a T is written as.
@@ -62,11 +63,11 @@ func (f field[T]) must() field[T] {
 }
 
 // or says what stands for an absent key, in the form in which it could be written.
-func (f field[T]) or(text string) field[T] { return f.orByType(text, text) }
+func (f field[T]) or(text string) field[T] { return f.orByType(text, text, text) }
 
 // orByType says what stands for an absent key in jobs of each type.
-func (f field[T]) orByType(batch, stateless string) field[T] {
-	f.batch, f.stateless = batch, stateless
+func (f field[T]) orByType(batch, service, daemon string) field[T] {
+	f.batch, f.service, f.daemon = batch, service, daemon
 	return f
 }
 
@@ -121,8 +122,11 @@ func (f *field[T]) readFrom(r *reader, p place, given map[string]place, into *T)
 	}
 	absent := p.at(f.name, &yaml.Node{Kind: yaml.ScalarNode, Line: p.node.Line, Column: p.node.Column})
 	absent.node.Value = f.batch
-	if r.kind == cluster.Stateless {
-		absent.node.Value = f.stateless
+	switch r.kind {
+	case cluster.Stateless, cluster.Stateful:
+		absent.node.Value = f.service
+	case cluster.Daemon:
+		absent.node.Value = f.daemon
 	}
 	switch {
 	case f.required && r.hasFailed(absent.known): // it was misspelt

@@ -32,9 +32,11 @@ func TestFormatIsReadBack(t *testing.T) {
 // jobs draws jobs that the cluster takes, with texts of all kinds.
 func jobs() *rapid.Generator[cluster.JobSpec] {
 	return rapid.Custom(func(t *rapid.T) cluster.JobSpec {
-		spec := cluster.JobSpec{Name: cluster.JobName(namesDrawn().Draw(t, "name")), Type: cluster.JobType(rapid.IntRange(1, 2).Draw(t, "type"))}
+		spec := cluster.JobSpec{Name: cluster.JobName(namesDrawn().Draw(t, "name")), Type: cluster.JobType(rapid.IntRange(1, 4).Draw(t, "type"))}
+		spec.Update = update(t, spec.Type)
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 1, 3, rapid.ID).Draw(t, "tasks") {
 			spec.Tasks = append(spec.Tasks, task(t, cluster.TaskName(name)))
+			policies(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 		}
 		return spec
 	}).Filter(func(spec cluster.JobSpec) bool { return len(spec.Problems()) == 0 })
@@ -76,6 +78,67 @@ func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {
 		spec.Constraints = append(spec.Constraints, constraint(t))
 	}
 	return spec
+}
+
+func update(t *rapid.T, kind cluster.JobType) cluster.UpdatePolicy {
+	healthy := rapid.Uint32Range(0, 1000).Draw(t, "min_healthy")
+	u := cluster.UpdatePolicy{
+		BatchSize: rapid.Uint32Range(0, 3).Draw(t, "batch_size"), AutoPromote: rapid.Bool().Draw(t, "auto_promote"), MinHealthyMillis: healthy,
+		HealthyDeadlineMillis:  rapid.SampledFrom([]uint32{0, healthy + 1, 2000}).Draw(t, "healthy_deadline"),
+		ProgressDeadlineMillis: rapid.SampledFrom([]uint32{0, 2001, cluster.DelayMillisMax}).Draw(t, "progress_deadline"),
+		AttemptsMax:            rapid.SampledFrom([]uint32{0, 1, cluster.RestartsUnlimited}).Draw(t, "update attempts"),
+		FailuresMax:            rapid.SampledFrom([]uint32{0, 1, cluster.RestartsUnlimited}).Draw(t, "failures"),
+		Rollback:               rapid.Bool().Draw(t, "rollback"), StartPaused: rapid.Bool().Draw(t, "start_paused"), SameNode: rapid.Bool().Draw(t, "same_machine"),
+	}
+	if kind == cluster.Stateless {
+		u.Canaries = rapid.Uint32Range(0, 2).Draw(t, "canaries")
+	}
+	return u
+}
+
+// policies draws what a task of such a job may say about failures, health and what it keeps.
+func policies(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
+	if kind == cluster.Daemon {
+		spec.Instances = 1
+	} else {
+		spec.Reschedule.AttemptsMax = rapid.SampledFrom([]uint32{0, 2, cluster.RestartsUnlimited}).Draw(t, "reschedule")
+	}
+	spec.Reschedule.IntervalMillis = rapid.Uint32Range(1, 7*cluster.DelayMillisMax).Draw(t, "interval")
+	spec.Reschedule.DelayMillis, spec.Reschedule.DelayMaxMillis = 10, rapid.Uint32Range(10, 20).Draw(t, "reschedule max")
+	spec.Reschedule.Growth = cluster.Growth(rapid.IntRange(0, 2).Draw(t, "growth"))
+	if rapid.Bool().Draw(t, "lost") {
+		spec.Disconnect.LostAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "lost_after")
+		spec.Disconnect.Wait = kind == cluster.Stateful || rapid.Bool().Draw(t, "wait")
+	} else {
+		spec.Disconnect.StopAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "stop_after")
+	}
+	spec.Disconnect.Keep = cluster.Survivor(rapid.IntRange(0, 2).Draw(t, "keep"))
+	if kind == cluster.Stateful {
+		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "volumes") {
+			spec.Volumes = append(spec.Volumes, cluster.Volume{Name: name})
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "checks") {
+		spec.Checks = append(spec.Checks, check(t, spec.Ports))
+	}
+}
+
+func check(t *rapid.T, ports []cluster.PortRequest) cluster.Check {
+	c := cluster.Check{
+		Kind: cluster.CheckCommand, IntervalMillis: rapid.Uint32Range(100, 5000).Draw(t, "check interval"),
+		TimeoutMillis: rapid.Uint32Range(1, 5000).Draw(t, "timeout"), FailuresMax: rapid.Uint32Range(0, 3).Draw(t, "check failures"),
+	}
+	if len(ports) > 0 {
+		c.Kind = cluster.CheckKind(rapid.IntRange(1, 3).Draw(t, "kind"))
+		c.Port = rapid.SampledFrom(ports).Draw(t, "check port").Name
+	}
+	switch c.Kind {
+	case cluster.CheckHTTP:
+		c.Path = "/" + texts().Draw(t, "path")
+	case cluster.CheckCommand:
+		c.Command = []string{"p", texts().Draw(t, "argument")}
+	}
+	return c
 }
 
 func constraint(t *rapid.T) cluster.Constraint {

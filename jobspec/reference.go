@@ -11,6 +11,7 @@ func Reference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	writeTable(&b, "The job", jobForm().rows)
+	b.WriteString(referenceChanges)
 	b.WriteString(referenceEnvironment)
 	return b.Bytes()
 }
@@ -57,6 +58,25 @@ Every file means the same to every reader, or it is refused:
 - A file has at most 1 MiB.
 `
 
+const referenceChanges = `
+## Changes and failures
+
+A change of what runs (the program, its environment, resources, devices, ports, constraints, placement, checks or volumes)
+replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
+fails too often stops it or takes it back. Any other change is made in place, and nothing stops. Batch jobs change at once:
+their instances end by themselves, and nobody waits for their health.
+
+A failure is answered on two levels. First ` + "`restart`" + `: the same machine tries again, because most failures pass and
+everything is there already. When those attempts are used up, ` + "`reschedule`" + `: the instance moves, and the machine where it
+failed is avoided. A service does so without end and ever more slowly, since nobody else would start it again; a batch
+instance once a day, since a program that fails on two machines is wrong; a daemon instance never, since it belongs to its
+machine, which therefore restarts it without end.
+
+When a machine leaves the cluster, its instances are given up at once and replaced, unless ` + "`disconnect`" + ` says otherwise.
+Of a stateful job no two instances of one number may live, so its machine stops them by itself when it has been without
+the cluster for ` + "`stop_after`" + `, and the replacement waits for that.
+`
+
 const referenceEnvironment = `
 ## What a task finds in its environment
 
@@ -67,6 +87,7 @@ const referenceEnvironment = `
 | ` + "`STARLING_ALLOCATION`" + ` | this attempt to run it, such as web.server[2]#4711; no two are alike |
 | ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
 | ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
+| ` + "`STARLING_VOLUME_<NAME>`" + ` | the folder of each volume |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
 | ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |

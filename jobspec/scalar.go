@@ -78,6 +78,28 @@ func choice[V ~uint8](all []string) form[V] {
 	}
 }
 
+// truthForm is true or false, and no other word for them: readers of YAML differ about yes and on.
+func truthForm() form[bool] {
+	return form[bool]{
+		words:  "true or false",
+		schema: object{{"type", "boolean"}},
+		read: func(r *reader, p place, into *bool) {
+			switch written := p.node.Value; {
+			case !r.expect(p, yaml.ScalarNode, "true or false"):
+			case isQuoted(p.node):
+				r.fail(p, "must be true or false without quotes, is the text %s", quoted(written))
+			case written != "true" && written != "false":
+				r.fail(p, "must be true or false, is %s", quoted(written))
+			default:
+				*into = written == "true"
+			}
+		},
+		write: func(from *bool) *yaml.Node {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(*from)}
+		},
+	}
+}
+
 // whole is a number from low to high in plain decimal digits.
 func whole[V ~uint16 | ~uint32](low, high uint32) form[V] {
 	words := fmt.Sprintf("a whole number from %d to %d", low, high)

@@ -75,8 +75,10 @@ func (r row) fallback(before, after string) string {
 	switch {
 	case r.batch == "" || r.batch == allDefaults:
 		return ""
-	case r.batch == r.stateless:
+	case r.batch == r.service && r.batch == r.daemon:
 		return before + r.batch + after
+	case r.service == r.daemon:
+		return before + r.batch + " for batch, else " + r.service + after
 	}
-	return before + r.batch + " for batch, " + r.stateless + " for stateless" + after
+	return before + r.batch + " for batch, " + r.service + " for stateless and stateful, " + r.daemon + " for daemon" + after
 }

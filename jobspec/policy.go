@@ -1,0 +1,216 @@
+package jobspec
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+)
+
+// The tables of what a job says about changes and failures.
+
+// unlimited is a number of attempts that may be without end.
+func unlimited() form[uint32] {
+	return orWord("unlimited", cluster.RestartsUnlimited, whole[uint32](0, cluster.RestartsUnlimited-1))
+}
+
+// updateSlack is how far an absent deadline of an update stays above what it must be above.
+const updateSlack = 5 * 60 * 1000
+
+func updateForm() form[cluster.UpdatePolicy] {
+	type spec = cluster.UpdatePolicy
+	duration := func(at func(*spec) *uint32) field[spec] { return bind(durationForm(cluster.DelayMillisMax), at) }
+	truth := func(at func(*spec) *bool) field[spec] { return bind(truthForm(), at) }
+	return mapping([]field[spec]{
+		bind(orWord("all", 0, whole[uint32](0, cluster.InstancesMax)), func(u *spec) *uint32 { return &u.BatchSize }).
+			named("batch_size", "How many instances of a task may be without health at a time because of the update; all (or 0) changes "+
+				"everything at once.").orByType("all", "1", "1"),
+		bind(whole[uint32](0, cluster.InstancesMax), func(u *spec) *uint32 { return &u.Canaries }).
+			named("canaries", "Instances of the new version that are tried beside the old before anything else happens, in stateless jobs.").or("0"),
+		truth(func(u *spec) *bool { return &u.AutoPromote }).
+			named("auto_promote", "Whether healthy canaries take their places by themselves, without `starling job update promote`.").or("false"),
+		duration(func(u *spec) *uint32 { return &u.MinHealthyMillis }).
+			named("min_healthy", "How long an instance must have been ready to count as healthy.").orByType("0", "5s", "5s"),
+		duration(func(u *spec) *uint32 { return &u.HealthyDeadlineMillis }).
+			named("healthy_deadline", "When an instance that is not healthy counts as failed; 0 is never. If absent, it stays above "+
+				"min_healthy.").orByType("0", "5m", "5m"),
+		duration(func(u *spec) *uint32 { return &u.ProgressDeadlineMillis }).
+			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. If absent, it stays "+
+				"above healthy_deadline.").orByType("0", "10m", "10m"),
+		bind(orWord("unlimited", 0, whole[uint32](1, cluster.RestartsUnlimited)), func(u *spec) *uint32 { return &u.AttemptsMax }).
+			named("attempts", "How often one instance may fail before it counts as failed.").orByType("unlimited", "3", "3"),
+		bind(unlimited(), func(u *spec) *uint32 { return &u.FailuresMax }).
+			named("failures", "How many failed instances the update bears; one more fails it.").or("0"),
+		truth(func(u *spec) *bool { return &u.Rollback }).
+			named("rollback", "Whether a failed update goes back to the version before; otherwise it stops where it is.").or("false"),
+		truth(func(u *spec) *bool { return &u.StartPaused }).
+			named("start_paused", "Whether nothing changes before `starling job update resume`.").or("false"),
+		truth(func(u *spec) *bool { return &u.SameNode }).
+			named("same_machine", "Whether the new version of an instance starts on its machine, if that still has room.").or("false"),
+	}, func(_ *reader, _ place, given map[string]place, u *spec) {
+		if _, ok := given["healthy_deadline"]; !ok && u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
+			u.HealthyDeadlineMillis = min(u.MinHealthyMillis+updateSlack, cluster.DelayMillisMax)
+		}
+		if _, ok := given["progress_deadline"]; !ok && u.ProgressDeadlineMillis != 0 && u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
+			u.ProgressDeadlineMillis = min(u.HealthyDeadlineMillis+updateSlack, cluster.DelayMillisMax)
+		}
+	})
+}
+
+func rescheduleForm() form[cluster.Reschedule] {
+	type spec = cluster.Reschedule
+	return mapping([]field[spec]{
+		bind(unlimited(), func(s *spec) *uint32 { return &s.AttemptsMax }).
+			named("attempts", "How often within the interval; after that the instance has failed.").orByType("1", "unlimited", "0"),
+		bind(durationForm(7*cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.IntervalMillis }).
+			named("interval", "Within which time the attempts are counted.").or("24h"),
+		bind(durationForm(cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMillis }).
+			named("delay", "The delay before the first attempt.").or("5s"),
+		bind(durationForm(cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
+			named("delay_max", "The longest delay; if absent, at least delay.").orByType("5s", "5m", "5m"),
+		bind(choice[cluster.Growth](cluster.Growths()), func(s *spec) *cluster.Growth { return &s.Growth }).
+			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential", "exponential"),
+	}, func(r *reader, p place, given map[string]place, s *spec) {
+		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
+	})
+}
+
+// longest checks a longest delay, or raises one that is absent to the first.
+func (r *reader) longest(p place, given map[string]place, first uint32, longest *uint32) {
+	at, ok := given["delay_max"]
+	switch {
+	case !ok:
+		*longest = max(*longest, first)
+	case *longest < first && !r.hasFailed(p.known+".delay") && !r.hasFailed(at.known):
+		r.fail(at, "must be at least delay, which is %s", FormatDuration(int64(first)))
+	}
+}
+
+// stopAfter is after which time an instance of a stateful job stops by itself unless its job says otherwise. It is well
+// above the time that a peer needs to start again.
+const stopAfter = 30_000
+
+func disconnectForm() form[cluster.Disconnect] {
+	type spec = cluster.Disconnect
+	return mapping([]field[spec]{
+		bind(durationForm(7*cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.LostAfterMillis }).
+			named("lost_after", "How long the machine may return and find its instance still wanted; 0 gives the instance up at once.").or("0"),
+		negated(bind(truthForm(), func(d *spec) *bool { return &d.Wait }), func(d *spec) *bool { return &d.Wait }).
+			named("replace", "Whether a replacement runs meanwhile; in a stateful job it cannot, and need not be said.").or("true"),
+		bind(choice[cluster.Survivor](cluster.Survivors()), func(d *spec) *cluster.Survivor { return &d.Keep }).
+			named("keep", "Which of the two stays when the machine returns.").or("original"),
+		bind(durationForm(cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.StopAfterMillis }).
+			named("stop_after", "After which time without the cluster the machine stops the instance by itself; nothing takes its place before "+
+				"that is certain. It excludes lost_after. If absent, 30s in a stateful job without lost_after.").or("0"),
+	}, func(r *reader, _ place, given map[string]place, d *spec) {
+		_, replace := given["replace"]
+		_, stop := given["stop_after"]
+		switch {
+		case r.kind != cluster.Stateful:
+		case d.LostAfterMillis != 0:
+			d.Wait = d.Wait || !replace
+		case !stop:
+			d.StopAfterMillis = stopAfter
+		}
+	})
+}
+
+// negated lets the file say the opposite of what is kept.
+func negated[T any](f field[T], at func(*T) *bool) field[T] {
+	read, write := f.read, f.write
+	f.read = func(r *reader, p place, into *T) {
+		read(r, p, into)
+		*at(into) = !*at(into)
+	}
+	f.write = func(from *T) *yaml.Node {
+		opposite := *from
+		*at(&opposite) = !*at(from)
+		return write(&opposite)
+	}
+	return f
+}
+
+func checkForm() form[cluster.Check] {
+	type spec = cluster.Check
+	path := bind(optional(text[string]("a path", pair{"pattern", "^/"})), func(c *spec) *string { return &c.Path })
+	connects := field[spec]{row: row{words: "true", schema: object{{"const", true}}}}
+	connects.read = func(r *reader, p place, _ *spec) {
+		yes := false
+		truthForm().read(r, p, &yes)
+		if !yes && !r.hasFailed(p.known) {
+			r.fail(p, "must be true, or absent")
+		}
+	}
+	connects.write = func(c *spec) *yaml.Node {
+		if yes := c.Kind == cluster.CheckTCP; yes {
+			return truthForm().write(&yes)
+		}
+		return nil
+	}
+	f := mapping([]field[spec]{
+		of(path, cluster.CheckHTTP).named("http", "The path that is asked for; an answer with a status of 200 to 399 is well."),
+		of(connects, cluster.CheckTCP).named("tcp", "Wants a connection."),
+		of(bind(commandForm(), func(c *spec) *[]string { return &c.Command }), cluster.CheckCommand).
+			named("command", "A program that runs where the instance does, and exits with 0 if it is well."),
+		bind(optional(nameForm[string]()), func(c *spec) *string { return &c.Port }).
+			named("port", "The name of the port for http and tcp; the only port of a task needs not be named."),
+		bind(durationForm(cluster.DelayMillisMax), func(c *spec) *uint32 { return &c.IntervalMillis }).
+			named("interval", "The time between two questions, at least 100ms.").or("2s"),
+		bind(durationForm(cluster.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
+			named("timeout", "The longest wait for an answer.").or("1s"),
+		bind(whole[uint32](0, cluster.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
+			named("failures", "How many failures in a row are borne; one more stops the instance as a failure.").or("3"),
+	}, func(r *reader, p place, given map[string]place, c *spec) {
+		kinds := 0
+		for _, name := range cluster.CheckKinds()[1:] {
+			if _, ok := given[name]; ok {
+				kinds++
+			}
+		}
+		if kinds != 1 && !r.hasFailed(p.known) {
+			r.fail(p, "must have exactly one of http, tcp and command")
+		}
+	})
+	f.schema = append(f.schema, pair{"oneOf", []object{
+		{{"required", []string{"http"}}}, {{"required", []string{"tcp"}}}, {{"required", []string{"command"}}},
+	}})
+	return f
+}
+
+// of is a key that says what kind of check it is. It is written for that kind only.
+func of(f field[cluster.Check], kind cluster.CheckKind) field[cluster.Check] {
+	read, write := f.read, f.write
+	f.read = func(r *reader, p place, into *cluster.Check) {
+		into.Kind = kind
+		read(r, p, into)
+	}
+	f.write = func(from *cluster.Check) *yaml.Node {
+		if from.Kind != kind {
+			return nil
+		}
+		return write(from)
+	}
+	return f
+}
+
+// checkPorts names the only port of a task in the checks that name none.
+func checkPorts(t *cluster.TaskSpec) {
+	for i := range t.Checks {
+		if c := &t.Checks[i]; len(t.Ports) == 1 && c.Port == "" && (c.Kind == cluster.CheckHTTP || c.Kind == cluster.CheckTCP) {
+			c.Port = t.Ports[0].Name
+		}
+	}
+}
+
+// volumeForm is the name of a volume.
+func volumeForm() form[cluster.Volume] {
+	name := nameForm[string]()
+	return form[cluster.Volume]{
+		words: name.words, schema: name.schema,
+		read: func(r *reader, p place, into *cluster.Volume) {
+			p.known += ".name"
+			r.note(p)
+			name.read(r, p, &into.Name)
+		},
+		write: func(from *cluster.Volume) *yaml.Node { return name.write(&from.Name) },
+	}
+}
