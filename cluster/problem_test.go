@@ -114,8 +114,12 @@ func requestProblems() []problemCase {
 				t.Devices[1].Models = append(t.Devices[1].Models, fmt.Sprintf("m%02d", i))
 			}
 		}},
-		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "gpu", Amount: 1}, {Kind: "fpga", Amount: 1}} }},
-		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "a-b", Amount: 1}, {Kind: "a_b", Amount: 1}} }},
+		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *JobSpec, t *TaskSpec) {
+			t.Devices = []DeviceRequest{{Kind: "gpu", Amount: 1}, {Kind: "fpga", Amount: 1}}
+		}},
+		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *JobSpec, t *TaskSpec) {
+			t.Devices = []DeviceRequest{{Kind: "a-b", Amount: 1}, {Kind: "a_b", Amount: 1}}
+		}},
 		{at + "ports[0].name", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Name = "" }},
 		{at + "ports[1].name", "would set the same variable STARLING_PORT_HTTP as ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[1].Name = "HTTP" }},
 		{at + "ports[1].number", "is also the number of ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Number = 8080 }},

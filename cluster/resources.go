@@ -11,9 +11,12 @@ const (
 	KindCount
 )
 
+// GPU is a kind that only pools count, in thousandths of a device: tasks ask for devices by name.
+const GPU = KindCount
+
 // String returns the kind's name in job files and reports.
 func (k Kind) String() string {
-	return [...]string{"cpu", "memory", "disk"}[k]
+	return [...]string{"cpu", "memory", "disk", "gpu"}[k]
 }
 
 // Resources is an amount of every kind: millicores of processor, bytes of memory, bytes of disk.

@@ -23,6 +23,7 @@ var suites = []struct {
 	{"onyx/race-*.yaml", membership},
 	{"onyx/dup-*.yaml", membership},
 	{"onyx/stuck-*.yaml", membership},
+	{"nomad/group/*.yaml", reconciliation},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.

@@ -1,0 +1,73 @@
+package cluster
+
+// AmountCount is the number of kinds that pools divide: the resources, and GPU.
+const AmountCount = GPU + 1
+
+// Amounts is an amount of every kind that pools divide. It is a small array and no table by name, because it is
+// computed with whenever demand changes. All code runs over it alike: one more device is one more constant and name.
+type Amounts [AmountCount]int64
+
+// Unlimited as a pool's limit is more than there can be of anything.
+const Unlimited = 2 * BytesMax
+
+// Unit returns the unit in which the kind is counted.
+func (k Kind) Unit() string {
+	return [...]string{"millicores", "bytes", "bytes", "thousandths"}[k]
+}
+
+// Overcommitted tells whether revocable work uses what others reserved and leave idle, beyond every entitlement. Only
+// processor time can be taken back at once; revocable work takes the other kinds out of its pool's own entitlement.
+func (k Kind) Overcommitted() bool { return k == CPU }
+
+// PoolPath names a pool by the names that lead to it: "analytics/etl". The root, which is the cluster, has the empty
+// path.
+type PoolPath string
+
+// DefaultPool takes the jobs that name no pool. It is there from the start.
+const DefaultPool PoolPath = "default"
+
+// Quota is what a pool may have of one kind.
+type Quota struct {
+	// Reservation is promised, Limit never exceeded. Share is the pool's weight when what is free is divided among
+	// siblings; with 0 it gets its reservation and no more.
+	Reservation, Limit, Share int64
+	// Static keeps the reservation for the pool even while it is idle; otherwise it is lent.
+	Static bool
+}
+
+// Percent is a part of a pool's reservation, 0 to 100, or NoPercent.
+type Percent uint8
+
+// NoPercent bounds nothing.
+const NoPercent Percent = 255
+
+// SlackPercentDefault is the slack limit of a pool that states none.
+const SlackPercentDefault Percent = 20
+
+// PoolSpec is a resource pool as its author wrote it. Jobs live in the leaves of the tree of pools.
+type PoolSpec struct {
+	Path   PoolPath
+	Quotas [AmountCount]Quota
+	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones in the kinds that are not
+	// overcommitted.
+	ControllerLimit, SlackLimit Percent
+	// Owners are the teams and groups that the pool belongs to.
+	Owners []string
+}
+
+// NewPool returns a pool without reservation and limit, and with the defaults for all else.
+func NewPool(path PoolPath) PoolSpec {
+	s := PoolSpec{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault}
+	for k := range s.Quotas {
+		s.Quotas[k] = Quota{Limit: Unlimited, Share: 1}
+	}
+	return s
+}
+
+// Of returns that part of an amount, rounded down; Unlimited for NoPercent.
+func (p Percent) Of(amount int64) int64 {
+	if p == NoPercent {
+		return Unlimited
+	}
+	return amount/100*int64(p) + amount%100*int64(p)/100
+}

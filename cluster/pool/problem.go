@@ -1,0 +1,129 @@
+package pool
+
+import (
+	"fmt"
+
+	"starling/cluster"
+)
+
+// Busy lists the pools that hold jobs, in any order.
+type Busy []cluster.PoolPath
+
+// problems collects problems of the pool at path.
+type problems struct {
+	path  cluster.PoolPath
+	found []cluster.Problem
+}
+
+func (p *problems) add(field, format string, args ...any) {
+	path := string(p.path)
+	if field != "" {
+		path += "." + field
+	}
+	p.found = append(p.found, cluster.Problem{Path: path, Reason: fmt.Sprintf(format, args...)})
+}
+
+// quota adds a problem of one kind.
+func (p *problems) quota(k cluster.Kind, field, format string, args ...any) {
+	p.add(k.String()+"."+field, format, args...)
+}
+
+// Problems returns everything that is wrong with the tree, or with it for the jobs that there are. Each problem's path
+// begins with the pool's: "analytics/etl.cpu.limit".
+func (t Tree) Problems(busy Busy) []cluster.Problem {
+	p := &problems{path: "root"}
+	if len(t) > SizeMax {
+		p.add("", "must have at most %d pools, has %d", SizeMax, len(t))
+		return p.found
+	}
+	for i := range t {
+		p.path = t[i].Path
+		if i > 0 && Compare(t[i-1].Path, p.path) >= 0 {
+			p.add("", "must stand once, and the pools in the order of their paths")
+			return p.found
+		}
+		p.spec(&t[i])
+		p.place(t, i)
+	}
+	p.sums(t)
+	for _, path := range append(Busy{cluster.DefaultPool}, busy...) {
+		p.path = path
+		p.leaf(t)
+	}
+	return p.found
+}
+
+// place compares a pool with its parent.
+func (p *problems) place(t Tree, number int) {
+	at := t.Parent(number)
+	if at == Root {
+		if parent, _ := Split(p.path); parent != "" {
+			p.add("", "its parent %s does not exist: create that first", parent)
+		}
+		return
+	}
+	for k, q := range t[number].Quotas {
+		if most := t[at].Quotas[k].Limit; q.Limit > most && q.Limit != cluster.Unlimited {
+			k := cluster.Kind(k)
+			p.quota(k, "limit", "is %d %s, but the limit of %s is %d", q.Limit, k.Unit(), t[at].Path, most)
+		}
+	}
+}
+
+// sums compares what the pools below each pool reserve with what that reserves itself.
+func (p *problems) sums(t Tree) {
+	sums := t.reserved()
+	for i := range t {
+		p.path = t[i].Path
+		for k, own := range t[i].Quotas {
+			if sum := sums[i+1][k]; sum > max(own.Reservation, 0) {
+				k := cluster.Kind(k)
+				p.quota(k, "reservation", "the pools below %s reserve %d %s, more than its own %d", p.path, sum, k.Unit(), own.Reservation)
+			}
+		}
+	}
+	p.path = "root"
+	for k, sum := range sums[0] {
+		if sum > cluster.BytesMax {
+			p.quota(cluster.Kind(k), "reservation", "the pools at the top reserve more than 2^60 together")
+		}
+	}
+}
+
+// leaf checks that there is a leaf for jobs.
+func (p *problems) leaf(t Tree) {
+	at, found := t.Find(p.path)
+	switch {
+	case found && !t.Leaf(at):
+		p.add("", "is for jobs, and jobs live in pools with none below: take %s away", t[at+1].Path)
+	case !found && p.path == cluster.DefaultPool:
+		p.add("", "must be there, for the jobs that name no pool")
+	case !found:
+		p.add("", "must stay while it has jobs: stop them first")
+	}
+}
+
+// Overcommitted tells which kinds the pools at the top reserve more of than the cluster has. It refuses no tree, since
+// capacity comes and goes with machines; entitlements are scaled down meanwhile.
+func (t Tree) Overcommitted(capacity *cluster.Amounts) []cluster.Problem {
+	p := &problems{path: "root"}
+	for k, sum := range t.reserved()[0] {
+		if k := cluster.Kind(k); sum > capacity[k] {
+			p.quota(k, "reservation", "the pools at the top reserve %d %s, the cluster has %d", sum, k.Unit(), capacity[k])
+		}
+	}
+	return p.found
+}
+
+// reserved returns what the pools below each pool reserve together, beginning with those at the top; never more than
+// 2^61.
+func (t Tree) reserved() []cluster.Amounts {
+	sums := make([]cluster.Amounts, len(t)+1)
+	for i := range t {
+		sum := &sums[t.Parent(i)+1]
+		for k, q := range t[i].Quotas {
+			sum[k] = min(sum[k]+min(max(q.Reservation, 0), cluster.BytesMax), cluster.Unlimited)
+		}
+	}
+	return sums
+}

@@ -1,0 +1,77 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"starling/cluster"
+)
+
+// Limits of a pool.
+const (
+	// DepthMax bounds the names in a path.
+	DepthMax = 8
+	// ShareMax bounds a share.
+	ShareMax = 1_000_000
+	// OwnersMax bounds the owners of a pool, OwnerBytesMax the name of one.
+	OwnersMax     = 64
+	OwnerBytesMax = 256
+)
+
+// spec checks a pool by itself.
+func (p *problems) spec(s *cluster.PoolSpec) {
+	if reason := PathProblem(s.Path); reason != "" {
+		p.add("", "%s", reason)
+	}
+	for k, q := range s.Quotas {
+		k := cluster.Kind(k)
+		if q.Reservation < 0 || q.Reservation > cluster.BytesMax {
+			p.quota(k, "reservation", "must be 0 to 2^60, is %d", q.Reservation)
+		}
+		if q.Limit < q.Reservation {
+			p.quota(k, "limit", "must be at least the reservation, %d %s, is %d", q.Reservation, k.Unit(), q.Limit)
+		}
+		if q.Limit > cluster.BytesMax && q.Limit != cluster.Unlimited {
+			p.quota(k, "limit", "must be at most 2^60, is %d: leave it out for no limit", q.Limit)
+		}
+		if q.Share < 0 || q.Share > ShareMax {
+			p.quota(k, "share", "must be 0 to %d, is %d", ShareMax, q.Share)
+		}
+	}
+	if s.ControllerLimit > 100 && s.ControllerLimit != cluster.NoPercent {
+		p.add("controller_limit", "must be 0 to 100, is %d", s.ControllerLimit)
+	}
+	if s.SlackLimit > 100 {
+		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
+	}
+	p.owners(s.Owners)
+}
+
+func (p *problems) owners(owners []string) {
+	if len(owners) > OwnersMax {
+		p.add("owners", "must have at most %d owners, has %d", OwnersMax, len(owners))
+	}
+	for _, owner := range owners {
+		if owner == "" || len(owner) > OwnerBytesMax || strings.ContainsRune(owner, 0) || !utf8.ValidString(owner) {
+			p.add("owners", "an owner must be 1 to %d bytes of UTF-8 without zero bytes, is %q", OwnerBytesMax, owner)
+		}
+	}
+}
+
+// PathProblem returns what is wrong with the path of a pool, or "".
+func PathProblem(path cluster.PoolPath) string {
+	names := strings.Split(string(path), "/")
+	if len(names) > DepthMax {
+		return fmt.Sprintf("must have at most %d names, has %d", DepthMax, len(names))
+	}
+	if names[0] == "root" {
+		return `"root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`
+	}
+	for _, name := range names {
+		if reason := cluster.NameProblem(name, false); reason != "" {
+			return fmt.Sprintf("name %q %s", name, reason)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+// Package pool is the tree of resource pools: its order, its rules, and what a change makes of it.
+//
+// A tree is checked whole, whatever changed. So a change is a copy of the tree with something put in or taken out, and
+// one set of rules serves the commands, the file that holds a tree and the fold.
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// Tree holds every pool but the root, ordered by path: a pool stands directly before all that is below it.
+type Tree []cluster.PoolSpec
+
+// Compare orders pools by name, each directly before all that is below it.
+func Compare(a, b cluster.PoolPath) int {
+	return slices.Compare(strings.Split(string(a), "/"), strings.Split(string(b), "/"))
+}
+
+// Split returns the path of a pool's parent and its own name.
+func Split(path cluster.PoolPath) (parent cluster.PoolPath, name string) {
+	at := strings.LastIndexByte(string(path), '/')
+	return path[:max(at, 0)], string(path[at+1:])
+}
+
+// SizeMax bounds the pools of a tree.
+const SizeMax = 4096
+
+// Root is the number of the root as a parent.
+const Root = -1
+
+// First returns the tree that every cluster begins with: the default pool, without limits.
+func First() Tree { return Tree{cluster.NewPool(cluster.DefaultPool)} }
+
+// Find returns the number of a pool, or where it would stand.
+func (t Tree) Find(path cluster.PoolPath) (int, bool) {
+	return slices.BinarySearchFunc(t, path, func(s cluster.PoolSpec, path cluster.PoolPath) int { return Compare(s.Path, path) })
+}
+
+// Parent returns the number of a pool's parent, Root for the pools at the top and for those whose parent is missing.
+func (t Tree) Parent(number int) int {
+	parent, _ := Split(t[number].Path)
+	if at, found := t.Find(parent); found {
+		return at
+	}
+	return Root
+}
+
+// Leaf tells whether nothing is below a pool: only then it can hold jobs.
+func (t Tree) Leaf(number int) bool { return number+1 == len(t) || t.Parent(number+1) != number }
+
+// Create returns the tree with a new pool, or what is wrong with that.
+func (t Tree) Create(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem) {
+	at, found := t.Find(spec.Path)
+	if found {
+		return nil, refuse(spec.Path, "exists already: update it, or choose another name")
+	}
+	return checked(slices.Insert(slices.Clone(t), at, spec), busy)
+}
+
+// Update returns the tree with a pool changed, or what is wrong with that.
+func (t Tree) Update(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem) {
+	at, found := t.Find(spec.Path)
+	if !found {
+		return nil, refuse(spec.Path, "does not exist: create it; a pool is not moved, but made anew and deleted where it was")
+	}
+	changed := slices.Clone(t)
+	changed[at] = spec
+	return checked(changed, busy)
+}
+
+// Delete returns the tree without a pool, or what is wrong with that.
+func (t Tree) Delete(path cluster.PoolPath, busy Busy) (Tree, []cluster.Problem) {
+	at, found := t.Find(path)
+	switch {
+	case !found:
+		return nil, refuse(path, "does not exist")
+	case !t.Leaf(at):
+		return nil, refuse(path, fmt.Sprintf("has pools below it: delete %s first", t[at+1].Path))
+	}
+	return checked(slices.Delete(slices.Clone(t), at, at+1), busy)
+}
+
+func refuse(path cluster.PoolPath, reason string) []cluster.Problem {
+	return []cluster.Problem{{Path: string(path), Reason: reason}}
+}
+
+func checked(t Tree, busy Busy) (Tree, []cluster.Problem) {
+	if problems := t.Problems(busy); len(problems) > 0 {
+		return nil, problems
+	}
+	return t, nil
+}

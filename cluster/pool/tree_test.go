@@ -1,0 +1,148 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+)
+
+// treeOf returns a tree of pools that each reserve, and may use at most, so much memory, given as "path 10/20".
+func treeOf(lines ...string) Tree {
+	t := First()
+	for _, line := range lines {
+		spec := poolOf(line)
+		at, _ := t.Find(spec.Path)
+		t = append(t[:at:at], append(Tree{spec}, t[at:]...)...)
+	}
+	return t
+}
+
+func poolOf(line string) cluster.PoolSpec {
+	path, quota, found := strings.Cut(line, " ")
+	spec := cluster.NewPool(cluster.PoolPath(path))
+	if found {
+		q := &spec.Quotas[cluster.Memory]
+		if _, err := fmt.Sscanf(quota, "%d/%d", &q.Reservation, &q.Limit); err != nil {
+			panic(err)
+		}
+	}
+	return spec
+}
+
+func text(problems []cluster.Problem) string {
+	var all []string
+	for _, p := range problems {
+		all = append(all, p.Path+": "+p.Reason)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestProblems(t *testing.T) {
+	cases := []struct {
+		name  string
+		pools []string
+		busy  Busy
+		want  string
+	}{
+		{"only the default", nil, nil, ""},
+		{"a tree", []string{"a 100/200", "a-b", "a/x 40/100", "a/y 60/200", "a/y/z 60/60", "b/x"}, nil,
+			"b/x: its parent b does not exist: create that first"},
+		{"a sum that is equal", []string{"a 100/200", "a/x 40/100", "a/y 60/200"}, nil, ""},
+		{"a sum that is not", []string{"a 100/200", "a/x 50/100", "a/y 51/200"}, nil,
+			"a.memory.reservation: the pools below a reserve 101 bytes, more than its own 100"},
+		{"a limit above the parent's", []string{"a 100/200", "a/x 50/201"}, nil,
+			"a/x.memory.limit: is 201 bytes, but the limit of a is 200"},
+		{"no limit below one", []string{"a 100/200", "a/x"}, nil, ""},
+		{"a limit below the reservation", []string{"a 50/10"}, nil,
+			"a.memory.limit: must be at least the reservation, 50 bytes, is 10"},
+		{"less than nothing", []string{"a -5/10"}, nil, "a.memory.reservation: must be 0 to 2^60, is -5"},
+		{"more than anything", []string{"a 1152921504606846976/1152921504606846976", "b 1/1"}, nil,
+			"root.memory.reservation: the pools at the top reserve more than 2^60 together"},
+		{"a path that is none", []string{"a/"}, nil, `a/: name "" must not be empty; a/: its parent a does not exist: create that first`},
+		{"the root", []string{"root"}, nil,
+			`root: "root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`},
+		{"below the default", []string{"default/a"}, nil,
+			"default: is for jobs, and jobs live in pools with none below: take default/a away"},
+		{"below jobs", []string{"a", "a/x"}, Busy{"a"}, "a: is for jobs, and jobs live in pools with none below: take a/x away"},
+		{"jobs in a leaf", []string{"a", "a/x"}, Busy{"a/x"}, ""},
+		{"jobs nowhere", nil, Busy{"a"}, "a: must stay while it has jobs: stop them first"},
+	}
+	for _, c := range cases {
+		if got := text(treeOf(c.pools...).Problems(c.busy)); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got, want := text(Tree{}.Problems(nil)), "default: must be there, for the jobs that name no pool"; got != want {
+		t.Errorf("an empty tree: got %s, want %s", got, want)
+	}
+	if got, want := text(treeOf("a", "a").Problems(nil)), "a: must stand once, and the pools in the order of their paths"; got != want {
+		t.Errorf("a pool that stands twice: got %s, want %s", got, want)
+	}
+	if got, want := text(make(Tree, SizeMax+1).Problems(nil)), "root: must have at most 4096 pools, has 4097"; got != want {
+		t.Errorf("many pools: got %s, want %s", got, want)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	tree := treeOf("a 100/200", "a/x 50/100", "b")
+	cases := []struct {
+		what   string
+		change func() (Tree, []cluster.Problem)
+		want   string
+	}{
+		{"create", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 50/200"), nil) }, "a a/x a/y b default"},
+		{"create too much", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 51/200"), nil) },
+			"a.memory.reservation: the pools below a reserve 101 bytes, more than its own 100"},
+		{"create again", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b"), nil) },
+			"b: exists already: update it, or choose another name"},
+		{"create below jobs", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b/x"), Busy{"b"}) },
+			"b: is for jobs, and jobs live in pools with none below: take b/x away"},
+		{"update", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a/x 60/100"), nil) }, "a a/x b default"},
+		{"update below the sum", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a 40/200"), nil) },
+			"a.memory.reservation: the pools below a reserve 50 bytes, more than its own 40"},
+		{"move", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("b/x"), nil) },
+			"b/x: does not exist: create it; a pool is not moved, but made anew and deleted where it was"},
+		{"delete", func() (Tree, []cluster.Problem) { return tree.Delete("a/x", nil) }, "a b default"},
+		{"delete what has others", func() (Tree, []cluster.Problem) { return tree.Delete("a", nil) },
+			"a: has pools below it: delete a/x first"},
+		{"delete what has jobs", func() (Tree, []cluster.Problem) { return tree.Delete("b", Busy{"b"}) },
+			"b: must stay while it has jobs: stop them first"},
+		{"delete nothing", func() (Tree, []cluster.Problem) { return tree.Delete("c", nil) }, "c: does not exist"},
+		{"delete the default", func() (Tree, []cluster.Problem) { return tree.Delete("default", nil) },
+			"default: must be there, for the jobs that name no pool"},
+	}
+	for _, c := range cases {
+		changed, problems := c.change()
+		got := text(problems)
+		if len(problems) == 0 {
+			var paths []string
+			for i := range changed {
+				paths = append(paths, string(changed[i].Path))
+			}
+			got = strings.Join(paths, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.what, got, c.want)
+		}
+	}
+	if got := len(tree); got != 4 || tree[1].Quotas[cluster.Memory].Reservation != 50 {
+		t.Error("a change has changed the tree that it began with")
+	}
+}
+
+func TestOvercommitted(t *testing.T) {
+	tree := treeOf("a 100/200", "a/x 100/100", "b 50/200")
+	for _, c := range []struct {
+		capacity int64
+		want     string
+	}{
+		{150, ""},
+		{149, "root.memory.reservation: the pools at the top reserve 150 bytes, the cluster has 149"},
+	} {
+		if got := text(tree.Overcommitted(&cluster.Amounts{cluster.Memory: c.capacity})); got != c.want {
+			t.Errorf("with %d: got %s, want %s", c.capacity, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,394 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+// answer is our result, in the words of the files.
+type answer struct {
+	nomadExpected
+	decisions map[string][]reconcile.Decision
+}
+
+// answer asks our reconciler about a file.
+func (f *reconcileFile) answer() (*answer, error) {
+	tasks, err := f.tasks()
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{decisions: map[string][]reconcile.Decision{}}
+	a.FollowUps, a.Desired = followUpsByGroup{}, map[string]map[string]int32{}
+	complete := true
+	created := nomadDeployment{Groups: map[string]nomadDeploymentGroup{}}
+	for i := range tasks {
+		var out reconcile.Result
+		reconcile.Reconcile(&tasks[i].task, tasks[i].slots, reconcile.Tally{}, &out)
+		a.add(&tasks[i], &out)
+		complete = complete && (out.Update.Complete || tasks[i].task.Wanted == reconcile.Removed)
+		if out.Update.Begins {
+			created.Groups[tasks[i].group] = f.joins(tasks[i].group, &out.Update)
+		}
+	}
+	a.Counts = map[string]int{
+		"place": len(a.Place), "destructive": len(a.Destructive), "inplace": len(a.Inplace), "stop": len(a.Stop),
+		"attribute": len(a.Attributes), "disconnect": len(a.Disconnects), "reconnect": len(a.Reconnects),
+	}
+	f.record(a, &created, complete)
+	return a, nil
+}
+
+// joins returns what the record of an update says of a group that joins it.
+func (f *reconcileFile) joins(group string, u *reconcile.UpdateChange) nomadDeploymentGroup {
+	joined := nomadDeploymentGroup{DesiredTotal: u.Total, DesiredCanaries: u.Canaries}
+	for _, g := range f.Input.Job.Groups {
+		if g.Name == group && g.Update != nil {
+			joined.AutoPromote, joined.AutoRevert = g.Update.AutoPromote, g.Update.AutoRevert
+			joined.ProgressDeadline = g.Update.ProgressDeadline
+		}
+	}
+	return joined
+}
+
+// record tells what becomes of the deployment. Regions that wait for each other are not our concern: what the peer makes
+// of them follows from what is complete.
+func (f *reconcileFile) record(a *answer, created *nomadDeployment, complete bool) {
+	d, job := f.Input.Deployment, f.Input.Job
+	paused := false
+	if d != nil {
+		task := f.Input.task(nomadGroup{}, wantedOf(job))
+		switch task.Standing() {
+		case reconcile.AbandonedUpdate:
+			a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Cancelled because job is stopped", "cancelled"})
+		case reconcile.SupersededUpdate:
+			a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Cancelled due to newer version of job", "cancelled"})
+		case reconcile.CurrentUpdate:
+			paused = updateStates[d.Status] == reconcile.UpdatePaused
+			f.progress(a, complete)
+		}
+		if task.Standing() == reconcile.CurrentUpdate {
+			created.Groups = nil // who joins later joins this one
+		}
+	}
+	a.Paused = &paused
+	if len(created.Groups) > 0 {
+		created.Status, created.JobVersion, created.JobCreateIndex = "running", job.Version, job.CreateIndex
+		created.Description = description(created.Groups)
+		a.Created = created
+	}
+}
+
+func wantedOf(job *nomadJob) reconcile.Wanted {
+	if job == nil || job.Stop {
+		return reconcile.Stopped
+	}
+	return reconcile.Running
+}
+
+// progress tells what becomes of the deployment of the present version.
+func (f *reconcileFile) progress(a *answer, complete bool) {
+	d := f.Input.Deployment
+	switch {
+	case complete && !f.Input.Job.Multiregion:
+		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Deployment completed successfully", "successful"})
+	case complete && d.Status != "unblocking":
+		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Deployment is complete but waiting for peer region", "blocked"})
+	}
+	if d.Status == "initializing" {
+		pending := "Deployment is pending, waiting for peer region"
+		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, pending, "pending"})
+		a.Created = &nomadDeployment{
+			Status: d.Status, Description: pending, JobVersion: d.JobVersion, JobCreateIndex: d.JobCreateIndex, Groups: d.Groups,
+		}
+	}
+}
+
+// description says in the peer's words whether canaries must be promoted, and by whom.
+func description(groups map[string]nomadDeploymentGroup) string {
+	canaries, byHand := false, false
+	for _, g := range groups {
+		canaries = canaries || g.DesiredCanaries > 0
+		byHand = byHand || g.DesiredCanaries > 0 && !g.AutoPromote
+	}
+	switch {
+	case byHand:
+		return "Deployment is running but requires manual promotion"
+	case canaries:
+		return "Deployment is running pending automatic promotion"
+	}
+	return "Deployment is running"
+}
+
+// add adds the result of one group.
+func (a *answer) add(t *nomadTask, out *reconcile.Result) {
+	a.decisions[t.group] = out.Decisions
+	for _, p := range out.Placements {
+		a.Place = append(a.Place, nomadPlacement{
+			Group: t.group, Index: p.Index, Canary: p.Seat == reconcile.CanarySeat, Previous: t.ids[p.Previous],
+			Reschedule: p.Reason == reconcile.AfterFailure, Lost: p.Reason == reconcile.AfterLoss, Stable: p.Stable,
+			MinVersion: &p.VersionMin,
+		})
+	}
+	for _, r := range out.Replacements {
+		a.Destructive = append(a.Destructive, nomadReplacement{t.group, r.Index, t.ids[r.Order]})
+	}
+	for _, r := range out.Changes {
+		a.Inplace = append(a.Inplace, t.ids[r.Order])
+	}
+	for _, r := range out.Reconnects {
+		a.Reconnects = append(a.Reconnects, t.ids[r.Order])
+	}
+	followUps := a.followUps(t, out)
+	for _, s := range out.Stops {
+		a.Stop = append(a.Stop, nomadStop{
+			Alloc: t.ids[s.Order], Index: s.Index, Why: stopWords[s.Reason], SetClient: clientWords[s.Client], FollowUp: followUps[s.Order],
+		})
+		delete(followUps, s.Order)
+	}
+	for _, r := range out.Disconnects {
+		a.Disconnects = append(a.Disconnects, nomadMark{Alloc: t.ids[r.Order], SetClient: "unknown", FollowUp: followUps[r.Order]})
+		delete(followUps, r.Order)
+	}
+	for order, id := range followUps {
+		a.Attributes = append(a.Attributes, nomadMark{Alloc: t.ids[order], FollowUp: id})
+	}
+	a.Desired[t.group] = desiredOf(&out.Counts)
+}
+
+// followUps numbers the follow-ups of a group, and returns which one each allocation waits for: what is tried again
+// soon does not wait until it is lost.
+func (a *answer) followUps(t *nomadTask, out *reconcile.Result) map[cluster.Index]string {
+	all := reconcile.FollowUps(nil, slices.Clone(out.Waits))
+	first, waits := true, map[cluster.Index]string{}
+	for i, f := range all {
+		trigger := "alloc-failure"
+		switch {
+		case f.Kind == reconcile.UntilLost:
+			trigger = "max-disconnect-timeout"
+		case f.Kind == reconcile.UntilRetry && first:
+			first, trigger = false, "alloc-reschedule"
+		}
+		id := t.group + strconv.Itoa(i)
+		a.FollowUps[t.group] = append(a.FollowUps[t.group], nomadFollowUp{id, offset(f.At - nomadNow), trigger})
+		for _, w := range out.Waits {
+			covers := w.Kind == f.Kind && w.At >= f.At && (i+1 == len(all) || all[i+1].Kind != f.Kind || w.At < all[i+1].At)
+			if covers && (waits[w.Order] == "" || w.Kind != reconcile.UntilLost) {
+				waits[w.Order] = id
+			}
+		}
+	}
+	return waits
+}
+
+func desiredOf(c *reconcile.Counts) map[string]int32 {
+	all := map[string]int32{
+		"place": c.Place, "destructive": c.Replace, "inplace": c.Change, "stop": c.Stop, "ignore": c.Ignore, "migrate": c.Migrate,
+		"canary": c.Canary, "disconnect": c.Disconnect, "reconnect": c.Reconnect, "reschedule_now": c.RetryNow,
+		"reschedule_later": c.RetryLater,
+	}
+	for word, n := range all {
+		if n == 0 {
+			delete(all, word)
+		}
+	}
+	return all
+}
+
+var (
+	stopWords = map[reconcile.Reason]string{
+		reconcile.NotNeeded: "not_needed", reconcile.Duplicate: "duplicate", reconcile.CanaryOver: "not_needed",
+		reconcile.NodeLost: "lost", reconcile.Moved: "migrating", reconcile.Failed: "rescheduled",
+		reconcile.FailedAway: "rescheduled", reconcile.ReturnedOutdated: "not_needed", reconcile.OtherKept: "not_needed",
+		reconcile.OriginalKept: "reconnected",
+	}
+	clientWords = map[reconcile.Client]string{reconcile.LostClient: "lost", reconcile.FailedClient: "failed"}
+)
+
+// resultDiff compares two results in the words of the files.
+type resultDiff struct {
+	want, got *nomadExpected
+	lines     []string
+}
+
+func compareResults(want, got *nomadExpected) []string {
+	d := &resultDiff{want: want, got: got}
+	d.placements()
+	d.sets("destructive", describe(want.Destructive), describe(got.Destructive))
+	d.sets("inplace", want.Inplace, got.Inplace)
+	d.stops()
+	d.sets("attribute_updates", want.marks(want.Attributes), got.marks(got.Attributes))
+	d.disconnects()
+	d.sets("reconnect_updates", want.Reconnects, got.Reconnects)
+	d.followUps()
+	d.sets("deployment_created", want.created(), got.created())
+	d.sets("deployment_updates", describe(want.Updates), describe(got.Updates))
+	if want.Paused != nil && *want.Paused != *got.Paused {
+		d.lines = append(d.lines, fmt.Sprintf("deployment_paused is %v, want %v", *got.Paused, *want.Paused))
+	}
+	d.desired()
+	return d.lines
+}
+
+func describe[T any](all []T) []string {
+	var lines []string
+	for _, one := range all {
+		lines = append(lines, fmt.Sprintf("%+v", one))
+	}
+	return lines
+}
+
+// sets compares two lists in which order has no meaning.
+func (d *resultDiff) sets(section string, want, got []string) {
+	missing, extra := without(want, got), without(got, want)
+	if len(missing)+len(extra) > 0 {
+		d.lines = append(d.lines, fmt.Sprintf("%s: missing %v, not expected %v", section, missing, extra))
+	}
+}
+
+// without returns what of the first list is not in the second, counted.
+func without(list, other []string) []string {
+	rest, left := slices.Clone(other), []string(nil)
+	for _, line := range list {
+		if at := slices.Index(rest, line); at >= 0 {
+			rest = slices.Delete(rest, at, at+1)
+		} else {
+			left = append(left, line)
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// placements compares what is placed; the least version counts where it is told.
+func (d *resultDiff) placements() {
+	line := func(p nomadPlacement) string {
+		p.MinVersion = nil
+		return fmt.Sprintf("%+v", p)
+	}
+	var want, got []string
+	for _, w := range d.want.Place {
+		want = append(want, line(w))
+		for _, g := range d.got.Place {
+			if w.MinVersion != nil && line(w) == line(g) && *w.MinVersion != *g.MinVersion {
+				d.lines = append(d.lines, fmt.Sprintf("place: %s has min_version %d, want %d", line(g), *g.MinVersion, *w.MinVersion))
+			}
+		}
+	}
+	for _, g := range d.got.Place {
+		got = append(got, line(g))
+	}
+	d.sets("place", want, got)
+}
+
+// stops compares what is stopped. A duplicate is one kind of what is not needed, where the file makes no difference;
+// which of several is stopped is free where the file says one_of.
+func (d *resultDiff) stops() {
+	got := slices.Clone(d.got.Stop)
+	for _, w := range d.want.Stop {
+		at := slices.IndexFunc(got, func(g nomadStop) bool {
+			named := w.Alloc == g.Alloc || slices.Contains(w.OneOf, g.Alloc)
+			why := w.Why == g.Why || w.Why == "not_needed" && g.Why == "duplicate"
+			followUp := w.FollowUp == "" || d.want.followUp(w.FollowUp) == d.got.followUp(g.FollowUp)
+			return named && why && followUp && w.Index == g.Index && w.SetClient == g.SetClient
+		})
+		if at < 0 {
+			d.lines = append(d.lines, fmt.Sprintf("stop: missing %+v", w))
+			continue
+		}
+		got = slices.Delete(got, at, at+1)
+	}
+	for _, g := range got {
+		d.lines = append(d.lines, fmt.Sprintf("stop: not expected %+v", g))
+	}
+}
+
+// disconnects compares what goes out of reach; the follow-up counts where it is told.
+func (d *resultDiff) disconnects() {
+	got := slices.Clone(d.got.Disconnects)
+	for i := range got {
+		at := slices.IndexFunc(d.want.Disconnects, func(w nomadMark) bool { return w.Alloc == got[i].Alloc })
+		if at >= 0 && d.want.Disconnects[at].FollowUp == "" {
+			got[i].FollowUp = ""
+		}
+	}
+	d.sets("disconnect_updates", d.want.marks(d.want.Disconnects), d.got.marks(got))
+}
+
+// followUps compares when is looked again; what triggers it counts where it is told.
+func (d *resultDiff) followUps() {
+	lines := func(of followUpsByGroup, triggers bool) []string {
+		var all []string
+		for group, list := range of {
+			for _, f := range list {
+				line := group + " " + f.At.String()
+				if triggers {
+					line += " " + f.Trigger
+				}
+				all = append(all, line)
+			}
+		}
+		return all
+	}
+	told := true
+	for _, list := range d.want.FollowUps {
+		for _, f := range list {
+			told = told && f.Trigger != ""
+		}
+	}
+	d.sets("followup_evals", lines(d.want.FollowUps, told), lines(d.got.FollowUps, told))
+}
+
+func (d *resultDiff) desired() {
+	lines := func(of map[string]map[string]int32) []string {
+		var all []string
+		for group, counts := range of {
+			for word, n := range counts {
+				all = append(all, fmt.Sprintf("%s %s=%d", group, word, n))
+			}
+		}
+		return all
+	}
+	d.sets("desired_tg_updates", lines(d.want.Desired), lines(d.got.Desired))
+}
+
+// followUp returns when and why a follow-up comes, whatever its ID.
+func (e *nomadExpected) followUp(id string) string {
+	for _, list := range e.FollowUps {
+		for _, f := range list {
+			if f.ID == id {
+				return f.At.String() + " " + f.Trigger
+			}
+		}
+	}
+	return ""
+}
+
+// marks describes marked allocations with what they wait for.
+func (e *nomadExpected) marks(all []nomadMark) []string {
+	var lines []string
+	for _, m := range all {
+		line := m.Alloc + " " + m.SetClient
+		if m.FollowUp != "" {
+			line += " " + e.followUp(m.FollowUp)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// created describes the record of an update that begins.
+func (e *nomadExpected) created() []string {
+	if e.Created == nil {
+		return nil
+	}
+	c := *e.Created
+	lines := []string{fmt.Sprintf("%s, %q, version %d of %d", c.Status, c.Description, c.JobVersion, c.JobCreateIndex)}
+	for name, g := range c.Groups {
+		lines = append(lines, fmt.Sprintf("%s %+v", name, g))
+	}
+	return lines
+}

@@ -1,0 +1,147 @@
+package reconcile
+
+import "starling/cluster"
+
+// Class is what a candidate's node and marks mean for it.
+type Class uint8
+
+// The classes.
+const (
+	// Untouched candidates are judged by their own state alone.
+	Untouched Class = iota
+	// Ignored candidates take no part.
+	Ignored
+	// Reconnecting candidates were out of reach and are seen again.
+	Reconnecting
+	// Expiring candidates were out of reach for too long.
+	Expiring
+	// Lost candidates are on a node that does not come back.
+	Lost
+	// Disconnecting candidates are on a node that went out of reach and may come back.
+	Disconnecting
+	// Migrating candidates must leave their node.
+	Migrating
+)
+
+// Classify returns the class of a candidate under its own disconnect policy. The first rule that matches decides.
+func Classify(c *Candidate, policy *DisconnectPolicy, now cluster.Time) Class {
+	returns := c.returns()
+	switch {
+	case returns && c.Desired == Run && c.Client == FailedClient:
+		return Reconnecting
+	case c.terminal() && !returns:
+		return classOfTerminal(c)
+	case c.expired(policy, now):
+		return Expiring
+	case returns && c.Client == FailedClient && c.Desired == Stop:
+		return Ignored
+	case c.Node == NodeDisconnected:
+		return classOutOfReach(c, policy)
+	case c.Migrate:
+		return Migrating
+	case c.Node == NodeGone:
+		return Lost
+	case c.Node == NodeDown:
+		return classOnDeadNode(c, policy)
+	case returns && c.Node != NodeInitializing:
+		return Reconnecting
+	}
+	return Untouched
+}
+
+func classOfTerminal(c *Candidate) Class {
+	switch {
+	case c.toldToEnd() && c.Closed:
+		return Untouched
+	case c.toldToEnd():
+		return Ignored
+	case c.Canary && c.Migrate:
+		return Migrating
+	}
+	return Untouched
+}
+
+func classOutOfReach(c *Candidate, policy *DisconnectPolicy) Class {
+	switch {
+	case c.Client == UnknownClient:
+		return Untouched
+	case c.Client == PendingClient || policy.LostAfter == 0:
+		return Lost
+	}
+	return Disconnecting
+}
+
+func classOnDeadNode(c *Candidate, policy *DisconnectPolicy) Class {
+	switch {
+	case policy.KeepOnly && c.Client == UnknownClient:
+		return Untouched
+	case policy.KeepOnly && c.Client == RunningClient:
+		return Disconnecting
+	}
+	return Lost
+}
+
+// expired tells whether it is out of reach for longer than its policy bears.
+func (c *Candidate) expired(policy *DisconnectPolicy, now cluster.Time) bool {
+	return c.Client == UnknownClient && c.UnknownSince != 0 && c.expires(policy) <= now
+}
+
+// expires returns when it counts as lost if it stays out of reach.
+func (c *Candidate) expires(policy *DisconnectPolicy) cluster.Time {
+	return c.UnknownSince + cluster.Time(policy.LostAfter)
+}
+
+// Occupancy tells whether a candidate that is not to be moved keeps its seat.
+type Occupancy uint8
+
+// The values of Occupancy.
+const (
+	// Vacates: the seat is empty, as far as this candidate is concerned.
+	Vacates Occupancy = iota
+	// Occupies: it keeps the seat.
+	Occupies
+	// Retries: it keeps the seat unless its retry policy says otherwise.
+	Retries
+)
+
+// Occupation returns whether the candidate keeps its seat. In batch work what ended well keeps it for ever; a service
+// that ended leaves it.
+func Occupation(c *Candidate, batch bool) Occupancy {
+	if c.terminal() && c.Next != 0 {
+		return Vacates
+	}
+	if batch {
+		return occupationOfBatch(c)
+	}
+	if c.Desired == Stop && c.Unplaced {
+		return Retries
+	}
+	if c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient {
+		return Vacates
+	}
+	return Retries
+}
+
+func occupationOfBatch(c *Candidate) Occupancy {
+	switch {
+	case c.Closed && c.toldToEnd():
+		return Occupies
+	case c.Reschedule:
+		return Retries
+	case c.Desired == Stop && c.Succeeded:
+		return Occupies
+	case c.Desired == Stop && c.Unplaced:
+		return Retries
+	case c.toldToEnd() || c.Client == LostClient:
+		return Vacates
+	case c.Client == FailedClient:
+		return Retries
+	}
+	return Occupies
+}
+
+// Considered tells whether the candidate has a say at all. What was told to end has none, but in batch work, where what
+// is done or drained must not run again.
+func Considered(c *Candidate, batch bool) bool {
+	return !c.toldToEnd() || batch && (!c.Reschedule || c.Closed || c.FollowUp != NoFollowUp)
+}

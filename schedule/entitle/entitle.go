@@ -1,0 +1,132 @@
+package entitle
+
+import "starling/cluster"
+
+// Input is all that entitlements depend on.
+type Input struct {
+	// Capacity is what the cluster has, Slack what revocable work may have beyond it, of overcommitted kinds.
+	Capacity, Slack cluster.Amounts
+	// Pools are the tree, which keeps to the rules of package pool, parents first.
+	Pools []Pool
+}
+
+// Pool is one pool with what its jobs hold and ask for.
+type Pool struct {
+	// Parent is the number of the parent, negative at the top.
+	Parent int
+	Spec   *cluster.PoolSpec
+	// Allocated is held by jobs, Demand waits to be admitted. Only leaves have any.
+	Allocated, Demand Work
+}
+
+// Work is an amount of work, by what bounds it.
+type Work struct {
+	// NonSlack is all work that is not revocable, Slack all that is.
+	NonSlack, Slack cluster.Amounts
+	// NonPreemptible and Controller are parts of NonSlack.
+	NonPreemptible, Controller cluster.Amounts
+}
+
+// Entitlement is what a pool may use.
+type Entitlement struct {
+	// Total is NonSlack and Slack together, but of overcommitted kinds, whose slack is beyond it.
+	Total, NonSlack, Slack cluster.Amounts
+}
+
+// Entitlements returns what each pool may use, in the order of the input.
+func Entitlements(in *Input) []Entitlement {
+	l := newLedger(in, nil)
+	l.divide()
+	return l.entitlements()
+}
+
+// ledger is the tree while it is computed. Account 0 is the root's, account i+1 that of pool i.
+type ledger struct {
+	in       *Input
+	accounts []account
+	parts    []part
+	// traces has one row for each pool, or none if nobody asked.
+	traces []Trace
+}
+
+// account is what is known of a pool.
+type account struct {
+	// first is the first account directly below, next the next one with the same parent; 0 is none.
+	first, next int
+	// nonSlack and slack are needed, claim is that and what static reservations keep idle.
+	nonSlack, slack, claim cluster.Amounts
+	// used is the part of the need that the reservation covers, idle what static reservations below keep.
+	used, idle cluster.Amounts
+	// slackHeld and slackAsked are wanted of the overcommitted kinds.
+	slackHeld, slackAsked cluster.Amounts
+	// total is the entitlement, usable the slack that would fit into it, given the slack.
+	total, usable, given cluster.Amounts
+}
+
+// newLedger goes up the tree and learns what each pool needs.
+func newLedger(in *Input, traces []Trace) *ledger {
+	l := &ledger{in: in, accounts: make([]account, len(in.Pools)+1), parts: make([]part, 0, len(in.Pools)), traces: traces}
+	for i := len(in.Pools); i > 0; i-- {
+		p, a := &in.Pools[i-1], &l.accounts[i]
+		parent := &l.accounts[max(p.Parent, -1)+1]
+		a.next, parent.first = parent.first, i
+		for k := range a.claim {
+			if a.first == 0 {
+				a.ask(p, cluster.Kind(k))
+			}
+			if l.traces != nil {
+				l.traces[i-1].Asked[k] = plus(a.nonSlack[k], a.slack[k])
+			}
+			a.need(p.Spec, cluster.Kind(k))
+			parent.add(a, k)
+		}
+	}
+	for k := range in.Capacity {
+		root := &l.accounts[0]
+		root.total[k], root.given[k] = min(in.Capacity[k], cluster.BytesMax), cluster.Unlimited
+		if cluster.Kind(k).Overcommitted() {
+			root.given[k] = min(in.Slack[k], cluster.BytesMax)
+		}
+	}
+	return l
+}
+
+// ask notes what a leaf's jobs hold and ask for and could use. Work that waits behind a bound of its own asks for
+// nothing: it would keep idle what others need.
+func (a *account) ask(p *Pool, k cluster.Kind) {
+	held, asked, reservation := &p.Allocated, &p.Demand, p.Spec.Quotas[k].Reservation
+	beyond := max(
+		asked.NonPreemptible[k]-max(reservation-held.NonPreemptible[k], 0),
+		asked.Controller[k]-max(p.Spec.ControllerLimit.Of(reservation)-held.Controller[k], 0), 0)
+	a.nonSlack[k] = plus(held.NonSlack[k], max(asked.NonSlack[k]-beyond, 0))
+	if k.Overcommitted() {
+		a.slackHeld[k], a.slackAsked[k] = held.Slack[k], asked.Slack[k]
+	} else {
+		a.slack[k] = plus(held.Slack[k], asked.Slack[k])
+	}
+}
+
+// need cuts what is asked for at the limits, and adds what the pool keeps although it is idle.
+func (a *account) need(spec *cluster.PoolSpec, k cluster.Kind) {
+	q := &spec.Quotas[k]
+	a.nonSlack[k] = min(a.nonSlack[k], q.Limit)
+	a.slack[k] = min(a.slack[k], spec.SlackLimit.Of(q.Reservation), q.Limit-a.nonSlack[k])
+	need := a.nonSlack[k] + a.slack[k]
+	idle := min(a.idle[k], max(q.Reservation-a.used[k], 0))
+	a.claim[k] = min(need+idle, q.Limit)
+	if q.Static {
+		a.claim[k] = max(a.claim[k], q.Reservation)
+	}
+	a.used[k] = min(need, q.Reservation)
+	a.idle[k] = a.claim[k] - need
+}
+
+// add notes what a child needs.
+func (a *account) add(child *account, k int) {
+	a.nonSlack[k] = plus(a.nonSlack[k], child.nonSlack[k])
+	a.slack[k] = plus(a.slack[k], child.slack[k])
+	a.used[k] = plus(a.used[k], child.used[k])
+	a.idle[k] = plus(a.idle[k], child.idle[k])
+	a.slackHeld[k] = plus(a.slackHeld[k], child.slackHeld[k])
+	a.slackAsked[k] = plus(a.slackAsked[k], child.slackAsked[k])
+}
