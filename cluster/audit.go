@@ -10,8 +10,12 @@ import (
 func (s *State) Audit() []string {
 	a := &audit{s: s, free: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows()}
 	for n := range a.free {
-		if offer := s.Node(NodeIndex(n)).Offer; offer != nil {
-			a.free[n] = offer.Capacity
+		node := s.Node(NodeIndex(n))
+		if node.Offer != nil {
+			a.free[n] = node.Offer.Capacity
+		}
+		if node.Drain.Deadline != 0 {
+			a.deadlines++
 		}
 	}
 	s.EachJob(func(j *Job) bool {
@@ -21,7 +25,7 @@ func (s *State) Audit() []string {
 	a.nodes()
 	a.membership()
 	if a.deadlines != s.deadlines.Len() {
-		a.say("%d deadlines are kept for %d delayed slots", s.deadlines.Len(), a.deadlines)
+		a.say("%d deadlines are kept, there are %d", s.deadlines.Len(), a.deadlines)
 	}
 	if a.sum != s.digest {
 		a.say("the digest of the rows is %016x, kept is %016x", a.sum, s.digest)
@@ -60,32 +64,96 @@ func (s *State) auditRows() uint64 {
 }
 
 func (a *audit) job(j *Job) {
+	if j.updateDeadline != 0 {
+		a.deadlines++
+	}
 	for i, t := range j.Tasks {
-		var counts [PhaseCount]uint32
-		waits, digest := uint32(0), uint64(0)
+		sum := taskSum{}
 		for index := range t.Slots.Len() {
-			r := SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 			slot := t.Slots.At(index)
-			counts[slot.Phase]++
-			digest += slot.hash(r)
-			if slot.Phase == Waiting && uint32(index) < t.Desired {
-				waits++
-			}
-			if slot.Phase == Delayed {
-				a.deadlines++
-			}
-			if slot.Phase.Holds() {
-				a.take(j, r, &slot)
-			}
+			r := SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
+			sum.counts[slot.Phase]++
+			sum.main(j, t, r, &slot)
+			a.seat(j, r, &slot, &sum)
 		}
-		a.sum += digest + t.hash(j.ID, i)
-		if counts != t.Counts || waits != t.Waits() || digest != t.digest {
-			a.say("task %s of job %s has counts %v and %d waiting, kept are %v and %d", t.Name, j.Name(), counts, waits, t.Counts, t.Waits())
+		t.EachBeside(j.ID, i, func(r SlotRef, slot Slot) bool {
+			sum.beside[slot.Phase]++
+			if r.Seat == CanarySeat {
+				sum.canaries[slot.trial()]++
+			}
+			a.seat(j, r, &slot, &sum)
+			return true
+		})
+		if t.rare != nil {
+			t.rare.attempts.Scan(func(index uint32, all []Attempted) bool {
+				sum.digest += hashAttempts(SlotRef{Job: j.ID, Task: uint16(i), Index: index}, all)
+				return true
+			})
 		}
-		key := KeyOf(j.ID, i)
-		if queued := a.s.blocked.Contains(key) != a.s.unblocked.Contains(key); queued != (waits > 0) {
-			a.say("task %s of job %s has %d slots waiting, but queued is %v", t.Name, j.Name(), waits, queued)
+		a.sum += sum.digest + t.hash(j.ID, i)
+		if kept := keptSum(t); sum != kept {
+			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
+		a.queued(j, KeyOf(j.ID, i), sum.waits > 0)
+		a.queued(j, KeyOf(j.ID, i).Special(), sum.special > 0)
+	}
+}
+
+func (a *audit) queued(j *Job, key TaskKey, waits bool) {
+	if queued := a.s.blocked.Contains(key) != a.s.unblocked.Contains(key); queued != waits {
+		_, task := key.Split()
+		a.say("task %s of job %s waits: %v, but queued is %v", j.Tasks[task].Name, j.Name(), waits, queued)
+	}
+}
+
+// taskSum is what is kept of the slots of a task together.
+type taskSum struct {
+	counts, beside                 [PhaseCount]uint32
+	newest, old, canaries          [HealthCount]uint32
+	waits, special, outdated, live uint32
+	digest                         uint64
+}
+
+func keptSum(t *Task) taskSum {
+	kept := taskSum{
+		counts: t.Counts, beside: t.Beside, newest: t.New, old: t.Old, canaries: t.Canaries, waits: t.Waits(),
+		special: uint32(t.SpecialWaits()), live: t.Live(), digest: t.digest,
+	}
+	t.EachOutdated(func(uint32) bool {
+		kept.outdated++
+		return true
+	})
+	return kept
+}
+
+// main counts a main seat.
+func (u *taskSum) main(j *Job, t *Task, r SlotRef, slot *Slot) {
+	if r.Index >= t.Desired {
+		return
+	}
+	if slot.Phase == Waiting && !slot.special() {
+		u.waits++
+	}
+	if newest, health := j.standing(slot); newest {
+		u.newest[health]++
+	} else {
+		u.old[health]++
+		u.outdated++
+	}
+}
+
+// seat counts what all seats have in common.
+func (a *audit) seat(j *Job, r SlotRef, slot *Slot, sum *taskSum) {
+	sum.digest += slot.hash(r)
+	if slot.Phase == Waiting && slot.special() && r.Index < j.Tasks[r.Task].Desired {
+		sum.special++
+	}
+	if slot.Deadline != 0 {
+		a.deadlines++
+	}
+	if slot.Phase.Holds() {
+		sum.live++
+		a.take(j, r, slot)
 	}
 }
 
@@ -123,6 +191,9 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 func (a *audit) nodes() {
 	for n := range a.free {
 		node := a.s.Node(NodeIndex(n))
+		if a.s.draining.Contains(node.Index) != node.Drain.On {
+			a.say("node %s is drained: %v, kept is that it is not", node.Name, node.Drain.On)
+		}
 		held := slices.Clone(node.Held)
 		slices.SortStableFunc(held, SlotRef.Compare)
 		slices.SortStableFunc(a.held[n], SlotRef.Compare)
@@ -132,7 +203,7 @@ func (a *audit) nodes() {
 		if a.free[n] != a.s.free(node.Index) {
 			a.say("node %s has %v free, kept is %v", node.Name, a.free[n], a.s.free(node.Index))
 		}
-		if a.s.Eligible(node.Index) != (node.Offer != nil) {
+		if a.s.Eligible(node.Index) != (node.Offer != nil && !node.Drain.On) {
 			a.say("node %s takes work: %v, but its offer is %v", node.Name, a.s.Eligible(node.Index), node.Offer)
 		}
 		for i := 1; i < len(node.Ports); i++ {

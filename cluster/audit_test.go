@@ -25,7 +25,7 @@ func audited() *State {
 	}}})
 	s.Assign(KeyOf(j.ID, 0), 0, 2, nil)
 	s.Assign(KeyOf(j.ID, 0), 1, 1, nil)
-	s.SetSlot(SlotRef{Job: 1, Index: 1}, Slot{Order: 10, Phase: Delayed, NotBefore: 2000, Version: 1})
+	s.SetSlot(SlotRef{Job: 1, Index: 1}, Slot{Order: 10, Phase: Delayed, Deadline: 2000, Version: 1})
 	s.Remember("once", Request{Index: 9, Job: "web"})
 	return s
 }
@@ -49,13 +49,17 @@ func TestAudit(t *testing.T) {
 		{"held slots", "node a holds", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
 		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},
-		{"counts", "has counts", func(s *State) { task(s).Counts[Running]++ }},
-		{"the digest of slots", "has counts", func(s *State) { task(s).digest++ }},
-		{"waiting slots", "2 waiting, kept are", func(s *State) { task(s).Fresh-- }},
+		{"counts", "kept is", func(s *State) { task(s).Counts[Running]++ }},
+		{"the digest of slots", "kept is", func(s *State) { task(s).digest++ }},
+		{"waiting slots", "waits:2", func(s *State) { task(s).Fresh-- }},
 		{"queue", "queued is false", func(s *State) { s.unblocked.Delete(KeyOf(1, 0)) }},
 		{"queued twice", "queued is false", func(s *State) { s.blocked.Insert(KeyOf(1, 0)) }},
-		{"deadlines", "0 deadlines are kept for 1 delayed", func(s *State) { s.deadlines.PopMin() }},
-		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version = 2 }},
+		{"deadlines", "0 deadlines are kept, there are 1", func(s *State) { s.deadlines.PopMin() }},
+		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).versions[0].Number = 2, 2 }},
+		{"health", "kept is", func(s *State) { task(s).New[Healthy]++ }},
+		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, Slot{Order: 9, Phase: Failed}) }},
+		{"outdated slots", "kept is", func(s *State) { task(s).seldom().outdated.Insert(3) }},
+		{"particular waits", "kept is", func(s *State) { task(s).seldom().special.Insert(3) }},
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},
 		{"a changed node", "the digest of the rows", func(s *State) { row(s, 0).Departed = 7 }},
 		{"a changed job", "the digest of the rows", func(s *State) { s.Job(1).Stop = true }},

@@ -128,9 +128,32 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 			row.Class = s.classOf(offer)
 		}
 		s.equip(n, offer != nil && len(offer.Devices) > 0)
-		s.setFree(n, free, offer != nil)
+		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
 }
+
+// SetDrain begins, changes or ends the emptying of a node.
+func (s *State) SetDrain(n NodeIndex, drain Drain) {
+	r := SlotRef{Index: uint32(n)}
+	s.changeNode(n, func(row *Node) {
+		if row.Drain.Deadline != 0 {
+			s.deadlines.Delete(due{row.Drain.Deadline, r})
+		}
+		if row.Drain = drain; drain.Deadline != 0 {
+			s.deadlines.Set(due{drain.Deadline, r})
+		}
+		if s.draining.Delete(n); drain.On {
+			s.draining.Insert(n)
+		}
+		s.setFree(n, s.free(n), row.Offer != nil && !drain.On)
+	})
+}
+
+// Draining returns the nodes that are being emptied, in order.
+func (s *State) Draining() []NodeIndex { return s.draining.Keys() }
+
+// EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
+func (s *State) EachDaemon(visit func(JobID) bool) { s.daemons.Scan(visit) }
 
 // classOf numbers equal sets of attributes, device kinds and models.
 func (s *State) classOf(offer *Offer) uint32 {
@@ -187,7 +210,7 @@ func (s *State) editJob(id JobID) *Job {
 		clone := *j
 		clone.edition = s.edition
 		clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
-		clone.older = append([]olderSpec(nil), j.older...)
+		clone.versions = append(make([]JobVersion, 0, len(j.versions)+1), j.versions...)
 		j = &clone
 		s.jobs.Set(id, j)
 	}
@@ -200,7 +223,7 @@ func (s *State) editTask(j *Job, task int) *Task {
 		clone := *t
 		clone.edition = s.edition
 		shared := *t.returned // its Copy marks what it copies, and that others may be reading
-		clone.returned = shared.Copy()
+		clone.returned, clone.rare = shared.Copy(), t.rare.copy()
 		t = &clone
 		j.Tasks[task] = t
 	}

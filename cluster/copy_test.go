@@ -18,7 +18,9 @@ func (b *books) change() {
 	b.s.Index++
 	b.s.Time += Time(b.rng.IntN(1000))
 	b.s.TakeGrown()
-	switch b.rng.IntN(12) {
+	switch b.rng.IntN(13) {
+	case 12:
+		b.canary()
 	case 0, 1:
 		b.machine()
 	case 2:
@@ -99,8 +101,29 @@ func (b *books) submit() {
 	case b.rng.IntN(3) == 0:
 		b.s.StopJob(j.ID)
 	default:
-		b.s.SetSpec(j.ID, spec)
+		b.s.AddVersion(j.ID, JobVersion{Kind: Submitted, Spec: spec})
+		for task := range b.s.Job(j.ID).Tasks {
+			want := uint32(0)
+			if task < len(spec.Tasks) {
+				want = spec.Tasks[task].Instances
+			}
+			b.s.SetDesired(j.ID, task, want)
+		}
+		b.s.SetUpdate(j.ID, Update{State: RollingForward, To: j.Version}, Time(b.rng.IntN(3)))
 	}
+}
+
+// canary puts a waiting canary beside the first slot of some task, if it has none.
+func (b *books) canary() {
+	b.s.EachJob(func(j *Job) bool {
+		r := SlotRef{Job: j.ID, Task: uint16(b.rng.IntN(len(j.Tasks))), Seat: CanarySeat}
+		if _, taken := b.s.SlotAt(r); taken || j.Stop || j.Finished != 0 || j.Tasks[r.Task].Desired == 0 || b.rng.IntN(2) == 0 {
+			return true
+		}
+		b.s.SetSlot(r, Slot{Version: j.Version})
+		b.s.SetAttempts(r, []Attempted{{At: b.s.Time, DelayMillis: 5}})
+		return false
+	})
 }
 
 // assign places waiting slots of some task where there is room.
@@ -109,14 +132,27 @@ func (b *books) assign() {
 		id, task := key.Split()
 		j := b.s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
+		if spec == nil {
+			continue
+		}
 		for n := range NodeIndex(b.s.Nodes()) {
 			free := b.s.Free(n)
 			node := b.s.Node(n)
 			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DeviceTimes(&spec.Devices[0], 1) == 0 {
 				continue
 			}
-			if b.rng.IntN(3) == 0 && b.s.Job(id).Tasks[task].Waits() > 0 {
+			t := b.s.Job(id).Tasks[task]
+			switch {
+			case b.rng.IntN(3) > 0:
+			case !key.IsSpecial() && t.Waits() > 0:
 				b.s.Assign(key, n, 1, nil)
+			case key.IsSpecial() && t.SpecialWaits() > 0:
+				t.EachSpecial(id, task, func(r SlotRef, slot Slot) bool {
+					if need := j.TaskSpecOf(task, slot.Version); need.Resources.Fits(&free) {
+						defer b.s.AssignSpecial(r, n, nil)
+					}
+					return false
+				})
 			}
 		}
 	}
@@ -131,20 +167,40 @@ func (b *books) advance() {
 			if b.rng.IntN(3) != 0 {
 				continue
 			}
-			slot.Phase = []Phase{Running, Delayed, Stopping, Succeeded, Failed, Stopped, Waiting}[b.rng.IntN(7)]
+			slot.Phase = []Phase{Running, Delayed, Stopping, Away, Succeeded, Failed, Stopped, Postponed, Waiting}[b.rng.IntN(9)]
+			slot.Deadline, slot.Health = 0, Health(b.rng.IntN(int(HealthCount)))
+			away := r
+			away.Seat = AwaySeat
+			_, taken := b.s.SlotAt(away)
 			switch {
-			case slot.Phase == Delayed:
-				slot.NotBefore = b.s.Time + Time(b.rng.IntN(100))
+			case r.Seat != MainSeat && slot.Phase > Away, r.Seat != MainSeat && slot.Phase == Postponed:
+				slot = Slot{}
+			case slot.Phase == Away && r.Seat == MainSeat && !taken:
+				b.s.SetSlot(r, slot)
+				b.s.MoveSeat(r, AwaySeat)
+				continue
+			case slot.Phase == Delayed || slot.Phase == Postponed:
+				slot.Deadline = b.s.Time + Time(b.rng.IntN(100))
 			case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
 				slot.Phase = Stopped
+			case slot.Phase == Waiting:
+				slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
+				slot.Wish = Wish(b.rng.IntN(4))
 			}
 			b.s.SetSlot(r, slot)
 			b.s.FinishIfDone(r.Job)
 		}
 	}
-	if r, ok := b.s.PopDue(); ok {
+	switch r, ok := b.s.Due(); {
+	case !ok:
+	case r.OfUpdate():
+		b.s.SetUpdate(r.Job, Update{State: UpdateFailed}, 0)
+	default:
 		slot, _ := b.s.SlotAt(r)
-		slot.Phase, slot.NotBefore = Assigned, 0
+		slot.Deadline = 0
+		if slot.Phase == Postponed {
+			slot.Phase = Stopped
+		}
 		b.s.SetSlot(r, slot)
 	}
 }
@@ -171,14 +227,26 @@ func dump(s *State) string {
 	}
 	s.EachJobByName("", func(j *Job) bool {
 		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status())
-		for version := range j.Version {
-			fmt.Fprint(out, j.SpecOf(version) != nil, " ")
+		for _, v := range j.Versions() {
+			fmt.Fprint(out, v, " ")
 		}
 		for _, t := range j.Tasks {
 			fmt.Fprintln(out, t.Name, t.Desired, t.Fresh, t.Counts, t.Waits(), t.Failure)
 			for i := range t.Slots.Len() {
 				fmt.Fprint(out, t.Slots.At(i), " ")
 			}
+			t.EachSpecial(j.ID, 0, func(r SlotRef, slot Slot) bool {
+				fmt.Fprint(out, r, slot)
+				return true
+			})
+			t.EachBeside(j.ID, 0, func(r SlotRef, slot Slot) bool {
+				fmt.Fprint(out, r, slot, t.Attempts(r.Index))
+				return true
+			})
+			t.EachOutdated(func(index uint32) bool {
+				fmt.Fprint(out, index, " ")
+				return true
+			})
 			t.EachWaiting(1000, func(index uint32) { fmt.Fprint(out, index, " ") })
 		}
 		return true
@@ -220,25 +288,23 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsVersions drops an old version of a job whose copy still runs it.
+// TestCopyKeepsVersions drops old versions of a job whose copy still has them.
 func TestCopyKeepsVersions(t *testing.T) {
 	s := NewState()
 	s.SetOffer(s.EnsureNode("a").Index, &Offer{Capacity: Resources{1000, 0, 0}})
-	spec := func(instances uint32) *JobSpec {
-		return &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{Name: "server", Instances: instances}}}
+	version := func(user string) JobVersion {
+		return JobVersion{Kind: Submitted, Spec: &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{Name: "server", Instances: 1, User: user}}}}
 	}
-	s.AddJob(spec(1))
-	for version := range uint32(3) {
-		s.Assign(KeyOf(1, 0), 0, 1, nil)
-		s.SetSpec(1, spec(version+2))
+	s.AddJob(version("0").Spec)
+	s.Assign(KeyOf(1, 0), 0, 1, nil)
+	for i := range VersionsMax {
+		s.AddVersion(1, version(fmt.Sprint(i+1)))
 	}
 	c := s.Copy()
 	s.SetSlot(SlotRef{Job: 1, Index: 0}, Slot{Phase: Failed})
-	s.SetSpec(1, spec(9))
-	for version := range uint32(4) {
-		if got := c.Job(1).SpecOf(version + 1); got == nil || got.Tasks[0].Instances != version+1 {
-			t.Errorf("version %d in the copy is %v", version+1, got)
-		}
+	s.AddVersion(1, version("last"))
+	if got := c.Job(1).SpecOf(1); got == nil || got.Tasks[0].User != "0" {
+		t.Errorf("version 1 in the copy is %v", got)
 	}
 	if found := append(s.Audit(), c.Audit()...); s.Job(1).SpecOf(1) != nil || len(found) > 0 {
 		t.Errorf("version 1 is kept: %v; books: %q", s.Job(1).SpecOf(1) != nil, found)

@@ -16,6 +16,7 @@ const (
 	tagNode
 	tagRequest
 	tagState
+	tagAttempts
 )
 
 // Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
@@ -66,9 +67,9 @@ func (s *Slot) hash(r SlotRef) uint64 {
 	if *s == (Slot{}) {
 		return 0
 	}
-	h := mix(mix(tagSlot, uint64(r.Job)<<32|uint64(r.Index)), uint64(r.Task))
+	h := mix(mix(tagSlot, uint64(r.Job)<<32|uint64(r.Index)), uint64(r.Task)|uint64(r.Seat)<<16|uint64(s.Health)<<24|uint64(s.Wish)<<32|uint64(s.Cause)<<40)
 	h = mix(h, uint64(s.Order))
-	h = mix(h, uint64(s.NotBefore))
+	h = mix(h, uint64(s.Deadline))
 	h = mix(h, uint64(s.Since))
 	h = mix(h, uint64(s.Node)<<32|uint64(s.Version))
 	return mix(h, uint64(s.Failures)<<32|uint64(uint32(s.ExitCode))^uint64(s.Phase)<<56^uint64(s.Ended)<<48)
@@ -77,9 +78,13 @@ func (s *Slot) hash(r SlotRef) uint64 {
 // hash covers the job's row; its tasks are counted on their own.
 func (j *Job) hash() uint64 {
 	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), bit(j.Stop),
-		uint64(j.Finished), uint64(j.FinishedAt), j.specHash)
-	for i := range j.older {
-		h = mix(h, mix(uint64(j.older[i].version), j.older[i].spec.hash()))
+		uint64(j.Finished), uint64(j.FinishedAt), j.Update.hash(), uint64(j.updateDeadline))
+	for i := range j.versions {
+		v := &j.versions[i]
+		h = mix(h, hashWords(tagJob, uint64(v.Number)<<32|uint64(v.Of), uint64(v.Kind)<<8|uint64(v.Outcome), uint64(v.Index), uint64(v.At), v.hash))
+		if v.Task != "" {
+			h = mix(h, hashText(tagJob, string(v.Task)))
+		}
 	}
 	return h
 }
@@ -129,7 +134,8 @@ func (n *Node) hash() uint64 {
 	for _, s := range n.Sessions {
 		h = mix(mix(h, uint64(s.Incarnation)), s.Seq)
 	}
-	h = mix(h, uint64(n.PortNext))
+	h = mix(h, uint64(n.PortNext)|bit(n.Drain.On)<<16)
+	h = mix(h, uint64(n.Drain.Deadline))
 	h = mix(h, n.offerHash)
 	for _, p := range n.Ports {
 		h = mix(h, hashWords(tagNode, hashText(tagNode, p.Name), uint64(p.Number), uint64(p.Slot.Job), uint64(p.Slot.Index), uint64(p.Slot.Task)))

@@ -1,36 +1,37 @@
 package cluster
 
-// StopJob asks a job that is not finished to end: what waits is dropped, and what holds room is to stop.
+// StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id JobID) {
 	s.changeJob(id, func(j *Job) { j.Stop, j.Changed = true, s.Index })
-	for i, t := range s.Job(id).Tasks {
-		for index := range t.Fresh {
-			slot := t.Slots.At(int(index))
-			r := SlotRef{Job: id, Task: uint16(i), Index: index}
-			switch {
-			case slot.Phase == Waiting:
-				slot.Phase, slot.Since = Stopped, s.Time
-				s.SetSlot(r, slot)
-			case slot.Phase.Holds() && slot.Phase != Stopping:
-				s.StopSlot(r)
+	for task := range s.Job(id).Tasks {
+		var all []SlotRef
+		s.EachSlot(id, task, func(r SlotRef, slot Slot) bool {
+			if !slot.Phase.Final() && slot.Phase != Stopping {
+				all = append(all, r)
 			}
+			return true
+		})
+		for _, r := range all {
+			s.StopSlot(r, ByJob)
 		}
-		s.setDesired(id, i, min(t.Desired, s.Job(id).Tasks[i].Fresh))
+		s.SetDesired(id, task, min(s.Job(id).Tasks[task].Desired, s.Job(id).Tasks[task].Fresh))
 	}
 	s.FinishIfDone(id)
 }
 
-// StopSlot tells the node of a slot that holds room to end it. One that waits for its restart ends at once.
-func (s *State) StopSlot(r SlotRef) {
+// StopSlot ends the allocation of a seat for good: its node is told to end it if it has it, otherwise it has ended.
+func (s *State) StopSlot(r SlotRef, cause Cause) {
 	slot, _ := s.SlotAt(r)
-	phase := Stopping
-	if slot.Phase == Delayed {
-		phase = Stopped
-		if !s.Job(r.Job).Stop && r.Index < s.Job(r.Job).Tasks[r.Task].Desired {
-			phase = Waiting
-		}
+	held := slot.Phase == Assigned || slot.Phase == Running || slot.Phase == Stopping
+	slot.Phase, slot.Since, slot.Deadline, slot.Wish, slot.Cause = Stopped, s.Time, 0, AnyNode, cause
+	switch {
+	case held:
+		slot.Phase = Stopping
+	case r.Seat != MainSeat:
+		slot = Slot{}
+	case slot.Version == 0:
+		slot.Version = s.Job(r.Job).Version
 	}
-	slot.Phase, slot.Since, slot.NotBefore = phase, s.Time, 0
 	s.SetSlot(r, slot)
 }
 
@@ -42,12 +43,14 @@ func (s *State) FinishIfDone(id JobID) {
 		return
 	}
 	for _, t := range j.Tasks {
-		if t.Waits() > 0 || t.Counts[Assigned]+t.Counts[Running]+t.Counts[Delayed]+t.Counts[Stopping] > 0 {
+		if t.Pending() > 0 || t.Live() > 0 {
 			return
 		}
 	}
+	s.SetUpdate(id, j.Update, 0)
+	s.daemons.Delete(id)
 	s.changeJob(id, func(j *Job) {
-		j.Finished, j.FinishedAt, j.older = s.Index, s.Time, nil
+		j.Finished, j.FinishedAt = s.Index, s.Time
 		j.finishOrder = s.finishedNext
 	})
 	s.finished.Set(s.finishedNext, id)

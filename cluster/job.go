@@ -18,37 +18,45 @@ type Job struct {
 	Finished   Index
 	FinishedAt Time
 	Tasks      []*Task
-	// older holds earlier versions that slots still run.
-	older    []olderSpec
-	specHash uint64
+	// Update is the record of the latest update.
+	Update Update
+	// versions are the kept ones, oldest first; the last is the newest.
+	versions []JobVersion
+	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
+	updateDeadline Time
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.
 	row uint64
 }
 
-type olderSpec struct {
-	version uint32
-	spec    *JobSpec
-}
-
 // Task is a task as it stands in the value: its slots.
 type Task struct {
 	edition *Edition
 	Name    TaskName
-	Slots   Vector[Slot]
-	// Desired is how many slots there should be: slots from Desired on are leaving.
+	// Slots are the main seats.
+	Slots Vector[Slot]
+	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
+	// number that the newest version wants.
 	Desired uint32
 	// Fresh is the first slot that was never placed; all above are like it.
 	Fresh uint32
-	// Counts are the slots below Slots.Len per phase.
-	Counts [PhaseCount]uint32
+	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
+	Counts, Beside [PhaseCount]uint32
+	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
+	// those of another. What does not run counts as untried, what succeeded as healthy and new.
+	New, Old [HealthCount]uint32
+	// Canaries are the canary seats by health, counted in the same way.
+	Canaries [HealthCount]uint32
 	// Failure is the latest end of an allocation that was no success and not asked for.
 	Failure Failure
-	// returned are the slots below Fresh that wait.
+	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
-	// blocked tells that all nodes were tried for what waits, and only a node with more room than then can help.
-	blocked bool
+	// rare is what few tasks have; nil for the others.
+	rare *rare
+	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special
+	// ones, and only a node with more room than then can help.
+	blocked, specialBlocked bool
 	// digest is the sum over the slots, row what the task's own row adds to that of the value.
 	digest, row           uint64
 	nameHash, failureHash uint64
@@ -70,19 +78,6 @@ type Failure struct {
 
 // Name returns the job's name.
 func (j *Job) Name() JobName { return j.Spec.Name }
-
-// SpecOf returns the version with the given number, nil if it is not kept.
-func (j *Job) SpecOf(version uint32) *JobSpec {
-	if version == j.Version {
-		return j.Spec
-	}
-	for i := range j.older {
-		if j.older[i].version == version {
-			return j.older[i].spec
-		}
-	}
-	return nil
-}
 
 // TaskSpecOf returns what the slot's allocation was ordered with: the task's specification in that version.
 func (j *Job) TaskSpecOf(task int, version uint32) *TaskSpec {
@@ -109,7 +104,7 @@ func (j *Job) TaskIndex(name TaskName) int {
 	return -1
 }
 
-// Waits returns how many slots of the task wait for a node.
+// Waits returns how many slots of the task wait for any node and the newest version.
 func (t *Task) Waits() uint32 {
 	return t.Desired - min(t.Fresh, t.Desired) + uint32(t.returned.Len())
 }
@@ -135,7 +130,7 @@ type Status uint8
 
 // The states of a job.
 const (
-	// StatusPending: some instances wait and none runs.
+	// StatusPending: some instances wait and none has a node.
 	StatusPending Status = iota + 1
 	// StatusRunning: at least one instance has a node.
 	StatusRunning
@@ -159,8 +154,8 @@ func (s Status) Final() bool { return s >= StatusSucceeded }
 func (j *Job) Status() Status {
 	var total [PhaseCount]uint32
 	for _, t := range j.Tasks {
-		for phase, count := range t.Counts {
-			total[phase] += count
+		for phase := range t.Counts {
+			total[phase] += t.Counts[phase] + t.Beside[phase]
 		}
 	}
 	switch {
@@ -172,7 +167,7 @@ func (j *Job) Status() Status {
 		return StatusSucceeded
 	case j.Stop:
 		return StatusStopping
-	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping] > 0:
+	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping]+total[Away] > 0:
 		return StatusRunning
 	}
 	return StatusPending

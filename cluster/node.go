@@ -15,6 +15,8 @@ type Node struct {
 	Offer *Offer
 	// Class numbers the nodes with equal attributes and devices.
 	Class uint32
+	// Drain tells that it is being emptied.
+	Drain Drain
 	// Held are the slots that take room here, in no order.
 	Held []SlotRef
 	// Ports are the TCP ports given to slots here, ordered by number.
@@ -26,6 +28,13 @@ type Node struct {
 
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
+}
+
+// Drain says that a node is given nothing new and gives away what it has.
+type Drain struct {
+	On bool
+	// Deadline is when whatever still runs there is stopped; 0 once that has happened.
+	Deadline Time
 }
 
 // Session is what is known of the writing of one incarnation.

@@ -9,15 +9,19 @@ type Phase uint8
 const (
 	// Waiting means that no node has been chosen yet.
 	Waiting Phase = iota
+	// Postponed means that its allocation failed, and that another node will be looked for at its Deadline.
+	Postponed
 	// Assigned means that its node was told to run it.
 	Assigned
 	// Running means that its node reported that it runs.
 	Running
-	// Delayed means that it failed and will be started again on its node at NotBefore.
+	// Delayed means that it failed and will be started again on its node at its Deadline.
 	Delayed
 	// Stopping means that its node was told to end it; it holds its room until the node reports the end.
 	Stopping
-	// Succeeded, Failed and Stopped are final: it ended well, it is out of restarts, it was stopped on request.
+	// Away means that its node left and may return until its Deadline; nobody knows whether it runs.
+	Away
+	// Succeeded, Failed and Stopped are final: it ended well, it is out of attempts, it was stopped on request.
 	Succeeded
 	Failed
 	Stopped
@@ -26,26 +30,90 @@ const (
 
 // String returns the phase as people read it.
 func (p Phase) String() string {
-	return [...]string{"waiting", "assigned", "running", "delayed", "stopping", "succeeded", "failed", "stopped"}[p]
+	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded", "failed", "stopped"}[p]
 }
 
 // Holds tells whether a slot in this phase takes room on its node.
-func (p Phase) Holds() bool { return p >= Assigned && p <= Stopping }
+func (p Phase) Holds() bool { return p >= Assigned && p <= Away }
 
 // Final tells whether a slot in this phase has ended for good.
 func (p Phase) Final() bool { return p >= Succeeded }
+
+// Health is what is known of how well an allocation is.
+type Health uint8
+
+// The healths.
+const (
+	// Untried means that it has not been ready yet.
+	Untried Health = iota
+	// Ready means that it runs and all its checks have passed.
+	Ready
+	// Healthy means that it has been ready for as long as the job wants.
+	Healthy
+	// Unhealthy means that it failed too often, or was not healthy in time.
+	Unhealthy
+	HealthCount
+)
+
+// String returns the health as people read it.
+func (h Health) String() string { return [...]string{"untried", "ready", "healthy", "unhealthy"}[h] }
+
+// Wish is what a waiting slot wants of its last node.
+type Wish uint8
+
+// The wishes.
+const (
+	// AnyNode wishes nothing.
+	AnyNode Wish = iota
+	// PreferNode takes the last node if it has room.
+	PreferNode
+	// AvoidNode takes the last node only if no other has room.
+	AvoidNode
+	// OnlyNode waits for the last node: the slot's volumes are there.
+	OnlyNode
+)
+
+// Cause is why an allocation was told to stop, which also tells what comes after it.
+type Cause uint8
+
+// The causes.
+const (
+	// NoCause is that of a slot that was not told to stop.
+	NoCause Cause = iota
+	// ByUpdate: the newest version takes its place.
+	ByUpdate
+	// ByDrain, ByMove and ByRestart: the same version takes its place: elsewhere, elsewhere, on the same node if it can.
+	ByDrain
+	ByMove
+	ByRestart
+	// ByScale, ByJob and ByRivals: nothing takes its place: the slot is not wanted any more, the job was stopped, or another
+	// allocation of the slot stays.
+	ByScale
+	ByJob
+	ByRival
+	CauseCount
+)
+
+// String returns the cause in words.
+func (c Cause) String() string {
+	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
+		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays"}[c]
+}
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
 type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order Index
-	// NotBefore is when a Delayed slot starts again.
-	NotBefore Time
-	// Since is when the phase began; for Running slots that is the start as the fold learnt it.
+	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
+	// of a Postponed one, the verdict on the health of one that is Assigned or Running, the end of patience with one that
+	// is Away. 0 is never.
+	Deadline Time
+	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since Time
 	// Node runs the allocation, or ran the last one. It has no meaning while Order is 0.
 	Node NodeIndex
-	// Version of the job that the allocation was ordered with.
+	// Version of the job that the allocation was ordered with; of a slot that waits the version it is to get, 0 for the
+	// newest.
 	Version uint32
 	// Failures in a row.
 	Failures uint32
@@ -53,8 +121,28 @@ type Slot struct {
 	ExitCode int32
 	Phase    Phase
 	// Ended tells how the last allocation ended.
-	Ended Ending
+	Ended  Ending
+	Health Health
+	Wish   Wish
+	Cause  Cause
 }
+
+// Seat tells the allocations of one slot apart.
+type Seat uint8
+
+// The seats.
+const (
+	// MainSeat has the allocation that fills the slot.
+	MainSeat Seat = iota
+	// CanarySeat has one of the new version that is tried beside it.
+	CanarySeat
+	// AwaySeat has the one that filled the slot before its node left.
+	AwaySeat
+	seatCount
+)
+
+// String returns the seat as people read it.
+func (s Seat) String() string { return [...]string{"main", "canary", "away"}[s] }
 
 // Ending is how an allocation ended.
 type Ending uint8
@@ -75,22 +163,26 @@ const (
 	NodeLost
 	// OnRequest: it was told to stop.
 	OnRequest
+	// CheckFailed: one of its checks failed too often.
+	CheckFailed
 	EndingCount
 )
 
 // String returns the ending in words.
 func (e Ending) String() string {
-	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request"}[e]
+	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed"}[e]
 }
 
-// SlotRef names a slot by numbers.
+// SlotRef names a slot by numbers, and one of its seats.
 type SlotRef struct {
 	Job   JobID
 	Index uint32
 	Task  uint16
+	Seat  Seat
 }
 
-// Compare orders slots by job, task and number.
+// Compare orders slots by job, task, number and seat.
 func (r SlotRef) Compare(other SlotRef) int {
-	return cmp.Or(cmp.Compare(r.Job, other.Job), cmp.Compare(r.Task, other.Task), cmp.Compare(r.Index, other.Index))
+	return cmp.Or(cmp.Compare(r.Job, other.Job), cmp.Compare(r.Task, other.Task), cmp.Compare(r.Index, other.Index),
+		cmp.Compare(r.Seat, other.Seat))
 }

@@ -1,100 +1,51 @@
 package cluster
 
-import (
-	"slices"
-
-	"github.com/tidwall/btree"
-)
+import "slices"
 
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *JobSpec) *Job {
 	s.LastJob++
-	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, Changed: s.Index, SubmittedAt: s.Time}
+	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(spec.Name, j.ID)
-	j.setSpec(spec)
+	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
 	j.row = j.hash()
 	s.digest += j.row
-	s.resizeTasks(j)
+	if spec.Type == Daemon {
+		s.daemons.Insert(j.ID)
+	}
+	for task := range j.Tasks {
+		want := spec.Tasks[task].Instances
+		if spec.Type == Daemon {
+			want = 0
+		}
+		s.SetDesired(j.ID, task, want)
+	}
 	return j
 }
 
-// SetSpec makes spec the newest version of a job that is not finished. Slots keep the version they run.
-func (s *State) SetSpec(id JobID, spec *JobSpec) {
-	s.changeJob(id, func(j *Job) {
-		j.older = append(j.older, olderSpec{j.Version, j.Spec})
-		j.setSpec(spec)
-		j.Changed = s.Index
-	})
-	s.resizeTasks(s.Job(id))
-	for task := range s.Job(id).Tasks {
-		s.SetBlocked(KeyOf(id, task), false)
-	}
-	s.dropOlder(id)
-}
-
-func (j *Job) setSpec(spec *JobSpec) {
-	j.Spec, j.specHash = spec, spec.hash()
-	j.Version++
-	for i := range spec.Tasks {
-		if j.TaskIndex(spec.Tasks[i].Name) < 0 {
-			j.Tasks = append(j.Tasks, &Task{
-				edition: j.edition, Name: spec.Tasks[i].Name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(spec.Tasks[i].Name)),
-			})
-		}
-	}
-}
-
-// dropOlder forgets versions that no slot runs any more.
-func (s *State) dropOlder(id JobID) {
-	j := s.Job(id)
-	if len(j.older) == 0 {
-		return
-	}
-	used := map[uint32]bool{}
-	for _, t := range j.Tasks {
-		if t.Counts[Assigned]+t.Counts[Running]+t.Counts[Delayed]+t.Counts[Stopping] == 0 {
-			continue
-		}
-		for i := range t.Slots.Len() {
-			if slot := t.Slots.At(i); slot.Phase.Holds() {
-				used[slot.Version] = true
-			}
-		}
-	}
-	s.changeJob(id, func(j *Job) {
-		j.older = without(j.older, func(o olderSpec) bool { return !used[o.version] })
-	})
-}
-
-// resizeTasks gives every task as many slots as the newest version wants. Slots beyond that which hold room stay until
-// they have ended.
-func (s *State) resizeTasks(j *Job) {
-	for i, t := range j.Tasks {
-		want := uint32(0)
-		if spec := j.TaskSpecOf(i, j.Version); spec != nil {
-			want = spec.Instances
-		}
-		if t.Desired != want || t.row == 0 {
-			s.setDesired(j.ID, i, want)
-		}
-	}
-}
-
-func (s *State) setDesired(id JobID, task int, want uint32) {
+// SetDesired changes how many slots of a task there should be. Slots beyond that which hold room stay until they have
+// ended; the others are dropped.
+func (s *State) SetDesired(id JobID, task int, want uint32) {
 	s.changeTask(id, task, func(t *Task) {
 		j := s.Job(id)
-		old := t.Desired
-		t.Desired = want
 		if n := t.Slots.Len(); uint32(n) < want {
 			t.Slots.Resize(s.edition, int(want))
 			t.Counts[Waiting] += want - uint32(n)
 		}
+		old := t.Desired
+		t.Desired = want
 		for index := old; index < min(want, t.Fresh); index++ {
+			r := SlotRef{Job: id, Task: uint16(task), Index: index}
 			if slot := t.Slots.At(int(index)); slot.Phase == Stopped || slot.Phase == Waiting {
-				s.putSlot(j, task, index, Slot{Order: slot.Order, Node: slot.Node})
+				s.putSlot(j, r, Slot{Order: slot.Order, Node: slot.Node})
 			}
 		}
+		for ; j.Spec.Type == Daemon && t.Fresh < want; t.Fresh++ {
+			// A daemon's slots belong to their nodes: each waits only once its node can have it.
+			s.putSlot(j, SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, Slot{Phase: Stopped, Version: j.Version})
+		}
+		s.recount(j, task)
 		for t.returned.Len() > 0 {
 			last, _ := t.returned.GetAt(t.returned.Len() - 1)
 			if last < want {
@@ -102,27 +53,75 @@ func (s *State) setDesired(id JobID, task int, want uint32) {
 			}
 			t.returned.Delete(last)
 		}
+		s.unwish(t, SlotRef{Job: id, Task: uint16(task), Index: want})
 		s.trim(t, SlotRef{Job: id, Task: uint16(task)})
-		t.blocked = false
+		t.blocked, t.specialBlocked = false, false
 		s.queue(j, task)
 	})
+}
+
+// unwish takes the seats from a slot on out of those that wait for a particular node or version.
+func (s *State) unwish(t *Task, from SlotRef) {
+	for t.SpecialWaits() > 0 {
+		key, _ := t.rare.special.GetAt(t.SpecialWaits() - 1)
+		r := key.in(from.Job, int(from.Task))
+		if r.Index < from.Index {
+			return
+		}
+		t.rare.special.Delete(key)
+		if r.Seat != MainSeat {
+			s.putSlot(s.Job(r.Job), r, Slot{})
+		}
+	}
 }
 
 // trim drops the slots at the end that are not desired and hold nothing.
 func (s *State) trim(t *Task, r SlotRef) {
 	n := t.Slots.Len()
 	for ; uint32(n) > t.Desired; n-- {
-		slot := t.Slots.At(n - 1)
-		if slot.Phase.Holds() {
+		r.Index, r.Seat = uint32(n-1), MainSeat
+		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.heldBeside(r) {
 			break
 		}
-		r.Index = uint32(n - 1)
-		t.Counts[slot.Phase]--
-		s.count(t, -slot.hash(r))
+		s.drop(t, r)
 	}
 	if n < t.Slots.Len() {
 		t.Slots.Resize(s.edition, n)
 		t.Fresh = min(t.Fresh, uint32(n))
+	}
+}
+
+// heldBeside tells whether a seat beside the main one of a slot holds room.
+func (t *Task) heldBeside(r SlotRef) bool {
+	for r.Seat = MainSeat + 1; r.Seat < seatCount && t.rare != nil; r.Seat++ {
+		if slot := t.seat(r); slot.Phase.Holds() {
+			return true
+		}
+	}
+	return false
+}
+
+// drop forgets a slot that holds nothing, with all that is kept of it.
+func (s *State) drop(t *Task, r SlotRef) {
+	for seat := MainSeat; seat < seatCount && (seat == MainSeat || t.rare != nil); seat++ {
+		r.Seat = seat
+		slot := t.seat(r)
+		if slot.Deadline != 0 {
+			s.deadlines.Delete(due{slot.Deadline, r})
+		}
+		if t.rare != nil {
+			t.rare.special.Delete(keyOfSeat(r))
+		}
+		s.count(t, -slot.hash(r))
+		if seat == MainSeat {
+			t.Counts[slot.Phase]--
+		} else {
+			t.putBeside(r, &Slot{})
+		}
+	}
+	if t.rare != nil {
+		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
+		t.rare.attempts.Delete(r.Index)
 	}
 }
 
@@ -134,11 +133,16 @@ func (s *State) count(t *Task, change uint64) {
 // queue puts the task among those that placement looks at, or takes it out.
 func (s *State) queue(j *Job, task int) {
 	t, key := j.Tasks[task], KeyOf(j.ID, task)
+	s.enqueue(key, t.Waits() > 0, t.blocked)
+	s.enqueue(key.Special(), t.SpecialWaits() > 0, t.specialBlocked)
+}
+
+func (s *State) enqueue(key TaskKey, waits, blocked bool) {
 	s.unblocked.Delete(key)
 	s.blocked.Delete(key)
 	switch {
-	case t.Waits() == 0:
-	case t.blocked:
+	case !waits:
+	case blocked:
 		s.blocked.Insert(key)
 	default:
 		s.unblocked.Insert(key)
@@ -150,7 +154,12 @@ func (s *State) queue(j *Job, task int) {
 func (s *State) SetBlocked(key TaskKey, blocked bool) {
 	id, task := key.Split()
 	j := s.editJob(id)
-	s.editTask(j, task).blocked = blocked
+	t := s.editTask(j, task)
+	if key.IsSpecial() {
+		t.specialBlocked = blocked
+	} else {
+		t.blocked = blocked
+	}
 	s.queue(j, task)
 }
 
@@ -168,13 +177,44 @@ func (s *State) Queued(blocked bool) []TaskKey {
 // Blocked tells whether all nodes were tried for what waits of the task.
 func (s *State) Blocked(key TaskKey) bool { return s.blocked.Contains(key) }
 
-// SlotAt returns a slot; ok is false if there is none with that number.
+// SlotAt returns a seat of a slot; ok is false if there is no slot with that number, or nothing in a seat beside the main
+// one.
 func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
 	j := s.Job(r.Job)
 	if j == nil || int(r.Task) >= len(j.Tasks) || int(r.Index) >= j.Tasks[r.Task].Slots.Len() {
 		return Slot{}, false
 	}
-	return j.Tasks[r.Task].Slots.At(int(r.Index)), true
+	slot = j.Tasks[r.Task].seat(r)
+	return slot, r.Seat == MainSeat || slot != Slot{}
+}
+
+// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has.
+func (s *State) SeatOf(r SlotRef, order Index) (seat SlotRef, slot Slot, ok bool) {
+	for r.Seat = MainSeat; r.Seat < seatCount; r.Seat++ {
+		if slot, ok = s.SlotAt(r); ok && slot.Order == order {
+			return r, slot, true
+		}
+	}
+	return r, Slot{}, false
+}
+
+// OrderedNow tells whether an allocation of the slot was ordered with the present entry: no other seat of the slot may be
+// ordered with it too, since order and slot name an allocation.
+func (s *State) OrderedNow(r SlotRef) bool {
+	_, _, ok := s.SeatOf(r, s.Index)
+	return ok
+}
+
+// EachSlot visits every seat of a task that ever had an allocation, main ones first, until visit returns false; visit must
+// not change the task.
+func (s *State) EachSlot(id JobID, task int, visit func(SlotRef, Slot) bool) {
+	t := s.Job(id).Tasks[task]
+	for index := range min(t.Fresh, uint32(t.Slots.Len())) {
+		if !visit(SlotRef{Job: id, Task: uint16(task), Index: index}, t.Slots.At(int(index))) {
+			return
+		}
+	}
+	t.EachBeside(id, task, visit)
 }
 
 // NameOf returns the slot's name.
@@ -196,11 +236,12 @@ func (s *State) RefOf(name SlotName) (r SlotRef, ok bool) {
 	return SlotRef{Job: j.ID, Task: uint16(task), Index: name.Index}, true
 }
 
-// SetSlot replaces a slot and keeps all books. A slot that goes from one node to another must have ended between.
+// SetSlot replaces a seat and keeps all books; a zero Slot empties a seat beside the main one. A seat that goes from one
+// node to another must have ended between.
 func (s *State) SetSlot(r SlotRef, next Slot) {
 	j := s.editJob(r.Job)
 	t := s.editTask(j, int(r.Task))
-	old := t.Slots.At(int(r.Index))
+	old := t.seat(r)
 	switch {
 	case old.Phase.Holds() && !next.Phase.Holds():
 		s.release(j.TaskSpecOf(int(r.Task), old.Version), r, old.Node)
@@ -209,10 +250,10 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
 		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
 	}
-	s.putSlot(j, int(r.Task), r.Index, next)
+	s.putSlot(j, r, next)
 	if old.Phase == Waiting || next.Phase == Waiting {
 		if next.Phase == Waiting {
-			t.blocked = false
+			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
 		}
 		s.queue(j, int(r.Task))
 	}
@@ -221,36 +262,51 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	}
 }
 
+// MoveSeat moves what is in one seat of a slot to another, which must be empty or hold nothing.
+func (s *State) MoveSeat(r SlotRef, to Seat) {
+	j := s.editJob(r.Job)
+	t := s.editTask(j, int(r.Task))
+	target := r
+	target.Seat = to
+	slot := t.seat(r)
+	if slot.Phase.Holds() {
+		s.changeNode(slot.Node, func(row *Node) { row.rename(r, target) })
+	}
+	left := Slot{}
+	if r.Seat == MainSeat {
+		left = Slot{Order: slot.Order, Node: slot.Node, Phase: Stopped}
+	}
+	s.putSlot(j, r, left)
+	s.putSlot(j, target, slot)
+	s.queue(j, int(r.Task))
+}
+
+// rename notes that what a seat holds here another seat holds now.
+func (n *Node) rename(from, to SlotRef) {
+	for i := range n.Held {
+		if n.Held[i] == from {
+			n.Held[i] = to
+		}
+	}
+	for i := range n.Ports {
+		if n.Ports[i].Slot == from {
+			n.Ports[i].Slot = to
+		}
+	}
+	for i := range n.Devices {
+		if n.Devices[i].Slot == from {
+			n.Devices[i].Slot = to
+		}
+	}
+}
+
 // SetFailure notes the latest failure of a task.
 func (s *State) SetFailure(id JobID, task int, failure Failure) {
 	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.hash() })
 }
 
-// putSlot replaces the row and counts it; room and queues are the caller's.
-func (s *State) putSlot(j *Job, task int, index uint32, next Slot) {
-	t := s.editTask(j, task)
-	r := SlotRef{Job: j.ID, Task: uint16(task), Index: index}
-	old := t.Slots.At(int(index))
-	t.Counts[old.Phase]--
-	t.Counts[next.Phase]++
-	s.count(t, next.hash(r)-old.hash(r))
-	t.Slots.Set(s.edition, int(index), next)
-	if old.Phase == Delayed {
-		s.deadlines.Delete(deadline{old.NotBefore, r})
-	}
-	if next.Phase == Delayed {
-		s.deadlines.Set(deadline{next.NotBefore, r})
-	}
-	switch {
-	case next.Phase == Waiting && index < t.Fresh && index < t.Desired:
-		t.returned.Insert(index)
-	case old.Phase == Waiting && next.Phase != Waiting && index < t.Fresh:
-		t.returned.Delete(index)
-	}
-}
-
-// Assign gives a node to the lowest count waiting slots of a task, as ordered by the present entry, and visits them.
-// There must be as many, and the node must have the room.
+// Assign gives a node to the lowest count slots of a task that wait for any node and the newest version, as ordered by
+// the present entry, and visits them. There must be as many, and the node must have the room.
 func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRef)) {
 	id, task := key.Split()
 	s.changeTask(id, task, func(t *Task) {
@@ -263,10 +319,7 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 				t.Fresh++
 			}
 			r := SlotRef{Job: id, Task: uint16(task), Index: index}
-			old := t.Slots.At(int(index))
-			s.putSlot(j, task, index, Slot{
-				Order: s.Index, Since: s.Time, Node: n, Version: j.Version, Phase: Assigned, Failures: old.Failures,
-			})
+			s.putSlot(j, r, j.ordered(s, t.Slots.At(int(index)), n))
 			s.hold(spec, r, n)
 			if visit != nil {
 				visit(r)
@@ -276,4 +329,27 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 			s.queue(j, task)
 		}
 	})
+}
+
+// AssignSpecial gives a node to a seat that waits for a particular one, or for a particular version.
+func (s *State) AssignSpecial(r SlotRef, n NodeIndex, visit func(SlotRef)) {
+	slot, _ := s.SlotAt(r)
+	s.SetSlot(r, s.Job(r.Job).ordered(s, slot, n))
+	if visit != nil {
+		visit(r)
+	}
+}
+
+// ordered returns a waiting slot as the present entry orders it. While an update runs, it is to be healthy in time.
+func (j *Job) ordered(s *State, waiting Slot, n NodeIndex) Slot {
+	next := Slot{
+		Order: s.Index, Since: s.Time, Node: n, Version: waiting.Version, Phase: Assigned, Failures: waiting.Failures, Health: waiting.Health,
+	}
+	if next.Version == 0 {
+		next.Version = j.Version
+	}
+	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && next.Version == j.Version && j.Update.State.Rolls() {
+		next.Deadline = s.Time + Time(limit)
+	}
+	return next
 }

@@ -33,14 +33,19 @@ type State struct {
 	finishedSlots uint32
 	// unblocked and blocked hold the tasks with waiting slots; see Task.blocked.
 	unblocked, blocked *btree.Set[TaskKey]
-	// deadlines are the Delayed slots by time.
-	deadlines *btree.BTreeG[deadline]
+	// deadlines are what is due at a time: seats, updates of jobs and drains of nodes.
+	deadlines *btree.BTreeG[due]
+
+	// daemons are the daemon jobs that have not finished.
+	daemons *btree.Set[JobID]
 
 	nodes      Vector[*Node]
 	nodeNames  *btree.Map[NodeName, NodeIndex]
 	rooms      []*room
 	roomsOwner *Edition
 	classes    *btree.Map[string, uint32]
+	// draining are the nodes that are being emptied.
+	draining *btree.Set[NodeIndex]
 	// grown are the nodes that got more room since placement last looked. It is empty between entries.
 	grown []NodeIndex
 
@@ -51,19 +56,35 @@ type State struct {
 	digest uint64
 }
 
-// TaskKey orders tasks by the age of their jobs and then by number.
+// TaskKey orders tasks by the age of their jobs and then by number. Each has a second key, right behind the first, for
+// those of its seats that wait for a particular node or version.
 type TaskKey uint64
 
 // KeyOf returns the key of a task.
-func KeyOf(job JobID, task int) TaskKey { return TaskKey(job)<<16 | TaskKey(task) }
+func KeyOf(job JobID, task int) TaskKey { return TaskKey(job)<<17 | TaskKey(task)<<1 }
+
+// Special returns the task's second key.
+func (k TaskKey) Special() TaskKey { return k | 1 }
+
+// IsSpecial tells whether it is a second key.
+func (k TaskKey) IsSpecial() bool { return k&1 == 1 }
 
 // Split returns the job and the number of the task.
-func (k TaskKey) Split() (JobID, int) { return JobID(k >> 16), int(k & 0xffff) }
+func (k TaskKey) Split() (JobID, int) { return JobID(k >> 17), int(k >> 1 & 0xffff) }
 
-type deadline struct {
+// due is a deadline of a seat; of a job's update, if the task is jobDeadline; or of a node, if the job is 0.
+type due struct {
 	at   Time
 	slot SlotRef
 }
+
+const jobDeadline = 0xffff
+
+// OfUpdate tells whether a deadline that was due is that of a job's update.
+func (r SlotRef) OfUpdate() bool { return r.Task == jobDeadline }
+
+// OfNode tells whether a deadline that was due is that of a node, number Index.
+func (r SlotRef) OfNode() bool { return r.Job == 0 }
 
 // Request is the outcome of a request that carried an id, kept so that its repetition is answered alike.
 type Request struct {
@@ -82,10 +103,11 @@ func NewState() *State {
 		edition: new(Edition), Rules: 1, Membership: newMembership(),
 		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
 		finished: new(btree.Map[uint64, JobID]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
-		deadlines: btree.NewBTreeGOptions(func(a, b deadline) bool {
+		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
 		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
+		daemons: new(btree.Set[JobID]), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
 }
@@ -99,6 +121,7 @@ func (s *State) Copy() *State {
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
+	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
 	c.grown = nil
@@ -120,13 +143,13 @@ func (s *State) NextDeadline() (at Time, ok bool) {
 	return first.at, ok
 }
 
-// PopDue removes and returns one Delayed slot whose time has come; ok is false if there is none.
-func (s *State) PopDue() (r SlotRef, ok bool) {
+// Due returns one deadline whose time has come; ok is false if there is none. Whoever asks must deal with it: it is due
+// until what it belongs to has another, or none.
+func (s *State) Due() (r SlotRef, ok bool) {
 	first, ok := s.deadlines.Min()
 	if !ok || first.at > s.Time {
 		return SlotRef{}, false
 	}
-	s.deadlines.PopMin()
 	return first.slot, true
 }
 

@@ -191,6 +191,7 @@ type ReportTasks struct {
 
 // Report is the news of one allocation: of the slot, as ordered by that entry.
 type Report struct {
+	// Slot and Order name the allocation. Its seat is where the writer last saw it; it may have moved since.
 	Slot  cluster.SlotRef
 	Order cluster.Index
 	// Ended is NotEnded for an allocation that runs.

@@ -87,8 +87,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an unknown job type", after(1, byte(KindSubmitJob), 0, 0, 0, 5), "entry holds 5 where at most 4 is allowed"},
 		{"too many tasks", after(append(policy, cluster.TasksMax+1)...), "entry holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", after(append(policy, 64, 0, 0)...), "entry ends within a list"},
-		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 7 where at most 6 is allowed"},
-		{"a slot beyond 16 bits", after(1, byte(KindReportTasks), 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0), "entry holds 65536 where at most 65535 is allowed"},
+		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 8 where at most 7 is allowed"},
+		{"a slot beyond 16 bits", after(1, byte(KindReportTasks), 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0), "entry holds 65536 where at most 65535 is allowed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

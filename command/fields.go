@@ -108,6 +108,7 @@ func report(c *coder, r *Report) {
 	integer(c, &r.Slot.Job, math.MaxUint32)
 	integer(c, &r.Slot.Task, math.MaxUint16)
 	integer(c, &r.Slot.Index, math.MaxUint32)
+	integer(c, &r.Slot.Seat, uint64(cluster.AwaySeat))
 	integer(c, &r.Order, math.MaxUint64)
 	integer(c, &r.Ended, uint64(cluster.EndingCount)-1)
 	c.signed(&r.ExitCode)

@@ -39,7 +39,7 @@ func samples() map[Kind]*Entry {
 		}}}},
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
-			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Ready: true, Detail: "killed"},
+			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3, Seat: cluster.CanarySeat}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Ready: true, Detail: "killed"},
 		}},
 		&TellTime{},
 		&RaiseRules{Version: 2},
@@ -81,7 +81,7 @@ func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
 		reflect.TypeFor[cluster.JobType](): int(cluster.Daemon), reflect.TypeFor[cluster.Growth](): int(cluster.Fibonacci),
 		reflect.TypeFor[cluster.Survivor](): int(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): int(cluster.CheckCommand),
-		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
+		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
 		reflect.TypeFor[cluster.Operator](): int(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/reconcile"
 	"starling/schedule/place"
 )
 
@@ -16,6 +17,17 @@ type fold struct {
 	// explain tells that effects are wanted.
 	explain bool
 	outcome Outcome
+	// touched are the jobs whose slots changed.
+	touched []cluster.JobID
+	// result is that of the last question to reconcile.
+	result reconcile.Result
+}
+
+// touch notes that a slot of the job changed, so that its update is looked at.
+func (f *fold) touch(id cluster.JobID) {
+	if len(f.touched) == 0 || f.touched[len(f.touched)-1] != id {
+		f.touched = append(f.touched, id)
+	}
 }
 
 // Apply folds the entry at an index, which must be the next, into s. It is total: a command that cannot be obeyed
@@ -31,11 +43,12 @@ func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool
 		return f.outcome
 	}
 	s.Time = max(s.Time, e.Time)
-	finished := f.startDue()
+	finished := f.meetDeadlines()
 	f.outcome.Results = make([]Result, len(e.Commands))
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
+	f.advance()
 	s.Unfinished = !place.Waiting(s, f.placed()) || !finished
 	return f.outcome
 }
@@ -75,19 +88,63 @@ func (f *fold) admit() string {
 	return ""
 }
 
-// startDue starts the slots whose delay is over, on their nodes. It returns false if there are more.
-func (f *fold) startDue() bool {
+// meetDeadlines does what is due. It returns false if there is more.
+func (f *fold) meetDeadlines() bool {
 	for range place.PlacementsMax {
-		r, ok := f.s.PopDue()
-		if !ok {
+		r, ok := f.s.Due()
+		switch {
+		case !ok:
 			return true
+		case r.OfNode():
+			f.drainDue(cluster.NodeIndex(r.Index))
+		case r.OfUpdate():
+			f.updateDue(r.Job)
+		default:
+			f.touch(r.Job)
+			f.slotDue(r)
 		}
-		slot, _ := f.s.SlotAt(r)
-		slot.Phase, slot.NotBefore, slot.Order, slot.Since = cluster.Assigned, 0, f.s.Index, f.s.Time
-		f.s.SetSlot(r, slot)
-		f.effect(Placed, r, "started again after its delay")
 	}
 	return false
+}
+
+// slotDue does what is due about a slot.
+func (f *fold) slotDue(r cluster.SlotRef) {
+	slot, _ := f.s.SlotAt(r)
+	switch slot.Phase {
+	case cluster.Delayed:
+		if f.s.OrderedNow(r) {
+			slot.Deadline = f.s.Time + 1
+			f.s.SetSlot(r, slot)
+			return
+		}
+		slot.Phase, slot.Deadline, slot.Order, slot.Since = cluster.Assigned, 0, f.s.Index, f.s.Time
+		f.s.SetSlot(r, slot)
+		f.effect(Placed, r, "started again after its delay")
+	case cluster.Postponed:
+		slot.Deadline = 0
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+	case cluster.Away:
+		f.awayDue(r, slot)
+	case cluster.Assigned, cluster.Running:
+		f.judge(r, slot)
+	default:
+		slot.Deadline = 0
+		f.s.SetSlot(r, slot)
+	}
+}
+
+// awayDue gives up an allocation that was out of reach for too long, or looks for another node meanwhile.
+func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
+	fenced := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Disconnect.StopAfterMillis > 0
+	switch {
+	case fenced && slot.Cause != cluster.NoCause:
+		f.vacate(r, slot)
+	case fenced:
+		f.wait(r, slot, cluster.AnyNode)
+	default:
+		slot.Deadline = 0
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+	}
 }
 
 func (f *fold) placed() place.Visit {
@@ -139,8 +196,16 @@ func (f *fold) obey(c command.Command) Result {
 		return f.member()
 	case *command.RaiseRules:
 		return f.raiseRules(c)
-	case *command.SteerUpdate, *command.RevertJob, *command.RestartJob, *command.EndAllocation, *command.DrainNode:
-		return refused(cluster.Unavailable, "%s is not built yet", c.Kind())
+	case *command.SteerUpdate:
+		return f.steerUpdate(c)
+	case *command.RevertJob:
+		return f.revertJob(c)
+	case *command.RestartJob:
+		return f.restartJob(c)
+	case *command.EndAllocation:
+		return f.endAllocation(c)
+	case *command.DrainNode:
+		return f.drainNode(c)
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }

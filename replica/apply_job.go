@@ -33,81 +33,147 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 		}
 		result := Result{Job: spec.Name}
 		old := f.s.JobOf(spec.Name)
+		present := uint32(0)
+		if old != nil && old.Finished == 0 {
+			present = old.Version
+		}
 		switch {
+		case present != 0 && old.Stop:
+			return refused(cluster.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
+		case c.Against != present:
+			return stale(spec.Name, c.Against, present)
 		case old == nil && f.s.Jobs() >= JobsMax+cluster.FinishedJobsMax:
 			return refused(cluster.Exhausted, "there are %d jobs already: stop some", f.s.Jobs())
-		case old == nil || old.Finished != 0:
-			if old != nil {
-				f.s.ForgetJob(old.ID)
-			}
-			f.finish(f.s.AddJob(&spec).ID)
-		case old.Stop:
-			return refused(cluster.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
+		case present == 0:
+			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
 			return refused(cluster.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
 		case !old.Spec.Equal(&spec):
-			f.update(old.ID, &spec)
+			f.update(old, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
 		}
 		return result
 	})
 }
 
-// update makes spec the newest version, tells what differs from it or is not wanted any more to stop, and gives what
-// had failed another try.
-func (f *fold) update(id cluster.JobID, spec *cluster.JobSpec) {
-	f.s.SetSpec(id, spec)
-	for i := range f.s.Job(id).Tasks {
-		for index := range f.s.Job(id).Tasks[i].Slots.Len() {
-			r := cluster.SlotRef{Job: id, Task: uint16(i), Index: uint32(index)}
-			j := f.s.Job(id)
-			slot, ok := f.s.SlotAt(r)
-			switch {
-			case !ok:
-			case slot.Phase == cluster.Failed && uint32(index) < j.Tasks[i].Desired:
-				slot.Phase, slot.Failures, slot.Since = cluster.Waiting, 0, f.s.Time
-				f.s.SetSlot(r, slot)
-			case !slot.Phase.Holds() || slot.Phase == cluster.Stopping:
-			case uint32(index) >= j.Tasks[i].Desired || !j.TaskSpecOf(i, slot.Version).SameProgram(j.TaskSpecOf(i, j.Version)):
-				f.effect(Stopping, r, "the job has a new version")
-				f.s.StopSlot(r)
-			}
-		}
+// stale refuses a write that was made against another version than the present one.
+func stale(name cluster.JobName, against, present uint32) Result {
+	switch {
+	case present == 0:
+		return refused(cluster.Conflict, "job %s does not run: it was changed against version %d", name, against)
+	case against == 0:
+		return refused(cluster.Conflict, "job %s exists in version %d: say that the change is made against it", name, present)
 	}
-	f.finish(id)
+	return refused(cluster.Conflict, "job %s has version %d by now: it was changed against version %d", name, present, against)
+}
+
+// addJob brings a job; an old one of its name has finished.
+func (f *fold) addJob(old *cluster.Job, spec *cluster.JobSpec) {
+	if old != nil {
+		f.s.ForgetJob(old.ID)
+	}
+	j := f.s.AddJob(spec)
+	if spec.Type != cluster.Batch {
+		f.begin(j, 0)
+	}
+	f.finish(j.ID)
 }
 
 // killJob ends a job for good.
 func (f *fold) killJob(c *command.KillJob) Result {
-	return f.once(c.RequestID, func() Result {
-		j := f.s.JobOf(c.Job)
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+		f.stopJob(j)
+		return Result{Job: c.Job}
+	})
+}
+
+// onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
+func (f *fold) onJob(id string, name cluster.JobName, against uint32, act func(*cluster.Job) Result) Result {
+	return f.once(id, func() Result {
+		j := f.s.JobOf(name)
 		switch {
 		case j == nil:
-			return refused(cluster.NotFound, "there is no job %s", c.Job)
+			return refused(cluster.NotFound, "there is no job %s", name)
 		case j.Finished != 0:
-			return refused(cluster.Conflict, "job %s has ended already: %s", c.Job, j.Status())
-		case !j.Stop:
-			f.stop(j)
+			return refused(cluster.Conflict, "job %s has ended already: %s", name, j.Status())
+		case against != 0 && against != j.Version:
+			return stale(name, against, j.Version)
+		case j.Stop:
+			return Result{Job: name}
+		}
+		return act(j)
+	})
+}
+
+func (f *fold) stopJob(j *cluster.Job) {
+	var running []cluster.SlotRef
+	for task := range j.Tasks {
+		if !f.explain {
+			break
+		}
+		f.s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Phase.Holds() {
+				running = append(running, r)
+			}
+			return true
+		})
+	}
+	f.s.StopJob(j.ID)
+	for _, r := range running {
+		f.effect(Stopping, r, cluster.ByJob.String())
+	}
+	stopped := f.s.Job(j.ID)
+	if stopped == nil {
+		return
+	}
+	f.endUpdate(stopped)
+	if stopped.Finished != 0 && f.explain {
+		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: cluster.SlotName{Job: j.Name()}, Reason: stopped.Status().String()})
+	}
+}
+
+// revertJob makes a copy of an earlier version the newest.
+func (f *fold) revertJob(c *command.RevertJob) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+		old := j.SpecOf(c.To)
+		switch {
+		case c.To == 0 || old == nil:
+			return refused(cluster.NotFound, "version %d of job %s is not kept", c.To, c.Job)
+		case !old.Equal(j.Spec):
+			f.update(j, cluster.JobVersion{Kind: cluster.Reverted, Of: c.To, Spec: old})
 		}
 		return Result{Job: c.Job}
 	})
 }
 
-func (f *fold) stop(j *cluster.Job) {
-	var running []cluster.SlotRef
-	if f.explain {
-		for i, t := range j.Tasks {
-			for index := range t.Fresh {
-				if t.Slots.At(int(index)).Phase.Holds() {
-					running = append(running, cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: index})
-				}
-			}
+// restartJob replaces instances by ones of the same version, as an update.
+func (f *fold) restartJob(c *command.RestartJob) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+		if c.Task != "" && j.TaskSpecOf(max(j.TaskIndex(c.Task), 0), j.Version).Name != c.Task {
+			return refused(cluster.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
-	}
-	f.s.StopJob(j.ID)
-	for _, r := range running {
-		f.effect(Stopping, r, "the job was stopped")
-	}
-	if stopped := f.s.Job(j.ID); stopped != nil && stopped.Finished != 0 && f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: cluster.SlotName{Job: j.Name()}, Reason: stopped.Status().String()})
-	}
+		f.update(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})
+		return Result{Job: c.Job}
+	})
+}
+
+// endAllocation ends one allocation; another takes its place.
+func (f *fold) endAllocation(c *command.EndAllocation) Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
+		r, _ := f.s.RefOf(c.Slot)
+		seat, slot, ok := f.s.SeatOf(r, c.Order)
+		id := cluster.AllocationID{Slot: c.Slot, Order: c.Order}
+		switch {
+		case !ok || r.Job == 0 || slot.Phase.Final():
+			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		case slot.Phase == cluster.Stopping || slot.Phase == cluster.Away:
+			return refused(cluster.Conflict, "%s is %s already", id, slot.Phase)
+		}
+		f.touch(j.ID)
+		cause := cluster.ByRestart
+		if c.Elsewhere {
+			cause = cluster.ByMove
+		}
+		f.stop(seat, cause)
+		return Result{Job: c.Slot.Job}
+	})
 }

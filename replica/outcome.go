@@ -56,6 +56,10 @@ const (
 	Stopping
 	// JobFinished: the job ended, as Reason tells.
 	JobFinished
+	// Unhealthy: the allocation counts as failed, as Reason tells.
+	Unhealthy
+	// Updating: the job's update went on, as Reason tells.
+	Updating
 	// More: there were more effects than are kept.
 	More
 )
@@ -65,5 +69,5 @@ const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "more"}[k]
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "more"}[k]
 }

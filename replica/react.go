@@ -27,6 +27,8 @@ type LocalTask struct {
 	// Ended is NotEnded while it runs.
 	Ended    cluster.Ending
 	ExitCode int32
+	// Ready tells that it runs and has passed all its checks; without checks it need not be told.
+	Ready bool
 	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
 	Detail string
 }
@@ -177,6 +179,7 @@ func (r *reacting) tasks() {
 // allocation starts or stops one allocation, or returns the news of it.
 func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Report, ok bool) {
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
+	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
 	switch {
 	case task != nil && task.Ended != cluster.NotEnded:
 		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
@@ -184,11 +187,15 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	case a.Phase == cluster.Stopping && task == nil:
 		news.Ended = cluster.OnRequest
 		return news, true
+	case a.Phase == cluster.Away && task == nil:
+		news.Ended = cluster.NodeLost
+		return news, true
 	case a.Phase == cluster.Stopping:
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case task == nil:
 		r.out.Start = append(r.out.Start, Order{ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices})
-	case a.Phase == cluster.Assigned:
+	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:
+		news.Ready = ready
 		return news, true
 	}
 	return news, false
@@ -229,6 +236,7 @@ type Assignment struct {
 	ID        cluster.AllocationID
 	Slot      cluster.SlotRef
 	Phase     cluster.Phase
+	Health    cluster.Health
 	Spec      *cluster.TaskSpec
 	Instances uint32
 	Ports     []cluster.PortUse
@@ -250,7 +258,7 @@ func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
 		}
 		j := s.Job(ref.Job)
 		a := Assignment{
-			ID: cluster.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase,
+			ID: cluster.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
 			Spec: j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {

@@ -18,7 +18,16 @@ import (
 //	peers a b c cpu=2000         these join and offer that much; their entries are not shown
 //	peers a~2                    a new life joins after the old one left
 //	submit web instances=3 type=stateless cpu=500 program=v2 restarts=2 task=main request=r1 by=b
+//	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000 progress=9000
+//	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
+//	                             volume, check; against=2 unless it is made against the present version
 //	kill web request=r2 by=b
+//	steer web pause by=a         or resume, promote, fail, abort
+//	revert web 1                 go back to a version
+//	restart web
+//	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
+//	drain a 5000                 or undrain a
+//	passes web.main.0            its checks pass
 //	after 5000                   the clocks go on
 //	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
 //	fails web.main.0             a node finds that it cannot start one
@@ -114,6 +123,20 @@ func (w *story) tell(words []string) bool {
 		w.join(plain[:len(plain)-2], number(set["cpu"]))
 	case "submit":
 		w.write(by, w.submission(plain[0], set))
+	case "steer":
+		how := slices.Index(command.Steerings(), plain[1])
+		w.write(by, &command.SteerUpdate{Job: cluster.JobName(plain[0]), Version: w.s.JobOf(cluster.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
+	case "revert":
+		w.write(by, &command.RevertJob{Job: cluster.JobName(plain[0]), To: uint32(number(plain[1]))})
+	case "restart":
+		w.write(by, &command.RestartJob{Job: cluster.JobName(plain[0])})
+	case "move", "again":
+		_, _, id := w.slot(plain[0])
+		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: words[0] == "move"})
+	case "drain", "undrain":
+		w.write(by, &command.DrainNode{Node: cluster.NodeName(plain[0]), Drain: words[0] == "drain", DeadlineMillis: uint32(number(plain[1]))})
+	case "passes":
+		w.passes(plain[0])
 	case "kill":
 		w.write(by, &command.KillJob{RequestID: set["request"], Job: cluster.JobName(plain[0])})
 	case "after":
@@ -162,10 +185,47 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		Restart: cluster.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000}, StopGraceMillis: 5000,
 	}
 	c := &command.SubmitJob{RequestID: set["request"], Spec: cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch}}
+	if j := w.s.JobOf(c.Spec.Name); j != nil && j.Finished == 0 {
+		c.Against = j.Version
+	}
 	for key, value := range set {
+		u := &c.Spec.Update
 		switch key {
+		case "against":
+			c.Against = uint32(number(value))
 		case "type":
-			c.Spec.Type = cluster.Stateless
+			c.Spec.Type = cluster.JobType(slices.Index(cluster.JobTypes(), value))
+		case "batch":
+			u.BatchSize = uint32(number(value))
+		case "canaries":
+			u.Canaries = uint32(number(value))
+		case "min":
+			u.MinHealthyMillis = uint32(number(value))
+		case "healthy":
+			u.HealthyDeadlineMillis = uint32(number(value))
+		case "progress":
+			u.ProgressDeadlineMillis = uint32(number(value))
+		case "failures":
+			u.FailuresMax = uint32(number(value))
+		case "attempts":
+			u.AttemptsMax = uint32(number(value))
+		case "how":
+			u.AutoPromote, u.Rollback = strings.Contains(value, "auto"), strings.Contains(value, "rollback")
+			u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
+		case "resched":
+			t.Reschedule = cluster.Reschedule{AttemptsMax: uint32(number(value)), IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: cluster.Exponential}
+		case "lost":
+			t.Disconnect.LostAfterMillis = uint32(number(value))
+		case "wait":
+			t.Disconnect.Wait = true
+		case "keep":
+			t.Disconnect.Keep = cluster.Survivor(slices.Index(cluster.Survivors(), value))
+		case "stop-after":
+			t.Disconnect.StopAfterMillis = uint32(number(value))
+		case "volume":
+			t.Volumes = []cluster.Volume{{Name: value}}
+		case "check":
+			t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 		case "instances":
 			t.Instances = uint32(number(value))
 		case "cpu":
@@ -186,6 +246,17 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
 	}
 	return c
+}
+
+// passes lets the checks of a slot's allocation pass on its node.
+func (w *story) passes(name string) {
+	_, slot, id := w.slot(name)
+	node := w.s.Node(slot.Node).Name
+	for i := range w.local[node] {
+		if w.local[node][i].ID == id {
+			w.local[node][i].Ready = true
+		}
+	}
 }
 
 // write folds an entry with the commands as the writer's next.
@@ -317,18 +388,21 @@ func (w *story) act(p cluster.PeerID) {
 func (w *story) jobs() {
 	w.s.EachJob(func(j *cluster.Job) bool {
 		fmt.Fprintf(&w.out, "%s, version %d, %s", j.Name(), j.Version, j.Status())
-		for _, t := range j.Tasks {
-			fmt.Fprintf(&w.out, "; %s", t.Name)
-			for i := range t.Slots.Len() {
-				slot := t.Slots.At(i)
-				fmt.Fprintf(&w.out, " %s", slot.Phase)
-				if slot.Phase.Holds() {
-					fmt.Fprintf(&w.out, "@%s", w.s.Node(slot.Node).Name)
-				}
-				if slot.Phase == cluster.Delayed {
-					fmt.Fprintf(&w.out, " until %d", slot.NotBefore)
-				}
+		if u := &j.Update; u.State != cluster.NoUpdate && u.State != cluster.UpdateSucceeded {
+			fmt.Fprintf(&w.out, ", %s %d to %d", u.State, u.From, u.To)
+			if u.Reason != "" {
+				fmt.Fprintf(&w.out, " (%s)", u.Reason)
 			}
+		}
+		for i, t := range j.Tasks {
+			fmt.Fprintf(&w.out, "; %s", t.Name)
+			for index := range t.Slots.Len() {
+				fmt.Fprint(&w.out, " ", w.seat(j, t.Slots.At(index)))
+			}
+			t.EachBeside(j.ID, i, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				fmt.Fprintf(&w.out, " %s %d: %s", r.Seat, r.Index, w.seat(j, slot))
+				return true
+			})
 			if t.Failure != (cluster.Failure{}) {
 				fmt.Fprintf(&w.out, " (last failure: %d %s %d %s)", t.Failure.Index, t.Failure.Ended, t.Failure.ExitCode, t.Failure.Detail)
 			}
@@ -336,4 +410,25 @@ func (w *story) jobs() {
 		fmt.Fprintln(&w.out)
 		return true
 	})
+}
+
+// seat shows a seat; the version only if it is not the newest.
+func (w *story) seat(j *cluster.Job, slot cluster.Slot) string {
+	text := slot.Phase.String()
+	if slot.Phase.Holds() {
+		text += "@" + string(w.s.Node(slot.Node).Name)
+	}
+	if slot.Order != 0 && slot.Version != 0 && slot.Version != j.Version && slot.Phase != cluster.Succeeded {
+		text += fmt.Sprintf("/v%d", slot.Version)
+	}
+	if slot.Health == cluster.Healthy && j.Spec.Type != cluster.Batch && j.Spec.Update.MinHealthyMillis > 0 {
+		text += "+"
+	}
+	if slot.Health == cluster.Unhealthy {
+		text += "!"
+	}
+	if slot.Deadline != 0 && slot.Phase != cluster.Running && slot.Phase != cluster.Assigned {
+		text += fmt.Sprintf(" until %d", slot.Deadline)
+	}
+	return text
 }

@@ -367,13 +367,13 @@ func (m *model) forget(j *modelJob) {
 func (m *model) restart() bool {
 	var due []*modelSlot
 	m.eachHeld(func(_ *modelTask, s *modelSlot) {
-		if s.Phase == cluster.Delayed && s.NotBefore <= m.time {
+		if s.Phase == cluster.Delayed && s.Deadline <= m.time {
 			due = append(due, s)
 		}
 	})
-	slices.SortStableFunc(due, func(a, b *modelSlot) int { return cmp.Compare(a.NotBefore, b.NotBefore) })
+	slices.SortStableFunc(due, func(a, b *modelSlot) int { return cmp.Compare(a.Deadline, b.Deadline) })
 	for _, s := range due[:min(len(due), placementsMax)] {
-		s.Phase, s.NotBefore, s.Order, s.Since = cluster.Assigned, 0, m.index, m.time
+		s.Phase, s.Deadline, s.Order, s.Since = cluster.Assigned, 0, m.index, m.time
 	}
 	return len(due) < placementsMax
 }

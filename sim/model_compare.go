@@ -90,8 +90,8 @@ func (c *comparison) jobs() {
 		c.job(fast, j)
 		for _, t := range j.tasks {
 			for i := range t.slots {
-				if s := &t.slots[i]; s.Phase == cluster.Delayed && (deadline == 0 || s.NotBefore < deadline) {
-					deadline = s.NotBefore
+				if s := &t.slots[i]; s.Phase == cluster.Delayed && (deadline == 0 || s.Deadline < deadline) {
+					deadline = s.Deadline
 				}
 			}
 		}

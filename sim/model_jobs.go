@@ -159,7 +159,7 @@ func (m *model) end(t *modelTask, s *modelSlot) {
 
 // vacate takes the room from a slot: it waits for other room if it is still wanted.
 func (m *model) vacate(t *modelTask, s *modelSlot) {
-	s.Phase, s.Since, s.NotBefore = cluster.Waiting, m.time, 0
+	s.Phase, s.Since, s.Deadline = cluster.Waiting, m.time, 0
 	s.ports, s.devices = nil, nil
 	if t.job.stop || s.index >= t.desired {
 		s.Phase = cluster.Stopped
@@ -253,5 +253,5 @@ func (m *model) over(t *modelTask, s *modelSlot, news *command.Report) {
 	for i := uint32(1); i < s.Failures && wait > 0 && wait < cluster.Time(rule.DelayMaxMillis); i++ {
 		wait *= 2
 	}
-	s.Phase, s.NotBefore = cluster.Delayed, m.time+min(wait, cluster.Time(rule.DelayMaxMillis))
+	s.Phase, s.Deadline = cluster.Delayed, m.time+min(wait, cluster.Time(rule.DelayMaxMillis))
 }

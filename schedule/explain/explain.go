@@ -117,16 +117,16 @@ func (e *explainer) assigned(slots []held) Finding {
 
 // delayed explains instances that failed and will start again.
 func (e *explainer) delayed(slots []held) Finding {
-	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.NotBefore, b.slot.NotBefore) })
+	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
 	first := slots[0].slot
-	f := Finding{Until: first.NotBefore, Since: earliest(slots),
+	f := Finding{Until: first.Deadline, Since: earliest(slots),
 		Reason: "waits before its restart on the same node, because it failed: " + ending(first)}
 	if len(slots) > 1 {
 		f.Reason = "wait before their restart on the same nodes, because they failed"
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s; starts again at %s", e.name(h.index),
-			e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures, e.attempts(h.slot), clock(h.slot.NotBefore))
+			e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures, e.attempts(h.slot), clock(h.slot.Deadline))
 	})
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.index, b.index) })
 	return f

@@ -129,12 +129,12 @@ func (st *story) submit(t *testing.T, d *datadriven.TestData) string {
 			st.s.AddJob(spec)
 			continue
 		}
-		st.s.SetSpec(j.ID, spec)
+		st.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
 		for i, task := range st.s.Job(j.ID).Tasks {
 			for index := range task.Slots.Len() {
 				r := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 				if slot, ok := st.s.SlotAt(r); ok && slot.Phase.Holds() {
-					st.s.StopSlot(r)
+					st.s.StopSlot(r, cluster.ByUpdate)
 				}
 			}
 		}
@@ -164,8 +164,11 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 		case "failures":
 			slot.Failures = uint32(n)
 		case "after":
-			slot.NotBefore = st.s.Time + millis(t, value)
+			slot.Deadline = st.s.Time + millis(t, value)
 		}
+	}
+	if slot.Phase == cluster.Waiting {
+		slot.Version = 0
 	}
 	st.s.SetSlot(r, slot)
 	st.s.FinishIfDone(r.Job)

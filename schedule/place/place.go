@@ -21,24 +21,39 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 	for page := range all {
 		all[page] = page
 	}
+	finished = true
 	for _, key := range s.Queued(len(grown) > 0) {
-		q := newSearch(s, key, visit)
+		pages := all
 		if s.Blocked(key) {
-			left -= q.among(grown, left)
-		} else {
-			left -= q.among(all, left)
+			pages = grown
 		}
-		waits := q.task().Waits()
+		waits, more := false, false
+		if key.IsSpecial() {
+			placed, all := special(s, key, pages, left, visit)
+			left -= placed
+			waits, more = taskOf(s, key).SpecialWaits() > 0, !all
+		} else {
+			left -= newSearch(s, key, visit).among(pages, left)
+			waits = taskOf(s, key).Waits() > 0
+		}
 		switch {
+		case more:
+			s.SetBlocked(key, false)
+			finished = false
 		case left == 0:
 			s.SetBlocked(key, false)
 			unblockRest(s)
 			return false
-		case waits > 0 && !s.Blocked(key):
+		case waits && !s.Blocked(key):
 			s.SetBlocked(key, true)
 		}
 	}
-	return true
+	return finished
+}
+
+func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {
+	id, task := key.Split()
+	return s.Job(id).Tasks[task]
 }
 
 // unblockRest lets every task try all nodes with the next entry: which nodes grew is forgotten with this one.
@@ -60,6 +75,9 @@ type search struct {
 	verdicts []uint8
 	// simple tells that only resources decide.
 	simple bool
+	// avoids tells that the node avoided is not to be taken.
+	avoided cluster.NodeIndex
+	avoids  bool
 }
 
 func newSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *search {
@@ -70,10 +88,7 @@ func newSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *search {
 	return q
 }
 
-func (q *search) task() *cluster.Task {
-	id, task := q.key.Split()
-	return q.s.Job(id).Tasks[task]
-}
+func (q *search) task() *cluster.Task { return taskOf(q.s, q.key) }
 
 // among places up to most instances on nodes of the given pages and returns how many it placed.
 func (q *search) among(pages []int, most uint32) uint32 {
@@ -147,7 +162,7 @@ func (q *search) fits(n cluster.NodeIndex) bool {
 // able tells whether a node with enough resources can run an instance as far as constraints, devices and ports go.
 func (q *search) able(n cluster.NodeIndex) bool {
 	node := q.s.Node(n)
-	return q.allowed(node) && q.requests(node, 1) > 0
+	return (!q.avoids || n != q.avoided) && q.allowed(node) && q.requests(node, 1) > 0
 }
 
 // allowed tells whether the constraints hold, asked once per class of nodes.
@@ -160,11 +175,9 @@ func (q *search) allowed(node *cluster.Node) bool {
 	}
 	verdict := &q.verdicts[node.Class]
 	if *verdict == 0 {
-		*verdict = 1
-		for i := range q.spec.Constraints {
-			if !q.spec.Constraints[i].Matches(node.Offer) {
-				*verdict = 2
-			}
+		*verdict = 2
+		if Allowed(q.spec, node) {
+			*verdict = 1
 		}
 	}
 	return *verdict == 1
@@ -212,4 +225,14 @@ func (q *search) requests(node *cluster.Node, most uint32) uint32 {
 func Fits(s *cluster.State, spec *cluster.TaskSpec, n cluster.NodeIndex) bool {
 	q := &search{s: s, spec: spec}
 	return q.fits(n)
+}
+
+// Allowed tells whether the constraints of a task hold on a node that offers something.
+func Allowed(spec *cluster.TaskSpec, node *cluster.Node) bool {
+	for i := range spec.Constraints {
+		if !spec.Constraints[i].Matches(node.Offer) {
+			return false
+		}
+	}
+	return true
 }

@@ -42,8 +42,16 @@ func (q *search) candidates(pages []int) []cluster.NodeIndex {
 	return nodes
 }
 
-// spread places want instances one by one on the node that comes first, and returns how many it placed.
-func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
+// first returns the node that comes first for one instance.
+func (q *search) first(nodes []cluster.NodeIndex) (n cluster.NodeIndex, found bool) {
+	heap := q.heap(nodes)
+	if len(heap) == 0 {
+		return 0, false
+	}
+	return heap[0].node, true
+}
+
+func (q *search) heap(nodes []cluster.NodeIndex) []candidate {
 	counts := q.counts()
 	heap := make([]candidate, len(nodes))
 	for i, n := range nodes {
@@ -52,6 +60,12 @@ func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
 	for i := len(heap)/2 - 1; i >= 0; i-- {
 		sink(heap, i)
 	}
+	return heap
+}
+
+// spread places want instances one by one on the node that comes first, and returns how many it placed.
+func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
+	heap := q.heap(nodes)
 	placed := uint32(0)
 	for placed < want && len(heap) > 0 {
 		first := &heap[0]
@@ -71,12 +85,13 @@ func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
 // counts returns how many instances of the task each node runs.
 func (q *search) counts() []uint32 {
 	counts := make([]uint32, q.s.Nodes())
-	t := q.task()
-	for i := range int(t.Fresh) {
-		if slot := t.Slots.At(i); slot.Phase.Holds() {
+	id, task := q.key.Split()
+	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+		if slot.Phase.Holds() {
 			counts[slot.Node]++
 		}
-	}
+		return true
+	})
 	return counts
 }
 

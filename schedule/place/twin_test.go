@@ -15,8 +15,12 @@ func plain(s *cluster.State) {
 	s.TakeGrown()
 	for _, key := range s.Queued(true) {
 		id, task := key.Split()
+		if key.IsSpecial() {
+			plainSpecial(s, s.Job(id), task)
+			continue
+		}
 		for s.Job(id).Tasks[task].Waits() > 0 {
-			n, ok := choose(s, s.Job(id), task)
+			n, ok := choose(s, s.Job(id), task, nil)
 			if !ok {
 				break
 			}
@@ -25,13 +29,38 @@ func plain(s *cluster.State) {
 	}
 }
 
-// choose returns the node for the next instance of a task.
-func choose(s *cluster.State, j *cluster.Job, task int) (best cluster.NodeIndex, found bool) {
+// plainSpecial places the seats of a task that wish something of their last node.
+func plainSpecial(s *cluster.State, j *cluster.Job, task int) {
+	var all []cluster.SlotRef
+	j.Tasks[task].EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		all = append(all, r)
+		return true
+	})
+	for _, r := range all {
+		slot, _ := s.SlotAt(r)
+		fits := usage(s)[slot.Node].takes(s.Node(slot.Node), j.TaskSpecOf(task, j.Version))
+		n, ok := choose(s, j, task, nil)
+		switch {
+		case slot.Wish == cluster.OnlyNode, slot.Wish == cluster.PreferNode && fits:
+			n, ok = slot.Node, fits
+		case slot.Wish == cluster.AvoidNode:
+			if n, ok = choose(s, j, task, &slot.Node); !ok {
+				n, ok = slot.Node, fits
+			}
+		}
+		if ok {
+			s.AssignSpecial(r, n, nil)
+		}
+	}
+}
+
+// choose returns the node for the next instance of a task, which may be any but one.
+func choose(s *cluster.State, j *cluster.Job, task int, avoid *cluster.NodeIndex) (best cluster.NodeIndex, found bool) {
 	spec := j.TaskSpecOf(task, j.Version)
 	var bestRank [4]int64
 	for n, u := range usage(s) {
 		n := cluster.NodeIndex(n)
-		if !u.takes(s.Node(n), spec) {
+		if !u.takes(s.Node(n), spec) || avoid != nil && n == *avoid {
 			continue
 		}
 		offer := s.Node(n).Offer
@@ -238,6 +267,7 @@ func (c *scene) end(s *cluster.State, n cluster.NodeIndex) {
 		if c.rng.IntN(2) == 0 {
 			slot, _ := s.SlotAt(r)
 			slot.Phase = []cluster.Phase{cluster.Waiting, cluster.Succeeded}[c.rng.IntN(2)]
+			slot.Version, slot.Wish = 0, cluster.Wish(c.rng.IntN(int(cluster.OnlyNode)+1))
 			s.SetSlot(r, slot)
 		}
 	}
@@ -248,7 +278,7 @@ func (c *scene) empty(s *cluster.State, n cluster.NodeIndex) {
 	s.SetOffer(n, nil)
 	for _, r := range slices.Clone(s.Node(n).Held) {
 		slot, _ := s.SlotAt(r)
-		slot.Phase = cluster.Waiting
+		slot.Phase, slot.Version = cluster.Waiting, 0
 		s.SetSlot(r, slot)
 	}
 }
@@ -298,7 +328,7 @@ func faults(s *cluster.State) []string {
 			id, task := key.Split()
 			spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
 			takes := u.takes(node, spec)
-			if takes {
+			if takes && !key.IsSpecial() {
 				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), spec.Name, node.Name))
 			}
 			if Fits(s, spec, n) != takes {

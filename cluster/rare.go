@@ -1,0 +1,152 @@
+package cluster
+
+import "github.com/tidwall/btree"
+
+// rare is what only a few slots of a few tasks have.
+type rare struct {
+	// beside holds the seats that are not main ones.
+	beside *btree.Map[seatKey, Slot]
+	// special are the seats that wait for a particular node or version.
+	special *btree.Set[seatKey]
+	// outdated are the main seats below Desired that an update has to move: those that Task.Old counts.
+	outdated *btree.Set[uint32]
+	// attempts are the looks for another node that slots took after failures, oldest first.
+	attempts *btree.Map[uint32, []Attempted]
+}
+
+// Attempted is a look for another node that a slot took after a failure.
+type Attempted struct {
+	At          Time
+	DelayMillis uint32
+}
+
+// AttemptedMax bounds what is kept of a slot's looks for another node.
+const AttemptedMax = 16
+
+// seatKey orders the seats of a task by slot.
+type seatKey uint64
+
+func keyOfSeat(r SlotRef) seatKey { return seatKey(r.Index)<<2 | seatKey(r.Seat) }
+
+// in returns the seat of a task.
+func (k seatKey) in(job JobID, task int) SlotRef {
+	return SlotRef{Job: job, Task: uint16(task), Index: uint32(k >> 2), Seat: Seat(k & 3)}
+}
+
+func newTask(e *Edition, name TaskName) *Task {
+	return &Task{edition: e, Name: name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
+}
+
+// seldom returns what few tasks have, for changing; the task must be of the present edition.
+func (t *Task) seldom() *rare {
+	if t.rare == nil {
+		t.rare = &rare{new(btree.Map[seatKey, Slot]), new(btree.Set[seatKey]), new(btree.Set[uint32]), new(btree.Map[uint32, []Attempted])}
+	}
+	return t.rare
+}
+
+// copy returns a copy that shares rows. Each Copy marks what it copies, and others may be reading: so it copies copies.
+func (r *rare) copy() *rare {
+	if r == nil {
+		return nil
+	}
+	beside, special, outdated, attempts := *r.beside, *r.special, *r.outdated, *r.attempts
+	return &rare{beside.Copy(), special.Copy(), outdated.Copy(), attempts.Copy()}
+}
+
+// SpecialWaits returns how many seats of the task wait for a particular node or version.
+func (t *Task) SpecialWaits() int {
+	if t.rare == nil {
+		return 0
+	}
+	return t.rare.special.Len()
+}
+
+// EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns false;
+// visit must not change the task.
+func (t *Task) EachSpecial(job JobID, task int, visit func(SlotRef, Slot) bool) {
+	if t.rare == nil {
+		return
+	}
+	t.rare.special.Scan(func(key seatKey) bool {
+		r := key.in(job, task)
+		return visit(r, t.seat(r))
+	})
+}
+
+// EachOutdated visits the slots that an update has to move, lowest first, until visit returns false; visit must not
+// change the task.
+func (t *Task) EachOutdated(visit func(index uint32) bool) {
+	if t.rare != nil {
+		t.rare.outdated.Scan(visit)
+	}
+}
+
+// EachBeside visits the seats that are not main ones, lowest slot first, until visit returns false; visit must not
+// change the task.
+func (t *Task) EachBeside(job JobID, task int, visit func(SlotRef, Slot) bool) {
+	if t.rare != nil {
+		t.rare.beside.Scan(func(key seatKey, slot Slot) bool { return visit(key.in(job, task), slot) })
+	}
+}
+
+// Attempts returns the slot's looks for another node, oldest first.
+func (t *Task) Attempts(index uint32) []Attempted {
+	if t.rare == nil {
+		return nil
+	}
+	all, _ := t.rare.attempts.Get(index)
+	return all
+}
+
+// SetAttempts replaces the slot's looks for another node; the newest AttemptedMax are kept.
+func (s *State) SetAttempts(r SlotRef, all []Attempted) {
+	s.changeTask(r.Job, int(r.Task), func(t *Task) {
+		if len(all) == 0 && t.rare == nil {
+			return
+		}
+		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
+		all = append([]Attempted(nil), all[max(0, len(all)-AttemptedMax):]...)
+		if len(all) == 0 {
+			t.seldom().attempts.Delete(r.Index)
+		} else {
+			t.seldom().attempts.Set(r.Index, all)
+		}
+		s.count(t, hashAttempts(r, all))
+	})
+}
+
+func hashAttempts(r SlotRef, all []Attempted) uint64 {
+	if len(all) == 0 {
+		return 0
+	}
+	h := hashWords(tagAttempts, uint64(r.Job)<<32|uint64(r.Index), uint64(r.Task))
+	for _, a := range all {
+		h = mix(mix(h, uint64(a.At)), uint64(a.DelayMillis))
+	}
+	return h
+}
+
+// seat returns a seat of the task, zero if it is empty.
+func (t *Task) seat(r SlotRef) Slot {
+	if r.Seat == MainSeat {
+		return t.Slots.At(int(r.Index))
+	}
+	if t.rare == nil {
+		return Slot{}
+	}
+	slot, _ := t.rare.beside.Get(keyOfSeat(r))
+	return slot
+}
+
+// Live returns how many seats of the task hold room.
+func (t *Task) Live() uint32 {
+	count := uint32(0)
+	for phase := Assigned; phase <= Away; phase++ {
+		count += t.Counts[phase] + t.Beside[phase]
+	}
+	return count
+}
+
+// Pending returns how many seats of the task want an allocation that they do not have.
+func (t *Task) Pending() uint32 { return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[Postponed] }

@@ -1,0 +1,137 @@
+package cluster
+
+// special tells whether a waiting slot wants a particular node or version.
+func (s *Slot) special() bool { return s.Version != 0 || s.Wish != AnyNode }
+
+// standing returns how a main seat counts for an update: whether it has the newest version or is on its way to it, and its
+// health.
+func (j *Job) standing(s *Slot) (newest bool, health Health) {
+	switch {
+	case s.Phase == Succeeded || s.Phase == Stopped:
+		return true, Healthy
+	case s.Phase == Stopping && s.Cause == ByUpdate:
+		return true, Untried
+	case s.Phase == Running || s.Health == Unhealthy:
+		health = s.Health
+	}
+	return s.Version == 0 || s.Version == j.Version, health
+}
+
+// tally counts a main seat below Desired, or no more.
+func (t *Task) tally(j *Job, s *Slot, more bool) {
+	newest, health := j.standing(s)
+	counts := &t.Old
+	if newest {
+		counts = &t.New
+	}
+	if more {
+		counts[health]++
+	} else {
+		counts[health]--
+	}
+}
+
+// recount counts the main seats of a task for updates anew.
+func (s *State) recount(j *Job, task int) {
+	t := s.editTask(s.editJob(j.ID), task)
+	t.New, t.Old, t.Canaries = [HealthCount]uint32{}, [HealthCount]uint32{}, [HealthCount]uint32{}
+	if t.rare != nil && t.rare.outdated.Len() > 0 {
+		t.rare.outdated.Clear()
+	}
+	used := min(t.Fresh, t.Desired)
+	t.New[Untried] = t.Desired - used
+	for index := range used {
+		slot := t.Slots.At(int(index))
+		t.tally(j, &slot, true)
+		if newest, _ := j.standing(&slot); !newest {
+			t.seldom().outdated.Insert(index)
+		}
+	}
+	t.EachBeside(j.ID, task, func(r SlotRef, slot Slot) bool {
+		if r.Seat == CanarySeat {
+			t.Canaries[slot.trial()]++
+		}
+		return true
+	})
+}
+
+// trial returns how a canary counts.
+func (s *Slot) trial() Health {
+	if s.Phase == Running || s.Health == Unhealthy {
+		return s.Health
+	}
+	return Untried
+}
+
+// putSlot replaces the row of a seat and counts it; room and the queue of placement are the caller's.
+func (s *State) putSlot(j *Job, r SlotRef, next Slot) {
+	t := s.editTask(j, int(r.Task))
+	old := t.seat(r)
+	s.count(t, next.hash(r)-old.hash(r))
+	if r.Seat == MainSeat {
+		s.putMain(j, t, r, &next)
+	} else {
+		t.putBeside(r, &next)
+	}
+	if old.Deadline != next.Deadline {
+		if old.Deadline != 0 {
+			s.deadlines.Delete(due{old.Deadline, r})
+		}
+		if next.Deadline != 0 {
+			s.deadlines.Set(due{next.Deadline, r})
+		}
+	}
+	waited, waits := old.Phase == Waiting && old.special(), next.Phase == Waiting && next.special()
+	switch {
+	case waits && !waited && r.Index < t.Desired:
+		t.seldom().special.Insert(keyOfSeat(r))
+	case waited && !waits && t.rare != nil:
+		t.rare.special.Delete(keyOfSeat(r))
+	}
+}
+
+func (s *State) putMain(j *Job, t *Task, r SlotRef, next *Slot) {
+	old := t.Slots.At(int(r.Index))
+	t.Counts[old.Phase]--
+	t.Counts[next.Phase]++
+	t.Slots.Set(s.edition, int(r.Index), *next)
+	if r.Index < t.Desired {
+		t.tally(j, &old, false)
+		t.tally(j, next, true)
+		before, _ := j.standing(&old)
+		after, _ := j.standing(next)
+		switch {
+		case before && !after:
+			t.seldom().outdated.Insert(r.Index)
+		case after && !before:
+			t.seldom().outdated.Delete(r.Index)
+		}
+	}
+	waited, waits := old.Phase == Waiting && !old.special(), next.Phase == Waiting && !next.special()
+	switch {
+	case waits && r.Index < t.Fresh && r.Index < t.Desired:
+		t.returned.Insert(r.Index)
+	case waited && !waits && r.Index < t.Fresh:
+		t.returned.Delete(r.Index)
+	}
+}
+
+func (t *Task) putBeside(r SlotRef, next *Slot) {
+	old := t.seat(r)
+	beside := t.seldom().beside
+	if old != (Slot{}) {
+		t.Beside[old.Phase]--
+		if r.Seat == CanarySeat {
+			t.Canaries[old.trial()]--
+		}
+	}
+	if *next == (Slot{}) {
+		beside.Delete(keyOfSeat(r))
+		return
+	}
+	beside.Set(keyOfSeat(r), *next)
+	t.Beside[next.Phase]++
+	if r.Seat == CanarySeat {
+		t.Canaries[next.trial()]++
+	}
+}

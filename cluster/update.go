@@ -1,0 +1,257 @@
+package cluster
+
+// UpdateState is how far an update is.
+type UpdateState uint8
+
+// The states of an update. Succeeded, rolled back, failed and aborted are final.
+const (
+	// NoUpdate is the state of a job that has none.
+	NoUpdate UpdateState = iota
+	// Initialized: it has begun and changed nothing.
+	Initialized
+	// RollingForward: instances are moved to the new version.
+	RollingForward
+	// Paused: what is under way ends, and nothing begins.
+	Paused
+	// RollingBackward: it failed, and instances are moved back to the version before.
+	RollingBackward
+	// UpdateSucceeded: all instances have the new version.
+	UpdateSucceeded
+	// RolledBack: all instances have the version before again.
+	RolledBack
+	// UpdateFailed: it failed, and instances stay as they are.
+	UpdateFailed
+	// UpdateAborted: its user ended it, or a newer update took its place.
+	UpdateAborted
+	UpdateStateCount
+)
+
+// String returns the state as the user guide writes it.
+func (s UpdateState) String() string {
+	return [...]string{"", "INITIALIZED", "ROLLING_FORWARD", "PAUSED", "ROLLING_BACKWARD", "SUCCEEDED", "ROLLED_BACK", "FAILED", "ABORTED"}[s]
+}
+
+// Final tells whether the update has ended.
+func (s UpdateState) Final() bool { return s >= UpdateSucceeded }
+
+// Rolls tells whether instances are being moved.
+func (s UpdateState) Rolls() bool { return s == RollingForward || s == RollingBackward }
+
+// Update is the record of a job's latest update: its move from one version to another.
+type Update struct {
+	State UpdateState
+	// Before is the state that a resume returns to.
+	Before UpdateState
+	// Promoted tells that the canaries were found good, or that there are none.
+	Promoted bool
+	// From is the version before, 0 if the update brings the job; To is the version that instances are moved to.
+	From, To uint32
+	// Began is the entry that began it.
+	Began   Index
+	BeganAt Time
+	// ProgressAt is when an instance became healthy last, or when waiting for one began; EndedAt is when it ended.
+	ProgressAt, EndedAt Time
+	// Reason tells in words why it is paused or ended as it did; it may be empty.
+	Reason string
+}
+
+// VersionKind is what brought a version.
+type VersionKind uint8
+
+// The kinds.
+const (
+	// Submitted: a user wrote it.
+	Submitted VersionKind = iota + 1
+	// Reverted: a user went back to version Of.
+	Reverted
+	// Restarted: a user asked for new instances of version Of.
+	Restarted
+	// WentBack: a failed update went back to version Of.
+	WentBack
+)
+
+// String returns the kind in words.
+func (k VersionKind) String() string {
+	return [...]string{"unknown", "submitted", "reverted", "restarted", "rolled back"}[k]
+}
+
+// JobVersion is one version of a job.
+type JobVersion struct {
+	Number uint32
+	// Of is the version that it is a copy of, 0 if it is none.
+	Of   uint32
+	Kind VersionKind
+	// Outcome is how the update to it ended, NoUpdate while it has not.
+	Outcome UpdateState
+	// Task is the only one that was restarted, "" for all.
+	Task  TaskName
+	Index Index
+	At    Time
+	Spec  *JobSpec
+	// hash is that of the spec.
+	hash uint64
+}
+
+// VersionsMax is how many of a job's versions are kept, besides those that instances still have and the last good one.
+const VersionsMax = 10
+
+// Versions returns the kept versions, oldest first. They must not be changed.
+func (j *Job) Versions() []JobVersion { return j.versions }
+
+// SpecOf returns the version with the given number, 0 for the newest, nil if it is not kept.
+func (j *Job) SpecOf(version uint32) *JobSpec {
+	if version == j.Version || version == 0 {
+		return j.Spec
+	}
+	for i := range j.versions {
+		if j.versions[i].Number == version {
+			return j.versions[i].Spec
+		}
+	}
+	return nil
+}
+
+// Good returns the newest version below the given one whose update succeeded, 0 if there is none.
+func (j *Job) Good(below uint32) uint32 {
+	for i := len(j.versions) - 1; i >= 0; i-- {
+		if v := &j.versions[i]; v.Number < below && (v.Outcome == UpdateSucceeded || v.Outcome == RolledBack) {
+			return v.Number
+		}
+	}
+	return 0
+}
+
+// Change is what a new version means for an instance of an older one.
+type Change uint8
+
+// The changes.
+const (
+	// NoChange: the versions do not differ in its task.
+	NoChange Change = iota
+	// InPlace: it goes on and is of the new version from now on.
+	InPlace
+	// Replace: only a new instance can be of the new version.
+	Replace
+)
+
+// ChangeOf returns what the newest version means for an instance of a task in an earlier version.
+func (j *Job) ChangeOf(task int, version uint32) Change {
+	old, now := j.TaskSpecOf(task, version), j.TaskSpecOf(task, j.Version)
+	if !old.SameProgram(now) {
+		return Replace
+	}
+	for i := range j.versions {
+		v := &j.versions[i]
+		if v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
+			return Replace
+		}
+	}
+	if old.samePolicies(now) {
+		return NoChange
+	}
+	return InPlace
+}
+
+// AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
+// version are of it from now on; how many there are to be is not changed.
+func (s *State) AddVersion(id JobID, v JobVersion) {
+	s.changeJob(id, func(j *Job) { j.addVersion(s, v) })
+	j := s.Job(id)
+	for task := range j.Tasks {
+		s.adopt(j, task)
+		s.SetBlocked(KeyOf(id, task), false)
+		s.SetBlocked(KeyOf(id, task).Special(), false)
+	}
+	s.dropVersions(id)
+}
+
+func (j *Job) addVersion(s *State, v JobVersion) {
+	j.Version++
+	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, v.Spec.hash()
+	j.versions = append(j.versions, v)
+	j.Spec, j.Changed = v.Spec, s.Index
+	for i := range v.Spec.Tasks {
+		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
+			j.Tasks = append(j.Tasks, newTask(j.edition, name))
+		}
+	}
+}
+
+// adopt gives the newest version to the allocations that are as good as of it, and counts anew.
+func (s *State) adopt(j *Job, task int) {
+	good := make([]uint32, 0, len(j.versions))
+	for i := range j.versions {
+		if v := j.versions[i].Number; v != j.Version && j.ChangeOf(task, v) != Replace {
+			good = append(good, v)
+		}
+	}
+	var adopted []SlotRef
+	var rows []Slot
+	fits := func(slot *Slot) bool {
+		for _, v := range good {
+			if slot.Version == v {
+				return true
+			}
+		}
+		return false
+	}
+	s.EachSlot(j.ID, task, func(r SlotRef, slot Slot) bool {
+		if fits(&slot) && slot.Phase != Stopping {
+			slot.Version = j.Version
+			if slot.Phase == Waiting {
+				slot.Version = 0
+			}
+			adopted = append(adopted, r)
+			rows = append(rows, slot)
+		}
+		return true
+	})
+	for i, r := range adopted {
+		s.putSlot(s.Job(j.ID), r, rows[i])
+	}
+	s.recount(s.Job(j.ID), task)
+}
+
+// dropVersions forgets old versions that no instance has any more.
+func (s *State) dropVersions(id JobID) {
+	j := s.Job(id)
+	if len(j.versions) <= VersionsMax {
+		return
+	}
+	used := map[uint32]bool{j.Good(j.Version): true, j.Update.From: true}
+	for task := range j.Tasks {
+		s.EachSlot(id, task, func(_ SlotRef, slot Slot) bool {
+			used[slot.Version] = true
+			return true
+		})
+	}
+	s.changeJob(id, func(j *Job) {
+		oldest := j.Version - VersionsMax
+		j.versions = without(j.versions, func(v JobVersion) bool { return v.Number <= oldest && !used[v.Number] })
+	})
+}
+
+// SetUpdate replaces the job's record of its update, notes how it ended on the version that it brought, and looks to the
+// time by which it must get on; 0 for none.
+func (s *State) SetUpdate(id JobID, u Update, deadline Time) {
+	r := SlotRef{Job: id, Task: jobDeadline}
+	s.changeJob(id, func(j *Job) {
+		if j.updateDeadline != 0 {
+			s.deadlines.Delete(due{j.updateDeadline, r})
+		}
+		j.Update, j.updateDeadline = u, deadline
+		if deadline != 0 {
+			s.deadlines.Set(due{deadline, r})
+		}
+		for i := range j.versions {
+			if u.State.Final() && j.versions[i].Number == u.To {
+				j.versions[i].Outcome = u.State
+			}
+		}
+	})
+}
+
+func (u *Update) hash() uint64 {
+	return hashWords(tagJob, uint64(u.State)<<16|uint64(u.Before)<<8|bit(u.Promoted), uint64(u.From)<<32|uint64(u.To), uint64(u.Began),
+		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), hashText(tagJob, u.Reason))
+}

@@ -1,0 +1,310 @@
+package replica
+
+import (
+	"fmt"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/reconcile"
+	"starling/rollout"
+)
+
+// reportTasks takes the news of allocations. News of an allocation that is none of the slot's present ones is void.
+func (f *fold) reportTasks(c *command.ReportTasks) Result {
+	if r := f.author(c.Peer); r.refused() {
+		return r
+	}
+	if r := f.member(); r.refused() {
+		return r
+	}
+	for i := range c.Reports {
+		f.report(&c.Reports[i])
+	}
+	return Result{}
+}
+
+func (f *fold) report(news *command.Report) {
+	r, slot, ok := f.s.SeatOf(news.Slot, news.Order)
+	switch {
+	case !ok || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Node != f.writer.Index:
+	case news.Ended != cluster.NotEnded:
+		f.touch(r.Job)
+		f.ended(r, news, slot)
+	case slot.Phase == cluster.Away:
+		f.touch(r.Job)
+		f.returned(r, news.Ready)
+	case slot.Phase == cluster.Assigned:
+		slot.Phase, slot.Since = cluster.Running, f.s.Time
+		f.s.SetSlot(r, slot)
+		f.effect(Started, r, "")
+		f.ready(r, news.Ready)
+	case slot.Phase == cluster.Running:
+		f.ready(r, news.Ready)
+	}
+}
+
+// ready notes that a running instance has passed its checks. It is healthy when that has held for long enough.
+func (f *fold) ready(r cluster.SlotRef, ready bool) {
+	slot, _ := f.s.SlotAt(r)
+	if !ready || slot.Health == cluster.Ready || slot.Health == cluster.Healthy {
+		return
+	}
+	f.touch(r.Job)
+	slot.Health, slot.Since = cluster.Ready, f.s.Time
+	enough := f.s.Time + cluster.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
+	if slot.Deadline == 0 || enough <= slot.Deadline {
+		slot.Deadline = enough
+	}
+	f.s.SetSlot(r, slot)
+	if enough == f.s.Time {
+		f.judge(r, slot)
+	}
+}
+
+// judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is too
+// late.
+func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
+	j := f.s.Job(r.Job)
+	enough := slot.Since + cluster.Time(j.Spec.Update.MinHealthyMillis)
+	slot.Deadline = 0
+	if slot.Health == cluster.Ready && enough <= f.s.Time {
+		slot.Health = cluster.Healthy
+		f.s.SetSlot(r, slot)
+		f.progressed(j, &slot)
+		return
+	}
+	if slot.Health != cluster.Healthy {
+		slot.Health = cluster.Unhealthy
+		f.effect(Unhealthy, r, "it was not healthy in time")
+	}
+	f.s.SetSlot(r, slot)
+}
+
+// ended decides what comes after the end of an allocation.
+func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot) {
+	j := f.s.Job(r.Job)
+	ran := f.s.Time - slot.Since
+	wasRunning, stopping := slot.Phase == cluster.Running, slot.Phase == cluster.Stopping
+	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
+	f.effect(Ended, r, endingWords(news))
+	if stopping {
+		f.vacate(r, slot)
+		return
+	}
+	if j.Spec.Type == cluster.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0 {
+		f.succeed(r, slot)
+		return
+	}
+	f.s.SetFailure(j.ID, int(r.Task), cluster.Failure{
+		Index: r.Index, Order: slot.Order, At: f.s.Time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
+	})
+	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
+	if wasRunning && ran >= cluster.Time(restart.ResetMillis) {
+		slot.Failures = 0
+	}
+	slot.Failures++
+	if slot.Health != cluster.Unhealthy {
+		slot.Health = cluster.Untried
+	}
+	if j.Update.State.Rolls() && slot.Version == j.Update.To && rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
+		slot.Health = cluster.Unhealthy
+	}
+	away := slot.Phase == cluster.Away
+	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != cluster.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
+		slot.Phase = cluster.Failed
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
+		return
+	}
+	delay := restart.Delay(slot.Failures)
+	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+cluster.Time(delay)
+	f.s.SetSlot(r, slot)
+	f.effect(Delayed, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
+}
+
+// succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
+func (f *fold) succeed(r cluster.SlotRef, slot cluster.Slot) {
+	slot.Phase, slot.Failures, slot.Health, slot.Cause = cluster.Succeeded, 0, cluster.Untried, cluster.NoCause
+	if r.Seat != cluster.MainSeat {
+		main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+		f.s.SetSlot(r, cluster.Slot{})
+		if main.Phase.Holds() {
+			f.stop(seatOf(r, cluster.MainSeat), cluster.ByRival)
+			f.finish(r.Job)
+			return
+		}
+		r.Seat = cluster.MainSeat
+	}
+	f.s.SetSlot(r, slot)
+	f.finish(r.Job)
+}
+
+func seatOf(r cluster.SlotRef, seat cluster.Seat) cluster.SlotRef {
+	r.Seat = seat
+	return r
+}
+
+// lose decides what becomes of an allocation whose node left.
+func (f *fold) lose(r cluster.SlotRef) {
+	slot, _ := f.s.SlotAt(r)
+	if slot.Phase == cluster.Away {
+		return
+	}
+	f.touch(r.Job)
+	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
+	fenced := spec.Disconnect.StopAfterMillis > 0 && slot.Phase != cluster.Delayed
+	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
+	f.effect(Lost, r, "its node left")
+	switch {
+	case fenced:
+		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
+		slot.Phase, slot.Since = cluster.Away, f.s.Time
+		slot.Deadline = f.s.Time + fence(spec)
+		f.s.SetSlot(r, slot)
+	case slot.Phase == cluster.Stopping:
+		slot.Since = f.s.Time
+		f.vacate(r, slot)
+	default:
+		f.settle(r, slot, func(c *reconcile.Candidate) {
+			c.Node = reconcile.NodeGone
+			if spec.Disconnect.LostAfterMillis > 0 {
+				c.Node = reconcile.NodeDisconnected
+			}
+		})
+	}
+}
+
+// fenceSlackMillis is what is added for clocks that differ and nodes that are slow.
+const fenceSlackMillis = 5000
+
+// fence returns after which time without its node an instance has certainly stopped itself.
+func fence(spec *cluster.TaskSpec) cluster.Time {
+	return cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(spec.StopGraceMillis) + fenceSlackMillis
+}
+
+// returned takes the news that an allocation still runs whose node had left.
+func (f *fold) returned(r cluster.SlotRef, ready bool) {
+	slot, _ := f.s.SlotAt(r)
+	if slot.Cause != cluster.NoCause {
+		slot.Phase, slot.Deadline = cluster.Stopping, 0
+		f.s.SetSlot(r, slot)
+		return
+	}
+	f.settle(r, slot, func(c *reconcile.Candidate) { c.Client, c.Node = reconcile.RunningClient, reconcile.NodeReady })
+	if slot, _ = f.s.SlotAt(r); slot.Phase != cluster.Running && r.Seat == cluster.AwaySeat {
+		r.Seat = cluster.MainSeat
+	}
+	if slot, _ = f.s.SlotAt(r); slot.Phase == cluster.Running {
+		f.ready(r, ready)
+	}
+}
+
+// stop tells a node to end the allocation of a seat, if it has it; otherwise the seat is vacant at once.
+func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
+	slot, _ := f.s.SlotAt(r)
+	slot.Cause = cause
+	switch slot.Phase {
+	case cluster.Assigned, cluster.Running, cluster.Stopping:
+		slot.Phase, slot.Since, slot.Deadline = cluster.Stopping, f.s.Time, 0
+		f.s.SetSlot(r, slot)
+		f.effect(Stopping, r, cause.String())
+	case cluster.Away:
+		if f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Disconnect.StopAfterMillis > 0 {
+			f.s.SetSlot(r, slot)
+			return
+		}
+		f.vacate(r, slot)
+	default:
+		f.vacate(r, slot)
+	}
+}
+
+// vacate decides what becomes of a seat whose allocation is over because it was told to stop, by the cause.
+func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
+	j := f.s.Job(r.Job)
+	cause := slot.Cause
+	slot.Phase, slot.Since, slot.Deadline, slot.Cause = cluster.Stopped, f.s.Time, 0, cluster.NoCause
+	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
+	switch {
+	case r.Seat != cluster.MainSeat && (unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
+		f.s.SetSlot(r, cluster.Slot{})
+	case unwanted:
+		f.s.SetSlot(r, slot)
+	case f.inherited(r, slot):
+	case cause == cluster.ByUpdate:
+		f.renew(r, slot)
+	case cause == cluster.ByRestart:
+		f.wait(r, slot, cluster.PreferNode)
+	case cause == cluster.ByMove:
+		f.wait(r, slot, cluster.AvoidNode)
+	default:
+		f.wait(r, slot, cluster.AnyNode)
+	}
+	f.finish(r.Job)
+}
+
+// inherited lets whoever has a seat beside the main one of a slot and is to have the main one take it.
+func (f *fold) inherited(r cluster.SlotRef, slot cluster.Slot) bool {
+	if r.Seat != cluster.MainSeat {
+		return false
+	}
+	j := f.s.Job(r.Job)
+	canary, away := seatOf(r, cluster.CanarySeat), seatOf(r, cluster.AwaySeat)
+	if other, ok := f.s.SlotAt(canary); ok && j.Update.Promoted && other.Phase.Holds() && other.Phase != cluster.Stopping {
+		f.s.SetSlot(r, slot)
+		f.s.MoveSeat(canary, cluster.MainSeat)
+		return true
+	}
+	if other, ok := f.s.SlotAt(away); ok && other.Phase == cluster.Running {
+		f.s.SetSlot(r, slot)
+		f.s.MoveSeat(away, cluster.MainSeat)
+		return true
+	}
+	return false
+}
+
+// renew lets a slot wait for an instance of the newest version.
+func (f *fold) renew(r cluster.SlotRef, slot cluster.Slot) {
+	wish := cluster.AnyNode
+	if f.s.Job(r.Job).Spec.Update.SameNode {
+		wish = cluster.PreferNode
+	}
+	slot.Version, slot.Failures, slot.Health = 0, 0, cluster.Untried
+	f.s.SetAttempts(r, nil)
+	f.wait(r, slot, wish)
+}
+
+// wait lets a slot wait for a node, which is its last one if its volumes are there.
+func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
+	j := f.s.Job(r.Job)
+	spec := j.TaskSpecOf(int(r.Task), slot.Version)
+	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = cluster.Waiting, wish, 0, f.s.Time, cluster.NoCause
+	if slot.Version == j.Version && r.Seat == cluster.MainSeat {
+		slot.Version = 0
+	}
+	if slot.Health != cluster.Unhealthy {
+		slot.Health = cluster.Untried
+	}
+	switch {
+	case j.Spec.Type == cluster.Daemon:
+		slot.Wish, slot.Node = cluster.OnlyNode, cluster.NodeIndex(r.Index)
+		if !f.s.Eligible(slot.Node) {
+			slot.Phase, slot.Version = cluster.Stopped, j.Version
+		}
+	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:
+		slot.Wish = cluster.OnlyNode
+	}
+	f.s.SetSlot(r, slot)
+}
+
+func endingWords(news *command.Report) string {
+	if news.Ended == cluster.ByItself {
+		return fmt.Sprintf("exited with %d", news.ExitCode)
+	}
+	if news.Ended == cluster.BySignal {
+		return fmt.Sprintf("killed by signal %d", news.ExitCode-128)
+	}
+	if news.Detail != "" {
+		return news.Ended.String() + ": " + news.Detail
+	}
+	return news.Ended.String()
+}

@@ -1,0 +1,346 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/rollout"
+)
+
+// update brings a new version of a job and begins to move its instances there. An update that runs is over.
+func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
+	from := j.Version
+	if !j.Update.State.Final() && j.Update.State != cluster.NoUpdate {
+		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "a newer update took its place", f.s.Time))
+	}
+	f.dropCanaries(j)
+	f.s.AddVersion(j.ID, v)
+	f.begin(f.s.Job(j.ID), from)
+	f.touch(j.ID)
+}
+
+// begin starts the update to the newest version.
+func (f *fold) begin(j *cluster.Job, from uint32) {
+	if j.Spec.Type == cluster.Daemon {
+		f.daemons(j)
+		j = f.s.Job(j.ID)
+	}
+	u := cluster.Update{From: from, To: j.Version, Began: f.s.Index, Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
+	u = rollout.Begin(u, &j.Spec.Update, f.s.Time)
+	if from == 0 {
+		u = rollout.Begin(u, &cluster.UpdatePolicy{}, f.s.Time)
+	}
+	f.setUpdate(j, u)
+	f.touch(j.ID)
+}
+
+// setUpdate keeps the record, with the deadline that follows from it.
+func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
+	waits := !u.Promoted && f.tried(j)
+	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
+	if u.State != j.Update.State && f.explain {
+		f.outcome.Effects = append(f.outcome.Effects, Effect{
+			Kind: Updating, Slot: cluster.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
+		})
+	}
+}
+
+// endUpdate ends the update of a job that ended or was stopped.
+func (f *fold) endUpdate(j *cluster.Job) {
+	switch {
+	case j.Update.State == cluster.NoUpdate || j.Update.State.Final():
+	case j.Stop:
+		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "the job was stopped", f.s.Time))
+	default:
+		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
+	}
+}
+
+func outdated(j *cluster.Job) uint32 {
+	count := uint32(0)
+	for _, t := range j.Tasks {
+		for _, n := range t.Old {
+			count += n
+		}
+	}
+	return count
+}
+
+// canariesOf returns how many canaries a task is to have, besides which it has.
+func canariesOf(t *cluster.Task, policy *cluster.UpdatePolicy) (want, have uint32) {
+	left := uint32(0)
+	for _, n := range t.Old {
+		left += n
+	}
+	for _, n := range t.Canaries {
+		have += n
+	}
+	return min(policy.Canaries, left), have
+}
+
+// tried tells whether all canaries of a job are healthy.
+func (f *fold) tried(j *cluster.Job) bool {
+	for _, t := range f.s.Job(j.ID).Tasks {
+		if want, _ := canariesOf(t, &j.Spec.Update); t.Canaries[cluster.Healthy] < want {
+			return false
+		}
+	}
+	return true
+}
+
+// progressed notes that an instance became healthy.
+func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
+	f.touch(j.ID)
+	if u := j.Update; u.State.Rolls() && slot.Version == u.To {
+		u.ProgressAt = f.s.Time
+		f.setUpdate(f.s.Job(j.ID), u)
+	}
+}
+
+// updateDue fails an update that has not got on in time.
+func (f *fold) updateDue(id cluster.JobID) {
+	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
+}
+
+// fail ends an update that cannot succeed: it goes back to the last good version if the job asks for that.
+func (f *fold) fail(j *cluster.Job, reason string) {
+	u := j.Update
+	f.dropCanaries(j)
+	good := j.Good(u.To)
+	if !j.Spec.Update.Rollback || u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward || good == 0 {
+		f.setUpdate(f.s.Job(j.ID), rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
+		return
+	}
+	f.setUpdate(j, rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
+	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)})
+	j = f.s.Job(j.ID)
+	u.State, u.Before, u.From, u.To, u.ProgressAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, true, reason
+	f.setUpdate(j, u)
+	f.touch(j.ID)
+}
+
+// dropCanaries ends the canaries that were not promoted.
+func (f *fold) dropCanaries(j *cluster.Job) {
+	if j.Update.Promoted {
+		return
+	}
+	for task := range j.Tasks {
+		for _, r := range f.seats(j, task, cluster.CanarySeat) {
+			f.stop(r, cluster.ByRival)
+		}
+	}
+}
+
+// seats returns the seats of one kind that a task has beside the main ones.
+func (f *fold) seats(j *cluster.Job, task int, seat cluster.Seat) []cluster.SlotRef {
+	var all []cluster.SlotRef
+	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		if r.Seat == seat {
+			all = append(all, r)
+		}
+		return true
+	})
+	return all
+}
+
+// steerUpdate lets a user steer the update that he saw.
+func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
+	return f.onJob(c.RequestID, c.Job, 0, func(j *cluster.Job) Result {
+		if c.Version != j.Update.To {
+			return refused(cluster.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To, c.Version)
+		}
+		u, reason := rollout.Steer(j.Update, c.Steering, f.s.Time)
+		if reason != "" {
+			return refused(cluster.Conflict, "job %s: %s", c.Job, reason)
+		}
+		switch {
+		case c.Steering == command.Fail:
+			f.fail(j, "a user failed it")
+		case c.Steering == command.Promote && !f.tried(j):
+			return refused(cluster.Conflict, "job %s: its canaries are not all healthy yet", c.Job)
+		case c.Steering == command.Promote:
+			f.promote(j)
+		default:
+			if c.Steering == command.Abort {
+				f.dropCanaries(j)
+			}
+			f.setUpdate(f.s.Job(j.ID), u)
+		}
+		f.touch(j.ID)
+		return Result{Job: c.Job}
+	})
+}
+
+// promote lets canaries take the places beside which they were tried.
+func (f *fold) promote(j *cluster.Job) {
+	u := j.Update
+	u.Promoted, u.ProgressAt = true, f.s.Time
+	f.setUpdate(j, u)
+	for task := range j.Tasks {
+		for _, r := range f.seats(j, task, cluster.CanarySeat) {
+			main := seatOf(r, cluster.MainSeat)
+			if slot, _ := f.s.SlotAt(main); slot.Phase.Holds() {
+				f.stop(main, cluster.ByUpdate)
+			} else {
+				f.s.MoveSeat(r, cluster.MainSeat)
+			}
+		}
+	}
+}
+
+// advance lets the updates of the jobs that were touched go on as far as they may, and the drains.
+func (f *fold) advance() {
+	if len(f.touched) == 0 {
+		return
+	}
+	f.drains()
+	slices.Sort(f.touched)
+	for _, id := range slices.Compact(f.touched) {
+		if j := f.s.Job(id); j != nil && j.Finished == 0 && !j.Stop && j.Update.State.Rolls() {
+			f.roll(j)
+		}
+	}
+	f.touched = f.touched[:0]
+}
+
+// roll takes the next step of an update.
+func (f *fold) roll(j *cluster.Job) {
+	policy := &j.Spec.Update
+	failed := uint32(0)
+	for _, t := range j.Tasks {
+		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
+	}
+	if rollout.Failed(failed, policy.FailuresMax) {
+		f.fail(j, fmt.Sprintf("%d instances failed, %d may", failed, policy.FailuresMax))
+		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
+			return
+		}
+		policy = &j.Spec.Update
+	}
+	if !j.Update.Promoted {
+		if f.tryCanaries(j); !policy.AutoPromote || !f.tried(j) {
+			f.setUpdate(f.s.Job(j.ID), f.s.Job(j.ID).Update)
+			return
+		}
+		f.promote(f.s.Job(j.ID))
+	}
+	done := true
+	for task := range j.Tasks {
+		done = f.rollTask(j.ID, task) && done
+	}
+	if j = f.s.Job(j.ID); done {
+		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
+	}
+}
+
+// tryCanaries puts canaries beside the lowest slots that are to change.
+func (f *fold) tryCanaries(j *cluster.Job) {
+	for task := range j.Tasks {
+		t := f.s.Job(j.ID).Tasks[task]
+		want, have := canariesOf(t, &j.Spec.Update)
+		var beside []cluster.SlotRef
+		t.EachOutdated(func(index uint32) bool {
+			r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}
+			if _, taken := f.s.SlotAt(r); !taken {
+				beside = append(beside, r)
+			}
+			return uint32(len(beside)) < want-min(have, want)
+		})
+		for _, r := range beside[:min(uint32(len(beside)), want-min(have, want))] {
+			f.s.SetSlot(r, cluster.Slot{Version: j.Version})
+		}
+	}
+}
+
+// rollTask takes the next step of an update for one task. It returns true if nothing is left to do.
+func (f *fold) rollTask(id cluster.JobID, task int) bool {
+	j := f.s.Job(id)
+	t, policy := j.Tasks[task], &j.Spec.Update
+	wanted := f.wanted(j, task)
+	p := rollout.ProgressOf(t, wanted)
+	now := rollout.Wave(policy.BatchSize, p.UnderWay, p.Left)
+	if p.Left.Move == 0 {
+		// Only the number changes: nothing new is tried that could be bad.
+		now.Add = p.Left.Add
+		if p.UnderWay == 0 {
+			now.Remove = p.Left.Remove
+		}
+	}
+	f.shrink(j, task, now.Remove)
+	if now.Add > 0 {
+		f.s.SetDesired(id, task, t.Desired+now.Add)
+	}
+	f.move(id, task, now.Move)
+	t = f.s.Job(id).Tasks[task]
+	p = rollout.ProgressOf(t, wanted)
+	return p.Done() && len(f.seats(j, task, cluster.CanarySeat)) == 0
+}
+
+// wanted returns how many slots the newest version wants of a task.
+func (f *fold) wanted(j *cluster.Job, task int) uint32 {
+	spec := j.TaskSpecOf(task, j.Version)
+	switch {
+	case spec == nil:
+		return 0
+	case j.Spec.Type == cluster.Daemon:
+		return j.Tasks[task].Desired
+	}
+	return spec.Instances
+}
+
+// shrink takes away so many slots, the highest.
+func (f *fold) shrink(j *cluster.Job, task int, count uint32) {
+	t := j.Tasks[task]
+	if count == 0 {
+		return
+	}
+	last := t.Desired - count
+	f.s.SetDesired(j.ID, task, last)
+	var gone []cluster.SlotRef
+	for index := last; index < uint32(f.s.Job(j.ID).Tasks[task].Slots.Len()); index++ {
+		gone = append(gone, cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+	}
+	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		if r.Index >= last {
+			gone = append(gone, r)
+		}
+		return true
+	})
+	slices.Reverse(gone)
+	for _, r := range gone {
+		if slot, ok := f.s.SlotAt(r); ok && slot.Phase.Holds() {
+			f.stop(r, cluster.ByScale)
+		}
+	}
+}
+
+// move lets so many outdated slots go to the newest version: first those that are not well, then as many others as can be
+// spared.
+func (f *fold) move(id cluster.JobID, task int, count uint32) {
+	j := f.s.Job(id)
+	t := j.Tasks[task]
+	ill := t.Old[cluster.Untried] + t.Old[cluster.Ready] + t.Old[cluster.Unhealthy]
+	spare := rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax)
+	var first, then []cluster.SlotRef
+	t.EachOutdated(func(index uint32) bool {
+		r := cluster.SlotRef{Job: id, Task: uint16(task), Index: index}
+		slot, _ := f.s.SlotAt(r)
+		switch {
+		case slot.Phase == cluster.Away && j.TaskSpecOf(task, slot.Version).Disconnect.StopAfterMillis > 0:
+		case slot.Phase == cluster.Running && slot.Health == cluster.Healthy:
+			if uint32(len(then)) < min(count, spare) {
+				then = append(then, r)
+			}
+		default:
+			first = append(first, r)
+		}
+		return uint32(len(first)) < min(count, ill) || uint32(len(then)) < min(count, spare)
+	})
+	first = first[:min(uint32(len(first)), count)]
+	then = then[:min(uint32(len(then)), count-uint32(len(first)))]
+	for _, r := range append(first, then...) {
+		f.stop(r, cluster.ByUpdate)
+	}
+}

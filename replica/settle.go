@@ -1,0 +1,212 @@
+package replica
+
+import (
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+// settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats, and
+// does it. The seat's row is as it is after the event; event says what the row cannot.
+func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcile.Candidate)) {
+	j := f.s.Job(r.Job)
+	question := f.question(j, r)
+	var room [3]reconcile.Candidate
+	all := room[:0]
+	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
+		row, _ := f.s.SlotAt(seatOf(r, seat))
+		if seat == r.Seat {
+			row = slot
+		}
+		c, ok := f.candidate(j, seatOf(r, seat), &row)
+		if !ok {
+			continue
+		}
+		if seat == r.Seat {
+			event(&c)
+		}
+		all = append(all, c)
+	}
+	f.s.SetSlot(r, slot)
+	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Candidates: all}}, reconcile.Tally{}, &f.result)
+	f.obeyResult(j, r, &question)
+	f.finish(r.Job)
+}
+
+// question returns what reconcile must know of a task.
+func (f *fold) question(j *cluster.Job, r cluster.SlotRef) reconcile.Task {
+	t := reconcile.Task{
+		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[r.Task].Desired, Batch: j.Spec.Type == cluster.Batch,
+	}
+	spec := j.TaskSpecOf(int(r.Task), j.Version)
+	switch {
+	case j.Stop:
+		t.Wanted = reconcile.Stopped
+	case spec == nil:
+		t.Wanted = reconcile.Removed
+	default:
+		t.Rules, t.KillMillis = rulesOf(spec), reconcile.Millis(spec.StopGraceMillis)
+	}
+	if u := &j.Update; u.State != cluster.NoUpdate && (!u.State.Final() || u.State == cluster.UpdateFailed) {
+		t.Update = reconcile.Update{ID: u.Began, Instance: j.ID, Version: j.Version, Promoted: u.Promoted}
+		if u.State == cluster.UpdateFailed {
+			t.Update.State = reconcile.UpdateFailed
+		}
+	}
+	return t
+}
+
+func rulesOf(spec *cluster.TaskSpec) reconcile.Rules {
+	r, d := &spec.Reschedule, &spec.Disconnect
+	return reconcile.Rules{
+		Retry: reconcile.RetryPolicy{
+			Attempts: r.AttemptsMax, Unlimited: r.AttemptsMax == cluster.RestartsUnlimited, Interval: reconcile.Millis(r.IntervalMillis),
+			Delay: reconcile.Millis(r.DelayMillis), DelayMax: reconcile.Millis(r.DelayMaxMillis), Growth: reconcile.Growth(r.Growth),
+		},
+		Disconnect: reconcile.DisconnectPolicy{
+			LostAfter: reconcile.Millis(d.LostAfterMillis), StopAfter: reconcile.Millis(d.StopAfterMillis), KeepOnly: d.Wait,
+			Survivor: [...]reconcile.Survivor{reconcile.KeepOriginal, reconcile.KeepReplacement, reconcile.LongestRunning}[d.Keep],
+		},
+	}
+}
+
+// candidate returns the allocation of a seat as reconcile sees it; ok is false if the seat has none.
+func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (c reconcile.Candidate, ok bool) {
+	if slot.Order == 0 || slot.Phase == cluster.Waiting || slot.Phase == cluster.Stopped {
+		return c, false
+	}
+	c = reconcile.Candidate{
+		Order: slot.Order, Instance: j.ID, Version: slot.Version, FailedAt: slot.Since, Canary: r.Seat == cluster.CanarySeat,
+		Client: [cluster.PhaseCount]reconcile.Client{
+			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient, cluster.Delayed: reconcile.PendingClient,
+			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient, cluster.Postponed: reconcile.FailedClient,
+			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
+		}[slot.Phase],
+		Succeeded: slot.Phase == cluster.Succeeded,
+	}
+	if spec := j.TaskSpecOf(int(r.Task), slot.Version); spec != nil {
+		rules := rulesOf(spec)
+		c.Own = &rules
+	}
+	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
+		c.Update = u.Began
+	}
+	for _, a := range j.Tasks[r.Task].Attempts(r.Index) {
+		c.Attempts = append(c.Attempts, reconcile.Attempt{At: a.At, Delay: reconcile.Millis(a.DelayMillis)})
+	}
+	switch slot.Phase {
+	case cluster.Stopping:
+		c.Desired = reconcile.Stop
+	case cluster.Postponed:
+		c.FollowUp = reconcile.FollowUpPending
+	case cluster.Running:
+		c.Started = slot.Since
+	case cluster.Away:
+		c.Away, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
+		c.FollowUp = reconcile.FollowUpPending
+	}
+	return c, true
+}
+
+// obeyResult does what reconcile decided about a slot.
+func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile.Task) {
+	decision := &f.result.Decisions[0]
+	for _, gone := range f.result.Disconnects {
+		f.away(r, gone.Order, decision.Until)
+	}
+	for _, back := range f.result.Reconnects {
+		f.back(r, back.Order)
+	}
+	for _, stop := range f.result.Stops {
+		f.dismiss(r, &stop)
+	}
+	f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
+	f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Canary, question)
+}
+
+// away notes that an allocation is out of reach until a time at which it is looked at again.
+func (f *fold) away(r cluster.SlotRef, order cluster.Index, until cluster.Time) {
+	seat, slot, ok := f.s.SeatOf(r, order)
+	if !ok {
+		return
+	}
+	slot.Phase, slot.Since, slot.Deadline = cluster.Away, f.s.Time, until
+	f.s.SetSlot(seat, slot)
+}
+
+// back notes that an allocation that was out of reach runs.
+func (f *fold) back(r cluster.SlotRef, order cluster.Index) {
+	seat, slot, ok := f.s.SeatOf(r, order)
+	if !ok {
+		return
+	}
+	slot.Phase, slot.Deadline, slot.Health = cluster.Running, 0, cluster.Untried
+	f.s.SetSlot(seat, slot)
+	f.effect(Started, seat, "its node returned")
+	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+	if seat.Seat == cluster.AwaySeat && !main.Phase.Holds() {
+		f.s.MoveSeat(seat, cluster.MainSeat)
+	}
+}
+
+// dismiss stops an allocation that does not keep its seat.
+func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
+	seat, slot, ok := f.s.SeatOf(r, stop.Order)
+	switch {
+	case !ok:
+	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed:
+		if seat.Seat != cluster.MainSeat {
+			f.s.SetSlot(seat, cluster.Slot{})
+		}
+	case slot.Phase.Holds():
+		f.stop(seat, cluster.ByRival)
+	}
+}
+
+// fill does with a seat what was decided about it.
+func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, question *reconcile.Task) {
+	slot, ok := f.s.SlotAt(r)
+	if !ok {
+		return
+	}
+	switch {
+	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
+		f.again(r, slot, question)
+	case v.Action == reconcile.Place && slot.Phase != cluster.Waiting && slot.Phase != cluster.Stopping:
+		f.wait(r, slot, cluster.AnyNode)
+	case v.Reason == reconcile.WaitsToRetry && slot.Phase != cluster.Away:
+		slot.Phase, slot.Deadline = cluster.Postponed, v.Until
+		f.s.SetSlot(r, slot)
+		f.effect(Delayed, r, "is tried on another node later")
+	case v.Reason == reconcile.OutOfAttempts || v.Reason == reconcile.HeldByFailure || v.Reason == reconcile.LeftToUpdate:
+		slot.Phase, slot.Health, slot.Deadline = cluster.Failed, cluster.Unhealthy, 0
+		f.s.SetSlot(r, slot)
+	case v.Reason == reconcile.NotWanted && !slot.Phase.Final() && slot.Phase != cluster.Stopping:
+		slot.Cause = cluster.ByScale
+		f.vacate(r, slot)
+	}
+}
+
+// again lets a slot look for another node after a failure, and remembers the attempt.
+func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.Task) {
+	var kept []reconcile.Attempt
+	for _, a := range f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index) {
+		kept = append(kept, reconcile.Attempt{At: a.At, Delay: reconcile.Millis(a.DelayMillis)})
+	}
+	retry := &question.Rules.Retry
+	next := reconcile.Attempt{At: f.s.Time, Delay: retry.NextDelay(kept, slot.Since)}
+	var all []cluster.Attempted
+	for _, a := range retry.Inherit(nil, kept, next) {
+		all = append(all, cluster.Attempted{At: a.At, DelayMillis: uint32(a.Delay)})
+	}
+	f.s.SetAttempts(r, all)
+	if slot.Phase == cluster.Away {
+		// Of two that are out of reach the older is given up.
+		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})
+		version := slot.Version
+		f.s.MoveSeat(r, cluster.AwaySeat)
+		slot, _ = f.s.SlotAt(r)
+		slot.Version = version
+	}
+	slot.Failures = 0
+	f.wait(r, slot, cluster.AvoidNode)
+}

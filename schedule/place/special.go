@@ -1,0 +1,64 @@
+package place
+
+import "starling/cluster"
+
+// special places, one by one, up to most of the seats of a task that wait for a particular node or version, on nodes of
+// the given pages, and returns how many it placed.
+// Seats of a slot that was ordered with this entry already wait for the next: finished is false if there are any.
+func special(s *cluster.State, key cluster.TaskKey, pages []int, most uint32, visit Visit) (placed uint32, finished bool) {
+	id, task := key.Split()
+	waiting := make([]cluster.SlotRef, 0, min(int(most), taskOf(s, key).SpecialWaits()))
+	taskOf(s, key).EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		waiting = append(waiting, r)
+		return len(waiting) < cap(waiting)
+	})
+	finished = true
+	for _, r := range waiting {
+		if s.OrderedNow(r) {
+			finished = false
+			continue
+		}
+		slot, _ := s.SlotAt(r)
+		q := &search{s: s, key: key, spec: s.Job(id).TaskSpecOf(task, slot.Version), visit: visit}
+		if n, ok := q.wished(r, &slot, pages); ok {
+			s.AssignSpecial(r, n, visit)
+			placed++
+		}
+	}
+	return placed, finished
+}
+
+// wished returns the node for one seat by what it wishes of its last one.
+func (q *search) wished(r cluster.SlotRef, slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
+	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fits(slot.Node)
+	switch slot.Wish {
+	case cluster.OnlyNode:
+		return slot.Node, last
+	case cluster.PreferNode:
+		if last {
+			return slot.Node, true
+		}
+	case cluster.AvoidNode:
+		q.avoided, q.avoids = slot.Node, slot.Order != 0
+		if n, found = q.best(pages); found {
+			return n, true
+		}
+		return slot.Node, last
+	}
+	return q.best(pages)
+}
+
+// best returns the node for one instance among those of the pages.
+func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
+	if q.spec.Placement == cluster.Spread {
+		return q.first(q.candidates(pages))
+	}
+	for _, half := range q.halves() {
+		for _, page := range pages {
+			if n, found = q.tightest(page, half); found {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
