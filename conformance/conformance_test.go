@@ -24,6 +24,8 @@ var suites = []struct {
 	{"onyx/dup-*.yaml", membership},
 	{"onyx/stuck-*.yaml", membership},
 	{"nomad/group/*.yaml", reconciliation},
+	{"nomad/probe/*.yaml", probe},
+	{"nomad/system/*.yaml", daemons},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.
