@@ -48,8 +48,7 @@ const SlackPercentDefault Percent = 20
 type PoolSpec struct {
 	Path   PoolPath
 	Quotas [AmountCount]Quota
-	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones in the kinds that are not
-	// overcommitted.
+	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones, but of overcommitted kinds.
 	ControllerLimit, SlackLimit Percent
 	// Owners are the teams and groups that the pool belongs to.
 	Owners []string
@@ -64,8 +63,19 @@ func NewPool(path PoolPath) PoolSpec {
 	return s
 }
 
-// Of returns that part of an amount, rounded down; Unlimited for NoPercent.
-func (p Percent) Of(amount int64) int64 {
+// SlackMost returns the most that revocable work may have of the pool's own entitlement.
+func (s *PoolSpec) SlackMost(k Kind) int64 {
+	if k.Overcommitted() {
+		return 0
+	}
+	return s.SlackLimit.of(s.Quotas[k].Reservation)
+}
+
+// ControllerMost returns the most that controllers may have.
+func (s *PoolSpec) ControllerMost(k Kind) int64 { return s.ControllerLimit.of(s.Quotas[k].Reservation) }
+
+// of returns that part of an amount, rounded down; Unlimited for NoPercent.
+func (p Percent) of(amount int64) int64 {
 	if p == NoPercent {
 		return Unlimited
 	}

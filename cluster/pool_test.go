@@ -11,7 +11,7 @@ func TestPercent(t *testing.T) {
 		{NoPercent, 10, Unlimited},
 	}
 	for _, c := range cases {
-		if got := c.part.Of(c.amount); got != c.want {
+		if got := c.part.of(c.amount); got != c.want {
 			t.Errorf("%d %% of %d = %d, want %d", c.part, c.amount, got, c.want)
 		}
 	}

@@ -24,6 +24,11 @@ var suites = []struct {
 	{"onyx/dup-*.yaml", membership},
 	{"onyx/stuck-*.yaml", membership},
 	{"nomad/group/*.yaml", reconciliation},
+	{"nomad/probe/*.yaml", probe},
+	{"nomad/system/*.yaml", daemons},
+	{"peloton/entitlement*.yaml", entitlements},
+	{"peloton/respool_config*.yaml", poolRequests},
+	{"volcano/*queue-deserved*.yaml", queues},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.
@@ -32,7 +37,7 @@ var excluded = []struct{ pattern, reason string }{
 	{"onyx/sched-*.yaml", "sharing peers among jobs and tasks is not built yet"},
 	{"onyx/properties.yaml", "describes generators in words and holds no cases: the simulator and the random histories check them"},
 	{"nomad/", "reconciliation of slots is not built yet"},
-	{"peloton/", "resource pools, entitlement and rolling updates are not built yet"},
+	{"peloton/", "admission to pools, preemption and rolling updates are not built yet"},
 	{"volcano/", "elastic jobs, gangs and plugins are not built yet"},
 }
 

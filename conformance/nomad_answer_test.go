@@ -355,11 +355,11 @@ func (d *resultDiff) desired() {
 	d.sets("desired_tg_updates", lines(d.want.Desired), lines(d.got.Desired))
 }
 
-// followUp returns when and why a follow-up comes, whatever its ID.
+// followUp returns when and why a follow-up comes, whatever its ID. One that stands alone may have none.
 func (e *nomadExpected) followUp(id string) string {
 	for _, list := range e.FollowUps {
 		for _, f := range list {
-			if f.ID == id {
+			if f.ID == id || f.ID == "" && len(list) == 1 {
 				return f.At.String() + " " + f.Trigger
 			}
 		}

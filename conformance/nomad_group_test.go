@@ -31,6 +31,7 @@ func reconciliation(t *testing.T, data []byte) {
 			t.Errorf("our result is not one of slots: %s", breach)
 		}
 	}
+	checkTold(t, got)
 	if len(differences) == 0 {
 		return
 	}

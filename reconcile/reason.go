@@ -28,6 +28,7 @@ const (
 	WaitsToRetry
 	WaitsForStop
 	NotWanted
+	NodeClosed
 
 	// Of a seat that is filled.
 
@@ -75,6 +76,7 @@ var reasons = [ReasonCount]string{
 	WaitsToRetry:     "failed: waits until it is tried again",
 	WaitsForStop:     "waits until the lost instance has stopped itself",
 	NotWanted:        "not wanted",
+	NodeClosed:       "its node takes no instance now",
 	NeverFilled:      "placed: never filled",
 	Emptied:          "placed: the last instance ended",
 	AfterLoss:        "placed: the last instance was lost",

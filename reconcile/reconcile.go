@@ -6,29 +6,17 @@ func Reconcile(t *Task, slots []Slot, rest Tally, out *Result) {
 	out.reset()
 	g := grant{t: t, out: out, sum: rest}
 	for i := range slots {
-		decision := Decide(t, &slots[i], out)
-		g.sum.Add(decision.Weight)
-		g.ask(&decision)
-		out.Decisions = append(out.Decisions, decision)
+		g.add(Decide(t, &slots[i], out))
 	}
-	out.Counts.Ignore = g.sum.Ignored
-	if t.closed() {
-		out.Update.Complete = t.current() && t.Update.active()
-		return
-	}
-	g.canaries()
-	g.open()
-	for i := range out.Decisions {
-		g.settle(&out.Decisions[i])
-	}
-	g.record()
+	g.conclude()
 }
 
 // grant is what a task as a whole allows its slots.
 type grant struct {
-	t   *Task
-	out *Result
-	sum Tally
+	t      *Task
+	out    *Result
+	sum    Tally
+	daemon bool
 	// What the listed slots ask for: placements that cannot wait, places that move, changes while they run.
 	urgent, moves, alters int32
 	// trying tells that canaries are to be promoted before anything else goes on.
@@ -37,6 +25,32 @@ type grant struct {
 	held Reason
 	// tokens are the seats that may be replaced still.
 	tokens int32
+}
+
+// add adds the decision about a slot.
+func (g *grant) add(d Decision) {
+	g.sum.Add(d.Weight)
+	g.ask(&d)
+	g.out.Decisions = append(g.out.Decisions, d)
+}
+
+// conclude grants what the slots ask for, and finds what becomes of the update.
+func (g *grant) conclude() {
+	g.out.Counts.Ignore = g.sum.Ignored
+	if g.t.closed() {
+		g.out.Update.Complete = g.t.current() && g.t.Update.active()
+		return
+	}
+	if g.daemon {
+		g.daemonCanaries()
+	} else {
+		g.canaries()
+	}
+	g.open()
+	for i := range g.out.Decisions {
+		g.settle(&g.out.Decisions[i])
+	}
+	g.record()
 }
 
 // ask counts what a slot asks for.
@@ -101,6 +115,8 @@ func (g *grant) open() {
 		g.held = HeldByPause
 	case g.t.failed():
 		g.held = HeldByFailure
+	case g.trying && g.daemon && g.lacksCanaries:
+		g.tokens = int32(g.out.Update.Canaries) - g.sum.Canaries
 	case g.trying:
 		g.held = AwaitsPromotion
 	default:
@@ -111,6 +127,9 @@ func (g *grant) open() {
 // free returns how many seats may be replaced: as many as may be in the balance at once, less those that are.
 func (g *grant) free() int32 {
 	placed := g.urgent + g.sum.Vacant
+	if g.daemon { // a new node is no part of the update
+		placed = 0
+	}
 	switch {
 	case g.t.Rolling.ParallelMax == 0:
 		return g.sum.Outdated
@@ -147,11 +166,11 @@ func (g *grant) settle(d *Decision) {
 
 // place fills a main seat. Only what was never lost, moved or failed can be held.
 func (g *grant) place(d *Decision, v *Verdict) {
-	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.held != NoReason {
+	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.held != NoReason && !g.daemon {
 		v.Action, v.Reason = Keep, g.held
 		return
 	}
-	p := Placement{Index: d.Index, Reason: v.Reason, Previous: v.Holder, Stable: g.trying}
+	p := Placement{Index: d.Index, Reason: v.Reason, Previous: v.Holder, Stable: g.trying && !g.daemon}
 	if p.Stable {
 		p.VersionMin = v.Version
 	}
@@ -192,7 +211,11 @@ func (g *grant) replace(d *Decision, v *Verdict) {
 		g.tokens--
 		g.out.Counts.Replace++
 		g.out.Counts.Ignore--
-		g.out.Replacements = append(g.out.Replacements, Reference{d.Index, v.Holder})
+		r := Replacement{Reference: Reference{d.Index, v.Holder}}
+		if g.trying {
+			r.Seat = CanarySeat
+		}
+		g.out.Replacements = append(g.out.Replacements, r)
 		v.Reason, v.Until = Outdated, 0
 		return
 	}
@@ -230,7 +253,7 @@ func (g *grant) record() {
 	total := uint32(g.sum.Outdated + g.alters + g.urgent + g.sum.Vacant)
 	g.out.Counts.Disconnect, g.out.Counts.Reconnect = int32(len(g.out.Disconnects)), int32(len(g.out.Reconnects))
 	g.out.Update.Begins = !g.t.joined() && g.t.Rolling.ParallelMax > 0 && total > 0 &&
-		(g.sum.OfVersion == 0 || g.sum.Outdated+g.alters > 0)
+		(g.sum.OfVersion == 0 && !g.t.succeeded() || g.sum.Outdated+g.alters > 0)
 	if g.out.Update.Begins {
 		g.out.Update.Total = total
 	}

@@ -59,7 +59,7 @@ type Result struct {
 	// Decisions has one entry for each slot of the input.
 	Decisions    []Decision
 	Placements   []Placement
-	Replacements []Reference
+	Replacements []Replacement
 	Changes      []Reference
 	Stops        []Stopping
 	// Disconnects are out of reach from now on, Reconnects are not any more.
@@ -74,6 +74,13 @@ type Result struct {
 type Reference struct {
 	Index uint32
 	Order cluster.Index
+}
+
+// Replacement asks for an instance in the stead of one that runs until then.
+type Replacement struct {
+	Reference
+	// Seat is the CanarySeat if it is a canary of a daemon.
+	Seat Seat
 }
 
 // Placement asks for an instance.

@@ -108,13 +108,14 @@ func (d *decider) dismiss(c *contender) {
 }
 
 // compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is within
-// reach, a promoted canary, the newest version, what stays where it is, the best state, the next to be tried again, the
+// reach, a promoted canary, the present version, the newest, what stays where it is, the best state, the next to be tried again, the
 // youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
 		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
 		compareBool(withinReach(a), withinReach(b)),
 		compareBool(a.Canary, b.Canary),
+		compareBool(!d.t.older(a.Candidate), !d.t.older(b.Candidate)),
 		cmp.Compare(a.Instance, b.Instance),
 		cmp.Compare(a.Version, b.Version),
 		cmp.Compare(b.Change, a.Change),

@@ -74,6 +74,12 @@ func (t *Task) current() bool { return t.Standing() == CurrentUpdate }
 // joined tells whether the task takes part in an update of the present version.
 func (t *Task) joined() bool { return t.Update.Joined && t.current() }
 
+// succeeded tells whether the present version was brought in by an update that is over.
+func (t *Task) succeeded() bool {
+	u := &t.Update
+	return u.ID != 0 && u.State == UpdateSuccessful && u.Version == t.Version && u.Instance == t.Instance
+}
+
 // paused and failed tell whether the present update is.
 func (t *Task) paused() bool { return t.Update.State == UpdatePaused && t.current() }
 func (t *Task) failed() bool { return t.Update.State == UpdateFailed && t.current() }

@@ -26,6 +26,16 @@ func Split(path cluster.PoolPath) (parent cluster.PoolPath, name string) {
 	return path[:max(at, 0)], string(path[at+1:])
 }
 
+// Kind returns the kind with that name.
+func Kind(name string) (k cluster.Kind, found bool) {
+	for k := range cluster.AmountCount {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
 // SizeMax bounds the pools of a tree.
 const SizeMax = 4096
 

@@ -32,7 +32,7 @@ func (st stage) terms(a *account, spec *cluster.PoolSpec, k cluster.Kind) (weigh
 	case slackLeftOver:
 		return q.Share, cluster.Unlimited
 	}
-	return spec.SlackLimit.Of(q.Reservation), a.usable[k]
+	return spec.SlackMost(k), a.usable[k]
 }
 
 // divide goes down the tree, first with the entitlements, then with the slack.
@@ -93,7 +93,7 @@ func (l *ledger) fit(number int) {
 		if a.first == 0 {
 			a.usable[k] = min(max(a.total[k]-a.nonSlack[k], 0), a.slack[k])
 		}
-		a.usable[k] = min(a.usable[k], p.Spec.SlackLimit.Of(p.Spec.Quotas[k].Reservation))
+		a.usable[k] = min(a.usable[k], p.Spec.SlackMost(cluster.Kind(k)))
 		parent.usable[k] = plus(parent.usable[k], a.usable[k])
 	}
 }

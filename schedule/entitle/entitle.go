@@ -97,7 +97,7 @@ func (a *account) ask(p *Pool, k cluster.Kind) {
 	held, asked, reservation := &p.Allocated, &p.Demand, p.Spec.Quotas[k].Reservation
 	beyond := max(
 		asked.NonPreemptible[k]-max(reservation-held.NonPreemptible[k], 0),
-		asked.Controller[k]-max(p.Spec.ControllerLimit.Of(reservation)-held.Controller[k], 0), 0)
+		asked.Controller[k]-max(p.Spec.ControllerMost(k)-held.Controller[k], 0), 0)
 	a.nonSlack[k] = plus(held.NonSlack[k], max(asked.NonSlack[k]-beyond, 0))
 	if k.Overcommitted() {
 		a.slackHeld[k], a.slackAsked[k] = held.Slack[k], asked.Slack[k]
@@ -110,7 +110,7 @@ func (a *account) ask(p *Pool, k cluster.Kind) {
 func (a *account) need(spec *cluster.PoolSpec, k cluster.Kind) {
 	q := &spec.Quotas[k]
 	a.nonSlack[k] = min(a.nonSlack[k], q.Limit)
-	a.slack[k] = min(a.slack[k], spec.SlackLimit.Of(q.Reservation), q.Limit-a.nonSlack[k])
+	a.slack[k] = min(a.slack[k], spec.SlackMost(k), q.Limit-a.nonSlack[k])
 	need := a.nonSlack[k] + a.slack[k]
 	idle := min(a.idle[k], max(q.Reservation-a.used[k], 0))
 	a.claim[k] = min(need+idle, q.Limit)

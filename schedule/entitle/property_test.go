@@ -112,7 +112,7 @@ func (d division) given() (total, slack int64) {
 	if d.parent >= 0 {
 		e, s := &d.traces[d.parent], d.in.Pools[d.parent].Spec
 		if total, slack = e.Total[k], e.Slack[k]; !k.Overcommitted() {
-			slack = min(slack, s.SlackLimit.Of(s.Quotas[k].Reservation))
+			slack = min(slack, s.SlackMost(k))
 		}
 		return total, slack
 	}

@@ -1,0 +1,354 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+// systemFile is a file of the folder system.
+type systemFile struct {
+	Name, Summary string
+	PeerTest      string `yaml:"peer_test"`
+	Tags          []string
+	SlotNote      string `yaml:"slot_note"`
+	Input         systemInput
+	Expected      struct {
+		Counts                                    map[string]int
+		Place, Update, Migrate, Stop              []systemLine
+		Ignore, Lost, Disconnecting, Reconnecting []systemLine
+		After                                     *nomadDeployment        `yaml:"deployment_after"`
+		Updates                                   []nomadDeploymentUpdate `yaml:"deployment_updates"`
+	}
+}
+
+type systemInput struct {
+	Now        offset
+	Mode, Node string
+	Job        *nomadJob
+	Eligible   []string              `yaml:"eligible_nodes"`
+	NotReady   []string              `yaml:"not_ready_nodes"`
+	Nodes      map[string]*nomadNode `yaml:"tainted_nodes"`
+	// ClientVersions have no influence.
+	ClientVersions map[string]string `yaml:"client_versions"`
+	Deployment     *nomadDeployment
+	Live           []systemAllocation `yaml:"live_allocs"`
+	Terminal       []systemAllocation `yaml:"terminal_allocs"`
+}
+
+type systemLine struct{ Alloc, Name, Node string }
+
+type systemAllocation struct {
+	ID, Name, Node  string
+	Current         bool    `yaml:"job_is_current"`
+	Version         *uint32 // of the job that it runs
+	Desired, Client string
+	Deployment      string
+	Healthy         *bool
+	Canary          bool
+	Transition      nomadTransition
+	History         []nomadHistory            `yaml:"client_history"`
+	TaskStates      map[string]nomadTaskState `yaml:"task_states"`
+}
+
+// daemonTask is one group of a system job as our reconciler is asked about it.
+type daemonTask struct {
+	task  reconcile.Task
+	slots []reconcile.DaemonSlot
+	// places says for each slot its name and node.
+	places []systemLine
+}
+
+// daemons runs a file of the folder system.
+func daemons(t *testing.T, data []byte) {
+	f := &systemFile{}
+	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
+		t.Fatalf("read the file: %v", err)
+	}
+	got := map[string][]systemLine{}
+	ids := map[cluster.Index]string{}
+	created := map[string]nomadDeploymentGroup{}
+	complete := true
+	for _, task := range f.tasks(ids) {
+		var out reconcile.Result
+		reconcile.ReconcileDaemon(&task.task, task.slots, reconcile.Tally{}, &out)
+		task.report(&out, ids, got)
+		complete = complete && (out.Update.Complete || task.task.Wanted == reconcile.Removed)
+		if out.Update.Begins {
+			group := groupOf(task.places[0].Name)
+			created[group] = f.joins(group, out.Update.Canaries)
+		}
+	}
+	want := map[string][]systemLine{
+		"place": f.Expected.Place, "update": f.Expected.Update, "migrate": f.Expected.Migrate, "stop": f.Expected.Stop,
+		"ignore": f.Expected.Ignore, "lost": f.Expected.Lost, "disconnecting": f.Expected.Disconnecting,
+		"reconnecting": f.Expected.Reconnecting,
+	}
+	d := &resultDiff{}
+	for _, section := range []string{"place", "update", "migrate", "stop", "ignore", "lost", "disconnecting", "reconnecting"} {
+		d.sets(section, describe(want[section]), describe(got[section]))
+		if n := f.Expected.Counts[section]; n != len(got[section]) {
+			t.Errorf("%s: %d, want %d", section, len(got[section]), n)
+		}
+	}
+	f.record(d, created, complete)
+	for _, line := range d.lines {
+		t.Error(line)
+	}
+}
+
+// joins returns what the record of an update says of a group that joins it. What is to be placed in all the peer does
+// not say.
+func (f *systemFile) joins(group string, canaries uint32) nomadDeploymentGroup {
+	joined := nomadDeploymentGroup{DesiredCanaries: canaries}
+	for _, g := range f.Input.Job.Groups {
+		if g.Name == group && g.Update != nil {
+			joined.AutoPromote, joined.AutoRevert = g.Update.AutoPromote, g.Update.AutoRevert
+			joined.ProgressDeadline = g.Update.ProgressDeadline
+		}
+	}
+	return joined
+}
+
+// record compares what becomes of the deployment.
+func (f *systemFile) record(d *resultDiff, created map[string]nomadDeploymentGroup, complete bool) {
+	in, updates := &f.Input, []string(nil)
+	update := func(status, text string) { updates = append(updates, status+" "+text) }
+	after := &nomadExpected{}
+	standing := reconcile.NoUpdate
+	if in.Deployment != nil {
+		task := in.task(nomadGroup{}, wantedOf(in.Job))
+		standing = task.Standing()
+	}
+	switch standing {
+	case reconcile.AbandonedUpdate:
+		update("cancelled", "Cancelled because job is stopped")
+	case reconcile.SupersededUpdate:
+		update("cancelled", "Cancelled due to newer version of job")
+	case reconcile.CurrentUpdate:
+		after.Created, created = in.Deployment, nil
+		if complete {
+			update("successful", "Deployment completed successfully")
+		}
+	}
+	if len(created) > 0 {
+		after.Created = &nomadDeployment{
+			Status: "running", JobVersion: in.Job.Version, JobCreateIndex: in.Job.CreateIndex, Groups: created,
+			Description: description(created),
+		}
+		update("running", after.Created.Description)
+	}
+	want := nomadExpected{Created: f.Expected.After}
+	for _, e := range []*nomadExpected{&want, after} {
+		if e.Created != nil {
+			plain := *e.Created
+			plain.Description = ""
+			e.Created = &plain
+		}
+	}
+	d.sets("deployment_after", want.created(), after.created())
+	var wanted []string
+	for _, u := range f.Expected.Updates {
+		wanted = append(wanted, u.Status+" "+u.Description)
+	}
+	d.sets("deployment_updates", wanted, updates)
+}
+
+// jobName returns the name of the job, which the file tells only in the names of what it expects to be placed, or else
+// in those of its allocations.
+func (f *systemFile) jobName() string {
+	for _, place := range f.Expected.Place {
+		return jobOf(place.Name)
+	}
+	for _, a := range slices.Concat(f.Input.Live, f.Input.Terminal) {
+		return jobOf(a.Name)
+	}
+	return "job"
+}
+
+// Names are job.group[index].
+
+func jobOf(name string) string {
+	job, _, _ := strings.Cut(name, ".")
+	return job
+}
+
+func groupOf(name string) string {
+	_, rest, _ := strings.Cut(name, ".")
+	group, _, _ := strings.Cut(rest, "[")
+	return group
+}
+
+func indexOf(name string) uint32 {
+	_, rest, _ := strings.Cut(name, "[")
+	n, err := strconv.ParseUint(strings.TrimSuffix(rest, "]"), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// occupants are the allocations of a file by name and node, in the order of the file.
+type occupants struct {
+	places     []systemLine
+	candidates map[systemLine][]reconcile.Candidate
+}
+
+// occupants sorts the allocations that the file is about, and says in ids which is which.
+func (in *systemInput) occupants(ids map[cluster.Index]string) *occupants {
+	all := &occupants{candidates: map[systemLine][]reconcile.Candidate{}}
+	for i, a := range slices.Concat(in.Live, in.Terminal) {
+		if in.Mode == "one_node" && a.Node != in.Node {
+			continue
+		}
+		c := in.candidate(&a, i >= len(in.Live))
+		c.Order = cluster.Index(i + 1)
+		ids[c.Order] = a.ID
+		place := systemLine{Name: a.Name, Node: a.Node}
+		if all.candidates[place] == nil {
+			all.places = append(all.places, place)
+		}
+		all.candidates[place] = append(all.candidates[place], c)
+	}
+	return all
+}
+
+// tasks returns the groups of the file, and what belongs to no group as one of its own.
+func (f *systemFile) tasks(ids map[cluster.Index]string) []daemonTask {
+	in, job := &f.Input, f.jobName()
+	nodes := slices.Concat(in.Eligible, in.NotReady)
+	if in.Mode == "one_node" {
+		nodes = []string{in.Node}
+	}
+	all := in.occupants(ids)
+	var tasks []daemonTask
+	for _, g := range in.Job.Groups {
+		t := daemonTask{task: in.task(g, wantedOf(in.Job))}
+		for _, node := range nodes {
+			for i := range g.Count {
+				t.add(in, systemLine{Name: fmt.Sprintf("%s.%s[%d]", job, g.Name, i), Node: node}, all)
+			}
+		}
+		for _, place := range all.places {
+			if jobOf(place.Name) == job && groupOf(place.Name) == g.Name && all.candidates[place] != nil {
+				t.add(in, place, all)
+			}
+		}
+		tasks = append(tasks, t)
+	}
+	rest := daemonTask{task: in.task(nomadGroup{}, reconcile.Removed)}
+	rest.task.Update = reconcile.Update{}
+	for _, place := range all.places {
+		if all.candidates[place] != nil {
+			rest.add(in, place, all)
+		}
+	}
+	return append(tasks, rest)
+}
+
+func (in *systemInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.Task {
+	r := reconcileInput{Now: in.Now, Job: in.Job, Batch: in.Job != nil && in.Job.Type == "sysbatch", Deployment: in.Deployment}
+	return r.task(g, wanted)
+}
+
+// add adds the slot of a name on a node, and takes the allocations that belong there.
+func (t *daemonTask) add(in *systemInput, place systemLine, all *occupants) {
+	candidates := all.candidates[place]
+	delete(all.candidates, place)
+	target := reconcile.Untargeted
+	switch {
+	case slices.Contains(in.Eligible, place.Node):
+		target = reconcile.Targeted
+	case slices.Contains(in.NotReady, place.Node):
+		target = reconcile.NotReady
+	}
+	r := reconcileInput{Nodes: in.Nodes}
+	t.slots = append(t.slots, reconcile.DaemonSlot{
+		Slot:   reconcile.Slot{Index: uint32(len(t.slots)), Candidates: candidates},
+		Number: indexOf(place.Name), Node: r.node(place.Node), Target: target,
+	})
+	t.places = append(t.places, place)
+}
+
+// candidate turns an allocation of a file into one of ours.
+func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.Candidate {
+	c := reconcile.Candidate{
+		Desired: desires[a.Desired], Client: clients[a.Client], Migrate: a.Transition.Migrate,
+		Instance: cluster.JobID(in.Job.CreateIndex), Version: in.Job.Version,
+	}
+	if a.Client == "" && terminal {
+		c.Client = reconcile.CompleteClient
+	}
+	if !a.Current {
+		c.Change = reconcile.Destructive
+		if c.Version++; a.Version != nil && *a.Version != in.Job.Version {
+			c.Version = *a.Version
+		}
+	}
+	n := nomadAllocation{ID: a.ID, Deployment: a.Deployment, Healthy: a.Healthy, Canary: a.Canary, Group: groupOf(a.Name), History: a.History, TaskStates: a.TaskStates}
+	n.placed(in.Deployment, &c)
+	n.times(&c)
+	return c
+}
+
+// report adds what becomes of each allocation, in the peer's words. What it calls an update is whatever gives way to the
+// present version; it does not stop an outdated duplicate, which it calls a defect of its own, but lists it there.
+func (t *daemonTask) report(out *reconcile.Result, ids map[cluster.Index]string, got map[string][]systemLine) {
+	told := map[reconcile.Reference]bool{}
+	tell := func(section string, r reconcile.Reference) {
+		line := t.places[r.Index]
+		line.Alloc = ids[r.Order]
+		got[section] = append(got[section], line)
+		told[r] = true
+	}
+	for _, p := range out.Placements {
+		tell("place", reconcile.Reference{Index: p.Index, Order: p.Previous})
+	}
+	for _, r := range out.Replacements {
+		tell("update", r.Reference)
+	}
+	for _, r := range out.Changes {
+		tell("update", r)
+	}
+	for _, s := range out.Stops {
+		switch {
+		case s.Reason == reconcile.Moved:
+			tell("migrate", s.Reference)
+		case s.Reason == reconcile.NodeLost:
+			tell("lost", s.Reference)
+		case s.Reason == reconcile.Duplicate && t.candidate(s.Reference).Change != reconcile.NoChange:
+			tell("update", s.Reference)
+		default:
+			tell("stop", s.Reference)
+		}
+	}
+	for _, r := range out.Disconnects {
+		tell("disconnecting", r)
+	}
+	for _, r := range out.Reconnects {
+		tell("reconnecting", r)
+	}
+	for i := range out.Decisions {
+		r := reconcile.Reference{Index: out.Decisions[i].Index, Order: out.Decisions[i].Main.Holder}
+		switch {
+		case r.Order == 0 || told[r]:
+		case slices.Contains([]reconcile.Reason{reconcile.AwaitsTurn, reconcile.HeldByPause, reconcile.HeldByFailure,
+			reconcile.HeldByUnhealthy, reconcile.AwaitsPromotion}, out.Decisions[i].Main.Reason):
+			tell("update", r)
+		default:
+			tell("ignore", r)
+		}
+	}
+}
+
+func (t *daemonTask) candidate(r reconcile.Reference) *reconcile.Candidate {
+	candidates := t.slots[r.Index].Candidates
+	return &candidates[slices.IndexFunc(candidates, func(c reconcile.Candidate) bool { return c.Order == r.Order })]
+}

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+	"starling/cluster/pool"
+)
+
+// quantity is an amount of one kind in a file: cores, megabytes, devices.
+type quantity float64
+
+// perUnit is how many of our units stand for one of a file's: what a file says to the fourth digit, we say to the unit.
+const perUnit = 1_000_000
+
+func (q quantity) units() int64 { return int64(math.Round(float64(q) * perUnit)) }
+
+func quantityOf(units int64) quantity { return quantity(units) / perUnit }
+
+// quantities are amounts by the name of the kind.
+type quantities map[string]quantity
+
+// amounts translates to units, in our order of kinds.
+func (q quantities) amounts() (a cluster.Amounts, err error) {
+	for name, amount := range q {
+		k, err := kindOf(name)
+		if err != nil {
+			return a, err
+		}
+		a[k] = amount.units()
+	}
+	return a, nil
+}
+
+// kindOf returns the kind that a file calls so.
+func kindOf(name string) (cluster.Kind, error) {
+	if name == "mem" {
+		name = "memory"
+	}
+	k, found := pool.Kind(name)
+	if !found {
+		return 0, fmt.Errorf("there is no kind %q", name)
+	}
+	return k, nil
+}
+
+// near tells whether two amounts are the same for a file.
+func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= max(tolerance, 0.001) }
+
+// different lists where got is not what is wanted; what is not wanted is not compared.
+func different(what string, got, want map[string]quantities, tolerance float64) []string {
+	var wrong []string
+	for _, name := range sortedKeys(want) {
+		for _, kind := range sortedKeys(want[name]) {
+			g, known := got[name][kind]
+			if w := want[name][kind]; !known || !near(float64(g), float64(w), tolerance) {
+				wrong = append(wrong, fmt.Sprintf("%s of %s: %s is %.4f, want %.4f", what, name, kind, g, w))
+			}
+		}
+	}
+	return wrong
+}
+
+// scenario is what each case of a file of pools has.
+type scenario struct {
+	ID   string
+	node *yaml.Node
+}
+
+// read decodes the case into one of its forms. A key that the form does not know is an error.
+func (s *scenario) read(t *testing.T, into any) {
+	if err := decode(s.node, into); err != nil {
+		t.Fatalf("read %s: %v", s.ID, err)
+	}
+}
+
+func decode(node *yaml.Node, into any) error { return node.Load(into, yaml.WithKnownFields()) }
+
+// has tells whether the case has a key.
+func (s *scenario) has(key string) bool {
+	for i := 0; i+1 < len(s.node.Content); i += 2 {
+		if s.node.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// runScenarios runs each case of a file by itself, and tells which rules were used.
+func runScenarios(t *testing.T, data []byte, run func(t *testing.T, s *scenario, differences tally)) {
+	var f struct {
+		Schema    int
+		Suite     string
+		Scenarios []yaml.Node
+	}
+	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
+		t.Fatalf("read the file: %v", err)
+	}
+	if len(f.Scenarios) == 0 {
+		t.Fatal("the file has no scenarios")
+	}
+	differences := tally{}
+	for i := range f.Scenarios {
+		s := &scenario{node: &f.Scenarios[i]}
+		if err := s.node.Load(s); err != nil || s.ID == "" {
+			t.Errorf("case %d has no id: %v", i+1, err)
+			continue
+		}
+		t.Run(s.ID, func(t *testing.T) { run(t, s, differences) })
+	}
+	t.Logf("%d cases; differences by rule: %s", len(f.Scenarios), differences)
+}
+
+// state notes a difference and says why it is one.
+func (t tally) state(test *testing.T, d *difference) {
+	t.note(d)
+	test.Logf("%s: %s", d.name, d.reason)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var all []string
+	for key := range m {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,250 @@
+// Package forecast tells what would come of a command, by folding imagined entries: it is the scheduler that answers.
+//
+// The command is folded into a copy of the value. Then all goes well: every machine does at once what it is told, what
+// it starts becomes ready, what it stops ends, and time passes whenever nothing else happens, until nothing does.
+package forecast
+
+import (
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// Limits of a forecast.
+const (
+	// StepsMax bounds the steps that are listed.
+	StepsMax = 1000
+	// entriesMax bounds the imagined entries, horizon the imagined time.
+	entriesMax = 20_000
+	horizon    = cluster.DelayMillisMax
+)
+
+// Forecast is what would come of a command.
+type Forecast struct {
+	// Refusal is why it would be refused; nothing else is known then.
+	Refusal cluster.Refusal
+	// Waves are the steps in their order. Cut tells that there are more than are listed.
+	Waves []Wave
+	Cut   bool
+	// Complete tells that nothing more would happen by itself; otherwise it was not imagined to the end.
+	Complete bool
+	// End is the value in the end.
+	End *cluster.State
+}
+
+// Wave is what happens together, without waiting for the health of anything in it.
+type Wave struct {
+	// After is how long from now it begins if all goes well.
+	After cluster.Time
+	Steps []*Step
+}
+
+// Step is what happens to one slot: it is stopped on one node, placed on another, or both.
+type Step struct {
+	Slot cluster.SlotName
+	// Stops and Starts are the nodes; either may be empty.
+	Stops, Starts cluster.NodeName
+	// Reason is the scheduler's, if it gave one.
+	Reason string
+}
+
+// Of forecasts a command about a job, which leaves s as it is. It copies s, so it must not run beside another copying.
+func Of(s *cluster.State, c command.Command, job cluster.JobName) Forecast {
+	d := &dream{s: s.Copy(), job: job, began: s.Time}
+	d.s.EachMember(func(p cluster.PeerID) bool {
+		d.member = p
+		return false
+	})
+	if d.member == "" {
+		return Forecast{Refusal: cluster.Refusal{Code: cluster.Unavailable, Reason: "the cluster has no member"}}
+	}
+	d.awaken()
+	outcome := d.fold(d.member, c, d.s.Time)
+	if outcome.Dropped != "" {
+		panic("forecast: the entry was dropped: " + outcome.Dropped) // its writer is a member and its number the next
+	}
+	if refusal := outcome.Results[0].Refusal; refusal.Code != cluster.OK {
+		return Forecast{Refusal: refusal}
+	}
+	d.note()
+	complete := d.run()
+	return Forecast{Waves: d.waves, Cut: d.cut, Complete: complete, End: d.s}
+}
+
+// dream is an imagined future.
+type dream struct {
+	s      *cluster.State
+	job    cluster.JobName
+	began  cluster.Time
+	member cluster.PeerID
+	// entries counts the imagined entries.
+	entries int
+	// active are the nodes at which something has changed, each once, in the order of that.
+	active  []cluster.NodeIndex
+	waiting map[cluster.NodeIndex]bool
+	// effects are those of the present round.
+	effects []replica.Effect
+
+	waves  []Wave
+	listed int
+	cut    bool
+	// open are the steps of the last wave; placed tells that something was placed in it.
+	open   map[cluster.SlotName]*Step
+	placed bool
+}
+
+// run lets rounds follow each other. It returns whether nothing is left to happen.
+func (d *dream) run() bool {
+	for d.entries < entriesMax {
+		if len(d.active) > 0 {
+			d.obey()
+			d.note()
+			continue
+		}
+		at, ok := d.s.NextDeadline()
+		switch {
+		case !ok || d.rests():
+			return true
+		case at > d.began+horizon:
+			return false
+		}
+		d.fold(d.member, &command.TellTime{}, max(at, d.s.Time))
+		d.note()
+	}
+	return false
+}
+
+// rests tells that nothing of the job is under way, so that it need not be waited for.
+func (d *dream) rests() bool {
+	j := d.s.JobOf(d.job)
+	if d.s.Unfinished || j == nil {
+		return j == nil
+	}
+	for _, t := range j.Tasks {
+		if t.Counts[cluster.Assigned]+t.Counts[cluster.Stopping]+t.Counts[cluster.Delayed] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// obey lets every active node do what it is told.
+func (d *dream) obey() {
+	active := d.active
+	d.active, d.waiting = nil, nil
+	for _, n := range active {
+		self := d.s.Node(n).Peer
+		if self == "" {
+			continue
+		}
+		reports := &command.ReportTasks{Peer: self}
+		for _, a := range replica.ViewOf(d.s, self) {
+			news := command.Report{Slot: a.Slot, Order: a.ID.Order}
+			switch a.Phase {
+			case cluster.Assigned:
+				news.Ready = true
+			case cluster.Stopping:
+				news.Ended = cluster.OnRequest
+			default:
+				continue
+			}
+			reports.Reports = append(reports.Reports, news)
+		}
+		if len(reports.Reports) > 0 {
+			d.fold(self, reports, d.s.Time)
+		}
+	}
+}
+
+// fold imagines an entry.
+func (d *dream) fold(writer cluster.PeerID, c command.Command, now cluster.Time) replica.Outcome {
+	d.entries++
+	name, incarnation := writer.Split()
+	outcome := replica.Apply(d.s, d.s.Index+1, &command.Entry{
+		Writer: writer, Seq: d.s.NodeOf(name).LastSeq(incarnation) + 1, Time: now, Cause: d.s.Index, Commands: []command.Command{c},
+	}, true)
+	for _, e := range outcome.Effects {
+		if e.Kind == replica.More {
+			d.cut = true
+			d.awaken()
+		} else if e.Node != "" {
+			d.activate(d.s.NodeOf(e.Node).Index)
+		}
+	}
+	d.effects = append(d.effects, outcome.Effects...)
+	return outcome
+}
+
+// awaken makes all nodes active: what they do was not told one by one.
+func (d *dream) awaken() {
+	for n := range cluster.NodeIndex(d.s.Nodes()) {
+		if len(d.s.Node(n).Held) > 0 {
+			d.activate(n)
+		}
+	}
+}
+
+func (d *dream) activate(n cluster.NodeIndex) {
+	if d.waiting == nil {
+		d.waiting = map[cluster.NodeIndex]bool{}
+	}
+	if !d.waiting[n] {
+		d.waiting[n] = true
+		d.active = append(d.active, n)
+	}
+}
+
+// note adds the effects of a round to the waves. What completes a step of the last wave belongs to it. Anything else,
+// once something of that wave was placed, has waited for it and begins the next.
+func (d *dream) note() {
+	var fresh []*replica.Effect
+	completed := false
+	for i := range d.effects {
+		e := &d.effects[i]
+		step := d.open[e.Slot]
+		switch {
+		case e.Kind != replica.Placed && e.Kind != replica.Stopping:
+		case step != nil && e.Kind == replica.Placed && step.Starts == "":
+			step.take(e)
+			completed = true
+		default:
+			fresh = append(fresh, e)
+		}
+	}
+	if len(fresh) > 0 && (d.placed || len(d.waves) == 0) {
+		d.waves, d.open = append(d.waves, Wave{After: d.s.Time - d.began}), map[cluster.SlotName]*Step{}
+		d.placed, completed = false, false
+	}
+	d.placed = d.placed || completed
+	for _, e := range fresh {
+		d.step(e)
+	}
+	d.effects = nil
+}
+
+// step begins a step of the last wave.
+func (d *dream) step(e *replica.Effect) {
+	step := &Step{Slot: e.Slot}
+	step.take(e)
+	d.open[e.Slot] = step
+	d.placed = d.placed || e.Kind == replica.Placed
+	if d.listed == StepsMax {
+		d.cut = true
+		return
+	}
+	d.listed++
+	wave := &d.waves[len(d.waves)-1]
+	wave.Steps = append(wave.Steps, step)
+}
+
+// take adds what an effect tells.
+func (t *Step) take(e *replica.Effect) {
+	if e.Kind == replica.Placed {
+		t.Starts = e.Node
+	} else {
+		t.Stops = e.Node
+	}
+	if e.Reason != "" {
+		t.Reason = e.Reason
+	}
+}
