@@ -38,9 +38,9 @@ func (f *fold) begin(j *cluster.Job, from uint32) {
 
 // setUpdate keeps the record, with the deadline that follows from it.
 func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
-	waits := !u.Promoted && f.tried(j)
+	waits, before := !u.Promoted && f.tried(j), j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
-	if u.State != j.Update.State && f.explain {
+	if u.State != before && f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{
 			Kind: Updating, Slot: cluster.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
 		})
@@ -213,7 +213,7 @@ func (f *fold) roll(j *cluster.Job) {
 		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
 	}
 	if rollout.Failed(failed, policy.FailuresMax) {
-		f.fail(j, fmt.Sprintf("%d instances failed, %d may", failed, policy.FailuresMax))
+		f.fail(j, fmt.Sprintf("instances that failed: %d, allowed: %d", failed, policy.FailuresMax))
 		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
 			return
 		}

@@ -157,6 +157,9 @@ func (r *reacting) tasks() {
 	reports := &command.ReportTasks{Peer: r.self}
 	for _, a := range ViewOf(r.s, r.self) {
 		wanted[a.ID] = true
+		if !r.s.IsMember(r.self) {
+			continue
+		}
 		if news, ok := r.allocation(&a, local[a.ID]); ok && len(reports.Reports) < reportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
@@ -244,16 +247,16 @@ type Assignment struct {
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
-// A peer that is no member has none.
+// A peer that is no member has none but those that an earlier life left: it may go on with them once it is.
 func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
-	if node == nil || node.Peer != self {
+	if node == nil {
 		return nil
 	}
 	view := make([]Assignment, 0, len(node.Held))
 	for _, ref := range node.Held {
 		slot, _ := s.SlotAt(ref)
-		if slot.Phase == cluster.Delayed {
+		if slot.Phase == cluster.Delayed || node.Peer != self && slot.Phase != cluster.Away {
 			continue
 		}
 		j := s.Job(ref.Job)
