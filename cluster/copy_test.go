@@ -162,33 +162,9 @@ func (b *books) assign() {
 func (b *books) advance() {
 	for n := range NodeIndex(b.s.Nodes()) {
 		for _, r := range slices.Clone(b.s.Node(n).Held) {
-			slot, _ := b.s.SlotAt(r)
-			j := b.s.Job(r.Job)
-			if b.rng.IntN(3) != 0 {
-				continue
+			if slot, _ := b.s.SlotAt(r); b.rng.IntN(3) == 0 {
+				b.next(b.s.Job(r.Job), r, slot)
 			}
-			slot.Phase = []Phase{Running, Delayed, Stopping, Away, Succeeded, Failed, Stopped, Postponed, Waiting}[b.rng.IntN(9)]
-			slot.Deadline, slot.Health = 0, Health(b.rng.IntN(int(HealthCount)))
-			away := r
-			away.Seat = AwaySeat
-			_, taken := b.s.SlotAt(away)
-			switch {
-			case r.Seat != MainSeat && slot.Phase > Away, r.Seat != MainSeat && slot.Phase == Postponed:
-				slot = Slot{}
-			case slot.Phase == Away && r.Seat == MainSeat && !taken:
-				b.s.SetSlot(r, slot)
-				b.s.MoveSeat(r, AwaySeat)
-				continue
-			case slot.Phase == Delayed || slot.Phase == Postponed:
-				slot.Deadline = b.s.Time + Time(b.rng.IntN(100))
-			case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
-				slot.Phase = Stopped
-			case slot.Phase == Waiting:
-				slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
-				slot.Wish = Wish(b.rng.IntN(4))
-			}
-			b.s.SetSlot(r, slot)
-			b.s.FinishIfDone(r.Job)
 		}
 	}
 	switch r, ok := b.s.Due(); {
@@ -203,6 +179,32 @@ func (b *books) advance() {
 		}
 		b.s.SetSlot(r, slot)
 	}
+}
+
+// next moves a slot on to some phase.
+func (b *books) next(j *Job, r SlotRef, slot Slot) {
+	slot.Phase = []Phase{Running, Delayed, Stopping, Away, Succeeded, Failed, Stopped, Postponed, Waiting}[b.rng.IntN(9)]
+	slot.Deadline, slot.Health = 0, Health(b.rng.IntN(int(HealthCount)))
+	away := r
+	away.Seat = AwaySeat
+	_, taken := b.s.SlotAt(away)
+	switch {
+	case r.Seat != MainSeat && slot.Phase > Away, r.Seat != MainSeat && slot.Phase == Postponed:
+		slot = Slot{}
+	case slot.Phase == Away && r.Seat == MainSeat && !taken:
+		b.s.SetSlot(r, slot)
+		b.s.MoveSeat(r, AwaySeat)
+		return
+	case slot.Phase == Delayed || slot.Phase == Postponed:
+		slot.Deadline = b.s.Time + Time(b.rng.IntN(100))
+	case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
+		slot.Phase = Stopped
+	case slot.Phase == Waiting:
+		slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
+		slot.Wish = Wish(b.rng.IntN(4))
+	}
+	b.s.SetSlot(r, slot)
+	b.s.FinishIfDone(r.Job)
 }
 
 // dump writes out everything in a State that readers can see.

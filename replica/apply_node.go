@@ -49,7 +49,7 @@ func (f *fold) drainDue(n cluster.NodeIndex) {
 // held returns the seats that take room on a node, in order.
 func (f *fold) held(n cluster.NodeIndex) []cluster.SlotRef {
 	all := slices.Clone(f.s.Node(n).Held)
-	slices.SortFunc(all, cluster.SlotRef.Compare)
+	slices.SortStableFunc(all, cluster.SlotRef.Compare)
 	return all
 }
 

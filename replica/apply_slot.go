@@ -35,30 +35,31 @@ func (f *fold) report(news *command.Report) {
 		f.returned(r, news.Ready)
 	case slot.Phase == cluster.Assigned:
 		slot.Phase, slot.Since = cluster.Running, f.s.Time
-		f.s.SetSlot(r, slot)
+		f.ready(r, slot, news.Ready)
 		f.effect(Started, r, "")
-		f.ready(r, news.Ready)
-	case slot.Phase == cluster.Running:
-		f.ready(r, news.Ready)
+	case slot.Phase == cluster.Running && news.Ready:
+		f.ready(r, slot, true)
 	}
 }
 
-// ready notes that a running instance has passed its checks. It is healthy when that has held for long enough.
-func (f *fold) ready(r cluster.SlotRef, ready bool) {
-	slot, _ := f.s.SlotAt(r)
+// ready keeps the row of a running instance, and notes whether it has passed its checks. It is healthy when that has held
+// for long enough.
+func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 	if !ready || slot.Health == cluster.Ready || slot.Health == cluster.Healthy {
+		f.s.SetSlot(r, slot)
 		return
 	}
-	f.touch(r.Job)
+	enough := cluster.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
 	slot.Health, slot.Since = cluster.Ready, f.s.Time
-	enough := f.s.Time + cluster.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
-	if slot.Deadline == 0 || enough <= slot.Deadline {
-		slot.Deadline = enough
-	}
-	f.s.SetSlot(r, slot)
-	if enough == f.s.Time {
+	switch {
+	case enough == 0:
 		f.judge(r, slot)
+		return
+	case slot.Deadline == 0 || f.s.Time+enough <= slot.Deadline:
+		slot.Deadline = f.s.Time + enough
 	}
+	f.touch(r.Job)
+	f.s.SetSlot(r, slot)
 }
 
 // judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is too
@@ -87,21 +88,33 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 	wasRunning, stopping := slot.Phase == cluster.Running, slot.Phase == cluster.Stopping
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(Ended, r, endingWords(news))
-	if stopping {
+	switch {
+	case stopping, news.Ended == cluster.NodeLost && slot.Cause != cluster.NoCause:
 		f.vacate(r, slot)
+		return
+	case news.Ended == cluster.NodeLost:
+		// It stopped with its node, or because its node was cut off: that is no failure of its own.
+		f.wait(r, slot, cluster.AnyNode)
+		f.finish(r.Job)
 		return
 	}
 	if j.Spec.Type == cluster.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0 {
 		f.succeed(r, slot)
 		return
 	}
+	if wasRunning && ran >= cluster.Time(j.TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis) {
+		slot.Failures = 0
+	}
+	f.failed(r, news, slot)
+}
+
+// failed decides what comes after a failure: a start on the same node as long as the task has restarts, then whatever
+// reconcile says.
+func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot) {
+	j := f.s.Job(r.Job)
 	f.s.SetFailure(j.ID, int(r.Task), cluster.Failure{
 		Index: r.Index, Order: slot.Order, At: f.s.Time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
 	})
-	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
-	if wasRunning && ran >= cluster.Time(restart.ResetMillis) {
-		slot.Failures = 0
-	}
 	slot.Failures++
 	if slot.Health != cluster.Unhealthy {
 		slot.Health = cluster.Untried
@@ -109,6 +122,7 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 	if j.Update.State.Rolls() && slot.Version == j.Update.To && rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
 		slot.Health = cluster.Unhealthy
 	}
+	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
 	away := slot.Phase == cluster.Away
 	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != cluster.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
 		slot.Phase = cluster.Failed
@@ -194,7 +208,7 @@ func (f *fold) returned(r cluster.SlotRef, ready bool) {
 		r.Seat = cluster.MainSeat
 	}
 	if slot, _ = f.s.SlotAt(r); slot.Phase == cluster.Running {
-		f.ready(r, ready)
+		f.ready(r, slot, ready)
 	}
 }
 
@@ -276,6 +290,10 @@ func (f *fold) renew(r cluster.SlotRef, slot cluster.Slot) {
 // wait lets a slot wait for a node, which is its last one if its volumes are there.
 func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 	j := f.s.Job(r.Job)
+	if r.Seat == cluster.AwaySeat {
+		f.s.SetSlot(r, cluster.Slot{})
+		return
+	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = cluster.Waiting, wish, 0, f.s.Time, cluster.NoCause
 	if slot.Version == j.Version && r.Seat == cluster.MainSeat {

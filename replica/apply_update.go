@@ -17,8 +17,29 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	}
 	f.dropCanaries(j)
 	f.s.AddVersion(j.ID, v)
+	f.retry(j.ID)
 	f.begin(f.s.Job(j.ID), from)
 	f.touch(j.ID)
+}
+
+// retry gives what failed for good, and is as good as the newest version, another try.
+func (f *fold) retry(id cluster.JobID) {
+	for task, t := range f.s.Job(id).Tasks {
+		if t.Counts[cluster.Failed] == 0 {
+			continue
+		}
+		var failed []cluster.SlotRef
+		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Phase == cluster.Failed && slot.Version == f.s.Job(id).Version && r.Index < t.Desired && r.Seat == cluster.MainSeat {
+				failed = append(failed, r)
+			}
+			return true
+		})
+		for _, r := range failed {
+			slot, _ := f.s.SlotAt(r)
+			f.renew(r, slot)
+		}
+	}
 }
 
 // begin starts the update to the newest version.

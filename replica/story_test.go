@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/schedule/explain"
 )
 
 // TestStories plays the stories below testdata. A slot is written web.main.0, a peer without its first incarnation.
@@ -28,6 +29,7 @@ import (
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
 //	drain a 5000                 or undrain a
 //	passes web.main.0            its checks pass
+//	why web                      why not all of it runs as it should
 //	after 5000                   the clocks go on
 //	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
 //	fails web.main.0             a node finds that it cannot start one
@@ -44,7 +46,7 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newStory()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails"
+			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails"
 			line := d.Cmd
 			for _, argument := range d.CmdArgs {
 				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
@@ -123,20 +125,6 @@ func (w *story) tell(words []string) bool {
 		w.join(plain[:len(plain)-2], number(set["cpu"]))
 	case "submit":
 		w.write(by, w.submission(plain[0], set))
-	case "steer":
-		how := slices.Index(command.Steerings(), plain[1])
-		w.write(by, &command.SteerUpdate{Job: cluster.JobName(plain[0]), Version: w.s.JobOf(cluster.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
-	case "revert":
-		w.write(by, &command.RevertJob{Job: cluster.JobName(plain[0]), To: uint32(number(plain[1]))})
-	case "restart":
-		w.write(by, &command.RestartJob{Job: cluster.JobName(plain[0])})
-	case "move", "again":
-		_, _, id := w.slot(plain[0])
-		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: words[0] == "move"})
-	case "drain", "undrain":
-		w.write(by, &command.DrainNode{Node: cluster.NodeName(plain[0]), Drain: words[0] == "drain", DeadlineMillis: uint32(number(plain[1]))})
-	case "passes":
-		w.passes(plain[0])
 	case "kill":
 		w.write(by, &command.KillJob{RequestID: set["request"], Job: cluster.JobName(plain[0])})
 	case "after":
@@ -160,6 +148,31 @@ func (w *story) tell(words []string) bool {
 	case "rules":
 		w.write(by, &command.RaiseRules{Version: uint32(number(plain[0]))})
 	default:
+		return w.tellMore(words[0], by, plain)
+	}
+	return true
+}
+
+// tellMore does what one line says about what is there already.
+func (w *story) tellMore(verb string, by cluster.PeerID, plain []string) bool {
+	switch verb {
+	case "steer":
+		how := slices.Index(command.Steerings(), plain[1])
+		w.write(by, &command.SteerUpdate{Job: cluster.JobName(plain[0]), Version: w.s.JobOf(cluster.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
+	case "revert":
+		w.write(by, &command.RevertJob{Job: cluster.JobName(plain[0]), To: uint32(number(plain[1]))})
+	case "restart":
+		w.write(by, &command.RestartJob{Job: cluster.JobName(plain[0])})
+	case "move", "again":
+		_, _, id := w.slot(plain[0])
+		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb == "move"})
+	case "drain", "undrain":
+		w.write(by, &command.DrainNode{Node: cluster.NodeName(plain[0]), Drain: verb == "drain", DeadlineMillis: uint32(number(plain[1]))})
+	case "why":
+		w.why(cluster.JobName(plain[0]))
+	case "passes":
+		w.passes(plain[0])
+	default:
 		return false
 	}
 	return true
@@ -179,6 +192,41 @@ func (w *story) join(names []string, cpu int64) {
 	w.quiet = false
 }
 
+// set gives a job or its task what one word says.
+func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string) {
+	u, n := &c.Spec.Update, uint32(number(value))
+	numbers := map[string]*uint32{
+		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis, "healthy": &u.HealthyDeadlineMillis,
+		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax, "instances": &t.Instances,
+		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax,
+	}
+	if into, ok := numbers[key]; ok {
+		*into = n
+		return
+	}
+	switch key {
+	case "type":
+		c.Spec.Type = cluster.JobType(slices.Index(cluster.JobTypes(), value))
+	case "how":
+		u.AutoPromote, u.Rollback = strings.Contains(value, "auto"), strings.Contains(value, "rollback")
+		u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
+	case "resched":
+		t.Reschedule = cluster.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: cluster.Exponential}
+	case "wait":
+		t.Disconnect.Wait = true
+	case "keep":
+		t.Disconnect.Keep = cluster.Survivor(slices.Index(cluster.Survivors(), value))
+	case "volume":
+		t.Volumes = []cluster.Volume{{Name: value}}
+	case "check":
+		t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+	case "cpu":
+		t.Resources[cluster.CPU] = number(value)
+	case "program":
+		t.Command[0] = value
+	}
+}
+
 func (w *story) submission(name string, set map[string]string) *command.SubmitJob {
 	t := cluster.TaskSpec{
 		Name: "main", Instances: 1, Command: []string{"run"}, Placement: cluster.Pack,
@@ -189,52 +237,7 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		c.Against = j.Version
 	}
 	for key, value := range set {
-		u := &c.Spec.Update
-		switch key {
-		case "against":
-			c.Against = uint32(number(value))
-		case "type":
-			c.Spec.Type = cluster.JobType(slices.Index(cluster.JobTypes(), value))
-		case "batch":
-			u.BatchSize = uint32(number(value))
-		case "canaries":
-			u.Canaries = uint32(number(value))
-		case "min":
-			u.MinHealthyMillis = uint32(number(value))
-		case "healthy":
-			u.HealthyDeadlineMillis = uint32(number(value))
-		case "progress":
-			u.ProgressDeadlineMillis = uint32(number(value))
-		case "failures":
-			u.FailuresMax = uint32(number(value))
-		case "attempts":
-			u.AttemptsMax = uint32(number(value))
-		case "how":
-			u.AutoPromote, u.Rollback = strings.Contains(value, "auto"), strings.Contains(value, "rollback")
-			u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
-		case "resched":
-			t.Reschedule = cluster.Reschedule{AttemptsMax: uint32(number(value)), IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: cluster.Exponential}
-		case "lost":
-			t.Disconnect.LostAfterMillis = uint32(number(value))
-		case "wait":
-			t.Disconnect.Wait = true
-		case "keep":
-			t.Disconnect.Keep = cluster.Survivor(slices.Index(cluster.Survivors(), value))
-		case "stop-after":
-			t.Disconnect.StopAfterMillis = uint32(number(value))
-		case "volume":
-			t.Volumes = []cluster.Volume{{Name: value}}
-		case "check":
-			t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
-		case "instances":
-			t.Instances = uint32(number(value))
-		case "cpu":
-			t.Resources[cluster.CPU] = number(value)
-		case "program":
-			t.Command[0] = value
-		case "restarts":
-			t.Restart.AttemptsMax = uint32(number(value))
-		}
+		w.set(c, &t, key, value)
 	}
 	if set["restarts"] == "unlimited" {
 		t.Restart.AttemptsMax = cluster.RestartsUnlimited
@@ -246,6 +249,15 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
 	}
 	return c
+}
+
+func (w *story) why(name cluster.JobName) {
+	for _, f := range explain.Job(w.s, w.s.JobOf(name)) {
+		fmt.Fprintf(&w.out, "%s[%d], %d: %s\n", f.Task, f.Slot, f.Instances, f.Reason)
+		for _, line := range f.Details {
+			fmt.Fprintf(&w.out, "  %s\n", line)
+		}
+	}
 }
 
 // passes lets the checks of a slot's allocation pass on its node.

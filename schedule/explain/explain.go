@@ -71,14 +71,19 @@ func (e *explainer) findings() []Finding {
 		}
 	}
 	if count := e.task.Waits(); count > 0 {
-		f := e.waiting(phases[cluster.Waiting])
+		f := e.waiting(plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
+	found = append(found, e.special()...)
 	add(phases[cluster.Assigned], e.assigned)
+	add(e.unwell(phases[cluster.Running]), e.ill)
 	add(phases[cluster.Delayed], e.delayed)
+	add(phases[cluster.Postponed], e.postponed)
+	add(phases[cluster.Away], e.away)
 	add(phases[cluster.Stopping], e.stopping)
 	add(phases[cluster.Failed], e.failed)
+	add(e.outdated(), e.turn)
 	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
 		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
 			Details: []string{"would help: instances above 0 in the job file"}})
@@ -143,10 +148,7 @@ func (e *explainer) attempts(slot cluster.Slot) string {
 
 // stopping explains instances that were told to end, because the job stops or has a new version.
 func (e *explainer) stopping(slots []held) Finding {
-	f := Finding{Reason: "the old version is being stopped; the new one starts when it has ended", Since: earliest(slots)}
-	if e.job.Stop {
-		f.Reason = "the job is stopping: told to end, not ended yet"
-	}
+	f := Finding{Reason: "told to end, not ended yet: " + slots[0].slot.Cause.String(), Since: earliest(slots)}
 	f.Details = lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
 		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
@@ -160,16 +162,19 @@ func (e *explainer) stopping(slots []held) Finding {
 
 // failed explains instances that are out of restarts.
 func (e *explainer) failed(slots []held) Finding {
-	f := Finding{Reason: "failed for good: no restart is left; last it " + verb(slots[0].slot), Since: earliest(slots)}
+	f := Finding{Reason: "failed for good: no attempt is left; last it " + verb(slots[0].slot), Since: earliest(slots)}
 	if len(slots) > 1 {
-		f.Reason = "failed for good: no restart is left"
+		f.Reason = "failed for good: no attempt is left"
+	}
+	if u := &e.job.Update; u.State == cluster.UpdateFailed && slots[0].slot.Version == u.To {
+		f.Reason = fmt.Sprintf("frozen: the update to version %d failed, and its instances are not tried again", u.To)
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: %s, failure %d in a row", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures)
 	})
 	again := "submit the job again"
-	if e.job.Finished == 0 {
-		again = "stop the job and submit it again"
+	if e.job.Finished == 0 && !e.job.Stop {
+		again = "and submit it: what failed gets another try with a new version"
 	}
 	f.Details = append(f.Details, fmt.Sprintf("would help: read starling logs %s/%s[%d], correct what is wrong, %s", e.job.Name(),
 		e.task.Name, slots[0].index, again))

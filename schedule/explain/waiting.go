@@ -88,8 +88,8 @@ func (m *miss) add(hard bool, format string, args ...any) {
 }
 
 func (e *explainer) survey() *survey {
-	c := &survey{e: e, constraints: make([]int, len(e.spec.Constraints)), devices: make([]int, len(e.spec.Devices)),
-		deviceless: make([]int, len(e.spec.Devices)), models: make([]int, len(e.spec.Devices)), ports: make([]int, len(e.spec.Ports))}
+	c := &survey{e: e}
+	c.prepare()
 	for n := range e.s.Nodes() {
 		c.visit(e.s.Node(cluster.NodeIndex(n)))
 	}
@@ -97,6 +97,13 @@ func (e *explainer) survey() *survey {
 		return cmp.Or(cmp.Compare(a.hard, b.hard), cmp.Compare(a.all, b.all), cmp.Compare(a.lack, b.lack))
 	})
 	return c
+}
+
+// prepare makes room for the counts.
+func (c *survey) prepare() {
+	spec := c.e.spec
+	c.constraints, c.ports = make([]int, len(spec.Constraints)), make([]int, len(spec.Ports))
+	c.devices, c.deviceless, c.models = make([]int, len(spec.Devices)), make([]int, len(spec.Devices)), make([]int, len(spec.Devices))
 }
 
 // visit holds the task against one node.

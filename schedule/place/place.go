@@ -29,7 +29,7 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 		}
 		waits, more := false, false
 		if key.IsSpecial() {
-			placed, all := special(s, key, pages, left, visit)
+			placed, all := (&search{s: s, key: key, visit: visit}).special(pages, left)
 			left -= placed
 			waits, more = taskOf(s, key).SpecialWaits() > 0, !all
 		} else {

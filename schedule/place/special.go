@@ -5,23 +5,23 @@ import "starling/cluster"
 // special places, one by one, up to most of the seats of a task that wait for a particular node or version, on nodes of
 // the given pages, and returns how many it placed.
 // Seats of a slot that was ordered with this entry already wait for the next: finished is false if there are any.
-func special(s *cluster.State, key cluster.TaskKey, pages []int, most uint32, visit Visit) (placed uint32, finished bool) {
-	id, task := key.Split()
-	waiting := make([]cluster.SlotRef, 0, min(int(most), taskOf(s, key).SpecialWaits()))
-	taskOf(s, key).EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+func (q *search) special(pages []int, most uint32) (placed uint32, finished bool) {
+	id, task := q.key.Split()
+	waiting := make([]cluster.SlotRef, 0, min(int(most), q.task().SpecialWaits()))
+	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
 		waiting = append(waiting, r)
 		return len(waiting) < cap(waiting)
 	})
 	finished = true
 	for _, r := range waiting {
-		if s.OrderedNow(r) {
+		if q.s.OrderedNow(r) {
 			finished = false
 			continue
 		}
-		slot, _ := s.SlotAt(r)
-		q := &search{s: s, key: key, spec: s.Job(id).TaskSpecOf(task, slot.Version), visit: visit}
-		if n, ok := q.wished(r, &slot, pages); ok {
-			s.AssignSpecial(r, n, visit)
+		slot, _ := q.s.SlotAt(r)
+		one := &search{s: q.s, key: q.key, spec: q.s.Job(id).TaskSpecOf(task, slot.Version)}
+		if n, ok := one.wished(&slot, pages); ok {
+			q.s.AssignSpecial(r, n, q.visit)
 			placed++
 		}
 	}
@@ -29,7 +29,7 @@ func special(s *cluster.State, key cluster.TaskKey, pages []int, most uint32, vi
 }
 
 // wished returns the node for one seat by what it wishes of its last one.
-func (q *search) wished(r cluster.SlotRef, slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
+func (q *search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
 	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fits(slot.Node)
 	switch slot.Wish {
 	case cluster.OnlyNode:

@@ -1,0 +1,165 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/schedule/place"
+)
+
+// plain returns the slots that wait for any node.
+func plain(slots []held) []held {
+	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.Wish != cluster.AnyNode || h.slot.Version != 0 })
+}
+
+// special explains seats that wait for a particular node, or for a particular version.
+func (e *explainer) special() []Finding {
+	var found []Finding
+	e.task.EachSpecial(e.job.ID, e.number, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		f := e.anyNode(r, slot)
+		if slot.Wish == cluster.OnlyNode {
+			f = e.onlyNode(r, slot)
+		}
+		f.Task, f.Instances, f.Slot, f.Since = e.task.Name, 1, r.Index, slot.Since
+		found = append(found, f)
+		return len(found) < linesMax
+	})
+	if rest := e.task.SpecialWaits() - len(found); rest > 0 {
+		found[len(found)-1].Details = append(found[len(found)-1].Details, fmt.Sprintf("and %s more", plural(rest, "instance waits", "instances wait")))
+	}
+	return found
+}
+
+// anyNode explains a seat that waits for a particular version, or would rather have or not have a node.
+func (e *explainer) anyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
+	other := *e
+	other.spec = e.job.TaskSpecOf(e.number, slot.Version)
+	f := other.waiting(nil)
+	if slot.Version != 0 {
+		f.Details = append(f.Details, fmt.Sprintf("%s is to run version %d", e.seat(r), slot.Version))
+	}
+	return f
+}
+
+// onlyNode explains a seat that can be on one node only.
+func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
+	node := e.s.Node(slot.Node)
+	why := "its volumes are there"
+	if e.job.Spec.Type == cluster.Daemon {
+		why = "it is that node's instance"
+	}
+	f := Finding{Reason: fmt.Sprintf("waits for node %s: %s", node.Name, why)}
+	spec := e.job.TaskSpecOf(e.number, slot.Version)
+	switch {
+	case node.Peer == "":
+		f.Details = append(f.Details, "the node has left the cluster")
+	case node.Offer == nil:
+		f.Details = append(f.Details, "the node has not volunteered to take work")
+	case node.Drain.On:
+		f.Details = append(f.Details, "the node is drained")
+	case !place.Fits(e.s, spec, slot.Node):
+		c := &survey{e: e}
+		c.prepare()
+		c.visit(node)
+		for _, m := range c.misses {
+			f.Details = append(f.Details, fmt.Sprintf("%s: %s", node.Name, strings.Join(m.words, ", ")))
+		}
+	}
+	if e.job.Spec.Type != cluster.Daemon {
+		f.Details = append(f.Details, fmt.Sprintf("would help: the return of %s", node.Name))
+	}
+	return f
+}
+
+func (e *explainer) seat(r cluster.SlotRef) string {
+	if r.Seat == cluster.MainSeat {
+		return e.name(r.Index)
+	}
+	return fmt.Sprintf("the %s of %s", r.Seat, e.name(r.Index))
+}
+
+// postponed explains instances that failed and are tried on another node later.
+func (e *explainer) postponed(slots []held) Finding {
+	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
+	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline, Since: earliest(slots)}
+	f.Details = lines(slots, "instances", func(h held) string {
+		return fmt.Sprintf("%s was on %s: %s; is tried elsewhere at %s (%s so far)", e.name(h.index), e.s.Node(h.slot.Node).Name,
+			ending(h.slot), clock(h.slot.Deadline), plural(len(e.task.Attempts(h.index)), "attempt", "attempts"))
+	})
+	return f
+}
+
+// away explains instances whose node left and may return.
+func (e *explainer) away(slots []held) Finding {
+	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline, Since: earliest(slots)}
+	f.Details = lines(slots, "instances", func(h held) string {
+		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
+		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil && spec.Disconnect.StopAfterMillis > 0 {
+			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
+		}
+		return line
+	})
+	return f
+}
+
+// outdated returns the slots that run and are not of the newest version.
+func (e *explainer) outdated() []held {
+	var slots []held
+	e.task.EachOutdated(func(index uint32) bool {
+		if slot := e.task.Slots.At(int(index)); slot.Phase == cluster.Running || slot.Phase == cluster.Assigned {
+			slots = append(slots, held{index, slot})
+		}
+		return true
+	})
+	return slots
+}
+
+// turn explains why instances still run an older version.
+func (e *explainer) turn(slots []held) Finding {
+	u := &e.job.Update
+	f := Finding{Since: u.BeganAt}
+	switch {
+	case u.State == cluster.Paused:
+		f.Reason = fmt.Sprintf("run version %d: the update to version %d is paused: %s", slots[0].slot.Version, u.To, u.Reason)
+		f.Details = []string{fmt.Sprintf("would help: starling job update resume %s", e.job.Name())}
+	case u.State.Final():
+		f.Reason = fmt.Sprintf("run version %d: the update to version %d is %s: %s", slots[0].slot.Version, u.To, u.State, u.Reason)
+		f.Details = []string{fmt.Sprintf("would help: starling job revert %s %d, or a new version", e.job.Name(), slots[0].slot.Version)}
+	case !u.Promoted:
+		f.Reason = fmt.Sprintf("run version %d: wait until the canaries of version %d are promoted", slots[0].slot.Version, u.To)
+		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy", e.job.Name())}
+	default:
+		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
+		ill := e.task.New[cluster.Untried] + e.task.New[cluster.Ready] + e.task.New[cluster.Unhealthy]
+		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time", plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
+	}
+	return f
+}
+
+// unwell returns the slots that run and have not passed their checks, or not in time.
+func (e *explainer) unwell(slots []held) []held {
+	return slices.DeleteFunc(slots, func(h held) bool {
+		spec := e.job.TaskSpecOf(e.number, h.slot.Version)
+		return h.slot.Health == cluster.Ready || h.slot.Health == cluster.Healthy ||
+			h.slot.Health == cluster.Untried && (spec == nil || len(spec.Checks) == 0)
+	})
+}
+
+// ill explains instances that run and have not passed their checks.
+func (e *explainer) ill(slots []held) Finding {
+	f := Finding{Reason: "runs, but has not passed all its checks yet", Since: earliest(slots)}
+	if len(slots) > 1 {
+		f.Reason = "run, but have not passed all their checks yet"
+	}
+	f.Details = lines(slots, "instances", func(h held) string {
+		line := fmt.Sprintf("%s on %s, %s", e.name(h.index), e.s.Node(h.slot.Node).Name, h.slot.Health)
+		if h.slot.Deadline != 0 {
+			line += ": is to be healthy by " + clock(h.slot.Deadline)
+		}
+		return line
+	})
+	return f
+}
