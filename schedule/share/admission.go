@@ -21,8 +21,9 @@ type Gang struct {
 
 // Pool is a leaf as admission sees it.
 type Pool struct {
-	Spec        *cluster.PoolSpec
 	Entitlement entitle.Entitlement
+	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
+	Reservation, ControllerLimit cluster.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
 	Allocated, Lasting entitle.Work
 }
@@ -77,8 +78,8 @@ func NewAdmission(p *Pool) *Admission {
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
 			entitled:   {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
 			slack:      {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
-			reserved:   {p.Spec.Quotas[k].Reservation, held.NonPreemptible[k], lasting.NonPreemptible[k]},
-			controlled: {p.Spec.ControllerMost(k), held.Controller[k], lasting.Controller[k]},
+			reserved:   {p.Reservation[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
+			controlled: {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
 		} {
 			a.free[b][k], a.ever[b][k] = row.most-row.held, row.most-row.lasting
 		}

@@ -42,9 +42,9 @@ func add(w *entitle.Work, g *Gang, times int64) {
 }
 
 func randomHistory(rng *rand.Rand) *history {
-	h := &history{pool: Pool{Spec: &cluster.PoolSpec{ControllerLimit: cluster.Percent(rng.IntN(101))}}}
-	for k := range h.pool.Spec.Quotas[:2] {
-		h.pool.Spec.Quotas[k].Reservation = rng.Int64N(30)
+	h := &history{}
+	for k := range h.pool.Reservation[:2] {
+		h.pool.Reservation[k], h.pool.ControllerLimit[k] = rng.Int64N(30), rng.Int64N(30)
 		h.pool.Entitlement.NonSlack[k], h.pool.Entitlement.Slack[k] = rng.Int64N(40), rng.Int64N(20)
 	}
 	for range rng.IntN(8) {
@@ -86,9 +86,9 @@ func (h *history) pass(t *testing.T, admitted []bool, most int) (awaited []int) 
 	}
 	for k := range h.pool.Allocated.NonSlack {
 		w, e := &h.pool.Allocated, &h.pool.Entitlement
-		if w.NonSlack[k] > e.NonSlack[k] || w.Slack[k] > e.Slack[k] || w.Controller[k] > h.pool.Spec.ControllerMost(cluster.Kind(k)) ||
-			w.NonPreemptible[k] > h.pool.Spec.Quotas[k].Reservation {
-			t.Errorf("%+v is allocated of %+v, quotas %+v", w, e, h.pool.Spec.Quotas[:2])
+		if w.NonSlack[k] > e.NonSlack[k] || w.Slack[k] > e.Slack[k] || w.Controller[k] > h.pool.ControllerLimit[k] ||
+			w.NonPreemptible[k] > h.pool.Reservation[k] {
+			t.Errorf("%+v is allocated in %+v", w, h.pool)
 		}
 	}
 	return awaited
@@ -148,9 +148,9 @@ func TestNobodyIsDelayed(t *testing.T) {
 // BenchmarkAdmission goes through a thousand gangs that wait, of which every tenth is admitted.
 func BenchmarkAdmission(b *testing.B) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	p := &Pool{Spec: &cluster.PoolSpec{ControllerLimit: cluster.NoPercent}}
-	for k := range p.Entitlement.NonSlack {
-		p.Entitlement.NonSlack[k], p.Spec.Quotas[k].Reservation = 1000, 500
+	p := &Pool{}
+	for k := range p.Reservation {
+		p.Entitlement.NonSlack[k], p.Reservation[k], p.ControllerLimit[k] = 1000, 500, cluster.Unlimited
 	}
 	waiting := make([]Gang, 1000)
 	for i := range waiting {

@@ -14,7 +14,7 @@ import (
 
 // TestStories plays the stories below testdata, in two kinds, cpu/memory:
 //
-//	pool entitlement=100/100 reservation=60/60 slack=20/20 controllers=10 held=50/0 lasting=20/0
+//	pool entitlement=100/100 reservation=60/60 slack=20/20 controllers=10/10 held=50/0 lasting=20/0
 //	a 30/10 count=2                       gangs that wait, in their order
 //	b 5/5 non-preemptible controller
 //	c 5/5 revocable
@@ -23,7 +23,7 @@ import (
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			p := &Pool{Spec: &cluster.PoolSpec{ControllerLimit: cluster.NoPercent}}
+			p := &Pool{ControllerLimit: cluster.Amounts{cluster.Unlimited, cluster.Unlimited}}
 			for _, word := range d.CmdArgs {
 				tellPool(t, p, word.Key, word.Vals[0])
 			}
@@ -64,11 +64,9 @@ func tellPool(t *testing.T, p *Pool, name, value string) {
 	case "slack":
 		p.Entitlement.Slack = amounts(t, value)
 	case "reservation":
-		for k, amount := range amounts(t, value) {
-			p.Spec.Quotas[k].Reservation = amount
-		}
+		p.Reservation = amounts(t, value)
 	case "controllers":
-		p.Spec.ControllerLimit = cluster.Percent(amounts(t, value)[0])
+		p.ControllerLimit = amounts(t, value)
 	case "held":
 		p.Allocated.NonSlack = amounts(t, value)
 	case "np-held":
