@@ -28,6 +28,7 @@ var suites = []struct {
 	{"nomad/system/*.yaml", daemons},
 	{"peloton/entitlement*.yaml", entitlements},
 	{"peloton/respool_config*.yaml", poolRequests},
+	{"peloton/admission*.yaml", admissions},
 	{"volcano/*queue-deserved*.yaml", queues},
 }
 
@@ -37,7 +38,7 @@ var excluded = []struct{ pattern, reason string }{
 	{"onyx/sched-*.yaml", "sharing peers among jobs and tasks is not built yet"},
 	{"onyx/properties.yaml", "describes generators in words and holds no cases: the simulator and the random histories check them"},
 	{"nomad/", "reconciliation of slots is not built yet"},
-	{"peloton/", "admission to pools, preemption and rolling updates are not built yet"},
+	{"peloton/", "preemption and rolling updates are not built yet"},
 	{"volcano/", "elastic jobs, gangs and plugins are not built yet"},
 }
 

@@ -1,0 +1,340 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"starling/cluster"
+	"starling/schedule/entitle"
+	"starling/schedule/share"
+)
+
+// The differences from Peloton in admission. Each holds for every file.
+var (
+	firstAwaited = &difference{name: "first awaited", reason: "where a gang does not fit, upstream stops, or lets all that is smaller go past for ever; " +
+		"here what the first of its class needs is kept for it, others get what is left, and nothing is kept for what can never fit"}
+	noMembersQueued = &difference{name: "no members queued", reason: "what waits is counted from the job, not queued: " +
+		"an instance that was killed is not counted, and breaks no gang"}
+)
+
+// admissionCase is a leaf, what is submitted to it, and what some passes admit.
+type admissionCase struct {
+	told `yaml:",inline"`
+	Pool struct {
+		NonSlack    quantities `yaml:"non_slack_entitlement"`
+		Slack       quantities `yaml:"slack_entitlement"`
+		Reservation quantities
+		// Controllers are without limit if none is told.
+		Controllers quantities `yaml:"controller_limit"`
+		// Preemption false means that no reservation is checked: nothing is non-preemptible then.
+		Preemption *bool `yaml:"preemption_enabled"`
+		Alloc      struct {
+			Total, Slack, Controller quantities
+			NonPreemptible           quantities `yaml:"non_preemptible"`
+		}
+	}
+	Submitted []submission `yaml:"submitted_in_order"`
+	// Limit bounds the gangs that a pass looks at.
+	Limit int `yaml:"dequeue_limit"`
+	// StartQueue is where the gangs wait; here there is one queue.
+	StartQueue string `yaml:"start_queue"`
+	Expect     struct {
+		Rounds         []int64          `yaml:"admitted_per_round"`
+		Queues         map[string]int64 `yaml:"queues_after"`
+		Total          quantities       `yaml:"total_allocation_after"`
+		Slack          quantities       `yaml:"slack_allocation_after"`
+		NonPreemptible quantities       `yaml:"non_preemptible_allocation_after"`
+		Controller     quantities       `yaml:"controller_allocation_after"`
+	}
+}
+
+// submission is a number of equal gangs.
+type submission struct {
+	Name                  string
+	Gangs                 int64
+	Task                  quantities
+	Size                  *int64 `yaml:"gang_size"`
+	Priority              uint32
+	Revocable, Controller bool
+	Preemptible           *bool
+}
+
+// admissions runs a file of admission cases.
+func admissions(t *testing.T, data []byte) {
+	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+		if !s.has("pool") {
+			s.read(t, &struct {
+				told         `yaml:",inline"`
+				Task, Expect any
+				DemandBefore any `yaml:"demand_before"`
+			}{})
+			differences.state(t, noMembersQueued)
+			return
+		}
+		c := &admissionCase{}
+		s.read(t, c)
+		c.run(t, differences)
+	})
+}
+
+// run compares what our passes admit with what the case expects.
+func (c *admissionCase) run(t *testing.T, differences tally) {
+	pool, err := c.pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gangs, err := c.gangs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := c.wrong(c.ours(pool, gangs))
+	if len(wrong) == 0 {
+		return
+	}
+	model := newQueueModel(pool, gangs, c.StartQueue)
+	if len(c.wrong(model.rounds(len(c.Expect.Rounds), c.Limit))) > 0 || !model.overtaken {
+		for _, line := range wrong {
+			t.Error(line)
+		}
+		return
+	}
+	for _, line := range wrong {
+		t.Log(line)
+	}
+	differences.state(t, firstAwaited)
+}
+
+// pool returns the leaf.
+func (c *admissionCase) pool() (*share.Pool, error) {
+	p, total := &share.Pool{}, cluster.Amounts{}
+	if c.Pool.Controllers == nil {
+		for k := range p.ControllerLimit {
+			p.ControllerLimit[k] = cluster.Unlimited
+		}
+	}
+	for _, part := range []struct {
+		from quantities
+		to   *cluster.Amounts
+	}{
+		{c.Pool.NonSlack, &p.Entitlement.NonSlack}, {c.Pool.Slack, &p.Entitlement.Slack}, {c.Pool.Reservation, &p.Reservation},
+		{c.Pool.Alloc.Total, &total}, {c.Pool.Alloc.Slack, &p.Allocated.Slack},
+		{c.Pool.Alloc.NonPreemptible, &p.Allocated.NonPreemptible}, {c.Pool.Alloc.Controller, &p.Allocated.Controller},
+	} {
+		amounts, err := part.from.amounts()
+		if err != nil {
+			return nil, err
+		}
+		*part.to = amounts
+	}
+	if c.Pool.Controllers != nil {
+		amounts, err := c.Pool.Controllers.amounts()
+		if err != nil {
+			return nil, err
+		}
+		p.ControllerLimit = amounts
+	}
+	for k := range total {
+		p.Allocated.NonSlack[k] = total[k] - p.Allocated.Slack[k]
+	}
+	return p, nil
+}
+
+// gangs returns what waits, in the order of its rank.
+func (c *admissionCase) gangs() ([]share.Gang, error) {
+	ranks, gangs := []share.Rank{}, []share.Gang{}
+	for i, s := range c.Submitted {
+		need, err := s.Task.amounts()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		size := int64(1)
+		if s.Size != nil {
+			size = *s.Size
+		}
+		for k := range need {
+			need[k] *= size
+		}
+		checked := c.Pool.Preemption == nil || *c.Pool.Preemption
+		rank := share.Rank{Priority: s.Priority, Job: cluster.JobID(i)}
+		at, _ := slices.BinarySearchFunc(ranks, rank, share.Rank.Compare)
+		ranks = slices.Insert(ranks, at, rank)
+		gangs = slices.Insert(gangs, at, share.Gang{Need: need, Count: uint32(s.Gangs), Revocable: s.Revocable,
+			NonPreemptible: s.Preemptible != nil && !*s.Preemptible && checked, Controller: s.Controller})
+	}
+	return gangs, nil
+}
+
+// admitted is what came of some passes.
+type admitted struct {
+	rounds  []int64
+	waiting int64
+	work    entitle.Work
+}
+
+// ours returns what our passes admit.
+func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
+	now, waiting, done := *pool, slices.Clone(gangs), admitted{}
+	for range c.Expect.Rounds {
+		a, looked, count := share.NewAdmission(&now), 0, int64(0)
+		for i := range waiting {
+			g := &waiting[i]
+			seen := *g
+			seen.Count = uint32(min(int(g.Count), c.Limit-looked))
+			looked += int(seen.Count)
+			n := a.Room(&seen)
+			a.Take(g, n)
+			if n < seen.Count {
+				a.Await(g)
+			}
+			hold(&now.Allocated, g, int64(n))
+			g.Count -= n
+			count += int64(n)
+		}
+		done.rounds = append(done.rounds, count)
+	}
+	for _, g := range waiting {
+		done.waiting += int64(g.Count)
+	}
+	done.work = now.Allocated
+	return done
+}
+
+// hold adds some equal gangs to what is allocated.
+func hold(w *entitle.Work, g *share.Gang, count int64) {
+	for k, need := range g.Need {
+		need *= count
+		if g.Revocable {
+			w.Slack[k] += need
+			continue
+		}
+		w.NonSlack[k] += need
+		if g.NonPreemptible {
+			w.NonPreemptible[k] += need
+		}
+		if g.Controller {
+			w.Controller[k] += need
+		}
+	}
+}
+
+// wrong lists where something else was admitted than the case expects. Which of upstream's queues the others wait in is
+// not compared, only how many they are.
+func (c *admissionCase) wrong(got admitted) []string {
+	var wrong []string
+	if !slices.Equal(got.rounds, c.Expect.Rounds) {
+		wrong = append(wrong, fmt.Sprintf("%v admitted, want %v", got.rounds, c.Expect.Rounds))
+	}
+	waiting := int64(0)
+	for _, n := range c.Expect.Queues {
+		waiting += n
+	}
+	if c.Expect.Queues != nil && got.waiting != waiting {
+		wrong = append(wrong, fmt.Sprintf("%d wait, want %v", got.waiting, c.Expect.Queues))
+	}
+	total := got.work.NonSlack
+	for k := range total {
+		total[k] += got.work.Slack[k]
+	}
+	shown := map[string]quantities{"total": {}, "slack": {}, "non-preemptible": {}, "controller": {}}
+	for name, amounts := range map[string]cluster.Amounts{"total": total, "slack": got.work.Slack,
+		"non-preemptible": got.work.NonPreemptible, "controller": got.work.Controller} {
+		for k := range amounts {
+			shown[name][cluster.Kind(k).String()] = quantityOf(amounts[k])
+		}
+	}
+	return append(wrong, different("allocation", shown, map[string]quantities{"total": c.Expect.Total, "slack": c.Expect.Slack,
+		"non-preemptible": c.Expect.NonPreemptible, "controller": c.Expect.Controller}, 0)...)
+}
+
+// queueModel is upstream's rule, after section 4 of the reference: four queues, each of which stops at what does not fit.
+type queueModel struct {
+	pool   share.Pool
+	queues map[string][]share.Gang
+	// overtaken tells that something else waited behind a gang that did not fit: only then our rule is another.
+	overtaken bool
+}
+
+// newQueueModel puts each gang by itself into the queue where upstream has it.
+func newQueueModel(pool *share.Pool, gangs []share.Gang, start string) *queueModel {
+	m := &queueModel{pool: *pool, queues: map[string][]share.Gang{}}
+	if start == "" {
+		start = "pending"
+	}
+	for _, g := range gangs {
+		single := g
+		single.Count = 1
+		for range g.Count {
+			m.queues[start] = append(m.queues[start], single)
+		}
+	}
+	return m
+}
+
+// rounds plays some passes.
+func (m *queueModel) rounds(count, limit int) admitted {
+	done := admitted{}
+	for range count {
+		looked, got := 0, int64(0)
+		for _, name := range []string{"non_preemptible", "controller", "revocable", "pending"} {
+			got += m.queue(name, &looked, limit)
+		}
+		done.rounds = append(done.rounds, got)
+	}
+	for _, queue := range m.queues {
+		done.waiting += int64(len(queue))
+	}
+	done.work = m.pool.Allocated
+	return done
+}
+
+// queue admits from one queue and returns how many.
+func (m *queueModel) queue(name string, looked *int, limit int) (count int64) {
+	for len(m.queues[name]) > 0 && *looked < limit {
+		g := m.queues[name][0]
+		*looked++
+		if m.fits(&g) {
+			hold(&m.pool.Allocated, &g, 1)
+			m.queues[name] = m.queues[name][1:]
+			count++
+			continue
+		}
+		m.overtaken = m.overtaken || len(m.queues[name]) > 1
+		aside := asideOf(&g)
+		if name != "pending" || aside == name {
+			break
+		}
+		m.queues[name] = m.queues[name][1:]
+		m.queues[aside] = append(m.queues[aside], g)
+	}
+	return count
+}
+
+// asideOf returns the queue into which a gang goes that does not fit.
+func asideOf(g *share.Gang) string {
+	switch {
+	case g.NonPreemptible:
+		return "non_preemptible"
+	case g.Controller:
+		return "controller"
+	case g.Revocable:
+		return "revocable"
+	}
+	return "pending"
+}
+
+func (m *queueModel) fits(g *share.Gang) bool {
+	after := m.pool.Allocated
+	hold(&after, g, 1)
+	for k := range after.NonSlack {
+		if g.Revocable && after.Slack[k] > m.pool.Entitlement.Slack[k] {
+			return false
+		}
+		if !g.Revocable && (after.NonSlack[k] > m.pool.Entitlement.NonSlack[k] ||
+			g.Controller && after.Controller[k] > m.pool.ControllerLimit[k] ||
+			g.NonPreemptible && after.NonPreemptible[k] > m.pool.Reservation[k]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package share
+
+import (
+	"starling/cluster"
+	"starling/schedule/entitle"
+)
+
+// Gang is what is admitted together or not at all: the least instances that a job runs with, or a single one.
+type Gang struct {
+	// Need is of the whole gang.
+	Need cluster.Amounts
+	// Count is the number of equal gangs that wait, such as the single instances of a task. A job that may run at most
+	// so many instances counts only those that it may run beside those that run.
+	Count uint32
+	// Revocable gangs are bound by the slack alone.
+	Revocable bool
+	// NonPreemptible gangs are bound by the reservation, and Controller gangs by the controller limit, besides the
+	// entitlement.
+	NonPreemptible, Controller bool
+}
+
+// Pool is a leaf as admission sees it.
+type Pool struct {
+	Entitlement entitle.Entitlement
+	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
+	Reservation, ControllerLimit cluster.Amounts
+	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
+	Allocated, Lasting entitle.Work
+}
+
+// bound is one thing that gangs must fit into.
+type bound uint8
+
+const (
+	entitled bound = iota
+	slack
+	reserved
+	controlled
+	boundCount
+)
+
+// class numbers the gangs that are bound alike.
+func (g *Gang) class() int {
+	class := 0
+	switch {
+	case g.Revocable:
+		return classCount - 1
+	case g.NonPreemptible:
+		class = 1
+	}
+	if g.Controller {
+		class += 2
+	}
+	return class
+}
+
+const classCount = 5
+
+// bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well.
+var bounds = [classCount][]bound{
+	{entitled}, {entitled, reserved}, {entitled, controlled}, {entitled, reserved, controlled}, {slack},
+}
+
+// Admission is one pass over the waiting gangs of a pool.
+type Admission struct {
+	// free is what is neither used nor kept, below 0 where the bound has shrunk; ever is what would be free if all work
+	// were done that ends.
+	free, ever [boundCount]cluster.Amounts
+	// awaited are the classes for whose first gang room is kept.
+	awaited [classCount]bool
+}
+
+// NewAdmission begins a pass.
+func NewAdmission(p *Pool) *Admission {
+	a := &Admission{}
+	for k := range cluster.AmountCount {
+		held, lasting := &p.Allocated, &p.Lasting
+		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
+			entitled:   {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
+			slack:      {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
+			reserved:   {p.Reservation[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
+			controlled: {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
+		} {
+			a.free[b][k], a.ever[b][k] = row.most-row.held, row.most-row.lasting
+		}
+	}
+	return a
+}
+
+// Room returns how many of the equal gangs can be admitted now.
+func (a *Admission) Room(g *Gang) uint32 {
+	times := int64(g.Count)
+	for _, b := range bounds[g.class()] {
+		for k, need := range g.Need {
+			if need > 0 {
+				times = min(times, max(a.free[b][k], 0)/need)
+			}
+		}
+	}
+	return uint32(times)
+}
+
+// Take admits so many of the equal gangs.
+func (a *Admission) Take(g *Gang, count uint32) {
+	for _, b := range bounds[g.class()] {
+		for k, need := range g.Need {
+			a.free[b][k] -= need * int64(count)
+		}
+	}
+}
+
+// Await is told of a gang that is not admitted now, for want of room here or on the machines. If it is the first of its
+// class, what it needs is kept for it from now on.
+func (a *Admission) Await(g *Gang) {
+	class := g.class()
+	if a.awaited[class] {
+		return
+	}
+	for _, b := range bounds[class] {
+		for k, need := range g.Need {
+			if need > max(a.ever[b][k], 0) {
+				return
+			}
+		}
+	}
+	a.awaited[class] = true
+	outer, inner := bounds[class][0], bounds[class][1:]
+	for k, need := range g.Need {
+		// What is still to come free in an inner bound comes free in the entitlement then: only the rest is kept there.
+		for _, b := range inner {
+			kept := min(g.Need[k], max(a.free[b][k], 0))
+			a.free[b][k] -= kept
+			need = min(need, kept)
+		}
+		a.free[outer][k] -= min(need, max(a.free[outer][k], 0))
+	}
+}
