@@ -153,7 +153,7 @@ func TestLogsFollowFromTheBeginning(t *testing.T) {
 	}()
 	b.volunteer("") // an entry that brings no node
 	spec := jobOn("late", 1, "a")
-	order := a.add("a~1", &command.SubmitJob{Spec: *spec}).Index
+	order := a.add("a~1", &command.SubmitJob{Spec: *spec, Against: 1}).Index
 	a.writes(fmt.Sprintf("late.main[0]#%d", order), "at last")
 	a.report(cluster.SlotName{Job: "late", Task: "main"}, cluster.NotEnded)
 	if r := <-got; r.err != nil || r.output != "at last" {

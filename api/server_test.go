@@ -167,7 +167,7 @@ func TestWritesThatFail(t *testing.T) {
 		want   string
 	}{
 		{"refused", func(p *peer) { p.add(p.self, &command.SubmitJob{Spec: *jobOn("web", 1, "a")}) }, wire.Conflict,
-			"job web has type batch, which cannot change: stop it first"},
+			"job web exists in version 1: say that the change is made against it"},
 		{"peer cannot", func(p *peer) { p.failure = errors.New("this peer has stopped") }, wire.Unavailable, "submit-job: this peer has stopped"},
 		{"nothing comes of it", func(p *peer) { p.stuck = true }, wire.Unavailable,
 			"the outcome is not known after 20ms: send it again with the same request_id, it will count once"},

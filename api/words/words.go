@@ -89,6 +89,10 @@ func Effect(e *replica.Effect) string {
 		text = fmt.Sprintf("stopping %s on node %s", e.Slot, e.Node)
 	case replica.JobFinished:
 		text = fmt.Sprintf("job %s finished", e.Slot.Job)
+	case replica.Unhealthy:
+		text = fmt.Sprintf("%s on node %s counts as failed", e.Slot, e.Node)
+	case replica.Updating:
+		return fmt.Sprintf("update of job %s %s", e.Slot.Job, e.Reason)
 	case replica.More:
 		text = "and more that is not listed"
 	default:

@@ -93,6 +93,10 @@ func TestEffects(t *testing.T) {
 			"stopping web.server[2] on node b: the job was stopped"},
 		{replica.Effect{Kind: replica.JobFinished, Slot: cluster.SlotName{Job: "web"}, Reason: "stopped"},
 			"job web finished: stopped"},
+		{replica.Effect{Kind: replica.Unhealthy, Slot: slot, Order: 7, Node: "b", Reason: "it was not healthy in time"},
+			"web.server[2] on node b counts as failed: it was not healthy in time"},
+		{replica.Effect{Kind: replica.Updating, Slot: cluster.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
+			"update of job web to version 2: PAUSED"},
 		{replica.Effect{Kind: replica.More}, "and more that is not listed"},
 	}
 	tried := map[replica.EffectKind]bool{}
