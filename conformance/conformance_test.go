@@ -30,6 +30,8 @@ var suites = []struct {
 	{"peloton/respool_config*.yaml", poolRequests},
 	{"peloton/admission*.yaml", admissions},
 	{"volcano/*queue-deserved*.yaml", queues},
+	{"volcano/*queue-admit*.yaml", cycles},
+	{"volcano/*gang*.yaml", cycles},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.

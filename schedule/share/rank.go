@@ -7,7 +7,8 @@ import (
 )
 
 // Rank orders what waits in a pool: a gang that runs and lost members, then the highest priority, then the oldest job.
-// Within a job its gang comes before the single instances, and those in the order of tasks.
+// Within a job its gang comes before the single instances, which are not asked before it runs, and those in the order of
+// tasks.
 type Rank struct {
 	// Broken tells that the others of the gang run and wait for these.
 	Broken   bool
