@@ -165,14 +165,14 @@ func (f *fold) lose(r cluster.SlotRef) {
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
-	fenced := spec.Disconnect.StopAfterMillis > 0 && slot.Phase != cluster.Delayed
+	stopsItself := spec.Disconnect.StopAfterMillis > 0 && slot.Phase != cluster.Delayed
 	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
-	case fenced:
+	case stopsItself:
 		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
 		slot.Phase, slot.Since = cluster.Away, f.s.Time
-		slot.Deadline = f.s.Time + fence(spec)
+		slot.Deadline = f.s.Time + selfStopTime(spec)
 		f.s.SetSlot(r, slot)
 	case slot.Phase == cluster.Stopping:
 		slot.Since = f.s.Time
@@ -187,12 +187,12 @@ func (f *fold) lose(r cluster.SlotRef) {
 	}
 }
 
-// fenceSlackMillis is what is added for clocks that differ and nodes that are slow.
-const fenceSlackMillis = 5000
+// selfStopSlackMillis is what is added for clocks that differ and nodes that are slow.
+const selfStopSlackMillis = 5000
 
-// fence returns after which time without its node an instance has certainly stopped itself.
-func fence(spec *cluster.TaskSpec) cluster.Time {
-	return cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(spec.StopGraceMillis) + fenceSlackMillis
+// selfStopTime returns after which time without its node an instance has certainly stopped itself.
+func selfStopTime(spec *cluster.TaskSpec) cluster.Time {
+	return cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(spec.StopGraceMillis) + selfStopSlackMillis
 }
 
 // returned takes the news that an allocation still runs whose node had left.
