@@ -171,8 +171,8 @@ func (t *TaskSpec) policyProblems(p *problems, kind JobType) {
 	if d.StopAfterMillis != 0 && d.LostAfterMillis != 0 {
 		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
 	}
-	if kind == Stateful && d.LostAfterMillis != 0 && !d.Wait {
-		p.add("disconnect.replace", "must be false in a stateful job: no two instances of one slot may run")
+	if kind == Stateful && d.StopAfterMillis == 0 {
+		p.add("disconnect.stop_after", "must be above 0 in a stateful job: an instance that is cut off must stop by itself before another may start")
 	}
 	if d.Keep > KeepLongest {
 		p.add("disconnect.keep", "must be one of %q", Survivors())

@@ -106,12 +106,15 @@ func policies(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
 	spec.Reschedule.IntervalMillis = rapid.Uint32Range(1, 7*cluster.DelayMillisMax).Draw(t, "interval")
 	spec.Reschedule.DelayMillis, spec.Reschedule.DelayMaxMillis = 10, rapid.Uint32Range(10, 20).Draw(t, "reschedule max")
 	spec.Reschedule.Growth = cluster.Growth(rapid.IntRange(0, 2).Draw(t, "growth"))
-	if rapid.Bool().Draw(t, "lost") {
+	switch lost := rapid.Bool().Draw(t, "lost"); {
+	case kind == cluster.Stateful:
+		spec.Disconnect.StopAfterMillis = rapid.Uint32Range(1, 5000).Draw(t, "stop_after")
+	case lost:
 		spec.Disconnect.LostAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "lost_after")
-		spec.Disconnect.Wait = kind == cluster.Stateful || rapid.Bool().Draw(t, "wait")
-	} else {
+	default:
 		spec.Disconnect.StopAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "stop_after")
 	}
+	spec.Disconnect.Wait = rapid.Bool().Draw(t, "wait")
 	spec.Disconnect.Keep = cluster.Survivor(rapid.IntRange(0, 2).Draw(t, "keep"))
 	if kind == cluster.Stateful {
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "volumes") {

@@ -95,20 +95,14 @@ func disconnectForm() form[cluster.Disconnect] {
 		bind(durationForm(7*cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.LostAfterMillis }).
 			named("lost_after", "How long the machine may return and find its instance still wanted; 0 gives the instance up at once.").or("0"),
 		negated(bind(truthForm(), func(d *spec) *bool { return &d.Wait }), func(d *spec) *bool { return &d.Wait }).
-			named("replace", "Whether a replacement runs meanwhile; in a stateful job it cannot, and need not be said.").or("true"),
+			named("replace", "Whether a replacement runs meanwhile.").or("true"),
 		bind(choice[cluster.Survivor](cluster.Survivors()), func(d *spec) *cluster.Survivor { return &d.Keep }).
 			named("keep", "Which of the two stays when the machine returns.").or("original"),
 		bind(durationForm(cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.StopAfterMillis }).
 			named("stop_after", "After which time without the cluster the machine stops the instance by itself; nothing takes its place before "+
-				"that is certain. It excludes lost_after. If absent, 30s in a stateful job without lost_after.").or("0"),
+				"that is certain. It excludes lost_after. If absent, 30s in a stateful job, where it must be above 0.").or("0"),
 	}, func(r *reader, _ place, given map[string]place, d *spec) {
-		_, replace := given["replace"]
-		_, stop := given["stop_after"]
-		switch {
-		case r.kind != cluster.Stateful:
-		case d.LostAfterMillis != 0:
-			d.Wait = d.Wait || !replace
-		case !stop:
+		if _, stop := given["stop_after"]; r.kind == cluster.Stateful && !stop {
 			d.StopAfterMillis = stopAfter
 		}
 	})

@@ -2067,7 +2067,7 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When a delayed slot starts again.
-	Deadline     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
+	NotBefore     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	Ports         []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2180,9 +2180,9 @@ func (x *Slot) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Slot) GetDeadline() *timestamppb.Timestamp {
+func (x *Slot) GetNotBefore() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Deadline
+		return x.NotBefore
 	}
 	return nil
 }
