@@ -7,7 +7,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,18 +61,6 @@ func (c *Client) See(index cluster.Index) {
 			return
 		}
 	}
-}
-
-// SubmitJob brings a job, or a new version of it, and returns when it is folded.
-func (c *Client) SubmitJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.SubmitJobResponse, error) {
-	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
-}
-
-// KillJob ends a job for good, and returns when that is folded; its instances end after.
-func (c *Client) KillJob(ctx context.Context, job cluster.JobName) (*starlingv1.KillJobResponse, error) {
-	request := &starlingv1.KillJobRequest{RequestId: rand.Text(), Job: string(job)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
 }
 
 // ListJobs returns one page of jobs.

@@ -24,7 +24,7 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 	var names []string
 	for i, document := range documents {
 		name := string(document.Spec.Name)
-		if _, err := peer.SubmitJob(ctx, &document.Spec); err != nil {
+		if _, err := peer.SubmitJob(ctx, &document.Spec, 0); err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
 		names = append(names, name)

@@ -24,7 +24,7 @@ its job file grants.`,
 			if err != nil {
 				return err
 			}
-			if _, err := peer.KillJob(command.Context(), cluster.JobName(args[0])); err != nil {
+			if _, err := peer.KillJob(command.Context(), cluster.JobName(args[0]), 0); err != nil {
 				return err
 			}
 			if detach {
