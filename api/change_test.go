@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/api/words"
 	"starling/cluster"
 	"starling/command"
 )
@@ -87,63 +89,91 @@ func TestChangesAreChecked(t *testing.T) {
 	}
 }
 
+// TestPlanJob plans changes of a job of which three instances run, one after another and all without effect.
 func TestPlanJob(t *testing.T) {
 	a, b := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	plan := func(spec *cluster.JobSpec) *starlingv1.PlanJobResponse {
-		t.Helper()
-		index := a.Status().Index
-		answer, err := c.PlanJob(ctx, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer.GetIndex() != uint64(index) || a.Status().Index != index {
-			t.Errorf("got a plan for index %d, then index %d, want %d", answer.GetIndex(), a.Status().Index, index)
-		}
-		return answer
-	}
-	// A new job, of which one instance has no room.
-	got := plan(jobOn("web", 5, "b"))
-	wantTasks := []*starlingv1.TaskPlan{{Task: "main", Placed: 4, Waiting: 1}}
-	if got.GetVersion() != 0 || len(got.GetChanges()) > 0 || len(got.GetWaves()) != 1 || len(got.GetWaves()[0].GetSteps()) != 4 ||
-		!got.GetComplete() || got.GetOthers() != 0 || len(got.GetFindings()) != 1 || !proto.Equal(got.GetTasks()[0], wantTasks[0]) {
-		t.Errorf("got %v", got)
-	}
-	web := jobOn("web", 3, "b")
-	if _, err := c.SubmitJob(ctx, web, 0); err != nil {
+	if _, err := c.SubmitJob(ctx, jobOn("web", 3, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
 	for index := range uint32(3) {
 		b.report(cluster.SlotName{Job: "web", Task: "main", Index: index}, cluster.NotEnded)
 	}
-	// The same again: nothing changes.
-	if got := plan(web); got.GetVersion() != 1 || len(got.GetChanges()) > 0 || len(got.GetWaves()) > 0 || got.GetTasks()[0].GetUnchanged() != 3 {
-		t.Errorf("got %v", got)
+	cases := []struct {
+		change func(*cluster.JobSpec)
+		want   string
+	}{
+		{func(*cluster.JobSpec) {}, "version 1; main: 3 unchanged"},
+		{func(s *cluster.JobSpec) { s.Name = "new" }, "version 0; 1 step; main: 1 placed, 2 waiting; 1 finding"},
+		{func(s *cluster.JobSpec) { s.Tasks[0].Instances = 5 },
+			"version 1; tasks.main.instances 3 to 5; 1 step; main: 1 placed, 3 unchanged, 1 waiting; 1 finding"},
+		{func(s *cluster.JobSpec) { s.Tasks[0].StopGraceMillis, s.Tasks[0].Instances = 7000, 2 },
+			"version 1; tasks.main.instances 3 to 2; tasks.main.stop_grace 0 to 7s; 1 step; main: 1 stopped, 2 in place"},
+		{func(s *cluster.JobSpec) { s.Tasks[0].Command = []string{"better"} },
+			"version 1; tasks.main.command [work] to [better] replaces; 3 steps; main: 3 replaced"},
 	}
-	// A longer grace is given in place, one instance less stops one.
-	web.Tasks[0].StopGraceMillis, web.Tasks[0].Instances = 7000, 2
-	got = plan(web)
-	change := &starlingv1.Change{Path: "tasks.main.stop_grace", Old: "0", New: "7s"}
-	if len(got.GetChanges()) != 2 || !proto.Equal(got.GetChanges()[1], change) {
-		t.Errorf("got changes %v", got.GetChanges())
+	index := a.Status().Index
+	for _, one := range cases {
+		spec := jobOn("web", 3, "b")
+		one.change(spec)
+		answer, err := c.PlanJob(ctx, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := planned(answer); got != one.want || !answer.GetComplete() || answer.GetIndex() != uint64(index) {
+			t.Errorf("got %s at %d, want %s", got, answer.GetIndex(), one.want)
+		}
 	}
-	if want := (&starlingv1.TaskPlan{Task: "main", Stopped: 1, UpdatedInPlace: 2}); !proto.Equal(got.GetTasks()[0], want) {
-		t.Errorf("got %v, want %v", got.GetTasks(), want)
+	if got := a.Status().Index; got != index {
+		t.Errorf("plans were written: index %d, want %d", got, index)
 	}
-	// Another program replaces them.
-	web.Tasks[0].Command = []string{"better"}
-	if got := plan(web).GetTasks()[0]; got.GetReplaced() != 2 || got.GetStopped() != 1 {
-		t.Errorf("got %v", got)
-	}
-	// What would be refused, and what is no job.
-	web.Type = cluster.Stateless
-	if got := asFailure(t, second(c.PlanJob(ctx, web))); got.Code != wire.Conflict {
+	spec := jobOn("web", 3, "b")
+	spec.Type = cluster.Stateless
+	if got := asFailure(t, second(c.PlanJob(ctx, spec))); got.Code != wire.Conflict {
 		t.Errorf("got %+v", got)
 	}
-	web.Tasks = nil
-	if got := asFailure(t, second(c.PlanJob(ctx, web))); got.Code != wire.Invalid {
+	spec.Tasks = nil
+	if got := asFailure(t, second(c.PlanJob(ctx, spec))); got.Code != wire.Invalid {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// planned says a plan in a line.
+func planned(answer *starlingv1.PlanJobResponse) string {
+	parts := []string{fmt.Sprintf("version %d", answer.GetVersion())}
+	for _, c := range answer.GetChanges() {
+		text := fmt.Sprintf("%s %s to %s", c.GetPath(), c.GetOld(), c.GetNew())
+		if c.GetReplaces() {
+			text += " replaces"
+		}
+		parts = append(parts, text)
+	}
+	steps := uint64(0)
+	for _, wave := range answer.GetWaves() {
+		steps += uint64(len(wave.GetSteps()))
+	}
+	if steps > 0 {
+		parts = append(parts, words.Count(steps, "step"))
+	}
+	for _, task := range answer.GetTasks() {
+		var counts []string
+		for _, one := range []struct {
+			count uint32
+			word  string
+		}{
+			{task.GetPlaced(), "placed"}, {task.GetReplaced(), "replaced"}, {task.GetStopped(), "stopped"},
+			{task.GetUpdatedInPlace(), "in place"}, {task.GetUnchanged(), "unchanged"}, {task.GetWaiting(), "waiting"},
+		} {
+			if one.count > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", one.count, one.word))
+			}
+		}
+		parts = append(parts, task.GetTask()+": "+strings.Join(counts, ", "))
+	}
+	if n := len(answer.GetFindings()); n > 0 {
+		parts = append(parts, words.Count(uint64(n), "finding"))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func TestJobHistory(t *testing.T) {
@@ -165,5 +195,13 @@ func TestJobHistory(t *testing.T) {
 	if err != nil || len(got.GetVersions()) != 2 || got.GetVersions()[1].GetNumber() != 2 ||
 		!proto.Equal(got.GetVersions()[1].GetSpec(), wire.Spec(other)) {
 		t.Errorf("got %v, %v", got, err)
+	}
+	diff, err := c.JobDiff(ctx, "web", 0, 0)
+	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true}}
+	if err != nil || diff.GetFrom() != 1 || diff.GetTo() != 2 || !proto.Equal(diff.GetChanges()[0], want[0]) {
+		t.Errorf("got %v, %v", diff, err)
+	}
+	if got := asFailure(t, second(c.JobDiff(ctx, "web", 7, 2))); got.Code != wire.NotFound {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
-	"starling/jobspec"
 	"starling/replica/forecast"
 )
 
@@ -34,9 +33,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	}
 	if before != nil {
 		answer.Version = before.Version
-		for _, c := range jobspec.Diff(before.Spec, spec) {
-			answer.Changes = append(answer.Changes, &starlingv1.Change{Path: c.Path, Old: c.Old, New: c.New, Replaces: c.Replaces})
-		}
+		answer.Changes = changes(before.Spec, spec)
 	}
 	s.planning.Lock()
 	defer s.planning.Unlock()

@@ -69,15 +69,3 @@ func (c *Client) EndDrain(ctx context.Context, node cluster.NodeName) (*starling
 	request := &starlingv1.DrainNodeRequest{RequestId: rand.Text(), Node: string(node)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
-
-// PlanJob tells what would come of a job, or a new version of one.
-func (c *Client) PlanJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.PlanJobResponse, error) {
-	request := &starlingv1.PlanJobRequest{MinIndex: c.least(0), Spec: wire.Spec(spec)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
-}
-
-// JobHistory lists the versions of a job that are kept.
-func (c *Client) JobHistory(ctx context.Context, job cluster.JobName) (*starlingv1.JobHistoryResponse, error) {
-	request := &starlingv1.JobHistoryRequest{MinIndex: c.least(0), Job: string(job)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobHistory)
-}

@@ -2729,6 +2729,151 @@ func (x *JobVersion) GetSpec() *JobSpec {
 	return nil
 }
 
+type JobDiffRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Job      string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// Versions; 0 in "to" is the newest, in "from" the one that is kept before "to".
+	From          uint32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDiffRequest) Reset() {
+	*x = JobDiffRequest{}
+	mi := &file_v1_starling_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDiffRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDiffRequest) ProtoMessage() {}
+
+func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
+func (*JobDiffRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *JobDiffRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *JobDiffRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobDiffRequest) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *JobDiffRequest) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type JobDiffResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	Changes       []*Change              `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDiffResponse) Reset() {
+	*x = JobDiffResponse{}
+	mi := &file_v1_starling_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDiffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDiffResponse) ProtoMessage() {}
+
+func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
+func (*JobDiffResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *JobDiffResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobDiffResponse) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 type ListJobsRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -2744,7 +2889,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +2901,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +2914,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -2813,7 +2958,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2970,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2983,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -2896,7 +3041,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3053,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3066,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Job) GetName() string {
@@ -3026,7 +3171,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3183,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3196,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -3132,7 +3277,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3289,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3302,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -3211,7 +3356,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3368,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3381,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -3298,7 +3443,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3455,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3468,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Task) GetName() string {
@@ -3370,7 +3515,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3527,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3540,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Slot) GetTask() string {
@@ -3500,7 +3645,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3657,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3670,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Port) GetName() string {
@@ -3552,7 +3697,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3709,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3722,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -3607,7 +3752,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3764,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3777,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -3683,7 +3828,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3840,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3853,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Finding) GetTask() string {
@@ -3772,7 +3917,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3929,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3942,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -3837,7 +3982,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3994,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4007,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -3937,7 +4082,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4094,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4107,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Peer) GetNode() string {
@@ -4098,7 +4243,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4110,7 +4255,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4123,7 +4268,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -4166,7 +4311,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4178,7 +4323,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4191,7 +4336,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -4240,7 +4385,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4397,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4410,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -4356,7 +4501,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4513,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4526,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -4437,7 +4582,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4594,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4607,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -4531,7 +4676,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4543,7 +4688,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4556,7 +4701,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -4635,7 +4780,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4647,7 +4792,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4660,7 +4805,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -4700,7 +4845,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4712,7 +4857,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4725,7 +4870,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -4756,7 +4901,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4768,7 +4913,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4781,7 +4926,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -5053,7 +5198,18 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"brought_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tbroughtAt\x12\x18\n" +
 	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12(\n" +
-	"\x04spec\x18\a \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\x82\x01\n" +
+	"\x04spec\x18\a \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"c\n" +
+	"\x0eJobDiffRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\"\x8c\x01\n" +
+	"\x0fJobDiffResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\x12-\n" +
+	"\achanges\x18\x05 \x03(\v2\x13.starling.v1.ChangeR\achanges\"\x82\x01\n" +
 	"\x0fListJobsRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x1b\n" +
@@ -5246,7 +5402,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\xda\t\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules2\xa5\n" +
+	"\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -5258,7 +5415,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12R\n" +
 	"\n" +
-	"JobHistory\x12\x1e.starling.v1.JobHistoryRequest\x1a\x1f.starling.v1.JobHistoryResponse\"\x03\x90\x02\x01\x12L\n" +
+	"JobHistory\x12\x1e.starling.v1.JobHistoryRequest\x1a\x1f.starling.v1.JobHistoryResponse\"\x03\x90\x02\x01\x12I\n" +
+	"\aJobDiff\x12\x1b.starling.v1.JobDiffRequest\x1a\x1c.starling.v1.JobDiffResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bListJobs\x12\x1c.starling.v1.ListJobsRequest\x1a\x1d.starling.v1.ListJobsResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tJobStatus\x12\x1d.starling.v1.JobStatusRequest\x1a\x1e.starling.v1.JobStatusResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -5279,7 +5437,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -5319,31 +5477,33 @@ var file_v1_starling_proto_goTypes = []any{
 	(*JobHistoryRequest)(nil),     // 35: starling.v1.JobHistoryRequest
 	(*JobHistoryResponse)(nil),    // 36: starling.v1.JobHistoryResponse
 	(*JobVersion)(nil),            // 37: starling.v1.JobVersion
-	(*ListJobsRequest)(nil),       // 38: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 39: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 40: starling.v1.Job
-	(*Counts)(nil),                // 41: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 42: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 43: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 44: starling.v1.Task
-	(*Slot)(nil),                  // 45: starling.v1.Slot
-	(*Port)(nil),                  // 46: starling.v1.Port
-	(*WhyRequest)(nil),            // 47: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 48: starling.v1.WhyResponse
-	(*Finding)(nil),               // 49: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 50: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 51: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 52: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 53: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 54: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 55: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 56: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 57: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 58: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 59: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 60: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 61: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 62: google.protobuf.Timestamp
+	(*JobDiffRequest)(nil),        // 38: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 39: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 40: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 41: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 42: starling.v1.Job
+	(*Counts)(nil),                // 43: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 44: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 45: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 46: starling.v1.Task
+	(*Slot)(nil),                  // 47: starling.v1.Slot
+	(*Port)(nil),                  // 48: starling.v1.Port
+	(*WhyRequest)(nil),            // 49: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 50: starling.v1.WhyResponse
+	(*Finding)(nil),               // 51: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 52: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 53: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 54: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 55: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 56: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 57: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 58: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 59: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 60: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 61: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 62: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 63: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -5363,80 +5523,83 @@ var file_v1_starling_proto_depIdxs = []int32{
 	21, // 14: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	22, // 15: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	23, // 16: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	49, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	51, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
 	24, // 18: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	62, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 20: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	64, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 20: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	37, // 21: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	62, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	64, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,  // 23: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	62, // 24: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 25: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	41, // 26: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	62, // 27: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	62, // 28: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	62, // 29: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 30: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 31: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	44, // 32: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	45, // 33: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	41, // 34: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	62, // 35: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	62, // 36: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
-	46, // 37: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	62, // 38: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 39: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	49, // 40: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	62, // 41: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	62, // 42: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	62, // 43: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	52, // 44: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 45: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 46: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 47: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 48: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	55, // 49: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	62, // 50: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	56, // 51: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	57, // 52: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	62, // 53: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 54: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 55: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 56: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25, // 57: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27, // 58: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29, // 59: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31, // 60: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33, // 61: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	35, // 62: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	38, // 63: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	42, // 64: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	47, // 65: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	50, // 66: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	53, // 67: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	58, // 68: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	60, // 69: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 70: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 71: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 72: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26, // 73: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28, // 74: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30, // 75: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32, // 76: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34, // 77: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	36, // 78: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	39, // 79: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	43, // 80: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	48, // 81: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	51, // 82: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	54, // 83: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	59, // 84: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	61, // 85: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	70, // [70:86] is the sub-list for method output_type
-	54, // [54:70] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	21, // 24: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	64, // 25: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 26: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	43, // 27: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	64, // 28: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	64, // 29: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	64, // 30: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 31: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 32: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	46, // 33: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	47, // 34: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	43, // 35: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	64, // 36: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	64, // 37: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
+	48, // 38: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	64, // 39: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 40: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	51, // 41: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	64, // 42: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	64, // 43: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	64, // 44: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	54, // 45: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 46: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 47: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 48: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 49: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	57, // 50: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	64, // 51: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	58, // 52: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	59, // 53: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	64, // 54: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 55: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 56: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 57: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25, // 58: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27, // 59: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29, // 60: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31, // 61: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33, // 62: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	35, // 63: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	38, // 64: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	40, // 65: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	44, // 66: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	49, // 67: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	52, // 68: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	55, // 69: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	60, // 70: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	62, // 71: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 72: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 73: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 74: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26, // 75: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28, // 76: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30, // 77: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32, // 78: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34, // 79: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	36, // 80: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	39, // 81: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	41, // 82: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	45, // 83: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	50, // 84: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	53, // 85: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	56, // 86: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	61, // 87: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	63, // 88: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	72, // [72:89] is the sub-list for method output_type
+	55, // [55:72] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -5444,15 +5607,15 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
-	file_v1_starling_proto_msgTypes[52].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[58].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[54].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[60].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

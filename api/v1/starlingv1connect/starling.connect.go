@@ -60,6 +60,8 @@ const (
 	StarlingDrainNodeProcedure = "/starling.v1.Starling/DrainNode"
 	// StarlingJobHistoryProcedure is the fully-qualified name of the Starling's JobHistory RPC.
 	StarlingJobHistoryProcedure = "/starling.v1.Starling/JobHistory"
+	// StarlingJobDiffProcedure is the fully-qualified name of the Starling's JobDiff RPC.
+	StarlingJobDiffProcedure = "/starling.v1.Starling/JobDiff"
 	// StarlingListJobsProcedure is the fully-qualified name of the Starling's ListJobs RPC.
 	StarlingListJobsProcedure = "/starling.v1.Starling/ListJobs"
 	// StarlingJobStatusProcedure is the fully-qualified name of the Starling's JobStatus RPC.
@@ -96,6 +98,8 @@ type StarlingClient interface {
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// JobHistory lists the versions of a job that are kept.
 	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
+	// JobDiff tells what differs between two versions of a job.
+	JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error)
 	// ListJobs lists jobs in the order of their names.
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	// JobStatus tells how a job stands: its tasks, and its slots page by page.
@@ -179,6 +183,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		jobDiff: connect.NewClient[v1.JobDiffRequest, v1.JobDiffResponse](
+			httpClient,
+			baseURL+StarlingJobDiffProcedure,
+			connect.WithSchema(starlingMethods.ByName("JobDiff")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listJobs: connect.NewClient[v1.ListJobsRequest, v1.ListJobsResponse](
 			httpClient,
 			baseURL+StarlingListJobsProcedure,
@@ -242,6 +253,7 @@ type starlingClient struct {
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	jobHistory    *connect.Client[v1.JobHistoryRequest, v1.JobHistoryResponse]
+	jobDiff       *connect.Client[v1.JobDiffRequest, v1.JobDiffResponse]
 	listJobs      *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
 	jobStatus     *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
 	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
@@ -332,6 +344,15 @@ func (c *starlingClient) JobHistory(ctx context.Context, req *v1.JobHistoryReque
 	return nil, err
 }
 
+// JobDiff calls starling.v1.Starling.JobDiff.
+func (c *starlingClient) JobDiff(ctx context.Context, req *v1.JobDiffRequest) (*v1.JobDiffResponse, error) {
+	response, err := c.jobDiff.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListJobs calls starling.v1.Starling.ListJobs.
 func (c *starlingClient) ListJobs(ctx context.Context, req *v1.ListJobsRequest) (*v1.ListJobsResponse, error) {
 	response, err := c.listJobs.CallUnary(ctx, connect.NewRequest(req))
@@ -407,6 +428,8 @@ type StarlingHandler interface {
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// JobHistory lists the versions of a job that are kept.
 	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
+	// JobDiff tells what differs between two versions of a job.
+	JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error)
 	// ListJobs lists jobs in the order of their names.
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	// JobStatus tells how a job stands: its tasks, and its slots page by page.
@@ -486,6 +509,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingJobDiffHandler := connect.NewUnaryHandlerSimple(
+		StarlingJobDiffProcedure,
+		svc.JobDiff,
+		connect.WithSchema(starlingMethods.ByName("JobDiff")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingListJobsHandler := connect.NewUnaryHandlerSimple(
 		StarlingListJobsProcedure,
 		svc.ListJobs,
@@ -555,6 +585,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingDrainNodeHandler.ServeHTTP(w, r)
 		case StarlingJobHistoryProcedure:
 			starlingJobHistoryHandler.ServeHTTP(w, r)
+		case StarlingJobDiffProcedure:
+			starlingJobDiffHandler.ServeHTTP(w, r)
 		case StarlingListJobsProcedure:
 			starlingListJobsHandler.ServeHTTP(w, r)
 		case StarlingJobStatusProcedure:
@@ -612,6 +644,10 @@ func (UnimplementedStarlingHandler) DrainNode(context.Context, *v1.DrainNodeRequ
 
 func (UnimplementedStarlingHandler) JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.JobHistory is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.JobDiff is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error) {
