@@ -95,13 +95,19 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
+	answer.Findings = findings(state, j)
+	return answer, nil
+}
+
+func findings(state *cluster.State, j *cluster.Job) []*starlingv1.Finding {
+	var messages []*starlingv1.Finding
 	for _, f := range explain.Job(state, j) {
-		answer.Findings = append(answer.Findings, &starlingv1.Finding{
+		messages = append(messages, &starlingv1.Finding{
 			Task: string(f.Task), Instances: f.Instances, Slot: f.Slot, Reason: f.Reason, Details: f.Details,
 			Since: timestamp(f.Since), Until: timestamp(f.Until),
 		})
 	}
-	return answer, nil
+	return messages
 }
 
 // pageSize returns how many rows an answer may have.

@@ -14,7 +14,7 @@ import (
 func TestJobStatus(t *testing.T) {
 	a, b := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	submitted, err := c.SubmitJob(ctx, jobOn("web", 6, "b"))
+	submitted, err := c.SubmitJob(ctx, jobOn("web", 6, "b"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestJobStatusPages(t *testing.T) {
 	second := spec.Tasks[0]
 	second.Name, second.Instances = "other", 3
 	spec.Tasks = append(spec.Tasks, second)
-	if _, err := c.SubmitJob(ctx, spec); err != nil {
+	if _, err := c.SubmitJob(ctx, spec, 0); err != nil {
 		t.Fatal(err)
 	}
 	slots := func(task string, size uint32) (all string, pages int) {
@@ -106,7 +106,7 @@ func TestListJobs(t *testing.T) {
 	a, _ := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
 	for _, name := range []cluster.JobName{"web", "etl-2", "etl-1", "etl-3"} {
-		if _, err := c.SubmitJob(ctx, jobOn(name, 1, "a")); err != nil {
+		if _, err := c.SubmitJob(ctx, jobOn(name, 1, "a"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,10 +131,10 @@ func TestListJobs(t *testing.T) {
 func TestKillJob(t *testing.T) {
 	a, _ := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "a")); err != nil {
+	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "a"), 0); err != nil {
 		t.Fatal(err)
 	}
-	killed, err := c.KillJob(ctx, "web")
+	killed, err := c.KillJob(ctx, "web", 0)
 	if err != nil || killed.GetJob() != "web" {
 		t.Fatalf("got %v, %v", killed, err)
 	}
@@ -147,7 +147,7 @@ func TestKillJob(t *testing.T) {
 func TestFollowJob(t *testing.T) {
 	a, b := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b")); err != nil {
+	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
 	steps := []cluster.Ending{cluster.NotEnded, cluster.ByItself}

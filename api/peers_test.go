@@ -22,7 +22,7 @@ func TestListPeers(t *testing.T) {
 	}
 	a.add("a~1", &command.Leave{Peer: "d~3"})
 	c, ctx := ask(t, a.serve(t)), within(t)
-	if _, err := c.SubmitJob(ctx, jobOn("web", 2, "b")); err != nil {
+	if _, err := c.SubmitJob(ctx, jobOn("web", 2, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
 	now := a.entries[len(a.entries)-1]
@@ -77,7 +77,7 @@ func TestListPeers(t *testing.T) {
 func TestWhy(t *testing.T) {
 	a, _ := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	if _, err := c.SubmitJob(ctx, jobOn("web", 6, "b")); err != nil {
+	if _, err := c.SubmitJob(ctx, jobOn("web", 6, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
 	why, err := c.Why(ctx, &starlingv1.WhyRequest{Job: "web"})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -25,6 +26,9 @@ type server struct {
 	peers *http.Transport
 	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
 	wait, patience time.Duration
+	// planning is held by whoever copies values: readers share a copy, and two may not copy it at a time. It also bounds
+	// the plans that are computed at a time.
+	planning sync.Mutex
 }
 
 // NewServer returns the handler of all requests to the peer behind the backend. Serve gives it to a listener.

@@ -178,7 +178,7 @@ func TestWritesThatFail(t *testing.T) {
 			c.change(a)
 			spec := jobOn("web", 1, "a")
 			spec.Type = cluster.Stateless
-			_, err := ask(t, a.serve(t, func(s *server) { s.wait = 20 * time.Millisecond })).SubmitJob(within(t), spec)
+			_, err := ask(t, a.serve(t, func(s *server) { s.wait = 20 * time.Millisecond })).SubmitJob(within(t), spec, 0)
 			if got := asFailure(t, err); got.Code != c.code || got.Reason != c.want {
 				t.Errorf("got %+v, want %s: %s", got, c.code, c.want)
 			}

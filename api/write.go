@@ -38,11 +38,7 @@ func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobReq
 
 // KillJob ends a job for good.
 func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest) (*starlingv1.KillJobResponse, error) {
-	problems := requestIDProblems(request.GetRequestId())
-	if reason := cluster.NameProblem(request.GetJob(), false); reason != "" {
-		problems = append(problems, cluster.Problem{Path: "job", Reason: reason})
-	}
-	if len(problems) > 0 {
+	if problems := jobProblems(request); len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	kill := &command.KillJob{

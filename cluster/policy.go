@@ -232,12 +232,6 @@ func (t *TaskSpec) checkProblems(p *problems) {
 	}
 }
 
-// samePolicies tells whether two tasks say the same about what comes after a failure.
-func (t *TaskSpec) samePolicies(other *TaskSpec) bool {
-	return t.Restart == other.Restart && t.Reschedule == other.Reschedule && t.Disconnect == other.Disconnect &&
-		t.StopGraceMillis == other.StopGraceMillis
-}
-
 func (c *Check) equal(other *Check) bool {
 	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path && slices.Equal(c.Command, other.Command) &&
 		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis && c.FailuresMax == other.FailuresMax

@@ -108,6 +108,10 @@ type Constraint struct {
 	Values []string
 }
 
+func (c Constraint) equal(other Constraint) bool {
+	return c.Attribute == other.Attribute && c.Operator == other.Operator && slices.Equal(c.Values, other.Values)
+}
+
 // Placement is the rule by which nodes are chosen among those that can.
 type Placement uint8
 
@@ -229,33 +233,6 @@ func (o *Offer) deviceProblem() string {
 		}
 	}
 	return ""
-}
-
-// Equal tells whether two jobs are the same in every field.
-func (s *JobSpec) Equal(other *JobSpec) bool {
-	return s.Name == other.Name && s.Type == other.Type && s.Update == other.Update &&
-		slices.EqualFunc(s.Tasks, other.Tasks, func(a, b TaskSpec) bool {
-			return a.Instances == b.Instances && a.samePolicies(&b) && a.SameProgram(&b)
-		})
-}
-
-// SameProgram tells whether an instance of one task is as good as one of the other: they differ at most in the number
-// of instances and in what comes after a failure. A missing task, nil, is like no other.
-func (t *TaskSpec) SameProgram(other *TaskSpec) bool {
-	if t == nil || other == nil {
-		return false
-	}
-	return t.Name == other.Name && slices.Equal(t.Command, other.Command) && slices.Equal(t.Env, other.Env) &&
-		t.WorkDir == other.WorkDir && t.User == other.User && t.sameNeeds(other) && slices.Equal(t.Volumes, other.Volumes) &&
-		slices.EqualFunc(t.Checks, other.Checks, func(a, b Check) bool { return a.equal(&b) })
-}
-
-// sameNeeds tells whether two tasks ask the same of a node.
-func (t *TaskSpec) sameNeeds(other *TaskSpec) bool {
-	return t.Resources == other.Resources && slices.EqualFunc(t.Devices, other.Devices, DeviceRequest.Equal) && slices.Equal(t.Ports, other.Ports) &&
-		t.Placement == other.Placement && slices.EqualFunc(t.Constraints, other.Constraints, func(a, b Constraint) bool {
-		return a.Attribute == b.Attribute && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-	})
 }
 
 // Equal tells whether two offers are the same in every field.

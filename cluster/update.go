@@ -121,37 +121,6 @@ func (j *Job) Good(below uint32) uint32 {
 	return 0
 }
 
-// Change is what a new version means for an instance of an older one.
-type Change uint8
-
-// The changes.
-const (
-	// NoChange: the versions do not differ in its task.
-	NoChange Change = iota
-	// InPlace: it goes on and is of the new version from now on.
-	InPlace
-	// Replace: only a new instance can be of the new version.
-	Replace
-)
-
-// ChangeOf returns what the newest version means for an instance of a task in an earlier version.
-func (j *Job) ChangeOf(task int, version uint32) Change {
-	old, now := j.TaskSpecOf(task, version), j.TaskSpecOf(task, j.Version)
-	if !old.SameProgram(now) {
-		return Replace
-	}
-	for i := range j.versions {
-		v := &j.versions[i]
-		if v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
-			return Replace
-		}
-	}
-	if old.samePolicies(now) {
-		return NoChange
-	}
-	return InPlace
-}
-
 // AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
 // version are of it from now on; how many there are to be is not changed.
 func (s *State) AddVersion(id JobID, v JobVersion) {

@@ -53,13 +53,16 @@ func TestUnknownKeys(t *testing.T) {
 	for file, form := range map[string]func() any{
 		"peloton/entitlement.yaml":    func() any { return &entitlementCase{} },
 		"peloton/respool_config.yaml": func() any { return &poolCase{} },
+		"peloton/admission.yaml":      func() any { return &admissionCase{} },
 		"volcano/queue-deserved.yaml": func() any { return &queueCase{} },
+		"volcano/queue-admit.yaml":    func() any { return &cycleCase{} },
+		"volcano/gang.yaml":           func() any { return &cycleCase{} },
 	} {
 		for _, node := range nodes(t, file) {
 			if decode(&node, form()) != nil {
 				continue // of another form
 			}
-			for _, inner := range []string{"", "request", "cluster", "given", "expect", "then"} {
+			for _, inner := range []string{"", "request", "cluster", "pool", "given", "expect", "then"} {
 				at := &node
 				for i := 0; inner != "" && i+1 < len(node.Content); i += 2 {
 					if node.Content[i].Value == inner && node.Content[i+1].Kind == yaml.MappingNode {

@@ -77,7 +77,7 @@ func meaning(err error) bool {
 		known := false
 		for _, reason := range []string{
 			"is also the", "must be at least delay", "must have exactly one value", "must have at least one value", "must be absent for",
-			"must be an integer for", "must name a program", "must be of letters", "must be an absolute path", "must be in whole",
+			"must be an integer for", "must name a program", "must be of letters", "must be an absolute path", "must be a path", "must be a share of", "must be in whole",
 			"must be a whole number of bytes", "must be at most", "must not hold a zero byte", "must have at most",
 			"need a stateless job", "need a stateful job", "must be above", "must be 100 to", "must be 1 to", "must be the name of one of", "must be false in",
 			"excludes lost_after", "in a daemon job", "must say within", "would set the same variable", "must be 10 to",

@@ -7,7 +7,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,18 +63,6 @@ func (c *Client) See(index cluster.Index) {
 	}
 }
 
-// SubmitJob brings a job, or a new version of it, and returns when it is folded.
-func (c *Client) SubmitJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.SubmitJobResponse, error) {
-	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
-}
-
-// KillJob ends a job for good, and returns when that is folded; its instances end after.
-func (c *Client) KillJob(ctx context.Context, job cluster.JobName) (*starlingv1.KillJobResponse, error) {
-	request := &starlingv1.KillJobRequest{RequestId: rand.Text(), Job: string(job)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
-}
-
 // ListJobs returns one page of jobs.
 func (c *Client) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
@@ -100,6 +87,24 @@ func (c *Client) AllJobs(ctx context.Context, prefix string) (*starlingv1.ListJo
 	}
 }
 
+// PlanJob tells what would come of a job, or a new version of one.
+func (c *Client) PlanJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.PlanJobResponse, error) {
+	request := &starlingv1.PlanJobRequest{MinIndex: c.least(0), Spec: wire.Spec(spec)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
+}
+
+// JobHistory lists the versions of a job that are kept.
+func (c *Client) JobHistory(ctx context.Context, job cluster.JobName) (*starlingv1.JobHistoryResponse, error) {
+	request := &starlingv1.JobHistoryRequest{MinIndex: c.least(0), Job: string(job)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobHistory)
+}
+
+// JobDiff tells what differs between two versions of a job; 0 as to is the newest, as from the one before.
+func (c *Client) JobDiff(ctx context.Context, job cluster.JobName, from, to uint32) (*starlingv1.JobDiffResponse, error) {
+	request := &starlingv1.JobDiffRequest{MinIndex: c.least(0), Job: string(job), From: from, To: to}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobDiff)
+}
+
 // JobStatus tells how a job stands, with one page of its slots.
 func (c *Client) JobStatus(ctx context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
@@ -110,11 +115,25 @@ func (c *Client) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 func (c *Client) FollowJob(
 	ctx context.Context, request *starlingv1.JobStatusRequest, visit func(*starlingv1.JobStatusResponse) (done bool, err error),
 ) error {
+	return follow(ctx, "job "+request.GetJob(), visit, func(ctx context.Context, least uint64) (*starlingv1.JobStatusResponse, error) {
+		request.MinIndex = least
+		return c.JobStatus(ctx, request)
+	})
+}
+
+// FollowPeers visits all nodes, now and whenever they may have changed, until visit returns true or an error.
+func (c *Client) FollowPeers(ctx context.Context, visit func(*starlingv1.ListPeersResponse) (done bool, err error)) error {
+	return follow(ctx, "the peers", visit, c.allPeers)
+}
+
+// follow asks again and again, each time for what comes after the last answer.
+func follow[A indexed](
+	ctx context.Context, what string, visit func(A) (bool, error), ask func(ctx context.Context, least uint64) (A, error),
+) error {
 	least := uint64(0)
 	for {
 		wait, cancel := context.WithTimeout(ctx, pollMax)
-		request.MinIndex = least
-		status, err := c.JobStatus(wait, request)
+		answer, err := ask(wait, least)
 		cancel()
 		// Either side may notice first that the time is up.
 		failure := (*wire.Failure)(nil)
@@ -126,13 +145,13 @@ func (c *Client) FollowJob(
 		case err != nil:
 			return err
 		}
-		if done, err := visit(status); done || err != nil {
+		if done, err := visit(answer); done || err != nil {
 			return err
 		}
-		least = status.GetIndex() + 1
+		least = answer.GetIndex() + 1
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("following job %s: %w", request.GetJob(), ctx.Err())
+			return fmt.Errorf("following %s: %w", what, ctx.Err())
 		case <-time.After(pollPause):
 		}
 	}
@@ -152,7 +171,11 @@ func (c *Client) ListPeers(ctx context.Context, request *starlingv1.ListPeersReq
 
 // AllPeers returns all nodes and who lives on them, with the index and time of the last page.
 func (c *Client) AllPeers(ctx context.Context) (*starlingv1.ListPeersResponse, error) {
-	request := &starlingv1.ListPeersRequest{}
+	return c.allPeers(ctx, 0)
+}
+
+func (c *Client) allPeers(ctx context.Context, least uint64) (*starlingv1.ListPeersResponse, error) {
+	request := &starlingv1.ListPeersRequest{MinIndex: least}
 	var peers []*starlingv1.Peer
 	for {
 		page, err := c.ListPeers(ctx, request)

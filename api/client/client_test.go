@@ -136,7 +136,7 @@ func TestRetries(t *testing.T) {
 		t.Run(one.name, func(t *testing.T) {
 			s := &scripted{failures: one.failures, index: 7}
 			c, ctx := ask(t, s.serve(t))
-			_, err := c.KillJob(ctx, "web")
+			_, err := c.KillJob(ctx, "web", 0)
 			if text := reason(err); text != one.want || len(s.requests) != one.calls {
 				t.Errorf("got %q after %d calls, want %q after %d", text, len(s.requests), one.want, one.calls)
 			}
@@ -158,7 +158,7 @@ func TestFailover(t *testing.T) {
 	s := &scripted{index: 7}
 	c, ctx := ask(t, nobody(t), s.serve(t))
 	for range 2 {
-		if _, err := c.KillJob(ctx, "web"); err != nil {
+		if _, err := c.KillJob(ctx, "web", 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +223,7 @@ func hangsUp(t *testing.T, linger int) {
 	}()
 	s := &scripted{index: 7}
 	c, ctx := ask(t, listener.Addr().String(), s.serve(t))
-	if _, err := c.KillJob(ctx, "web"); err != nil {
+	if _, err := c.KillJob(ctx, "web", 0); err != nil {
 		t.Errorf("got %v, want the answer of the other peer", err)
 	}
 }
@@ -267,7 +267,7 @@ func TestWhoIsNoPeer(t *testing.T) {
 func TestReadsAskForWhatWasSeen(t *testing.T) {
 	s := &scripted{index: 7}
 	c, ctx := ask(t, s.serve(t))
-	if _, err := c.KillJob(ctx, "web"); err != nil {
+	if _, err := c.KillJob(ctx, "web", 0); err != nil {
 		t.Fatal(err)
 	}
 	s.index = 5

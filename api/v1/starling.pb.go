@@ -1434,6 +1434,1446 @@ func (x *KillJobResponse) GetJob() string {
 	return ""
 }
 
+type PlanJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Spec          *JobSpec               `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanJobRequest) Reset() {
+	*x = PlanJobRequest{}
+	mi := &file_v1_starling_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanJobRequest) ProtoMessage() {}
+
+func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
+func (*PlanJobRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PlanJobRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *PlanJobRequest) GetSpec() *JobSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+type PlanJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job   string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The job's present version; 0 if there is no such job, or it has ended.
+	Version uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// What differs from the present version; none for a new job.
+	Changes []*Change   `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	Tasks   []*TaskPlan `protobuf:"bytes,5,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// If all goes well, in their order; at most 1000 steps in all.
+	Waves []*Wave `protobuf:"bytes,6,rep,name=waves,proto3" json:"waves,omitempty"`
+	// There are more steps than are listed.
+	Cut bool `protobuf:"varint,7,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Nothing more would happen by itself; otherwise the end was not reached within the limits of a plan.
+	Complete bool `protobuf:"varint,8,opt,name=complete,proto3" json:"complete,omitempty"`
+	// Why some instances would wait in the end.
+	Findings []*Finding `protobuf:"bytes,9,rep,name=findings,proto3" json:"findings,omitempty"`
+	// How many instances of other jobs would be moved, stopped or started.
+	Others        uint32 `protobuf:"varint,10,opt,name=others,proto3" json:"others,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanJobResponse) Reset() {
+	*x = PlanJobResponse{}
+	mi := &file_v1_starling_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanJobResponse) ProtoMessage() {}
+
+func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
+func (*PlanJobResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *PlanJobResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PlanJobResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *PlanJobResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PlanJobResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *PlanJobResponse) GetTasks() []*TaskPlan {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *PlanJobResponse) GetWaves() []*Wave {
+	if x != nil {
+		return x.Waves
+	}
+	return nil
+}
+
+func (x *PlanJobResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *PlanJobResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *PlanJobResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *PlanJobResponse) GetOthers() uint32 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+// Change is one difference between two versions of a job.
+type Change struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "tasks.server.resources.cpu".
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// As job files write them; empty if absent.
+	Old string `protobuf:"bytes,2,opt,name=old,proto3" json:"old,omitempty"`
+	New string `protobuf:"bytes,3,opt,name=new,proto3" json:"new,omitempty"`
+	// The task's instances are replaced because of it; otherwise nothing stops.
+	Replaces      bool `protobuf:"varint,4,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_v1_starling_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Change) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Change) GetOld() string {
+	if x != nil {
+		return x.Old
+	}
+	return ""
+}
+
+func (x *Change) GetNew() string {
+	if x != nil {
+		return x.New
+	}
+	return ""
+}
+
+func (x *Change) GetReplaces() bool {
+	if x != nil {
+		return x.Replaces
+	}
+	return false
+}
+
+// TaskPlan tells how many instances of a task would be what.
+type TaskPlan struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Task     string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Placed   uint32                 `protobuf:"varint,2,opt,name=placed,proto3" json:"placed,omitempty"`
+	Replaced uint32                 `protobuf:"varint,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	Stopped  uint32                 `protobuf:"varint,4,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	// They go on running: with what has changed in place, or as they are.
+	UpdatedInPlace uint32 `protobuf:"varint,5,opt,name=updated_in_place,json=updatedInPlace,proto3" json:"updated_in_place,omitempty"`
+	Unchanged      uint32 `protobuf:"varint,6,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// They would wait in the end.
+	Waiting       uint32 `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskPlan) Reset() {
+	*x = TaskPlan{}
+	mi := &file_v1_starling_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskPlan) ProtoMessage() {}
+
+func (x *TaskPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
+func (*TaskPlan) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *TaskPlan) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *TaskPlan) GetPlaced() uint32 {
+	if x != nil {
+		return x.Placed
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetReplaced() uint32 {
+	if x != nil {
+		return x.Replaced
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetStopped() uint32 {
+	if x != nil {
+		return x.Stopped
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetUpdatedInPlace() uint32 {
+	if x != nil {
+		return x.UpdatedInPlace
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetUnchanged() uint32 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+// Wave is what happens together.
+type Wave struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long from now it would begin.
+	AfterMillis   uint64  `protobuf:"varint,1,opt,name=after_millis,json=afterMillis,proto3" json:"after_millis,omitempty"`
+	Steps         []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wave) Reset() {
+	*x = Wave{}
+	mi := &file_v1_starling_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wave) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wave) ProtoMessage() {}
+
+func (x *Wave) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wave.ProtoReflect.Descriptor instead.
+func (*Wave) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Wave) GetAfterMillis() uint64 {
+	if x != nil {
+		return x.AfterMillis
+	}
+	return 0
+}
+
+func (x *Wave) GetSteps() []*Step {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// Step is what happens to one instance: it is stopped on one node, started on another, or both.
+type Step struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Job    string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Task   string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Number uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// Nodes; either may be empty.
+	Stops  string `protobuf:"bytes,4,opt,name=stops,proto3" json:"stops,omitempty"`
+	Starts string `protobuf:"bytes,5,opt,name=starts,proto3" json:"starts,omitempty"`
+	// Why, if there is more to say.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Step) Reset() {
+	*x = Step{}
+	mi := &file_v1_starling_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Step) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Step) ProtoMessage() {}
+
+func (x *Step) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Step.ProtoReflect.Descriptor instead.
+func (*Step) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Step) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Step) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Step) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Step) GetStops() string {
+	if x != nil {
+		return x.Stops
+	}
+	return ""
+}
+
+func (x *Step) GetStarts() string {
+	if x != nil {
+		return x.Starts
+	}
+	return ""
+}
+
+func (x *Step) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type SteerUpdateRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The version that the update goes to.
+	Version uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// "pause", "resume", "promote", "fail" or "abort".
+	Steering      string `protobuf:"bytes,4,opt,name=steering,proto3" json:"steering,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerUpdateRequest) Reset() {
+	*x = SteerUpdateRequest{}
+	mi := &file_v1_starling_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerUpdateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerUpdateRequest) ProtoMessage() {}
+
+func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
+func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SteerUpdateRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SteerUpdateRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *SteerUpdateRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *SteerUpdateRequest) GetSteering() string {
+	if x != nil {
+		return x.Steering
+	}
+	return ""
+}
+
+type SteerUpdateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerUpdateResponse) Reset() {
+	*x = SteerUpdateResponse{}
+	mi := &file_v1_starling_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerUpdateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerUpdateResponse) ProtoMessage() {}
+
+func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
+func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SteerUpdateResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SteerUpdateResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type RevertJobRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The job's version that the sender saw.
+	Against uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
+	// The version to go back to.
+	To            uint32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertJobRequest) Reset() {
+	*x = RevertJobRequest{}
+	mi := &file_v1_starling_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertJobRequest) ProtoMessage() {}
+
+func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
+func (*RevertJobRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RevertJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RevertJobRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RevertJobRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *RevertJobRequest) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type RevertJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertJobResponse) Reset() {
+	*x = RevertJobResponse{}
+	mi := &file_v1_starling_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertJobResponse) ProtoMessage() {}
+
+func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
+func (*RevertJobResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RevertJobResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *RevertJobResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type RestartJobRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The job's version that the sender saw.
+	Against uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
+	// All tasks if empty.
+	Task          string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartJobRequest) Reset() {
+	*x = RestartJobRequest{}
+	mi := &file_v1_starling_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartJobRequest) ProtoMessage() {}
+
+func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
+func (*RestartJobRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *RestartJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RestartJobRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RestartJobRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *RestartJobRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+type RestartJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartJobResponse) Reset() {
+	*x = RestartJobResponse{}
+	mi := &file_v1_starling_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartJobResponse) ProtoMessage() {}
+
+func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
+func (*RestartJobResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RestartJobResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *RestartJobResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type EndAllocationRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// "web.server[2]#4711".
+	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// Its place is filled on another node, if there is one; otherwise on its own.
+	Elsewhere     bool `protobuf:"varint,3,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndAllocationRequest) Reset() {
+	*x = EndAllocationRequest{}
+	mi := &file_v1_starling_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndAllocationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndAllocationRequest) ProtoMessage() {}
+
+func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
+func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *EndAllocationRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *EndAllocationRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *EndAllocationRequest) GetElsewhere() bool {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return false
+}
+
+type EndAllocationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndAllocationResponse) Reset() {
+	*x = EndAllocationResponse{}
+	mi := &file_v1_starling_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndAllocationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndAllocationResponse) ProtoMessage() {}
+
+func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
+func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *EndAllocationResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *EndAllocationResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type DrainNodeRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Node      string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	// False takes a drain back.
+	Drain bool `protobuf:"varint,3,opt,name=drain,proto3" json:"drain,omitempty"`
+	// After which time whatever still runs there is stopped; 0 is at once.
+	DeadlineMillis uint32 `protobuf:"varint,4,opt,name=deadline_millis,json=deadlineMillis,proto3" json:"deadline_millis,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DrainNodeRequest) Reset() {
+	*x = DrainNodeRequest{}
+	mi := &file_v1_starling_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeRequest) ProtoMessage() {}
+
+func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
+func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *DrainNodeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *DrainNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DrainNodeRequest) GetDrain() bool {
+	if x != nil {
+		return x.Drain
+	}
+	return false
+}
+
+func (x *DrainNodeRequest) GetDeadlineMillis() uint32 {
+	if x != nil {
+		return x.DeadlineMillis
+	}
+	return 0
+}
+
+type DrainNodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNodeResponse) Reset() {
+	*x = DrainNodeResponse{}
+	mi := &file_v1_starling_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeResponse) ProtoMessage() {}
+
+func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
+func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *DrainNodeResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type JobHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobHistoryRequest) Reset() {
+	*x = JobHistoryRequest{}
+	mi := &file_v1_starling_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobHistoryRequest) ProtoMessage() {}
+
+func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
+func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *JobHistoryRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *JobHistoryRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+type JobHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Job   *Job                   `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// The oldest first.
+	Versions      []*JobVersion `protobuf:"bytes,4,rep,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobHistoryResponse) Reset() {
+	*x = JobHistoryResponse{}
+	mi := &file_v1_starling_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobHistoryResponse) ProtoMessage() {}
+
+func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
+func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *JobHistoryResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *JobHistoryResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *JobHistoryResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *JobHistoryResponse) GetVersions() []*JobVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+// JobVersion is one version of a job.
+type JobVersion struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// "submitted", "reverted", "restarted" or "rolled back".
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The version that it copies; 0 for none.
+	Of uint32 `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`
+	// The entry that brought it.
+	BroughtIndex uint64                 `protobuf:"varint,4,opt,name=brought_index,json=broughtIndex,proto3" json:"brought_index,omitempty"`
+	BroughtAt    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=brought_at,json=broughtAt,proto3" json:"brought_at,omitempty"`
+	// What became of the update to it, as in Update; empty if there was none.
+	Outcome       string   `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Spec          *JobSpec `protobuf:"bytes,7,opt,name=spec,proto3" json:"spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobVersion) Reset() {
+	*x = JobVersion{}
+	mi := &file_v1_starling_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobVersion) ProtoMessage() {}
+
+func (x *JobVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
+func (*JobVersion) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *JobVersion) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *JobVersion) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *JobVersion) GetOf() uint32 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *JobVersion) GetBroughtIndex() uint64 {
+	if x != nil {
+		return x.BroughtIndex
+	}
+	return 0
+}
+
+func (x *JobVersion) GetBroughtAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BroughtAt
+	}
+	return nil
+}
+
+func (x *JobVersion) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *JobVersion) GetSpec() *JobSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+type JobDiffRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Job      string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// Versions; 0 in "to" is the newest, in "from" the one that is kept before "to".
+	From          uint32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDiffRequest) Reset() {
+	*x = JobDiffRequest{}
+	mi := &file_v1_starling_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDiffRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDiffRequest) ProtoMessage() {}
+
+func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
+func (*JobDiffRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *JobDiffRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *JobDiffRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobDiffRequest) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *JobDiffRequest) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type JobDiffResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	Changes       []*Change              `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDiffResponse) Reset() {
+	*x = JobDiffResponse{}
+	mi := &file_v1_starling_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDiffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDiffResponse) ProtoMessage() {}
+
+func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
+func (*JobDiffResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *JobDiffResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobDiffResponse) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *JobDiffResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 type ListJobsRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -1449,7 +2889,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +2901,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +2914,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -1518,7 +2958,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +2970,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +2983,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -1601,7 +3041,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +3053,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +3066,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Job) GetName() string {
@@ -1731,7 +3171,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +3183,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +3196,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -1837,7 +3277,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +3289,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +3302,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -1916,7 +3356,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +3368,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +3381,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -2003,7 +3443,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +3455,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +3468,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Task) GetName() string {
@@ -2075,7 +3515,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +3527,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +3540,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Slot) GetTask() string {
@@ -2205,7 +3645,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +3657,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +3670,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Port) GetName() string {
@@ -2257,7 +3697,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +3709,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +3722,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -2312,7 +3752,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +3764,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +3777,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -2388,7 +3828,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +3840,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +3853,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Finding) GetTask() string {
@@ -2477,7 +3917,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +3929,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +3942,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -2542,7 +3982,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +3994,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +4007,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -2642,7 +4082,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2654,7 +4094,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2667,7 +4107,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Peer) GetNode() string {
@@ -2803,7 +4243,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +4255,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +4268,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -2871,7 +4311,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +4323,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +4336,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -2945,7 +4385,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +4397,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +4410,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -3061,7 +4501,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +4513,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +4526,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -3142,7 +4582,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +4594,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +4607,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -3236,7 +4676,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +4688,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +4701,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -3340,7 +4780,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +4792,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +4805,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -3405,7 +4845,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +4857,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +4870,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -3461,7 +4901,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +4913,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +4926,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -3657,7 +5097,119 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aagainst\x18\x03 \x01(\rR\aagainst\"9\n" +
 	"\x0fKillJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"\x82\x01\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"W\n" +
+	"\x0ePlanJobRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12(\n" +
+	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\xd0\x02\n" +
+	"\x0fPlanJobResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x12-\n" +
+	"\achanges\x18\x04 \x03(\v2\x13.starling.v1.ChangeR\achanges\x12+\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.starling.v1.TaskPlanR\x05tasks\x12'\n" +
+	"\x05waves\x18\x06 \x03(\v2\x11.starling.v1.WaveR\x05waves\x12\x10\n" +
+	"\x03cut\x18\a \x01(\bR\x03cut\x12\x1a\n" +
+	"\bcomplete\x18\b \x01(\bR\bcomplete\x120\n" +
+	"\bfindings\x18\t \x03(\v2\x14.starling.v1.FindingR\bfindings\x12\x16\n" +
+	"\x06others\x18\n" +
+	" \x01(\rR\x06others\"\\\n" +
+	"\x06Change\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
+	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
+	"\x03new\x18\x03 \x01(\tR\x03new\x12\x1a\n" +
+	"\breplaces\x18\x04 \x01(\bR\breplaces\"\xce\x01\n" +
+	"\bTaskPlan\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
+	"\x06placed\x18\x02 \x01(\rR\x06placed\x12\x1a\n" +
+	"\breplaced\x18\x03 \x01(\rR\breplaced\x12\x18\n" +
+	"\astopped\x18\x04 \x01(\rR\astopped\x12(\n" +
+	"\x10updated_in_place\x18\x05 \x01(\rR\x0eupdatedInPlace\x12\x1c\n" +
+	"\tunchanged\x18\x06 \x01(\rR\tunchanged\x12\x18\n" +
+	"\awaiting\x18\a \x01(\rR\awaiting\"R\n" +
+	"\x04Wave\x12!\n" +
+	"\fafter_millis\x18\x01 \x01(\x04R\vafterMillis\x12'\n" +
+	"\x05steps\x18\x02 \x03(\v2\x11.starling.v1.StepR\x05steps\"\x8a\x01\n" +
+	"\x04Step\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x14\n" +
+	"\x05stops\x18\x04 \x01(\tR\x05stops\x12\x16\n" +
+	"\x06starts\x18\x05 \x01(\tR\x06starts\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"{\n" +
+	"\x12SteerUpdateRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x12\x1a\n" +
+	"\bsteering\x18\x04 \x01(\tR\bsteering\"=\n" +
+	"\x13SteerUpdateResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"m\n" +
+	"\x10RevertJobRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\";\n" +
+	"\x11RevertJobResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"r\n" +
+	"\x11RestartJobRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\"<\n" +
+	"\x12RestartJobResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"s\n" +
+	"\x14EndAllocationRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x1c\n" +
+	"\telsewhere\x18\x03 \x01(\bR\telsewhere\"?\n" +
+	"\x15EndAllocationResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\x84\x01\n" +
+	"\x10DrainNodeRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
+	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
+	"\x11DrainNodeResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"B\n" +
+	"\x11JobHistoryRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\xb3\x01\n" +
+	"\x12JobHistoryResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\"\n" +
+	"\x03job\x18\x03 \x01(\v2\x10.starling.v1.JobR\x03job\x123\n" +
+	"\bversions\x18\x04 \x03(\v2\x17.starling.v1.JobVersionR\bversions\"\xec\x01\n" +
+	"\n" +
+	"JobVersion\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\rR\x02of\x12#\n" +
+	"\rbrought_index\x18\x04 \x01(\x04R\fbroughtIndex\x129\n" +
+	"\n" +
+	"brought_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tbroughtAt\x12\x18\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12(\n" +
+	"\x04spec\x18\a \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"c\n" +
+	"\x0eJobDiffRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\"\x8c\x01\n" +
+	"\x0fJobDiffResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\x12-\n" +
+	"\achanges\x18\x05 \x03(\v2\x13.starling.v1.ChangeR\achanges\"\x82\x01\n" +
 	"\x0fListJobsRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x1b\n" +
@@ -3850,10 +5402,21 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\xaa\x05\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules2\xa5\n" +
+	"\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
-	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12L\n" +
+	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
+	"\aPlanJob\x12\x1b.starling.v1.PlanJobRequest\x1a\x1c.starling.v1.PlanJobResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\vSteerUpdate\x12\x1f.starling.v1.SteerUpdateRequest\x1a .starling.v1.SteerUpdateResponse\x12J\n" +
+	"\tRevertJob\x12\x1d.starling.v1.RevertJobRequest\x1a\x1e.starling.v1.RevertJobResponse\x12M\n" +
+	"\n" +
+	"RestartJob\x12\x1e.starling.v1.RestartJobRequest\x1a\x1f.starling.v1.RestartJobResponse\x12V\n" +
+	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
+	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12R\n" +
+	"\n" +
+	"JobHistory\x12\x1e.starling.v1.JobHistoryRequest\x1a\x1f.starling.v1.JobHistoryResponse\"\x03\x90\x02\x01\x12I\n" +
+	"\aJobDiff\x12\x1b.starling.v1.JobDiffRequest\x1a\x1c.starling.v1.JobDiffResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bListJobs\x12\x1c.starling.v1.ListJobsRequest\x1a\x1d.starling.v1.ListJobsResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tJobStatus\x12\x1d.starling.v1.JobStatusRequest\x1a\x1e.starling.v1.JobStatusResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -3874,7 +5437,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -3895,31 +5458,52 @@ var file_v1_starling_proto_goTypes = []any{
 	(*SubmitJobResponse)(nil),     // 16: starling.v1.SubmitJobResponse
 	(*KillJobRequest)(nil),        // 17: starling.v1.KillJobRequest
 	(*KillJobResponse)(nil),       // 18: starling.v1.KillJobResponse
-	(*ListJobsRequest)(nil),       // 19: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 20: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 21: starling.v1.Job
-	(*Counts)(nil),                // 22: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 23: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 24: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 25: starling.v1.Task
-	(*Slot)(nil),                  // 26: starling.v1.Slot
-	(*Port)(nil),                  // 27: starling.v1.Port
-	(*WhyRequest)(nil),            // 28: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 29: starling.v1.WhyResponse
-	(*Finding)(nil),               // 30: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 31: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 32: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 33: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 34: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 35: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 36: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 37: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 38: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 39: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 40: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 41: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 42: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*PlanJobRequest)(nil),        // 19: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 20: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 21: starling.v1.Change
+	(*TaskPlan)(nil),              // 22: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 23: starling.v1.Wave
+	(*Step)(nil),                  // 24: starling.v1.Step
+	(*SteerUpdateRequest)(nil),    // 25: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 26: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 27: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 28: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 29: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 30: starling.v1.RestartJobResponse
+	(*EndAllocationRequest)(nil),  // 31: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 32: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 33: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 34: starling.v1.DrainNodeResponse
+	(*JobHistoryRequest)(nil),     // 35: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 36: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 37: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 38: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 39: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 40: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 41: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 42: starling.v1.Job
+	(*Counts)(nil),                // 43: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 44: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 45: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 46: starling.v1.Task
+	(*Slot)(nil),                  // 47: starling.v1.Slot
+	(*Port)(nil),                  // 48: starling.v1.Port
+	(*WhyRequest)(nil),            // 49: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 50: starling.v1.WhyResponse
+	(*Finding)(nil),               // 51: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 52: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 53: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 54: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 55: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 56: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 57: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 58: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 59: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 60: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 61: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 62: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 63: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -3935,59 +5519,87 @@ var file_v1_starling_proto_depIdxs = []int32{
 	13, // 10: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
 	14, // 11: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
 	2,  // 12: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	43, // 13: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	21, // 14: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	22, // 15: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	43, // 16: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	43, // 17: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	43, // 18: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	21, // 19: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 20: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	25, // 21: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	26, // 22: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	22, // 23: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	43, // 24: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	43, // 25: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
-	27, // 26: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	43, // 27: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	21, // 28: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	30, // 29: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	43, // 30: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	43, // 31: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	43, // 32: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	33, // 33: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 34: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 35: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 36: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 37: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	36, // 38: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	43, // 39: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	37, // 40: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	38, // 41: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	43, // 42: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 43: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 44: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 45: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	23, // 46: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	28, // 47: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	31, // 48: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	34, // 49: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	39, // 50: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	41, // 51: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 52: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 53: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 54: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	24, // 55: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	29, // 56: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	32, // 57: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	35, // 58: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	40, // 59: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	42, // 60: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	52, // [52:61] is the sub-list for method output_type
-	43, // [43:52] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	2,  // 13: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	21, // 14: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	22, // 15: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	23, // 16: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	51, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	24, // 18: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	64, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 20: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	37, // 21: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	64, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,  // 23: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	21, // 24: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	64, // 25: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 26: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	43, // 27: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	64, // 28: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	64, // 29: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	64, // 30: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 31: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 32: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	46, // 33: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	47, // 34: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	43, // 35: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	64, // 36: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	64, // 37: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
+	48, // 38: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	64, // 39: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 40: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	51, // 41: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	64, // 42: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	64, // 43: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	64, // 44: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	54, // 45: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 46: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 47: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 48: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 49: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	57, // 50: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	64, // 51: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	58, // 52: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	59, // 53: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	64, // 54: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 55: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 56: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 57: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25, // 58: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27, // 59: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29, // 60: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31, // 61: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33, // 62: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	35, // 63: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	38, // 64: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	40, // 65: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	44, // 66: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	49, // 67: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	52, // 68: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	55, // 69: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	60, // 70: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	62, // 71: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 72: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 73: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 74: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26, // 75: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28, // 76: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30, // 77: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32, // 78: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34, // 79: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	36, // 80: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	39, // 81: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	41, // 82: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	45, // 83: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	50, // 84: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	53, // 85: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	56, // 86: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	61, // 87: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	63, // 88: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	72, // [72:89] is the sub-list for method output_type
+	55, // [55:72] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -3995,15 +5607,15 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
-	file_v1_starling_proto_msgTypes[33].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[54].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[60].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,7 @@ func (t Tree) Problems(busy Busy) []cluster.Problem {
 		p.add("", "must have at most %d pools, has %d", SizeMax, len(t))
 		return p.found
 	}
+	parents := t.Parents()
 	for i := range t {
 		p.path = t[i].Path
 		if i > 0 && Compare(t[i-1].Path, p.path) >= 0 {
@@ -43,7 +44,7 @@ func (t Tree) Problems(busy Busy) []cluster.Problem {
 			return p.found
 		}
 		p.spec(&t[i])
-		p.place(t, i)
+		p.place(t, i, parents[i])
 	}
 	p.sums(t)
 	for _, path := range append(Busy{cluster.DefaultPool}, busy...) {
@@ -54,18 +55,17 @@ func (t Tree) Problems(busy Busy) []cluster.Problem {
 }
 
 // place compares a pool with its parent.
-func (p *problems) place(t Tree, number int) {
-	at := t.Parent(number)
-	if at == Root {
-		if parent, _ := Split(p.path); parent != "" {
-			p.add("", "its parent %s does not exist: create that first", parent)
+func (p *problems) place(t Tree, number, parent int) {
+	if parent == Root {
+		if missing, _ := Split(p.path); missing != "" {
+			p.add("", "its parent %s does not exist: create that first", missing)
 		}
 		return
 	}
 	for k, q := range t[number].Quotas {
-		if most := t[at].Quotas[k].Limit; q.Limit > most && q.Limit != cluster.Unlimited {
+		if most := t[parent].Quotas[k].Limit; q.Limit > most && q.Limit != cluster.Unlimited {
 			k := cluster.Kind(k)
-			p.quota(k, "limit", "is %d %s, but the limit of %s is %d", q.Limit, k.Unit(), t[at].Path, most)
+			p.quota(k, "limit", "is %d %s, but the limit of %s is %d", q.Limit, k.Unit(), t[parent].Path, most)
 		}
 	}
 }
@@ -119,8 +119,9 @@ func (t Tree) Overcommitted(capacity *cluster.Amounts) []cluster.Problem {
 // 2^61.
 func (t Tree) reserved() []cluster.Amounts {
 	sums := make([]cluster.Amounts, len(t)+1)
+	parents := t.Parents()
 	for i := range t {
-		sum := &sums[t.Parent(i)+1]
+		sum := &sums[parents[i]+1]
 		for k, q := range t[i].Quotas {
 			sum[k] = min(sum[k]+min(max(q.Reservation, 0), cluster.BytesMax), cluster.Unlimited)
 		}

@@ -42,6 +42,13 @@ const SizeMax = 4096
 // Root is the number of the root as a parent.
 const Root = -1
 
+// New puts pools into the order of a tree.
+func New(pools []cluster.PoolSpec) Tree {
+	t := slices.Clone(pools)
+	slices.SortStableFunc(t, func(a, b cluster.PoolSpec) int { return Compare(a.Path, b.Path) })
+	return t
+}
+
 // First returns the tree that every cluster begins with: the default pool, without limits.
 func First() Tree { return Tree{cluster.NewPool(cluster.DefaultPool)} }
 
@@ -50,17 +57,28 @@ func (t Tree) Find(path cluster.PoolPath) (int, bool) {
 	return slices.BinarySearchFunc(t, path, func(s cluster.PoolSpec, path cluster.PoolPath) int { return Compare(s.Path, path) })
 }
 
-// Parent returns the number of a pool's parent, Root for the pools at the top and for those whose parent is missing.
-func (t Tree) Parent(number int) int {
-	parent, _ := Split(t[number].Path)
-	if at, found := t.Find(parent); found {
-		return at
+// Parents returns the number of each pool's parent, Root for the pools at the top and for those whose parent is missing.
+func (t Tree) Parents() []int {
+	parents := make([]int, len(t))
+	var above []int // the pools that lead to the present one
+	for i := range t {
+		parent, _ := Split(t[i].Path)
+		for len(above) > 0 && t[above[len(above)-1]].Path != parent {
+			above = above[:len(above)-1]
+		}
+		parents[i] = Root
+		if len(above) > 0 {
+			parents[i] = above[len(above)-1]
+		}
+		above = append(above, i)
 	}
-	return Root
+	return parents
 }
 
 // Leaf tells whether nothing is below a pool: only then it can hold jobs.
-func (t Tree) Leaf(number int) bool { return number+1 == len(t) || t.Parent(number+1) != number }
+func (t Tree) Leaf(number int) bool {
+	return number+1 == len(t) || !strings.HasPrefix(string(t[number+1].Path), string(t[number].Path)+"/")
+}
 
 // Create returns the tree with a new pool, or what is wrong with that.
 func (t Tree) Create(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem) {

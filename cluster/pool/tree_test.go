@@ -10,13 +10,11 @@ import (
 
 // treeOf returns a tree of pools that each reserve, and may use at most, so much memory, given as "path 10/20".
 func treeOf(lines ...string) Tree {
-	t := First()
+	pools := First()
 	for _, line := range lines {
-		spec := poolOf(line)
-		at, _ := t.Find(spec.Path)
-		t = append(t[:at:at], append(Tree{spec}, t[at:]...)...)
+		pools = append(pools, poolOf(line))
 	}
-	return t
+	return New(pools)
 }
 
 func poolOf(line string) cluster.PoolSpec {

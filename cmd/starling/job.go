@@ -19,11 +19,11 @@ const (
 func newJob(r *remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "job",
-		Short: "Look at one job",
+		Short: "Look at one job, and change it",
 		Args:  noArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newJobStatus(r))
+	command.AddCommand(newJobStatus(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobUpdate(r))
 	return command
 }
 

@@ -63,9 +63,9 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	remote := &remote{console: c}
 	remote.flags(root)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork: {newRun(remote), newPs(remote), newJob(remote), newLogs(remote), newStop(remote), newWhy(remote),
+		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newJournal(remote)},
+		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newNode(remote), newJournal(remote)},
 		groupOther:   {newSim(c), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -16,6 +17,41 @@ import (
 type runOptions struct {
 	detach  bool
 	timeout time.Duration
+	// against is the version that the file was made against; unless stated, the one that is there now.
+	against stated
+}
+
+// stated is a number that a flag may state.
+type stated struct {
+	number uint32
+	given  bool
+}
+
+// Set implements pflag.Value.
+func (s *stated) Set(text string) error {
+	number, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return errors.New("must be a version, or 0 for none")
+	}
+	*s = stated{uint32(number), true}
+	return nil
+}
+
+// String implements pflag.Value.
+func (s *stated) String() string {
+	if !s.given {
+		return ""
+	}
+	return strconv.FormatUint(uint64(s.number), 10)
+}
+
+// Type implements pflag.Value.
+func (s *stated) Type() string { return "version" }
+
+// flags declares how a job is followed after a change.
+func (o *runOptions) flags(command *cobra.Command) {
+	command.Flags().BoolVarP(&o.detach, "detach", "d", false, "return when the change is submitted")
+	command.Flags().DurationVar(&o.timeout, "timeout", 0, "stop following after this `DURATION`, such as 30s; the jobs go on")
 }
 
 func newRun(r *remote) *cobra.Command {
@@ -27,6 +63,9 @@ func newRun(r *remote) *cobra.Command {
 
 A file (- for standard input) is checked first; then each of its jobs is submitted, or updated if it exists, and
 followed until it runs, or has ended if it is a batch job. What waits for more than a few seconds is explained.
+
+A change is made against the version that the job has now, or the one that --against states; if somebody else has
+changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen.
 
 A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command.
 
@@ -49,8 +88,8 @@ Ctrl-C detaches: the jobs go on.`,
 			return r.runFile(command.Context(), args[0], options)
 		},
 	}
-	command.Flags().BoolVarP(&options.detach, "detach", "d", false, "return when the jobs are submitted")
-	command.Flags().DurationVar(&options.timeout, "timeout", 0, "stop following after this `DURATION`, such as 30s; the jobs go on")
+	options.flags(command)
+	command.Flags().Var(&options.against, "against", "the `VERSION` that the file was made against, 0 for a new job (default: the present one)")
 	return command
 }
 

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/jobspec"
 )
@@ -22,38 +26,102 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 		return err
 	}
 	var names []string
-	for i, document := range documents {
+	for _, document := range documents {
 		name := string(document.Spec.Name)
-		if _, err := peer.SubmitJob(ctx, &document.Spec); err != nil {
+		if err := r.submit(ctx, peer, &document.Spec, options.against); err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
 		names = append(names, name)
 		if options.detach {
-			fmt.Fprintln(r.out, documents[i].Spec.Name)
+			fmt.Fprintln(r.out, name)
 		}
 	}
 	if options.detach {
 		return nil
 	}
-	following, interrupted, release := attached(ctx, options.timeout)
-	defer release()
 	t := newTracker(peer, newProgress(r.console, names), names)
-	wait, tellResults := t.wait, r.results
 	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.format == formatTable {
-		wait = func(ctx context.Context) error { return r.waitWithOutput(ctx, t) }
-		tellResults = r.failures
+		wait := func(ctx context.Context) error { return r.waitWithOutput(ctx, t) }
+		return r.follow(ctx, t, options.timeout, following{wait, r.failures})
 	}
-	err = wait(following)
+	return r.follow(ctx, t, options.timeout, following{t.wait, r.results})
+}
+
+// following is how jobs are waited for, and what is told of them in the end.
+type following struct {
+	wait    func(context.Context) error
+	results func(*tracker) error
+}
+
+// follow follows jobs until all is done, Ctrl-C or the end of the time.
+func (r *remote) follow(ctx context.Context, t *tracker, timeout time.Duration, how following) error {
+	attachedContext, interrupted, release := attached(ctx, timeout)
+	defer release()
+	err := how.wait(attachedContext)
 	switch {
 	case interrupted():
-		for _, name := range names {
-			err = r.detached(name)
+		for _, job := range t.jobs {
+			err = r.detached(job.name)
 		}
 		return err
 	case err != nil:
-		return t.outOfTime(err, options.timeout)
+		return t.outOfTime(err, timeout)
 	}
-	return tellResults(t)
+	return how.results(t)
+}
+
+// submit brings a job, or a new version of it unless it is the same.
+func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.JobSpec, against stated) error {
+	present, err := r.present(ctx, peer, string(spec.Name))
+	if err != nil {
+		return err
+	}
+	if !against.given {
+		against.number = present.GetJob().GetVersion()
+	}
+	if against.number == present.GetJob().GetVersion() && present != nil {
+		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
+			r.hint("%s: nothing has changed, it keeps version %d", spec.Name, against.number)
+			return nil
+		}
+	}
+	_, err = peer.SubmitJob(ctx, spec, against.number)
+	return r.stale(ctx, peer, string(spec.Name), against.number, err)
+}
+
+// present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
+func (r *remote) present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
+	status, err := peer.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: job, PageSize: 1})
+	var refused *wire.Failure
+	switch {
+	case errors.As(err, &refused) && refused.Code == wire.NotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case status.GetJob().GetFinal():
+		return nil, nil
+	}
+	return status, nil
+}
+
+// stale says which version is there now, if a change was refused because somebody else was faster.
+func (r *remote) stale(ctx context.Context, peer *client.Client, job string, against uint32, err error) error {
+	var refused *wire.Failure
+	if !errors.As(err, &refused) || refused.Code != wire.Conflict {
+		return err
+	}
+	present, failure := r.present(ctx, peer, job)
+	version := present.GetJob().GetVersion()
+	switch {
+	case failure != nil || version == against:
+		return err
+	case version == 0:
+		return fmt.Errorf("%w\nhint: there is no job %s now, or it has ended", err, job)
+	case against == 0:
+		return fmt.Errorf("%w\nhint: it has version %d now: starling job history %s", err, version, job)
+	}
+	return fmt.Errorf("%w\nhint: it has version %d now, this change was made against %d: starling job diff %s %d %d", err, version, against,
+		job, against, version)
 }
 
 // readJobs reads and checks a job file.

@@ -28,7 +28,7 @@ func (r *remote) runProgram(ctx context.Context, argv []string, options runOptio
 	if problems := spec.Problems(); len(problems) > 0 {
 		return problemList(problems)
 	}
-	submitted, err := peer.SubmitJob(ctx, &spec)
+	submitted, err := peer.SubmitJob(ctx, &spec, 0)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func newStop(r *remote) *cobra.Command {
-	detach, timeout := false, time.Duration(0)
+	detach, timeout, against := false, time.Duration(0), stated{}
 	command := &cobra.Command{
 		Use:   "stop NAME",
 		Short: "Stop a job for good",
@@ -24,7 +24,11 @@ its job file grants.`,
 			if err != nil {
 				return err
 			}
-			if _, err := peer.KillJob(command.Context(), cluster.JobName(args[0])); err != nil {
+			_, err = peer.KillJob(command.Context(), cluster.JobName(args[0]), against.number)
+			if against.given {
+				err = r.stale(command.Context(), peer, args[0], against.number, err)
+			}
+			if err != nil {
 				return err
 			}
 			if detach {
@@ -45,6 +49,7 @@ its job file grants.`,
 			return r.showNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", args[0]) })
 		},
 	}
+	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")
 	command.Flags().BoolVarP(&detach, "detach", "d", false, "return when the order is given")
 	command.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this `DURATION`")
 	return command

@@ -108,7 +108,7 @@ func (s *submitter) bring(spec *cluster.JobSpec, order []*agents.Agent) error {
 	defer cancel()
 	api := s.Client(order...)
 	defer api.Close()
-	_, err := api.SubmitJob(ctx, spec)
+	_, err := api.SubmitJob(ctx, spec, 0)
 	return err
 }
 

@@ -35,7 +35,7 @@ func TestQuorumLost(t *testing.T) {
 	}
 
 	began := time.Now()
-	_, err := tr.asked(left).SubmitJob(tr.soon(), tr.job("during", cluster.Batch, witnessRole, 1))
+	_, err := tr.asked(left).SubmitJob(tr.soon(), tr.job("during", cluster.Batch, witnessRole, 1), 0)
 	t.Logf("without a quorum a submission was answered after %v: %v", time.Since(began), err)
 	if took := time.Since(began); codeOf(err) != wire.Unavailable || took > answerMax ||
 		!strings.Contains(err.Error(), "bring back most of the nodes that keep it") {

@@ -251,7 +251,7 @@ func (tr *trial) wantOneJournal() {
 func (tr *trial) submit(spec *cluster.JobSpec, to ...*agents.Agent) {
 	tr.Helper()
 	api := tr.asked(to...)
-	_, err := api.SubmitJob(tr.soon(), spec)
+	_, err := api.SubmitJob(tr.soon(), spec, 0)
 	tr.must(err)
 	tr.written = api.Seen()
 }

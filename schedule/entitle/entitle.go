@@ -2,7 +2,7 @@ package entitle
 
 import "starling/cluster"
 
-// Input is all that entitlements depend on.
+// Input is all that entitlements depend on. No amount is below 0 or above cluster.Unlimited.
 type Input struct {
 	// Capacity is what the cluster has, Slack what revocable work may have beyond it, of overcommitted kinds.
 	Capacity, Slack cluster.Amounts

@@ -37,8 +37,8 @@ func TestStories(t *testing.T) {
 				tree = append(tree, *p.Spec)
 				in.Pools = append(in.Pools, p)
 			}
-			for i := range tree {
-				in.Pools[i].Parent = tree.Parent(i)
+			for i, parent := range tree.Parents() {
+				in.Pools[i].Parent = parent
 			}
 			out := &strings.Builder{}
 			for i, trace := range Traces(in) {

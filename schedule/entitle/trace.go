@@ -13,7 +13,8 @@ type Trace struct {
 	Reserved, Shared, Left cluster.Amounts
 	// Short is what was claimed of the reservation and not given, as the pools reserve more than there is.
 	Short cluster.Amounts
-	Cut   [cluster.AmountCount]Cut
+	// Cut is why it is not all that was asked for.
+	Cut [cluster.AmountCount]Cut
 }
 
 // Cut is what kept a pool from all that it asked for.

@@ -46,6 +46,22 @@ const (
 	StarlingSubmitJobProcedure = "/starling.v1.Starling/SubmitJob"
 	// StarlingKillJobProcedure is the fully-qualified name of the Starling's KillJob RPC.
 	StarlingKillJobProcedure = "/starling.v1.Starling/KillJob"
+	// StarlingPlanJobProcedure is the fully-qualified name of the Starling's PlanJob RPC.
+	StarlingPlanJobProcedure = "/starling.v1.Starling/PlanJob"
+	// StarlingSteerUpdateProcedure is the fully-qualified name of the Starling's SteerUpdate RPC.
+	StarlingSteerUpdateProcedure = "/starling.v1.Starling/SteerUpdate"
+	// StarlingRevertJobProcedure is the fully-qualified name of the Starling's RevertJob RPC.
+	StarlingRevertJobProcedure = "/starling.v1.Starling/RevertJob"
+	// StarlingRestartJobProcedure is the fully-qualified name of the Starling's RestartJob RPC.
+	StarlingRestartJobProcedure = "/starling.v1.Starling/RestartJob"
+	// StarlingEndAllocationProcedure is the fully-qualified name of the Starling's EndAllocation RPC.
+	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
+	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
+	StarlingDrainNodeProcedure = "/starling.v1.Starling/DrainNode"
+	// StarlingJobHistoryProcedure is the fully-qualified name of the Starling's JobHistory RPC.
+	StarlingJobHistoryProcedure = "/starling.v1.Starling/JobHistory"
+	// StarlingJobDiffProcedure is the fully-qualified name of the Starling's JobDiff RPC.
+	StarlingJobDiffProcedure = "/starling.v1.Starling/JobDiff"
 	// StarlingListJobsProcedure is the fully-qualified name of the Starling's ListJobs RPC.
 	StarlingListJobsProcedure = "/starling.v1.Starling/ListJobs"
 	// StarlingJobStatusProcedure is the fully-qualified name of the Starling's JobStatus RPC.
@@ -68,6 +84,22 @@ type StarlingClient interface {
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	// KillJob ends a job for good.
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
+	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
+	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
+	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
+	// RevertJob makes a copy of an earlier version the newest.
+	RevertJob(context.Context, *v1.RevertJobRequest) (*v1.RevertJobResponse, error)
+	// RestartJob replaces the instances of a job by new ones of the same version, as an update.
+	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
+	// EndAllocation ends one allocation; another takes its place.
+	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
+	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// JobHistory lists the versions of a job that are kept.
+	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
+	// JobDiff tells what differs between two versions of a job.
+	JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error)
 	// ListJobs lists jobs in the order of their names.
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	// JobStatus tells how a job stands: its tasks, and its slots page by page.
@@ -105,6 +137,57 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingKillJobProcedure,
 			connect.WithSchema(starlingMethods.ByName("KillJob")),
+			connect.WithClientOptions(opts...),
+		),
+		planJob: connect.NewClient[v1.PlanJobRequest, v1.PlanJobResponse](
+			httpClient,
+			baseURL+StarlingPlanJobProcedure,
+			connect.WithSchema(starlingMethods.ByName("PlanJob")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		steerUpdate: connect.NewClient[v1.SteerUpdateRequest, v1.SteerUpdateResponse](
+			httpClient,
+			baseURL+StarlingSteerUpdateProcedure,
+			connect.WithSchema(starlingMethods.ByName("SteerUpdate")),
+			connect.WithClientOptions(opts...),
+		),
+		revertJob: connect.NewClient[v1.RevertJobRequest, v1.RevertJobResponse](
+			httpClient,
+			baseURL+StarlingRevertJobProcedure,
+			connect.WithSchema(starlingMethods.ByName("RevertJob")),
+			connect.WithClientOptions(opts...),
+		),
+		restartJob: connect.NewClient[v1.RestartJobRequest, v1.RestartJobResponse](
+			httpClient,
+			baseURL+StarlingRestartJobProcedure,
+			connect.WithSchema(starlingMethods.ByName("RestartJob")),
+			connect.WithClientOptions(opts...),
+		),
+		endAllocation: connect.NewClient[v1.EndAllocationRequest, v1.EndAllocationResponse](
+			httpClient,
+			baseURL+StarlingEndAllocationProcedure,
+			connect.WithSchema(starlingMethods.ByName("EndAllocation")),
+			connect.WithClientOptions(opts...),
+		),
+		drainNode: connect.NewClient[v1.DrainNodeRequest, v1.DrainNodeResponse](
+			httpClient,
+			baseURL+StarlingDrainNodeProcedure,
+			connect.WithSchema(starlingMethods.ByName("DrainNode")),
+			connect.WithClientOptions(opts...),
+		),
+		jobHistory: connect.NewClient[v1.JobHistoryRequest, v1.JobHistoryResponse](
+			httpClient,
+			baseURL+StarlingJobHistoryProcedure,
+			connect.WithSchema(starlingMethods.ByName("JobHistory")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		jobDiff: connect.NewClient[v1.JobDiffRequest, v1.JobDiffResponse](
+			httpClient,
+			baseURL+StarlingJobDiffProcedure,
+			connect.WithSchema(starlingMethods.ByName("JobDiff")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listJobs: connect.NewClient[v1.ListJobsRequest, v1.ListJobsResponse](
@@ -161,15 +244,23 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 
 // starlingClient implements StarlingClient.
 type starlingClient struct {
-	submitJob   *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
-	killJob     *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
-	listJobs    *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
-	jobStatus   *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
-	why         *connect.Client[v1.WhyRequest, v1.WhyResponse]
-	listPeers   *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
-	tailJournal *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
-	logs        *connect.Client[v1.LogsRequest, v1.LogsResponse]
-	info        *connect.Client[v1.InfoRequest, v1.InfoResponse]
+	submitJob     *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
+	killJob       *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
+	planJob       *connect.Client[v1.PlanJobRequest, v1.PlanJobResponse]
+	steerUpdate   *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
+	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
+	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
+	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
+	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	jobHistory    *connect.Client[v1.JobHistoryRequest, v1.JobHistoryResponse]
+	jobDiff       *connect.Client[v1.JobDiffRequest, v1.JobDiffResponse]
+	listJobs      *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
+	jobStatus     *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
+	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	listPeers     *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
+	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
+	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
+	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
 // SubmitJob calls starling.v1.Starling.SubmitJob.
@@ -184,6 +275,78 @@ func (c *starlingClient) SubmitJob(ctx context.Context, req *v1.SubmitJobRequest
 // KillJob calls starling.v1.Starling.KillJob.
 func (c *starlingClient) KillJob(ctx context.Context, req *v1.KillJobRequest) (*v1.KillJobResponse, error) {
 	response, err := c.killJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PlanJob calls starling.v1.Starling.PlanJob.
+func (c *starlingClient) PlanJob(ctx context.Context, req *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
+	response, err := c.planJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SteerUpdate calls starling.v1.Starling.SteerUpdate.
+func (c *starlingClient) SteerUpdate(ctx context.Context, req *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error) {
+	response, err := c.steerUpdate.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RevertJob calls starling.v1.Starling.RevertJob.
+func (c *starlingClient) RevertJob(ctx context.Context, req *v1.RevertJobRequest) (*v1.RevertJobResponse, error) {
+	response, err := c.revertJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RestartJob calls starling.v1.Starling.RestartJob.
+func (c *starlingClient) RestartJob(ctx context.Context, req *v1.RestartJobRequest) (*v1.RestartJobResponse, error) {
+	response, err := c.restartJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EndAllocation calls starling.v1.Starling.EndAllocation.
+func (c *starlingClient) EndAllocation(ctx context.Context, req *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {
+	response, err := c.endAllocation.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DrainNode calls starling.v1.Starling.DrainNode.
+func (c *starlingClient) DrainNode(ctx context.Context, req *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
+	response, err := c.drainNode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// JobHistory calls starling.v1.Starling.JobHistory.
+func (c *starlingClient) JobHistory(ctx context.Context, req *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error) {
+	response, err := c.jobHistory.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// JobDiff calls starling.v1.Starling.JobDiff.
+func (c *starlingClient) JobDiff(ctx context.Context, req *v1.JobDiffRequest) (*v1.JobDiffResponse, error) {
+	response, err := c.jobDiff.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -251,6 +414,22 @@ type StarlingHandler interface {
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	// KillJob ends a job for good.
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
+	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
+	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
+	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
+	// RevertJob makes a copy of an earlier version the newest.
+	RevertJob(context.Context, *v1.RevertJobRequest) (*v1.RevertJobResponse, error)
+	// RestartJob replaces the instances of a job by new ones of the same version, as an update.
+	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
+	// EndAllocation ends one allocation; another takes its place.
+	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
+	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// JobHistory lists the versions of a job that are kept.
+	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
+	// JobDiff tells what differs between two versions of a job.
+	JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error)
 	// ListJobs lists jobs in the order of their names.
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	// JobStatus tells how a job stands: its tasks, and its slots page by page.
@@ -284,6 +463,57 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingKillJobProcedure,
 		svc.KillJob,
 		connect.WithSchema(starlingMethods.ByName("KillJob")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingPlanJobHandler := connect.NewUnaryHandlerSimple(
+		StarlingPlanJobProcedure,
+		svc.PlanJob,
+		connect.WithSchema(starlingMethods.ByName("PlanJob")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingSteerUpdateHandler := connect.NewUnaryHandlerSimple(
+		StarlingSteerUpdateProcedure,
+		svc.SteerUpdate,
+		connect.WithSchema(starlingMethods.ByName("SteerUpdate")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRevertJobHandler := connect.NewUnaryHandlerSimple(
+		StarlingRevertJobProcedure,
+		svc.RevertJob,
+		connect.WithSchema(starlingMethods.ByName("RevertJob")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRestartJobHandler := connect.NewUnaryHandlerSimple(
+		StarlingRestartJobProcedure,
+		svc.RestartJob,
+		connect.WithSchema(starlingMethods.ByName("RestartJob")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingEndAllocationHandler := connect.NewUnaryHandlerSimple(
+		StarlingEndAllocationProcedure,
+		svc.EndAllocation,
+		connect.WithSchema(starlingMethods.ByName("EndAllocation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingDrainNodeHandler := connect.NewUnaryHandlerSimple(
+		StarlingDrainNodeProcedure,
+		svc.DrainNode,
+		connect.WithSchema(starlingMethods.ByName("DrainNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingJobHistoryHandler := connect.NewUnaryHandlerSimple(
+		StarlingJobHistoryProcedure,
+		svc.JobHistory,
+		connect.WithSchema(starlingMethods.ByName("JobHistory")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingJobDiffHandler := connect.NewUnaryHandlerSimple(
+		StarlingJobDiffProcedure,
+		svc.JobDiff,
+		connect.WithSchema(starlingMethods.ByName("JobDiff")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingListJobsHandler := connect.NewUnaryHandlerSimple(
@@ -341,6 +571,22 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingSubmitJobHandler.ServeHTTP(w, r)
 		case StarlingKillJobProcedure:
 			starlingKillJobHandler.ServeHTTP(w, r)
+		case StarlingPlanJobProcedure:
+			starlingPlanJobHandler.ServeHTTP(w, r)
+		case StarlingSteerUpdateProcedure:
+			starlingSteerUpdateHandler.ServeHTTP(w, r)
+		case StarlingRevertJobProcedure:
+			starlingRevertJobHandler.ServeHTTP(w, r)
+		case StarlingRestartJobProcedure:
+			starlingRestartJobHandler.ServeHTTP(w, r)
+		case StarlingEndAllocationProcedure:
+			starlingEndAllocationHandler.ServeHTTP(w, r)
+		case StarlingDrainNodeProcedure:
+			starlingDrainNodeHandler.ServeHTTP(w, r)
+		case StarlingJobHistoryProcedure:
+			starlingJobHistoryHandler.ServeHTTP(w, r)
+		case StarlingJobDiffProcedure:
+			starlingJobDiffHandler.ServeHTTP(w, r)
 		case StarlingListJobsProcedure:
 			starlingListJobsHandler.ServeHTTP(w, r)
 		case StarlingJobStatusProcedure:
@@ -370,6 +616,38 @@ func (UnimplementedStarlingHandler) SubmitJob(context.Context, *v1.SubmitJobRequ
 
 func (UnimplementedStarlingHandler) KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.KillJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PlanJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.SteerUpdate is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RevertJob(context.Context, *v1.RevertJobRequest) (*v1.RevertJobResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RevertJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RestartJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.EndAllocation is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.DrainNode is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.JobHistory is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) JobDiff(context.Context, *v1.JobDiffRequest) (*v1.JobDiffResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.JobDiff is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error) {

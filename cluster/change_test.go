@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+)
+
+// mutation changes one value somewhere below a field.
+type mutation struct {
+	path string
+	do   func()
+}
+
+// fill gives every value below v something that is not its zero, and every list one element.
+func fill(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Struct, reflect.Array:
+		for i := range parts(v) {
+			fill(part(v, i), depth)
+		}
+	case reflect.Slice:
+		if depth < 4 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0), depth+1)
+		}
+	case reflect.Pointer:
+		if depth < 4 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), depth+1)
+		}
+	default:
+		change(v)
+	}
+}
+
+// mutations lists a change of each value below v.
+func mutations(path string, v reflect.Value) []mutation {
+	var all []mutation
+	switch v.Kind() {
+	case reflect.Struct, reflect.Array:
+		for i := range parts(v) {
+			name := fmt.Sprint("[", i, "]")
+			if v.Kind() == reflect.Struct {
+				name = "." + v.Type().Field(i).Name
+			}
+			all = append(all, mutations(path+name, part(v, i))...)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			all = append(all, mutations(fmt.Sprint(path, "[", i, "]"), v.Index(i))...)
+		}
+		all = append(all, mutation{path + "[+]", func() { v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem()))) }})
+	case reflect.Pointer:
+		if !v.IsNil() {
+			all = append(all, mutations(path, v.Elem())...)
+		}
+		all = append(all, mutation{path + "=nil", func() { v.SetZero() }})
+	default:
+		all = append(all, mutation{path, func() { change(v) }})
+	}
+	return all
+}
+
+func parts(v reflect.Value) int {
+	if v.Kind() == reflect.Struct {
+		return v.NumField()
+	}
+	return v.Len()
+}
+
+func part(v reflect.Value, i int) reflect.Value {
+	if v.Kind() == reflect.Struct {
+		return v.Field(i)
+	}
+	return v.Index(i)
+}
+
+// change gives a plain value another.
+func change(v reflect.Value) {
+	switch {
+	case v.CanUint():
+		v.SetUint(v.Uint() + 1)
+	case v.CanInt():
+		v.SetInt(v.Int() + 1)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(!v.Bool())
+	case v.Kind() == reflect.String:
+		v.SetString(v.String() + "x")
+	default:
+		panic("cluster: no rule for a field of kind " + v.Kind().String())
+	}
+}
+
+// TestFieldsAreComplete changes every value of a job, one at a time: exactly one row of the table must see it, another row
+// for each field, the jobs must not be equal, and the digest must tell them apart.
+func TestFieldsAreComplete(t *testing.T) {
+	jobRows, taskRows := map[string]string{}, map[string]string{}
+	for n := range mutations("", reflect.ValueOf(full()).Elem()) {
+		old, now := full(), full()
+		m := mutations("", reflect.ValueOf(now).Elem())[n]
+		m.do()
+		checkRow(t, jobRows, m.path, seeing(jobFields[:], old, now))
+		if len(now.Tasks) == 1 && !reflect.DeepEqual(old.Tasks[0], now.Tasks[0]) {
+			checkRow(t, taskRows, m.path[len(".Tasks[0]"):], seeing(taskFields[:], &old.Tasks[0], &now.Tasks[0]))
+		}
+		if old.Equal(now) || !now.Equal(now) {
+			t.Errorf("%s: Equal() does not see the change", m.path)
+		}
+		if old.hash() == now.hash() {
+			t.Errorf("%s: the digest does not cover it", m.path)
+		}
+	}
+	if len(jobRows) != len(jobFields) || len(taskRows) != len(taskFields) {
+		t.Errorf("%d and %d rows have a field, want %d and %d", len(jobRows), len(taskRows), len(jobFields), len(taskFields))
+	}
+}
+
+func full() *JobSpec {
+	spec := &JobSpec{}
+	fill(reflect.ValueOf(spec).Elem(), 0)
+	return spec
+}
+
+// seeing returns the keys of the rows for which two values differ.
+func seeing[T any](fields []field[T], a, b *T) []string {
+	var all []string
+	for _, f := range fields {
+		if !f.same(a, b) {
+			all = append(all, f.key)
+		}
+	}
+	return all
+}
+
+// checkRow wants one row for a path, the same for all below one field and no other field.
+func checkRow(t *testing.T, rows map[string]string, path string, seen []string) {
+	field := path
+	for i := 1; i < len(path); i++ {
+		if path[i] == '.' || path[i] == '[' {
+			field = path[:i]
+			break
+		}
+	}
+	switch {
+	case len(seen) != 1:
+		t.Errorf("%s: %d rows see the change (%q), want 1: add the field to the table in change.go, and to the hash", path, len(seen), seen)
+	case rows[seen[0]] == "":
+		rows[seen[0]] = field
+	case rows[seen[0]] != field:
+		t.Errorf("%s: its row %s is that of %s", path, seen[0], rows[seen[0]])
+	}
+}
+
+func TestChangeTo(t *testing.T) {
+	cases := []struct {
+		change func(*TaskSpec)
+		want   Change
+	}{
+		{func(*TaskSpec) {}, NoChange},
+		{func(t *TaskSpec) { t.Instances++ }, NoChange},
+		{func(t *TaskSpec) { t.StopGraceMillis++ }, InPlace},
+		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
+		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Env = nil }, Replace},
+		{func(t *TaskSpec) { t.Checks[0].IntervalMillis++ }, Replace},
+	}
+	for i, c := range cases {
+		old, now := &full().Tasks[0], &full().Tasks[0]
+		c.change(now)
+		if got := old.ChangeTo(now); got != c.want {
+			t.Errorf("case %d: got %s, want %s", i, got, c.want)
+		}
+	}
+	if task := (&full().Tasks[0]); task.ChangeTo(nil) != Replace || (*TaskSpec)(nil).ChangeTo(task) != Replace {
+		t.Error("a missing task is like another")
+	}
+	for key, want := range map[string]Change{"instances": NoChange, "restart": InPlace, "command": Replace} {
+		if got, ok := ChangeBy(key); got != want || !ok {
+			t.Errorf("ChangeBy(%s) = %s, %v; want %s, true", key, got, ok, want)
+		}
+	}
+	if _, ok := ChangeBy("batch_size"); ok {
+		t.Error("batch_size is no key of a task")
+	}
+}

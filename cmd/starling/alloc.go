@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newAllocation(r *remote) *cobra.Command {
+	allocation := &cobra.Command{
+		Use:   "alloc",
+		Short: "Stop or restart one instance",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	for _, one := range []struct {
+		use, short, long string
+		elsewhere        bool
+	}{
+		{"restart", "End an instance and start it again on its machine",
+			"End what runs of an instance, with its grace, and start it again on its machine, if that still has room.", false},
+		{"stop", "End an instance and start it elsewhere",
+			"End what runs of an instance, with its grace, and start it on another machine, or on the same if there is no other. To end it\nfor good, give the job fewer instances.", true},
+	} {
+		allocation.AddCommand(&cobra.Command{
+			Use:   one.use + " ALLOCATION",
+			Short: one.short,
+			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
+			Args:  oneArgument("an ALLOCATION"),
+			RunE: func(command *cobra.Command, args []string) error {
+				return r.endAllocation(command, args[0], one.elsewhere)
+			},
+			ValidArgsFunction: r.completeTarget,
+		})
+	}
+	return allocation
+}
+
+// endAllocation ends an allocation, or the present one of an instance.
+func (r *remote) endAllocation(command *cobra.Command, name string, elsewhere bool) error {
+	which, err := parseTarget(name)
+	if err != nil || which.number < 0 {
+		return usageError(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
+	}
+	ctx, cancel := answerContext(command)
+	defer cancel()
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	if which.allocation == "" {
+		status, err := r.jobStatus(ctx, which.job, false)
+		if err != nil {
+			return err
+		}
+		slot := which.find(status)
+		if slot.GetAllocation() == "" {
+			return fmt.Errorf("%s has no allocation: `starling job status %s` shows the instances", which, which.job)
+		}
+		which.allocation = slot.GetAllocation()
+	}
+	answer, err := peer.EndAllocation(ctx, which.allocation, elsewhere)
+	if err != nil {
+		return err
+	}
+	return r.showNext(answer, func() string { return strings.TrimSpace(which.allocation) + "\n" })
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	"starling/cluster"
+	"starling/command"
+)
+
+func newJobRevert(r *remote) *cobra.Command {
+	options := runOptions{}
+	revert := &cobra.Command{
+		Use:   "revert NAME VERSION",
+		Short: "Go back to an earlier version of a job",
+		Long: `Make a copy of an earlier version the newest, as if its file were run again; the update is made as that version says.
+"starling job history NAME" lists the versions.`,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError(command, fmt.Errorf("%s needs a job's NAME and a VERSION", command.CommandPath()))
+			}
+			return nil
+		},
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			version, err := versionOf(command, args[1])
+			if err != nil {
+				return err
+			}
+			return r.change(command, args[0], options, func(peer *client.Client, against uint32) error {
+				_, err := peer.RevertJob(command.Context(), cluster.JobName(args[0]), against, version)
+				return err
+			})
+		},
+	}
+	options.flags(revert)
+	revert.Flags().Var(&options.against, "against", "only if the job still has this `VERSION` (default: the present one)")
+	return revert
+}
+
+func newJobRestart(r *remote) *cobra.Command {
+	options := runOptions{}
+	restart := &cobra.Command{
+		Use:   "restart NAME[.TASK]",
+		Short: "Replace the instances of a job, or of one task, by new ones",
+		Long: `Replace the instances of a job, or of one of its tasks, by new ones of the same version. It is an update: as many at a
+time as the job says, and not more without health.`,
+		Args:              oneArgument("job's NAME, or NAME.TASK"),
+		ValidArgsFunction: r.completeTarget,
+		RunE: func(command *cobra.Command, args []string) error {
+			which, err := parseTarget(args[0])
+			if err != nil || which.number >= 0 {
+				return usageError(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
+			}
+			return r.change(command, which.job, options, func(peer *client.Client, against uint32) error {
+				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.job), cluster.TaskName(which.task), against)
+				return err
+			})
+		},
+	}
+	options.flags(restart)
+	return restart
+}
+
+// change makes a change against the version that a job has now, or that is stated, and follows it.
+func (r *remote) change(command *cobra.Command, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
+	ctx := command.Context()
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	if !options.against.given {
+		status, err := r.present(ctx, peer, job)
+		switch {
+		case err != nil:
+			return err
+		case status == nil:
+			return fmt.Errorf("there is no job %s, or it has ended: `starling ps` lists them", job)
+		}
+		options.against.number = status.GetJob().GetVersion()
+	}
+	if err := r.stale(ctx, peer, job, options.against.number, make(peer, options.against.number)); err != nil {
+		return err
+	}
+	if options.detach {
+		_, err := fmt.Fprintln(r.out, job)
+		return err
+	}
+	t := newTracker(peer, newProgress(r.console, []string{job}), []string{job})
+	return r.follow(ctx, t, options.timeout, following{t.wait, r.results})
+}
+
+func newJobUpdate(r *remote) *cobra.Command {
+	update := &cobra.Command{
+		Use:   "update",
+		Short: "Steer and watch the update of a job to a new version",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	for _, one := range []struct {
+		steering     command.Steering
+		short, after string
+	}{
+		{command.Pause, "Begin nothing more of an update; what is under way ends", "paused"},
+		{command.Resume, "Go on with an update that is paused", "resumed"},
+		{command.Promote, "Let the canaries take their places and the rest follow", "promoted"},
+		{command.Fail, "End an update as a failure of its own would: with a rollback if the job asks for one", "failed"},
+		{command.Abort, "End an update and leave the instances as they are", "aborted"},
+	} {
+		update.AddCommand(&cobra.Command{
+			Use:               one.steering.String() + " NAME",
+			Short:             one.short,
+			Args:              oneArgument("job's NAME"),
+			ValidArgsFunction: r.completeJob,
+			RunE: func(command *cobra.Command, args []string) error {
+				return r.steer(command, args[0], one.steering, one.after)
+			},
+		})
+	}
+	return update
+}
+
+func (r *remote) steer(cobraCommand *cobra.Command, job string, steering command.Steering, after string) error {
+	ctx, cancel := answerContext(cobraCommand)
+	defer cancel()
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	status, err := r.present(ctx, peer, job)
+	switch {
+	case err != nil:
+		return err
+	case status == nil:
+		return errors.New("there is no job " + job + ", or it has ended: `starling ps` lists them")
+	}
+	answer, err := peer.SteerUpdate(ctx, cluster.JobName(job), status.GetJob().GetVersion(), steering)
+	if err != nil {
+		return err
+	}
+	return r.showNext(answer, func() string {
+		return fmt.Sprintf("%s: the update to version %d is %s\n", job, status.GetJob().GetVersion(), after)
+	})
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/jobspec"
+)
+
+func newJobHistory(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "history NAME",
+		Short:             "List the versions of a job, the newest last",
+		Args:              oneArgument("job's NAME"),
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.JobHistory(ctx, cluster.JobName(args[0]))
+			if err != nil {
+				return err
+			}
+			return r.show(answer, func() *table { return historyTable(answer) })
+		},
+	}
+}
+
+func historyTable(answer *starlingv1.JobHistoryResponse) *table {
+	t := newTable("VERSION", "AGE", "BY", "UPDATE", "CHANGES")
+	before := (*cluster.JobSpec)(nil)
+	for _, v := range answer.GetVersions() {
+		by := v.GetKind()
+		if v.GetOf() != 0 {
+			by = fmt.Sprintf("%s, as %d", by, v.GetOf())
+		}
+		spec, _ := wire.SpecOf(v.GetSpec())
+		changes := "-"
+		if before != nil {
+			changes = changedPaths(jobspec.Diff(before, spec))
+		}
+		t.row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, dash(strings.ToLower(v.GetOutcome())), changes)
+		before = spec
+	}
+	return t
+}
+
+// changedPaths names the first few changes.
+func changedPaths(changes []jobspec.Change) string {
+	const most = 3
+	var paths []string
+	for _, c := range changes[:min(len(changes), most)] {
+		paths = append(paths, c.Path)
+	}
+	if more := len(changes) - most; more > 0 {
+		paths = append(paths, fmt.Sprintf("%d more", more))
+	}
+	return dash(strings.Join(paths, ", "))
+}
+
+func newJobDiff(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff NAME [VERSION [VERSION]]",
+		Short: "Show what differs between two versions of a job",
+		Long: `Show what differs between two versions of a job: without a VERSION between the newest and the one before, with one
+between that and the newest. It tells of each difference whether instances are replaced because of it, or it is made in place.`,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 3 {
+				return usageError(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs", command.CommandPath()))
+			}
+			return nil
+		},
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			var versions [2]uint32
+			for i, text := range args[1:] {
+				version, err := versionOf(command, text)
+				if err != nil {
+					return err
+				}
+				versions[i] = version
+			}
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.JobDiff(ctx, cluster.JobName(args[0]), versions[0], versions[1])
+			if err != nil {
+				return err
+			}
+			if r.format != formatTable {
+				return r.show(answer, nil)
+			}
+			_, err = fmt.Fprintf(r.out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))
+			return err
+		},
+	}
+}
+
+// versionOf reads a version: 3 or v3.
+func versionOf(command *cobra.Command, text string) (uint32, error) {
+	version, err := strconv.ParseUint(strings.TrimPrefix(text, "v"), 10, 32)
+	if err != nil || version == 0 {
+		return 0, usageError(command, fmt.Errorf("%q is no VERSION: write its number, from 1", text))
+	}
+	return uint32(version), nil
+}
+
+// changesText lists changes, a line each; texts of several lines have theirs below.
+func changesText(changes []*starlingv1.Change) string {
+	if len(changes) == 0 {
+		return "  nothing differs\n"
+	}
+	b := &strings.Builder{}
+	for _, c := range changes {
+		how := "in place"
+		if c.GetReplaces() {
+			how = "replaces"
+		}
+		fmt.Fprintf(b, "  %s  %s: ", how, c.GetPath())
+		switch {
+		case c.GetOld() == "":
+			fmt.Fprintf(b, "added, %s\n", c.GetNew())
+		case c.GetNew() == "":
+			fmt.Fprintf(b, "removed, was %s\n", c.GetOld())
+		case strings.Contains(c.GetOld()+c.GetNew(), "\n"):
+			fmt.Fprintln(b)
+			changedLines(b, "-", c.GetOld())
+			changedLines(b, "+", c.GetNew())
+		default:
+			fmt.Fprintf(b, "%s -> %s\n", c.GetOld(), c.GetNew())
+		}
+	}
+	return b.String()
+}
+
+func changedLines(w io.Writer, sign, text string) {
+	for line := range strings.Lines(strings.TrimSuffix(text, "\n")) {
+		fmt.Fprintf(w, "    %s %s\n", sign, strings.TrimSuffix(line, "\n"))
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+func newNode(r *remote) *cobra.Command {
+	node := &cobra.Command{
+		Use:   "node",
+		Short: "Empty a machine, or give it work again",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	node.AddCommand(newDrain(r))
+	return node
+}
+
+func newDrain(r *remote) *cobra.Command {
+	deadline, off, watch := time.Hour, false, false
+	drain := &cobra.Command{
+		Use:   "drain NAME",
+		Short: "Move what runs on a machine to others, and give it nothing new",
+		Long: `Move what runs on a machine to others, and give it nothing new: services move as their updates would, with as many
+without health at a time as their jobs say; batch instances may end by themselves. What still runs there after the deadline
+is stopped. A drained machine stays a member; --off gives it work again.`,
+		Args: oneArgument("machine's NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			node := cluster.NodeName(args[0])
+			if off {
+				_, err = peer.EndDrain(command.Context(), node)
+			} else {
+				_, err = peer.DrainNode(command.Context(), node, deadline)
+			}
+			if err != nil || !watch || off {
+				return err
+			}
+			return r.watchDrain(command.Context(), peer, args[0])
+		},
+	}
+	drain.Flags().DurationVar(&deadline, "deadline", deadline, "after this `DURATION` what still runs there is stopped; 0 is at once")
+	drain.Flags().BoolVar(&off, "off", false, "take the drain back")
+	drain.Flags().BoolVar(&watch, "watch", false, "wait until nothing runs there")
+	drain.MarkFlagsMutuallyExclusive("off", "watch")
+	return drain
+}
+
+// watchDrain waits until a node is empty.
+func (r *remote) watchDrain(ctx context.Context, peer *client.Client, node string) error {
+	following, interrupted, release := attached(ctx, 0)
+	defer release()
+	p := newProgress(r.console, []string{node})
+	err := peer.FollowPeers(following, func(answer *starlingv1.ListPeersResponse) (bool, error) {
+		for _, one := range answer.GetPeers() {
+			if one.GetNode() == node {
+				p.set(node, counted(one.GetAllocations(), "instance")+" left")
+				return one.GetAllocations() == 0, nil
+			}
+		}
+		return false, fmt.Errorf("there is no machine %s: `starling peers` lists them", node)
+	})
+	if interrupted() {
+		r.hint("\ndetached; %s goes on draining", node)
+		return silent{exitDetached}
+	}
+	return err
+}

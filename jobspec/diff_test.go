@@ -1,0 +1,144 @@
+package jobspec
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"starling/cluster"
+)
+
+// TestDiffAgreesWithCluster wants a difference where two jobs differ, and the word that instances are replaced where the
+// cluster will replace them.
+func TestDiffAgreesWithCluster(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := jobs().Draw(t, "one"), jobs().Draw(t, "other")
+		from := cluster.JobSpec{Name: one.Name, Type: one.Type, Update: one.Update, Tasks: append([]cluster.TaskSpec(nil), one.Tasks...)}
+		to := from
+		to.Tasks = append([]cluster.TaskSpec(nil), from.Tasks...)
+		if rapid.Bool().Draw(t, "update") {
+			to.Update = other.Update
+		}
+		for i := range min(len(to.Tasks), len(other.Tasks)) {
+			mixed(t, &to.Tasks[i], &other.Tasks[i])
+		}
+		if rapid.Bool().Draw(t, "order") {
+			to.Tasks = append(to.Tasks[1:len(to.Tasks):len(to.Tasks)], to.Tasks[0])
+		}
+		changes := Diff(&from, &to)
+		if (len(changes) == 0) != from.Equal(&to) {
+			t.Fatalf("got %v, equal is %v", changes, from.Equal(&to))
+		}
+		for i := range from.Tasks {
+			old, replaces := &from.Tasks[i], false
+			for _, c := range changes {
+				path := "tasks." + string(old.Name) + "."
+				replaces = replaces || strings.HasPrefix(c.Path, path) && c.Replaces
+			}
+			if same := old.SameProgram(named(to.Tasks, old.Name)); same == replaces {
+				t.Fatalf("task %s: got %v, the cluster says that the program is the same: %v", old.Name, changes, same)
+			}
+		}
+	})
+}
+
+// mixed takes some fields of another task.
+func mixed(t *rapid.T, task, other *cluster.TaskSpec) {
+	for i, take := range []func(){
+		func() { task.Instances = other.Instances }, func() { task.Command = other.Command }, func() { task.Env = other.Env },
+		func() { task.WorkDir, task.User = other.WorkDir, other.User }, func() { task.Resources = other.Resources },
+		func() { task.Devices = other.Devices }, func() { task.Constraints = other.Constraints },
+		func() { task.Placement = other.Placement }, func() { task.Restart = other.Restart },
+		func() { task.Reschedule = other.Reschedule }, func() { task.Disconnect = other.Disconnect },
+		func() { task.Volumes = other.Volumes }, func() { task.Ports, task.Checks = other.Ports, other.Checks },
+		func() { task.StopGraceMillis = other.StopGraceMillis },
+	} {
+		if rapid.IntRange(0, 9).Draw(t, "take") == i%10 {
+			take()
+		}
+	}
+}
+
+func named(tasks []cluster.TaskSpec, name cluster.TaskName) *cluster.TaskSpec {
+	for i := range tasks {
+		if tasks[i].Name == name {
+			return &tasks[i]
+		}
+	}
+	return nil
+}
+
+func TestDiff(t *testing.T) {
+	const old = `
+job: web
+type: stateless
+tasks:
+  - name: server
+    instances: 2
+    command: |
+      set -e
+      serve
+      true
+    env: {A: "1", B: "2"}
+    ports: {http: auto}
+    checks: [{http: /}]
+    constraints: [{attribute: zone, operator: in, values: [a, b]}]
+  - {name: gone, command: [a, "b c"]}
+`
+	const new = `
+job: web
+type: stateless
+update: {batch_size: 2}
+tasks:
+  - name: server
+    instances: 3
+    command: |
+      set -e
+      serve -v
+      true
+    env: {A: "1", C: ""}
+    ports: {http: 8080}
+    checks: [{http: /health}, {tcp: true}]
+    constraints: [{attribute: zone, operator: in, values: [a]}]
+    restart: {attempts: 0}
+  - {name: new, command: [a, "b, c"], instances: 4}
+`
+	read := func(text string) *cluster.JobSpec {
+		documents, err := Parse("job.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &documents[0].Spec
+	}
+	want := `update.batch_size: "1" -> "2"
+tasks.server.instances: "2" -> "3"
+tasks.server.command: "serve" -> "serve -v" replaces
+tasks.server.env.C: "" -> "\"\"" replaces
+tasks.server.env.B: "2" -> "" replaces
+tasks.server.restart.attempts: "5" -> "0"
+tasks.server.checks[0].http: "/" -> "/health" replaces
+tasks.server.checks[1]: "" -> "{tcp: true, port: http, interval: 2s, timeout: 1s, failures: 3}" replaces
+tasks.server.ports.http: "auto" -> "8080" replaces
+tasks.server.constraints[0].values: "[a, b]" -> "[a]" replaces
+tasks.new: "" -> "{instances: 4, command: [a, \"b, c\"]}"
+tasks.gone: "{instances: 1, command: [a, b c]}" -> ""
+`
+	var got strings.Builder
+	for _, c := range Diff(read(old), read(new)) {
+		got.WriteString(c.String() + "\n")
+	}
+	if got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}
+
+// String returns the change in one line.
+func (c Change) String() string {
+	text := c.Path + ": " + strconv.Quote(c.Old) + " -> " + strconv.Quote(c.New)
+	if c.Replaces {
+		text += " replaces"
+	}
+	return text
+}
