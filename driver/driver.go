@@ -9,6 +9,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"starling/driver/uptime"
 )
 
 // State is how far a task is.
@@ -38,6 +40,22 @@ type Task struct {
 	User string
 	// Limits are upper bounds; zero means no bound. They are enforced where the machine can (see Warnings).
 	Limits Limits
+	// Proofs say how long the task may run without being proved wanted; zero means for ever.
+	Proofs Proofs
+}
+
+// Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too old:
+// it is stopped then, and is not even started if the first is. Prove gives a later proof.
+type Proofs struct {
+	// StopAfter is how old the last proof may get, StopGrace the time between SIGTERM and SIGKILL then.
+	StopAfter, StopGrace time.Duration
+	// First is the proof that comes with the start.
+	First uptime.Moment
+}
+
+// TooOld tells whether the task must end if the proof is its last.
+func (p Proofs) TooOld(last uptime.Moment) bool {
+	return p.StopAfter > 0 && last.Since() >= p.StopAfter
 }
 
 // Limits bound what one task may use.
@@ -65,6 +83,8 @@ type Status struct {
 	Signal int
 	// OutOfMemory tells that it was killed for using more memory than its limit.
 	OutOfMemory bool
+	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs).
+	Unproved bool
 	// Error says why the task could not be started or how it ended is not known. Empty otherwise.
 	Error string
 	// StartedAt is when the program was started, or when that was tried in vain.
@@ -103,6 +123,9 @@ type Driver interface {
 	// Stop sends SIGTERM to all of the task and SIGKILL after grace, and returns at once; the end shows in Tasks.
 	// It is idempotent; a second call with a shorter grace shortens it; unknown and ended tasks are ignored.
 	Stop(id string, grace time.Duration) error
+	// Prove tells that the task was wanted at that moment, and returns at once. An earlier moment than was told before
+	// changes nothing; unknown and ended tasks, and those without Proofs, are ignored.
+	Prove(id string, at uptime.Moment) error
 	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
 	Tasks() []Status
 	// Changed receives a value after Tasks changed. It has a buffer of one: several changes may be one value.

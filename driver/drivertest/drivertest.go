@@ -61,6 +61,12 @@ func Test(t *testing.T, m Machine) {
 		"LogsForgotten":   testLogsForgotten,
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
+		"Unproved":        testUnproved,
+		"UnprovedKills":   testUnprovedKills,
+		"UnprovedStart":   testUnprovedStart,
+		"UnprovedAlone":   testUnprovedAlone,
+		"Proved":          testProved,
+		"ProvedIgnored":   testProvedIgnored,
 	}
 	if !m.Scripted {
 		for name, test := range processContract() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/uptime"
 )
 
 // OnTerminate is what a task does when it is asked to stop.
@@ -68,6 +69,10 @@ type task struct {
 	output    map[driver.Stream]string
 	kill      *time.Timer
 	killAt    time.Time
+	proofs    driver.Proofs
+	proof     uptime.Moment
+	unproved  *time.Timer // stops it; nil without proofs
+	gaveUp    bool        // that has happened
 	// grown is closed and replaced whenever the output or the state changed.
 	grown chan struct{}
 }
@@ -119,10 +124,13 @@ func (m *Machine) endLocked(t *task, how driver.Status) {
 	if t.status.State != driver.Running {
 		return
 	}
+	how.Unproved = how.Unproved || t.gaveUp
 	how.ID, how.State, how.StartedAt, how.EndedAt = t.status.ID, driver.Exited, t.status.StartedAt, time.Now()
 	t.status = how
-	if t.kill != nil {
-		t.kill.Stop()
+	for _, timer := range []*time.Timer{t.kill, t.unproved} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	t.wake()
 	m.tell()
@@ -166,7 +174,11 @@ func (m *Machine) start(t driver.Task) error {
 	}
 	m.tasks[t.ID] = played
 	m.tell()
+	played.proofs, played.proof = t.Proofs, t.Proofs.First
 	switch own := behaviour.own(); {
+	case t.Proofs.TooOld(played.proof):
+		clear(played.output)
+		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: "the proof that it is wanted was too old", Unproved: true})
 	case behaviour.Fail != "":
 		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: behaviour.Fail})
 	case behaviour.Ends && behaviour.After == 0:
@@ -174,7 +186,37 @@ func (m *Machine) start(t driver.Task) error {
 	case behaviour.Ends:
 		time.AfterFunc(behaviour.After, func() { m.end(t.ID, own) })
 	}
+	if t.Proofs.StopAfter > 0 && played.status.State == driver.Running {
+		played.unproved = time.AfterFunc(t.Proofs.StopAfter-played.proof.Since(), func() { m.giveUp(t.ID) })
+	}
 	return nil
+}
+
+// prove puts off the end of a task that wants proofs.
+func (m *Machine) prove(id string, at uptime.Moment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.tasks[id]
+	if t == nil || t.unproved == nil || at <= t.proof || t.status.State != driver.Running {
+		return
+	}
+	t.proof = at
+	if t.unproved.Stop() {
+		t.unproved.Reset(t.proofs.StopAfter - at.Since())
+	}
+}
+
+// giveUp stops a task whose last proof is too old.
+func (m *Machine) giveUp(id string) {
+	m.mu.Lock()
+	t := m.tasks[id]
+	if t == nil || t.status.State != driver.Running {
+		m.mu.Unlock()
+		return
+	}
+	t.gaveUp = t.kill == nil
+	m.mu.Unlock()
+	m.stop(id, t.proofs.StopGrace)
 }
 
 // own is how the task ends by itself.
@@ -249,6 +291,12 @@ func (d *Driver) Start(ctx context.Context, t driver.Task) error {
 // Stop asks a task to end, and kills it after grace.
 func (d *Driver) Stop(id string, grace time.Duration) error {
 	d.machine.stop(id, grace)
+	return nil
+}
+
+// Prove puts off the end of a task that wants proofs.
+func (d *Driver) Prove(id string, at uptime.Moment) error {
+	d.machine.prove(id, at)
 	return nil
 }
 

@@ -24,5 +24,6 @@
 // namespaces it adopts orphaned descendants instead, and the task's first process dies with it; Warnings tells.
 //
 // A task is its first process: when that has ended, what it left behind is killed. Stop's SIGTERM goes to its process
-// group, and the SIGKILL after the grace to everything.
+// group, and the SIGKILL after the grace to everything. A task that wants proofs (driver.Proofs) is stopped by its
+// supervisor in the same way when they fail to come, because the peer may be dead or frozen.
 package process

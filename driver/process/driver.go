@@ -17,6 +17,7 @@ import (
 	"starling/driver"
 	"starling/driver/cgroup"
 	"starling/driver/output"
+	"starling/driver/uptime"
 )
 
 // Config says where tasks are kept and how they are owned.
@@ -216,6 +217,22 @@ func (d *Driver) status(id string) (*task, driver.Status) {
 
 // Stop has the task's supervisor send SIGTERM, and SIGKILL after grace.
 func (d *Driver) Stop(id string, grace time.Duration) error {
+	if err := d.order(id, stopOrder, max(0, grace)); err != nil {
+		return fmt.Errorf("stop task %q: %w", id, err)
+	}
+	return nil
+}
+
+// Prove tells the task's supervisor.
+func (d *Driver) Prove(id string, at uptime.Moment) error {
+	if err := d.order(id, proveOrder, at); err != nil {
+		return fmt.Errorf("prove task %q: %w", id, err)
+	}
+	return nil
+}
+
+// order writes a line to the supervisor of a running task.
+func (d *Driver) order(id, form string, value any) error {
 	t, status := d.status(id)
 	if t == nil || status.State != driver.Running {
 		return nil
@@ -225,11 +242,11 @@ func (d *Driver) Stop(id string, grace time.Duration) error {
 		return nil // the supervisor is gone, and what that means is being found out
 	}
 	if err != nil {
-		return fmt.Errorf("stop task %q: %w", id, err)
+		return err
 	}
-	_, err = fmt.Fprintf(orders, stopOrder, max(0, grace))
+	_, err = fmt.Fprintf(orders, form, value)
 	if err := errors.Join(err, orders.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("stop task %q: %w", id, err)
+		return err
 	}
 	return nil
 }

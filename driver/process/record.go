@@ -47,6 +47,7 @@ type ended struct {
 	ExitCode    int
 	Signal      int
 	OutOfMemory bool
+	Unproved    bool
 	Error       string
 	StartedAt   time.Time
 	EndedAt     time.Time
@@ -64,6 +65,6 @@ func (s started) status(id string) driver.Status {
 func (e ended) status(id string) driver.Status {
 	return driver.Status{
 		ID: id, State: driver.Exited, ExitCode: e.ExitCode, Signal: e.Signal, OutOfMemory: e.OutOfMemory,
-		Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
+		Unproved: e.Unproved, Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
 	}
 }

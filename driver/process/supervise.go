@@ -20,6 +20,7 @@ import (
 	"starling/driver"
 	"starling/driver/cgroup"
 	"starling/driver/output"
+	"starling/driver/uptime"
 )
 
 // The files that a supervisor is started with, after the standard ones.
@@ -73,6 +74,8 @@ type supervisor struct {
 	killer   *time.Timer
 	killAt   time.Time
 	noMemory bool
+	proof    uptime.Moment // the last
+	unproved bool          // it was stopped because that was too old
 }
 
 func newSupervisor(f folder) *supervisor {
@@ -106,10 +109,11 @@ func (s *supervisor) run() error {
 	if err := gob.NewDecoder(os.Stdin).Decode(&s.task); err != nil {
 		return fmt.Errorf("read the assignment: %w", err)
 	}
-	s.begun = time.Now()
+	s.begun, s.proof = time.Now(), s.task.Task.Proofs.First
 	record, err := s.start()
 	if err != nil {
 		end := failed(err.Error(), s.begun)
+		end.Unproved = errors.Is(err, errUnproved)
 		return errors.Join(s.discard(), s.folder.writeDurably(endedRecord, end), s.acknowledge())
 	}
 	if err := s.folder.writeDurably(startedRecord, record); err != nil {
@@ -185,6 +189,9 @@ func (s *supervisor) launch(pidfd *int) error {
 		return err
 	}
 	defer closeAll(files)
+	if task.Proofs.TooOld(s.proof) {
+		return errUnproved
+	}
 	err = s.group.Start(func(a *syscall.SysProcAttr) error {
 		a.Setsid, a.Credential = true, account
 		if err := s.family.prepare(a, pidfd); err != nil {
@@ -256,7 +263,11 @@ func (s *supervisor) supervise() ended {
 		watching.Go(func() { s.awaitMemoryAlarm(alarm) })
 	}
 
+	over := make(chan struct{})
+	watching.Go(func() { s.demandProofs(over) })
+
 	status := s.reap()
+	close(over)
 	s.orders.Close()
 	for _, pipe := range s.pipes {
 		_ = pipe.SetReadDeadline(time.Now().Add(drainMax))
@@ -270,7 +281,7 @@ func (s *supervisor) supervise() ended {
 		alarm.Close()
 	}
 	watching.Wait()
-	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, StartedAt: s.begun, EndedAt: time.Now()}
+	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, Unproved: s.unproved, StartedAt: s.begun, EndedAt: time.Now()}
 	if status.Signaled() {
 		end.Signal = int(status.Signal())
 		end.ExitCode = 128 + end.Signal
@@ -333,19 +344,62 @@ func (s *supervisor) awaitMemoryAlarm(alarm *os.File) {
 	s.kill()
 }
 
-// stopOrder is the line that orders to stop within a grace.
-const stopOrder = "stop %d\n"
+// The lines with which a driver orders to stop within a grace, and tells that the task was wanted at a moment.
+const (
+	stopOrder  = "stop %d\n"
+	proveOrder = "prove %d\n"
+)
 
 // obey carries out the driver's orders until the task has ended.
 func (s *supervisor) obey() {
 	lines := bufio.NewScanner(s.orders)
 	for lines.Scan() {
 		var grace time.Duration
-		if _, err := fmt.Sscanf(lines.Text()+"\n", stopOrder, &grace); err != nil {
+		var proof uptime.Moment
+		line := lines.Text() + "\n"
+		if _, err := fmt.Sscanf(line, stopOrder, &grace); err == nil {
+			s.stop(grace)
+			continue
+		}
+		if _, err := fmt.Sscanf(line, proveOrder, &proof); err != nil {
 			fmt.Fprintf(os.Stderr, "an order that is not understood: %q\n", lines.Text())
 			continue
 		}
-		s.stop(grace)
+		s.mu.Lock()
+		s.proof = max(s.proof, proof)
+		s.mu.Unlock()
+	}
+}
+
+// errUnproved is why a task is not started whose start came too late.
+var errUnproved = errors.New("the proof that it is wanted was too old")
+
+// proofsLook is how often, at least, the age of the last proof is looked at. A timer for the whole time would stop while
+// the machine sleeps.
+const proofsLook = 500 * time.Millisecond
+
+// demandProofs stops the task when its last proof is too old.
+func (s *supervisor) demandProofs(over <-chan struct{}) {
+	proofs := s.task.Task.Proofs
+	if proofs.StopAfter <= 0 {
+		return
+	}
+	look := time.NewTicker(max(min(proofsLook, proofs.StopAfter/10), time.Millisecond))
+	defer look.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-look.C:
+		}
+		s.mu.Lock()
+		tooOld := proofs.TooOld(s.proof)
+		s.unproved = s.unproved || tooOld && !s.asked && !s.gone
+		s.mu.Unlock()
+		if tooOld {
+			s.stop(proofs.StopGrace)
+			return
+		}
 	}
 }
 
