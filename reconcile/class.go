@@ -113,10 +113,10 @@ func Occupation(c *Candidate, batch bool) Occupancy {
 	if batch {
 		return occupationOfBatch(c)
 	}
-	if c.Desired == Stop && c.Unplaced {
+	switch {
+	case c.Desired == Stop && c.Unplaced:
 		return Retries
-	}
-	if c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient {
+	case c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient:
 		return Vacates
 	}
 	return Retries
