@@ -73,7 +73,9 @@ func (a *unitAllocation) candidate(nodes map[string]*nomadNode) (reconcile.Candi
 		}
 	}
 	rules := rulesOf(a.Reschedule, policy)
-	c.Own, c.Canary = &rules, a.Canary
+	if c.Own = &rules; a.Canary {
+		c.CanaryOf = theUpdate
+	}
 	return c, nil
 }
 
