@@ -55,7 +55,7 @@ func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
 	name := state.NameOf(r)
 	m := &starlingv1.Slot{
 		Task: string(name.Task), Number: r.Index, Phase: slot.Phase.String(), Version: slot.Version,
-		ExitCode: slot.ExitCode, Failures: slot.Failures, Since: timestamp(slot.Since), NotBefore: timestamp(slot.Deadline),
+		ExitCode: slot.ExitCode, Failures: slot.Failures, Since: timestamp(slot.Since), Deadline: timestamp(slot.Deadline),
 	}
 	if slot.Ended != cluster.NotEnded {
 		m.Ended = slot.Ended.String()

@@ -92,6 +92,9 @@ func wantedOf(job *nomadJob) reconcile.Wanted {
 // progress tells what becomes of the deployment of the present version.
 func (f *reconcileFile) progress(a *answer, complete bool) {
 	d := f.Input.Deployment
+	if d.Status == "initializing" { // the peer forgets what it withholds
+		complete = len(d.Groups)+a.Counts["place"]+a.Counts["destructive"]+a.Counts["inplace"] == 0
+	}
 	switch {
 	case complete && !f.Input.Job.Multiregion:
 		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Deployment completed successfully", "successful"})

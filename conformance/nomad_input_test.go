@@ -145,6 +145,7 @@ func (f *reconcileFile) candidate(a *nomadAllocation) (reconcile.Candidate, erro
 		if a.FollowUp == in.EvalID {
 			c.FollowUp = reconcile.FollowUpDue
 		}
+		c.Parked = in.Batch && c.Desired == reconcile.Stop && c.Reschedule
 	}
 	a.times(&c)
 	if err := a.attempts(&c); err != nil {
@@ -175,7 +176,9 @@ func (a *nomadAllocation) placed(d *nomadDeployment, c *reconcile.Candidate) {
 		if a.Deployment == d.ID && d.ID != "" {
 			c.Update = theUpdate
 		}
-		c.Canary = a.Canary && c.Update == theUpdate || slices.Contains(d.Groups[a.Group].PlacedCanaries, a.ID)
+		if a.Canary && c.Update == theUpdate || slices.Contains(d.Groups[a.Group].PlacedCanaries, a.ID) {
+			c.CanaryOf = theUpdate
+		}
 	}
 	switch {
 	case a.Healthy == nil:

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"starling/cluster"
@@ -29,10 +30,8 @@ type admissionCase struct {
 		Controllers quantities `yaml:"controller_limit"`
 		// Preemption false means that no reservation is checked: nothing is non-preemptible then.
 		Preemption *bool `yaml:"preemption_enabled"`
-		Alloc      struct {
-			Total, Slack, Controller quantities
-			NonPreemptible           quantities `yaml:"non_preemptible"`
-		}
+		// Alloc is by class: total, slack and so on.
+		Alloc map[string]quantities
 	}
 	Submitted []submission `yaml:"submitted_in_order"`
 	// Limit bounds the gangs that a pass looks at.
@@ -40,12 +39,10 @@ type admissionCase struct {
 	// StartQueue is where the gangs wait; here there is one queue.
 	StartQueue string `yaml:"start_queue"`
 	Expect     struct {
-		Rounds         []int64          `yaml:"admitted_per_round"`
-		Queues         map[string]int64 `yaml:"queues_after"`
-		Total          quantities       `yaml:"total_allocation_after"`
-		Slack          quantities       `yaml:"slack_allocation_after"`
-		NonPreemptible quantities       `yaml:"non_preemptible_allocation_after"`
-		Controller     quantities       `yaml:"controller_allocation_after"`
+		Rounds []int64          `yaml:"admitted_per_round"`
+		Queues map[string]int64 `yaml:"queues_after"`
+		// After is by class: total_allocation_after and so on.
+		After map[string]quantities `yaml:",inline"`
 	}
 }
 
@@ -107,38 +104,42 @@ func (c *admissionCase) run(t *testing.T, differences tally) {
 
 // pool returns the leaf.
 func (c *admissionCase) pool() (*share.Pool, error) {
-	p, total := &share.Pool{}, cluster.Amounts{}
-	if c.Pool.Controllers == nil {
-		for k := range p.ControllerLimit {
-			p.ControllerLimit[k] = cluster.Unlimited
+	p := &share.Pool{}
+	for k := range p.ControllerLimit {
+		p.ControllerLimit[k] = cluster.Unlimited
+	}
+	held := map[string]cluster.Amounts{}
+	for _, class := range sortedKeys(c.Pool.Alloc) {
+		amounts, err := c.Pool.Alloc[class].amounts()
+		if err != nil || !slices.Contains(allocationClasses, class) {
+			return nil, fmt.Errorf("allocation of class %s: %w", class, err)
 		}
+		held[class] = amounts
 	}
 	for _, part := range []struct {
 		from quantities
 		to   *cluster.Amounts
 	}{
-		{c.Pool.NonSlack, &p.Entitlement.NonSlack}, {c.Pool.Slack, &p.Entitlement.Slack}, {c.Pool.Reservation, &p.Reservation},
-		{c.Pool.Alloc.Total, &total}, {c.Pool.Alloc.Slack, &p.Allocated.Slack},
-		{c.Pool.Alloc.NonPreemptible, &p.Allocated.NonPreemptible}, {c.Pool.Alloc.Controller, &p.Allocated.Controller},
+		{c.Pool.NonSlack, &p.Entitlement.NonSlack}, {c.Pool.Slack, &p.Entitlement.Slack},
+		{c.Pool.Reservation, &p.Reservation}, {c.Pool.Controllers, &p.ControllerLimit},
 	} {
 		amounts, err := part.from.amounts()
 		if err != nil {
 			return nil, err
 		}
-		*part.to = amounts
-	}
-	if c.Pool.Controllers != nil {
-		amounts, err := c.Pool.Controllers.amounts()
-		if err != nil {
-			return nil, err
+		if part.from != nil {
+			*part.to = amounts
 		}
-		p.ControllerLimit = amounts
 	}
-	for k := range total {
-		p.Allocated.NonSlack[k] = total[k] - p.Allocated.Slack[k]
+	p.Allocated = entitle.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
+	if total, told := held["total"]; told {
+		p.Allocated.NonSlack = lessOf(total, p.Allocated.Slack)
 	}
 	return p, nil
 }
+
+// allocationClasses are the classes of what is allocated.
+var allocationClasses = []string{"total", "slack", "non_slack", "non_preemptible", "preemptible", "controller"}
 
 // gangs returns what waits, in the order of its rank.
 func (c *admissionCase) gangs() ([]share.Gang, error) {
@@ -232,19 +233,18 @@ func (c *admissionCase) wrong(got admitted) []string {
 	if c.Expect.Queues != nil && got.waiting != waiting {
 		wrong = append(wrong, fmt.Sprintf("%d wait, want %v", got.waiting, c.Expect.Queues))
 	}
-	total := got.work.NonSlack
-	for k := range total {
-		total[k] += got.work.Slack[k]
-	}
-	shown := map[string]quantities{"total": {}, "slack": {}, "non-preemptible": {}, "controller": {}}
-	for name, amounts := range map[string]cluster.Amounts{"total": total, "slack": got.work.Slack,
-		"non-preemptible": got.work.NonPreemptible, "controller": got.work.Controller} {
+	w, shown, want := &got.work, map[string]quantities{}, map[string]quantities{}
+	for i, amounts := range []cluster.Amounts{sumOf(w.NonSlack, w.Slack), w.Slack, w.NonSlack, w.NonPreemptible,
+		lessOf(w.NonSlack, w.NonPreemptible), w.Controller} {
+		shown[allocationClasses[i]] = quantities{}
 		for k := range amounts {
-			shown[name][cluster.Kind(k).String()] = quantityOf(amounts[k])
+			shown[allocationClasses[i]][cluster.Kind(k).String()] = quantityOf(amounts[k])
 		}
 	}
-	return append(wrong, different("allocation", shown, map[string]quantities{"total": c.Expect.Total, "slack": c.Expect.Slack,
-		"non-preemptible": c.Expect.NonPreemptible, "controller": c.Expect.Controller}, 0)...)
+	for key, amounts := range c.Expect.After {
+		want[strings.TrimSuffix(key, "_allocation_after")] = amounts
+	}
+	return append(wrong, different("allocation", shown, want, 0)...)
 }
 
 // queueModel is upstream's rule, after section 4 of the reference: four queues, each of which stops at what does not fit.

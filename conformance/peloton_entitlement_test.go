@@ -73,7 +73,7 @@ func entitlement(t *testing.T, s *scenario, differences tally) {
 		c := &entitlementCase{}
 		s.read(t, c)
 		c.run(t, differences)
-	case s.has("leaf_demand") || s.has("leaf_allocation"):
+	case s.has(leavesPrefix):
 		c := &sumCase{}
 		s.read(t, c)
 		c.run(t)
@@ -84,7 +84,7 @@ func entitlement(t *testing.T, s *scenario, differences tally) {
 		}{})
 		differences.state(t, capacityKnown)
 	default:
-		t.Error("the case has no pools, no leaf_demand and no capacity: no rule for it")
+		t.Error("the case has no pools, no leaf_ and no capacity: no rule for it")
 	}
 }
 

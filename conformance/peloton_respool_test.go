@@ -46,14 +46,14 @@ type poolRequest struct {
 	Exists, Force bool
 	quotaRequest  `yaml:",inline"`
 	// Resources are quotas of several kinds.
-	Resources []quotaRequest
+	Resources []quotaEntry
 	// ParentReservation and ParentLimit are of the parent, Existing is what others below it reserve, New the pool.
-	ParentReservation *quantity `yaml:"parent_reservation"`
-	ParentLimit       *quantity `yaml:"parent_limit"`
-	Existing          *quantity `yaml:"existing_children"`
-	New               *quantity `yaml:"new_child"`
-	Controllers       *int      `yaml:"controller_limit_percent"`
-	Slack             *int      `yaml:"slack_limit_percent"`
+	ParentReservation *quantity    `yaml:"parent_reservation"`
+	ParentLimit       *quantity    `yaml:"parent_limit"`
+	Existing          *quantitySum `yaml:"existing_children"`
+	New               *quantity    `yaml:"new_child"`
+	Controllers       *int         `yaml:"controller_limit_percent"`
+	Slack             *int         `yaml:"slack_limit_percent"`
 	// Path is only looked at; Policy null is none.
 	Path, Policy yaml.Node
 	// Allocation and Demand are numbers, or ">0".
@@ -66,6 +66,33 @@ type quotaRequest struct {
 	Reservation, Limit *quantity
 	Share              *int64
 	Type               string
+}
+
+// quotaEntry is a quota in a list, or the name of its kind alone.
+type quotaEntry quotaRequest
+
+// UnmarshalYAML reads either.
+func (q *quotaEntry) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Load(&q.Kind)
+	}
+	return decode(node, (*quotaRequest)(q))
+}
+
+// quantitySum is an amount, or several that are added up.
+type quantitySum quantity
+
+// UnmarshalYAML reads either.
+func (q *quantitySum) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Load((*quantity)(q))
+	}
+	var all []quantity
+	err := node.Load(&all)
+	for _, one := range all {
+		*q += quantitySum(one)
+	}
+	return err
 }
 
 // poolRequests runs a file of pool requests.
@@ -153,7 +180,7 @@ func (r *poolRequest) problems() ([]cluster.Problem, error) {
 		set(&parent.Reservation, r.ParentReservation)
 		parent.Limit = max(parent.Limit, parent.Reservation)
 		set(&parent.Limit, r.ParentLimit)
-		set(&child.Reservation, r.Existing)
+		set(&child.Reservation, (*quantity)(r.Existing))
 		child.Limit = max(child.Limit, child.Reservation)
 	}
 	if _, there := tree.Find(spec.Path); r.Exists && !there {
@@ -194,7 +221,8 @@ func (r *poolRequest) path(tree pool.Tree) cluster.PoolPath {
 // fill gives the pool what the request tells of it.
 func (r *poolRequest) fill(spec *cluster.PoolSpec) error {
 	kinds := map[string]bool{}
-	for _, q := range append(slices.Clone(r.Resources), r.quotaRequest) {
+	for _, entry := range append(slices.Clone(r.Resources), quotaEntry(r.quotaRequest)) {
+		q := quotaRequest(entry)
 		if q == (quotaRequest{}) {
 			continue
 		}

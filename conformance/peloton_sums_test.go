@@ -10,42 +10,46 @@ import (
 	"starling/schedule/entitle"
 )
 
-// sumCase says what inner pools ask for, or hold, when leaves do. The tree follows from the names: r11 is below r1.
+// sumCase says what inner pools ask for, or hold, when leaves do: leaf_demand, expect_aggregated_demand and so on. The
+// tree follows from the names: r11 is below r1.
 type sumCase struct {
-	told           `yaml:",inline"`
-	LeafDemand     map[string]quantities `yaml:"leaf_demand"`
-	LeafAllocation map[string]quantities `yaml:"leaf_allocation"`
-	sumExpectation `yaml:",inline"`
-	Then           struct {
-		// Step is "r11 demand removed" or "r11 allocation removed".
-		Step           string
-		sumExpectation `yaml:",inline"`
+	told `yaml:",inline"`
+	Sums map[string]map[string]quantities `yaml:",inline"`
+	Then struct {
+		// Step is "r11 demand removed".
+		Step string
+		Sums map[string]map[string]quantities `yaml:",inline"`
 	}
 }
 
-type sumExpectation struct {
-	Demand     map[string]quantities `yaml:"expect_aggregated_demand"`
-	Allocation map[string]quantities `yaml:"expect_aggregated_allocation"`
-}
+const (
+	leavesPrefix  = "leaf_"
+	expectsPrefix = "expect_aggregated_"
+)
 
 func (c *sumCase) run(t *testing.T) {
-	for _, sum := range []struct {
-		what                 string
-		leaves, first, after map[string]quantities
-	}{
-		{"demand", c.LeafDemand, c.Demand, c.Then.Demand},
-		{"allocation", c.LeafAllocation, c.Allocation, c.Then.Allocation},
-	} {
-		checkSums(t, sum.what, sum.leaves, sum.first)
-		leaf, removed := strings.CutSuffix(c.Then.Step, " "+sum.what+" removed")
-		if !removed && len(sum.after) > 0 {
-			t.Errorf("no rule for step %q", c.Then.Step)
+	for _, key := range slices.Concat(sortedKeys(c.Sums), sortedKeys(c.Then.Sums)) {
+		what := strings.TrimPrefix(strings.TrimPrefix(key, leavesPrefix), expectsPrefix)
+		if _, ok := c.Sums[leavesPrefix+what]; !ok {
+			t.Errorf("no rule for key %s", key)
 		}
-		if removed {
-			rest := maps.Clone(sum.leaves)
+	}
+	stepped := c.Then.Step == ""
+	for _, key := range sortedKeys(c.Sums) {
+		what, ok := strings.CutPrefix(key, leavesPrefix)
+		if !ok {
+			continue
+		}
+		checkSums(t, what, c.Sums[key], c.Sums[expectsPrefix+what])
+		if leaf, removed := strings.CutSuffix(c.Then.Step, " "+what+" removed"); removed {
+			stepped = true
+			rest := maps.Clone(c.Sums[key])
 			delete(rest, leaf)
-			checkSums(t, sum.what, rest, sum.after)
+			checkSums(t, what, rest, c.Then.Sums[expectsPrefix+what])
 		}
+	}
+	if !stepped {
+		t.Errorf("no rule for step %q", c.Then.Step)
 	}
 }
 

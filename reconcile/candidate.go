@@ -14,10 +14,11 @@ type Candidate struct {
 	Order cluster.Index
 	// Next is the allocation that took its place, 0 if none did.
 	Next cluster.Index
-	// Update is the one that placed it, 0 if none did.
-	Update   cluster.Index
-	Instance cluster.JobID
-	Version  uint32
+	// Update is the one that placed it, 0 if none did; CanaryOf the one that it is a canary of, 0 if none. It is set to 0
+	// when the update promotes it, or before another update begins.
+	Update, CanaryOf cluster.Index
+	Instance         cluster.JobID
+	Version          uint32
 	// Own holds the rules of its own version; nil if they are the task's.
 	Own *Rules
 	// Attempts are those that led to it, oldest first.
@@ -40,13 +41,12 @@ type Candidate struct {
 
 	// Away tells that what was recorded of it last is that it is out of reach: if it is seen again, it returns.
 	Away bool
-	// Canary tells that it was placed into the canary seat.
-	Canary bool
 	// Migrate, Reschedule and Force are marks: it must leave its node; it may be placed again although its update
 	// runs; it must be placed again although it has no attempts left.
 	Migrate, Reschedule, Force bool
-	// Closed tells that nothing follows it (batch work that was drained).
-	Closed bool
+	// Closed tells that nothing follows it (batch work that was drained); Parked, that it was stopped and waits until it
+	// may be placed again.
+	Closed, Parked bool
 	// Succeeded tells that its programs ended well.
 	Succeeded bool
 	// Unplaced tells that it was told to stop for the sake of a reschedule that found no node.
@@ -117,13 +117,13 @@ const (
 	Unhealthy
 )
 
-// FollowUpState tells whether the slot is to be looked at again for the candidate's sake.
+// FollowUpState tells whether a wait UntilRetry was written down for the candidate.
 type FollowUpState uint8
 
 // The states of a follow-up.
 const (
 	NoFollowUp FollowUpState = iota
-	// FollowUpPending means that it was recorded and its time has not come.
+	// FollowUpPending means that its time has not come.
 	FollowUpPending
 	// FollowUpDue means that its time has come, whatever the clock says.
 	FollowUpDue

@@ -55,7 +55,7 @@ func classOfTerminal(c *Candidate) Class {
 		return Untouched
 	case c.toldToEnd():
 		return Ignored
-	case c.Canary && c.Migrate:
+	case c.CanaryOf != 0 && c.Migrate:
 		return Migrating
 	}
 	return Untouched
@@ -75,7 +75,7 @@ func classOnDeadNode(c *Candidate, policy *DisconnectPolicy) Class {
 	switch {
 	case policy.KeepOnly && c.Client == UnknownClient:
 		return Untouched
-	case policy.KeepOnly && c.Client == RunningClient:
+	case policy.KeepOnly && c.Client == RunningClient && policy.LostAfter > 0:
 		return Disconnecting
 	}
 	return Lost
@@ -113,10 +113,10 @@ func Occupation(c *Candidate, batch bool) Occupancy {
 	if batch {
 		return occupationOfBatch(c)
 	}
-	if c.Desired == Stop && c.Unplaced {
+	switch {
+	case c.Desired == Stop && c.Unplaced:
 		return Retries
-	}
-	if c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient {
+	case c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient:
 		return Vacates
 	}
 	return Retries
@@ -141,7 +141,7 @@ func occupationOfBatch(c *Candidate) Occupancy {
 }
 
 // Considered tells whether the candidate has a say at all. What was told to end has none, but in batch work, where what
-// is done or drained must not run again.
+// is done or drained must not run again, and what is parked waits for its next attempt.
 func Considered(c *Candidate, batch bool) bool {
-	return !c.toldToEnd() || batch && (!c.Reschedule || c.Closed || c.FollowUp != NoFollowUp)
+	return !c.toldToEnd() || batch && (!c.Reschedule || c.Closed || c.Parked)
 }

@@ -69,12 +69,11 @@ func (d *decider) gatherDaemon(slot *DaemonSlot, list []contender) []contender {
 		class, reason := d.daemonClass(slot, c)
 		switch reason {
 		case NoReason:
-			list = append(list, contender{Candidate: c, class: class})
+			list = join(list, contender{Candidate: c, class: class})
 		case NodeLost:
 			d.stop(c, reason, LostClient)
 		case Moved:
-			d.stop(c, reason, NoClient)
-			d.out.Counts.Stop--
+			d.endQuietly(c, reason, NoClient)
 			d.out.Counts.Migrate++
 		default:
 			d.stop(c, reason, NoClient)
@@ -94,16 +93,16 @@ func (d *decider) daemonClass(slot *DaemonSlot, c *Candidate) (Class, Reason) {
 		return Expiring, NodeLost
 	case c.Client == UnknownClient:
 		return Untouched, NoReason
-	case slot.Node == NodeReady && c.returns():
-		return Reconnecting, NoReason
-	case slot.Node == NodeDisconnected && c.Client == RunningClient:
+	case slot.Node == NodeDisconnected && c.Client == RunningClient && d.t.rules(c).Disconnect.LostAfter > 0:
 		return Disconnecting, NoReason
-	case slot.Node == NodeDown || slot.Node == NodeGone:
+	case slot.Node == NodeDown || slot.Node == NodeGone || slot.Node == NodeDisconnected && c.Client == RunningClient:
 		return Lost, NodeLost
 	case slot.Node != NodeReady:
 		return Untouched, NoReason
 	case slot.Target == Untargeted || slot.Target == NotReady && c.Change != NoChange:
 		return Ignored, NotNeeded
+	case c.returns():
+		return Reconnecting, NoReason
 	}
 	return Untouched, NoReason
 }
@@ -115,7 +114,7 @@ func (d *decider) keepDaemon(slot *DaemonSlot, c *contender) Verdict {
 	d.d.Weight.Ignored++
 	if d.t.placedNow(c.Candidate) {
 		d.d.Weight.judge(c.Health)
-		if c.Canary {
+		if c.CanaryOf == d.t.Update.ID {
 			d.d.Weight.Canaries++
 		}
 	}
@@ -153,11 +152,8 @@ func (g *grant) daemonCanaries() {
 		wanted = update.Canaries
 	}
 	promoted := joined && update.Promoted
-	if percent := g.t.Rolling.Canaries; wanted == 0 && percent > 0 && !promoted && g.sum.Outdated > 0 {
-		wanted = (percent*uint32(g.sum.Outdated) + 99) / 100
-		if g.t.Rolling.ParallelMax > 0 {
-			wanted = min(wanted, g.t.Rolling.ParallelMax)
-		}
+	if wanted == 0 && !promoted {
+		wanted = min((g.t.Rolling.Canaries*uint32(g.sum.Outdated)+99)/100, g.t.Rolling.ParallelMax)
 	}
 	g.out.Update.Canaries = wanted
 	g.trying = wanted > 0 && !promoted

@@ -117,24 +117,44 @@ func (d *decider) gather(seat Seat, list []contender) []contender {
 			continue
 		}
 		d.taken = true
-		class, contends := d.admit(c)
-		if contends {
-			list = append(list, contender{Candidate: c, class: class})
-			continue
-		}
-		lost := class == Lost || class == Expiring
-		if lost {
-			d.lose(c, seat)
-		}
-		if (lost || c.Client == LostClient) && (d.lost == nil || d.lost.Order < c.Order) {
-			d.lost = c
+		class, contends := d.admit(c, seat)
+		switch {
+		case seat == CanarySeat && class == Migrating:
+			d.endQuietly(c, Moved, NoClient)
+		case contends:
+			list = join(list, contender{Candidate: c, class: class})
+		default:
+			d.leave(c, class, seat)
 		}
 	}
 	return list
 }
 
+// leave deals with a candidate that has no claim to the seat.
+func (d *decider) leave(c *Candidate, class Class, seat Seat) {
+	lost := class == Lost || class == Expiring
+	switch {
+	case lost && seat == CanarySeat:
+		d.endQuietly(c, NodeLost, LostClient)
+	case lost:
+		d.stop(c, NodeLost, LostClient)
+	}
+	if (lost || c.Client == LostClient) && (d.lost == nil || d.lost.Order < c.Order) {
+		d.lost = c
+	}
+}
+
+// join adds a contender, the oldest first.
+func join(list []contender, c contender) []contender {
+	list = append(list, c)
+	for i := len(list) - 1; i > 0 && list[i-1].Order > list[i].Order; i-- {
+		list[i-1], list[i] = list[i], list[i-1]
+	}
+	return list
+}
+
 // admit returns the class of a candidate of a wanted seat, and whether it may keep the seat.
-func (d *decider) admit(c *Candidate) (Class, bool) {
+func (d *decider) admit(c *Candidate, seat Seat) (Class, bool) {
 	if d.t.Batch && c.terminal() && d.t.older(c) {
 		d.d.Weight.Ignored++
 		return Ignored, false
@@ -150,7 +170,16 @@ func (d *decider) admit(c *Candidate) (Class, bool) {
 		}
 		return Untouched, contends
 	}
+	if c.Next == 0 && d.finished(c) {
+		return Untouched, true
+	}
 	class := Classify(c, &d.t.rules(c).Disconnect, d.t.Now)
+	switch {
+	case class == Reconnecting && c.Client == UnknownClient: // its node is back, but nothing was seen of it
+		class = Untouched
+	case class == Migrating && c.ended() && seat == MainSeat: // it is no canary any more
+		class = Untouched
+	}
 	switch class {
 	case Ignored, Lost, Expiring:
 		return class, false
@@ -175,12 +204,10 @@ func (d *decider) endCanary(c *Candidate) {
 	}
 }
 
-// lose stops an instance whose node does not come back.
-func (d *decider) lose(c *Candidate, seat Seat) {
-	d.stop(c, NodeLost, LostClient)
-	if seat == CanarySeat {
-		d.out.Counts.Stop-- // its update goes on
-	}
+// endQuietly stops a candidate without counting it: its seat is filled again, or it counts as something else.
+func (d *decider) endQuietly(c *Candidate, reason Reason, client Client) {
+	d.stop(c, reason, client)
+	d.out.Counts.Stop--
 }
 
 // stop stops a candidate.

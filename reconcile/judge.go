@@ -16,7 +16,7 @@ func (d *decider) judge(c *contender, seat Seat) Verdict {
 		}
 		d.d.Weight.Ignored++
 	case c.class == Migrating:
-		d.move(c.Candidate, seat, &v)
+		d.move(c.Candidate, &v)
 	default:
 		d.keep(c, seat, &v)
 	}
@@ -24,17 +24,11 @@ func (d *decider) judge(c *contender, seat Seat) Verdict {
 }
 
 // move decides about an instance that must leave its node.
-func (d *decider) move(c *Candidate, seat Seat, v *Verdict) {
-	d.stop(c, Moved, NoClient)
-	d.out.Counts.Stop--
-	if seat == CanarySeat { // the seat is filled like any that lacks its canary
-		d.d.Weight.Canaries--
-		*v = Verdict{}
-		return
-	}
+func (d *decider) move(c *Candidate, v *Verdict) {
+	d.endQuietly(c, Moved, NoClient)
 	d.out.Counts.Migrate++
 	stopped := &d.out.Stops[len(d.out.Stops)-1]
-	if !d.t.Batch || !c.Closed && !c.Reschedule {
+	if !d.t.Batch || d.t.older(c) || !c.Closed && !c.Reschedule {
 		v.Action, v.Reason = Place, AfterMove
 		return
 	}
@@ -47,6 +41,7 @@ func (d *decider) move(c *Candidate, seat Seat, v *Verdict) {
 	case Never:
 		stopped.Closes = true
 	case Later:
+		stopped.Parks = true
 		d.later(c, at, v)
 	case Now:
 		v.Action, v.Reason = Place, AfterFailure
@@ -68,8 +63,11 @@ func (d *decider) keep(c *contender, seat Seat, v *Verdict) {
 	if d.t.placedNow(c.Candidate) {
 		d.d.Weight.judge(c.Health)
 	}
-	if retry == Later {
+	switch {
+	case retry == Later:
 		d.later(c.Candidate, at, v)
+	case d.t.governs(c.Candidate) && v.Reason != AsAsked:
+		d.d.Weight.Waiting++ // until its update has decided
 	}
 	if seat == MainSeat && !c.toldToEnd() {
 		d.change(c.Candidate, v)

@@ -59,41 +59,39 @@ func (g *grant) ask(d *Decision) {
 	case Alter:
 		g.alters++
 	case Place:
-		switch d.Main.Reason {
-		case AfterMove:
+		switch {
+		case d.Main.Reason == AfterMove:
 			g.moves++
-		case AfterLoss, AfterFailure:
+		case d.Main.urgent():
 			g.urgent++
 		}
-	}
-	if d.Canary.Action == Place {
-		g.urgent++
 	}
 }
 
 // canaries finds how many canaries are wanted, and places what is missing into the lowest slots: beside what is
-// outdated, then beside what moves or is empty. What was lost is filled first.
+// outdated, then beside what moves or is empty. Beside what was lost or failed they come last, and none is wanted for its
+// sake: that is filled first.
 func (g *grant) canaries() {
-	update, wanted := &g.t.Update, uint32(0)
+	update, wanted, promoted := &g.t.Update, uint32(0), false
 	if g.t.joined() {
-		wanted = update.Canaries
+		wanted, promoted = update.Canaries, update.Promoted
 	}
-	promoted := g.t.joined() && update.Promoted
-	g.lacksCanaries = g.t.Rolling.Canaries > 0 && !promoted && g.sum.Outdated > 0 && g.sum.Canaries < int32(g.t.Rolling.Canaries)
-	if g.lacksCanaries && wanted == 0 {
-		wanted = min(g.t.Rolling.Canaries, uint32(g.sum.Outdated+g.moves+g.sum.Vacant))
+	outdated := g.sum.Outdated
+	if wanted > 0 { // what moves or was lost is placed as it was, and so outdated
+		outdated += g.moves + g.urgent
+	} else if outdated > 0 && g.t.Rolling.ParallelMax > 0 && !promoted {
+		wanted = min(g.t.Rolling.Canaries, uint32(outdated+g.moves+g.sum.Vacant))
 	}
 	g.out.Update.Canaries = wanted
 	g.trying = wanted > 0 && !promoted
 	missing := int32(wanted) - g.sum.Canaries
-	g.lacksCanaries = g.lacksCanaries && missing > 0
+	g.lacksCanaries = g.trying && outdated > 0 && missing > 0
 	if !g.lacksCanaries || g.t.paused() || g.t.failed() {
 		return
 	}
 	missing = g.placeCanaries(missing, func(v *Verdict) bool { return v.Action == Replace })
-	g.placeCanaries(missing, func(v *Verdict) bool {
-		return v.Action == Place && v.Reason != AfterLoss && v.Reason != AfterFailure
-	})
+	missing = g.placeCanaries(missing, func(v *Verdict) bool { return v.Action == Place && !v.urgent() })
+	g.placeCanaries(missing, (*Verdict).urgent)
 }
 
 // placeCanaries places canaries beside the main seats that suit, and returns how many are missing still.
@@ -162,6 +160,11 @@ func (g *grant) settle(d *Decision) {
 	} else {
 		g.notice(d, v)
 	}
+}
+
+// urgent tells whether the seat asks to be filled because its last instance was lost or failed.
+func (v *Verdict) urgent() bool {
+	return v.Action == Place && (v.Reason == AfterLoss || v.Reason == AfterFailure)
 }
 
 // place fills a main seat. Only what was never lost, moved or failed can be held.
@@ -266,7 +269,8 @@ func (g *grant) complete() bool {
 	if !g.t.current() || !update.active() {
 		return false
 	}
-	if g.sum.Outdated+g.sum.Waiting+g.sum.Frozen+g.alters+g.moves+g.urgent+int32(len(g.out.Placements)) > 0 || g.lacksCanaries {
+	open := g.sum.Outdated + g.sum.Vacant + g.sum.Waiting + g.sum.Frozen + g.alters + g.moves + g.urgent
+	if open+int32(len(g.out.Placements)) > 0 || g.lacksCanaries {
 		return false
 	}
 	if !update.Joined {

@@ -100,8 +100,8 @@ type Stopping struct {
 	Reason Reason
 	// Client is what its program counts as from now on, NoClient if that does not change.
 	Client Client
-	// Closes tells that nothing follows it.
-	Closes bool
+	// Closes tells that nothing follows it, Parks that it waits until it may be placed again.
+	Closes, Parks bool
 }
 
 // Wait tells that a slot is to be looked at again for an allocation's sake.

@@ -93,7 +93,7 @@ func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, cluster.Time) {
 	if c.Force && c.ended() {
 		return Now, t.Now
 	}
-	if disconnecting && rules.Disconnect.KeepOnly {
+	if (disconnecting || c.Client == UnknownClient) && rules.Disconnect.KeepOnly {
 		return Never, 0
 	}
 	ended, may := t.endOf(c, disconnecting)
@@ -104,7 +104,7 @@ func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, cluster.Time) {
 	switch {
 	case !may:
 		return Never, 0
-	case c.FollowUp == FollowUpDue, at-t.Now <= soonMillis && c.Client != UnknownClient:
+	case c.FollowUp == FollowUpDue, at-t.Now <= soonMillis:
 		return Now, at
 	}
 	return Later, at
@@ -117,7 +117,7 @@ func (t *Task) endOf(c *Candidate, disconnecting bool) (cluster.Time, bool) {
 		return t.Now, true
 	case c.Client == UnknownClient:
 		return c.UnknownSince, c.FollowUp != NoFollowUp
-	case c.Desired == Stop && !c.Unplaced && !(t.Batch && c.Reschedule):
+	case c.Desired == Stop && !c.Unplaced && !c.Parked:
 		return 0, false
 	}
 	failed := c.Client == FailedClient || c.Client == LostClient

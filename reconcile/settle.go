@@ -10,63 +10,53 @@ func (d *decider) settle(list []contender) *contender {
 		return other
 	case other == nil:
 		return original
-	case d.done(other.Candidate), d.prefers(original.Candidate, other.Candidate):
+	case d.finished(other.Candidate), d.prefers(original.Candidate, other.Candidate):
 		d.stop(original.Candidate, OtherKept, NoClient)
 		return other
+	case other.toldToEnd():
+		d.dismiss(other)
+	default:
+		d.stop(other.Candidate, OriginalKept, NoClient)
 	}
-	d.stop(other.Candidate, OriginalKept, NoClient)
 	return original
 }
 
-// prefers tells whether the replacement is kept although the original returned. What has ended is kept for its version
-// only.
+// prefers tells whether the replacement is kept although the original returned. It is not if it has ended.
 func (d *decider) prefers(original, replacement *Candidate) bool {
-	if replacement.ended() && !d.t.older(original) {
-		return false
-	}
-	return KeepsReplacement(d.t.rules(original).Disconnect.Survivor, original, replacement)
+	return !replacement.ended() && KeepsReplacement(d.t.rules(original).Disconnect.Survivor, original, replacement)
 }
 
 // returned returns which of those that were out of reach and are seen again may have the seat back, nil if none may. It
 // stops the others.
 func (d *decider) returned(list []contender) *contender {
 	var kept *contender
-	for {
-		next := youngerReturned(list, kept)
-		if next == nil {
-			return kept
-		}
-		c := next.Candidate
+	for next := eldestReturned(list); next != nil; next = eldestReturned(list) {
 		next.class, next.back = Untouched, true
-		switch {
+		switch c := next.Candidate; {
 		case c.Client == FailedClient:
 			d.stop(c, FailedAway, FailedClient)
-			next.Candidate = nil
 		case c.Migrate || c.Reschedule || c.Force || d.t.older(c):
 			d.stop(c, ReturnedOutdated, NoClient)
-			next.Candidate = nil
-		case kept == nil:
-			kept = next
-		case d.prefers(kept.Candidate, c):
-			d.stop(kept.Candidate, OtherKept, NoClient)
-			kept.Candidate = nil
-			kept = next
-		default:
+		case kept != nil && !d.prefers(kept.Candidate, c):
 			d.stop(c, OriginalKept, NoClient)
-			next.Candidate = nil
+		default:
+			if kept != nil {
+				d.stop(kept.Candidate, OtherKept, NoClient)
+			}
+			kept = next
 		}
 	}
+	return kept
 }
 
-// youngerReturned returns the oldest contender that returned and was not looked at yet.
-func youngerReturned(list []contender, kept *contender) *contender {
-	var next *contender
+// eldestReturned returns the oldest contender that returned and was not looked at yet.
+func eldestReturned(list []contender) *contender {
 	for i := range list {
-		if c := &list[i]; c.class == Reconnecting && c != kept && (next == nil || c.Order < next.Order) {
-			next = c
+		if c := &list[i]; c.class == Reconnecting {
+			return c
 		}
 	}
-	return next
+	return nil
 }
 
 // best returns who of the contenders that did not return should have the seat, and dismisses the others.
@@ -102,25 +92,31 @@ func (d *decider) dismiss(c *contender) {
 		d.disconnect(c.Candidate)
 	case c.terminal():
 		d.d.Weight.Ignored++
+		if d.t.governs(c.Candidate) && !c.toldToEnd() {
+			d.d.Weight.Waiting++ // until its update has decided
+		}
 	default:
 		d.stop(c.Candidate, Duplicate, NoClient)
 	}
 }
 
-// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is within
-// reach, a promoted canary, the present version, the newest, what stays where it is, the best state, the next to be tried again, the
-// youngest.
+// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is finished, what is
+// within reach, what runs, what is closed, what waits already, a promoted canary, the present version, the newest, what stays where it is,
+// the best state, the next to be tried again, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
-		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
+		compareBool(d.finished(a.Candidate), d.finished(b.Candidate)),
 		compareBool(withinReach(a), withinReach(b)),
-		compareBool(a.Canary, b.Canary),
+		compareBool(!a.terminal(), !b.terminal()),
+		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
+		compareBool(a.FollowUp != NoFollowUp, b.FollowUp != NoFollowUp),
+		compareBool(a.CanaryOf != 0 && !a.terminal(), b.CanaryOf != 0 && !b.terminal()),
 		compareBool(!d.t.older(a.Candidate), !d.t.older(b.Candidate)),
 		cmp.Compare(a.Instance, b.Instance),
 		cmp.Compare(a.Version, b.Version),
 		cmp.Compare(b.Change, a.Change),
 		compareBool(a.class != Migrating, b.class != Migrating),
-		cmp.Compare(condition(a.Candidate), condition(b.Candidate)),
+		cmp.Compare(condition(a), condition(b)),
 		d.compareRetry(a.Candidate, b.Candidate),
 		cmp.Compare(a.Order, b.Order),
 	)
@@ -136,16 +132,19 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-func withinReach(c *contender) bool { return c.class != Disconnecting && c.Client != UnknownClient }
+// withinReach tells whether a candidate's node is heard of, as far as that matters.
+func withinReach(c *contender) bool {
+	return c.toldToEnd() || c.class != Disconnecting && c.Client != UnknownClient
+}
 
 // condition ranks how well a candidate is.
-func condition(c *Candidate) int {
+func condition(c *contender) int {
 	switch {
 	case c.terminal():
 		return 0
 	case c.Health == Healthy:
 		return 3
-	case c.Client == RunningClient:
+	case c.Client == RunningClient && withinReach(c):
 		return 2
 	}
 	return 1
@@ -161,7 +160,12 @@ func (d *decider) compareRetry(a, b *Candidate) int {
 	return cmp.Compare(first, second)
 }
 
-// done tells whether the candidate is batch work that is not run again.
+// finished tells whether the candidate is batch work that has succeeded.
+func (d *decider) finished(c *Candidate) bool {
+	return d.t.Batch && !c.Reschedule && (c.Client == CompleteClient && !c.toldToEnd() || c.toldToEnd() && c.Succeeded)
+}
+
+// done tells whether nothing follows the candidate, because it has succeeded or was closed.
 func (d *decider) done(c *Candidate) bool {
-	return d.t.Batch && (c.Client == CompleteClient && !c.Reschedule || c.toldToEnd() && Occupation(c, true) == Occupies)
+	return d.finished(c) || d.t.Batch && c.toldToEnd() && Occupation(c, true) == Occupies
 }

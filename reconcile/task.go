@@ -90,7 +90,7 @@ const (
 type Rolling struct {
 	// ParallelMax bounds the instances that are new and not judged yet; 0 replaces all at once and keeps no record.
 	ParallelMax uint32
-	// Canaries are placed beside what runs, and promoted, before the rest follows.
+	// Canaries are placed beside what runs, and promoted, before the rest follows. There are none without a record.
 	Canaries uint32
 }
 

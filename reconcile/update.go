@@ -95,8 +95,9 @@ func (t *Task) governs(c *Candidate) bool { return t.placedNow(c) && t.Update.ac
 // seatOf returns the seat that the candidate is in, and whether that seat is wanted: a canary has a seat of its own
 // until its update promotes it, and none if that update is over.
 func (t *Task) seatOf(c *Candidate) (seat Seat, wanted bool) {
-	if !c.Canary || t.Update.ID == 0 || t.Update.Promoted {
+	own := c.CanaryOf == t.Update.ID
+	if c.CanaryOf == 0 || own && t.Update.Promoted {
 		return MainSeat, true
 	}
-	return CanarySeat, t.current() && t.Update.State != UpdateFailed
+	return CanarySeat, own && t.current() && t.Update.State != UpdateFailed
 }

@@ -75,7 +75,7 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 		return c, false
 	}
 	c = reconcile.Candidate{
-		Order: slot.Order, Instance: j.ID, Version: slot.Version, FailedAt: slot.Since, Canary: r.Seat == cluster.CanarySeat,
+		Order: slot.Order, Instance: j.ID, Version: slot.Version, FailedAt: slot.Since,
 		Client: [cluster.PhaseCount]reconcile.Client{
 			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient, cluster.Delayed: reconcile.PendingClient,
 			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient, cluster.Postponed: reconcile.FailedClient,
@@ -89,6 +89,9 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 	}
 	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
 		c.Update = u.Began
+	}
+	if r.Seat == cluster.CanarySeat {
+		c.CanaryOf = j.Update.Began
 	}
 	for _, a := range j.Tasks[r.Task].Attempts(r.Index) {
 		c.Attempts = append(c.Attempts, reconcile.Attempt{At: a.At, Delay: reconcile.Millis(a.DelayMillis)})

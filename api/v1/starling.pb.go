@@ -3035,6 +3035,8 @@ type Job struct {
 	// 0 while the job has not ended.
 	FinishedIndex uint64                 `protobuf:"varint,11,opt,name=finished_index,json=finishedIndex,proto3" json:"finished_index,omitempty"`
 	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// The latest; absent if there never was one.
+	Update        *Update `protobuf:"bytes,13,opt,name=update,proto3" json:"update,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3153,6 +3155,136 @@ func (x *Job) GetFinishedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Job) GetUpdate() *Update {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
+// Update is the move of a job from one version to another.
+type Update struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// INITIALIZED, ROLLING_FORWARD, PAUSED, SUCCEEDED, ROLLING_BACKWARD, ROLLED_BACK, FAILED or ABORTED.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// Whether the state is final.
+	Final bool `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"`
+	// 0 in "from" brings the job.
+	From uint32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To   uint32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	// The canaries were found good, or there are none.
+	Promoted bool `protobuf:"varint,5,opt,name=promoted,proto3" json:"promoted,omitempty"`
+	// Why it is paused or ended as it did; may be empty.
+	Reason     string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	BeganIndex uint64                 `protobuf:"varint,7,opt,name=began_index,json=beganIndex,proto3" json:"began_index,omitempty"`
+	BeganAt    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=began_at,json=beganAt,proto3" json:"began_at,omitempty"`
+	// When an instance became healthy last, or when waiting for one began.
+	ProgressAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=progress_at,json=progressAt,proto3" json:"progress_at,omitempty"`
+	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Update) Reset() {
+	*x = Update{}
+	mi := &file_v1_starling_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Update) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Update) ProtoMessage() {}
+
+func (x *Update) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Update.ProtoReflect.Descriptor instead.
+func (*Update) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Update) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Update) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
+func (x *Update) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Update) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Update) GetPromoted() bool {
+	if x != nil {
+		return x.Promoted
+	}
+	return false
+}
+
+func (x *Update) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Update) GetBeganIndex() uint64 {
+	if x != nil {
+		return x.BeganIndex
+	}
+	return 0
+}
+
+func (x *Update) GetBeganAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeganAt
+	}
+	return nil
+}
+
+func (x *Update) GetProgressAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ProgressAt
+	}
+	return nil
+}
+
+func (x *Update) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
 // Counts are slots by phase. More than desired are there while some beyond that have not ended.
 type Counts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3165,13 +3297,15 @@ type Counts struct {
 	Succeeded     uint32                 `protobuf:"varint,7,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
 	Failed        uint32                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
 	Stopped       uint32                 `protobuf:"varint,9,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	Postponed     uint32                 `protobuf:"varint,10,opt,name=postponed,proto3" json:"postponed,omitempty"`
+	Away          uint32                 `protobuf:"varint,11,opt,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3317,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3330,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -3262,6 +3396,20 @@ func (x *Counts) GetStopped() uint32 {
 	return 0
 }
 
+func (x *Counts) GetPostponed() uint32 {
+	if x != nil {
+		return x.Postponed
+	}
+	return 0
+}
+
+func (x *Counts) GetAway() uint32 {
+	if x != nil {
+		return x.Away
+	}
+	return 0
+}
+
 type JobStatusRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -3277,7 +3425,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3437,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3450,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -3356,7 +3504,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3516,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3529,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -3443,7 +3591,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3603,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3616,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Task) GetName() string {
@@ -3489,7 +3637,7 @@ type Slot struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Task   string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	Number uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	// waiting, assigned, running, delayed, stopping, succeeded, failed or stopped.
+	// waiting, postponed, assigned, running, delayed, stopping, away, succeeded, failed or stopped.
 	Phase string `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
 	// The node that runs the allocation, or ran the last one; empty if there never was one, and so are the next two.
 	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
@@ -3506,16 +3654,25 @@ type Slot struct {
 	Failures uint32 `protobuf:"varint,10,opt,name=failures,proto3" json:"failures,omitempty"`
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
-	// When a delayed slot starts again.
-	NotBefore     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
-	Ports         []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
+	// When the next thing is due that no node reports: the start of a delayed slot, the look for another node of a postponed
+	// one, the verdict on the health of one that runs, the end of patience with one that is away.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
+	// untried, ready, healthy or unhealthy.
+	Health string `protobuf:"bytes,14,opt,name=health,proto3" json:"health,omitempty"`
+	// main, canary or away: a slot may have several allocations for a while.
+	Seat string `protobuf:"bytes,15,opt,name=seat,proto3" json:"seat,omitempty"`
+	// Why it was told to stop; empty if it was not.
+	Cause string `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
+	// What the update of the job waits for here, in words; empty if for nothing.
+	WaitsFor      string `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3684,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3697,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Slot) GetTask() string {
@@ -3620,9 +3777,9 @@ func (x *Slot) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Slot) GetNotBefore() *timestamppb.Timestamp {
+func (x *Slot) GetDeadline() *timestamppb.Timestamp {
 	if x != nil {
-		return x.NotBefore
+		return x.Deadline
 	}
 	return nil
 }
@@ -3632,6 +3789,34 @@ func (x *Slot) GetPorts() []*Port {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *Slot) GetHealth() string {
+	if x != nil {
+		return x.Health
+	}
+	return ""
+}
+
+func (x *Slot) GetSeat() string {
+	if x != nil {
+		return x.Seat
+	}
+	return ""
+}
+
+func (x *Slot) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *Slot) GetWaitsFor() string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return ""
 }
 
 // Port is a TCP port that an instance has on its node.
@@ -3645,7 +3830,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3657,7 +3842,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3670,7 +3855,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Port) GetName() string {
@@ -3697,7 +3882,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3894,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3907,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -3752,7 +3937,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +3949,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +3962,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -3828,7 +4013,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +4025,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +4038,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Finding) GetTask() string {
@@ -3917,7 +4102,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4114,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3942,7 +4127,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -3982,7 +4167,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4179,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4192,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -4075,14 +4260,17 @@ type Peer struct {
 	Lag          uint64 `protobuf:"varint,15,opt,name=lag,proto3" json:"lag,omitempty"`
 	Digest       string `protobuf:"bytes,16,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Whether the digest is the one that the answering peer had at that index; absent if that cannot be told.
-	DigestAgrees  *bool `protobuf:"varint,17,opt,name=digest_agrees,json=digestAgrees,proto3,oneof" json:"digest_agrees,omitempty"`
+	DigestAgrees *bool `protobuf:"varint,17,opt,name=digest_agrees,json=digestAgrees,proto3,oneof" json:"digest_agrees,omitempty"`
+	// The node is being emptied; what still runs there at the deadline is stopped, or was if there is none.
+	Draining      bool                   `protobuf:"varint,18,opt,name=draining,proto3" json:"draining,omitempty"`
+	DrainDeadline *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4094,7 +4282,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4107,7 +4295,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Peer) GetNode() string {
@@ -4229,6 +4417,20 @@ func (x *Peer) GetDigestAgrees() bool {
 	return false
 }
 
+func (x *Peer) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Peer) GetDrainDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DrainDeadline
+	}
+	return nil
+}
+
 type TailJournalRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -4243,7 +4445,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4457,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4470,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -4311,7 +4513,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4525,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4538,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -4385,7 +4587,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4397,7 +4599,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4410,7 +4612,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -4501,7 +4703,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4513,7 +4715,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4526,7 +4728,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -4582,7 +4784,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4594,7 +4796,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4607,7 +4809,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -4676,7 +4878,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4688,7 +4890,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4701,7 +4903,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -4780,7 +4982,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4994,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +5007,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -4845,7 +5047,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4857,7 +5059,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4870,7 +5072,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -4901,7 +5103,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4913,7 +5115,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4926,7 +5128,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -5220,7 +5422,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12$\n" +
 	"\x04jobs\x18\x03 \x03(\v2\x10.starling.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xa3\x03\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xd0\x03\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x12\n" +
@@ -5235,7 +5437,22 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x01(\x04R\fchangedIndex\x12%\n" +
 	"\x0efinished_index\x18\v \x01(\x04R\rfinishedIndex\x12;\n" +
 	"\vfinished_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAt\"\xf8\x01\n" +
+	"finishedAt\x12+\n" +
+	"\x06update\x18\r \x01(\v2\x13.starling.v1.UpdateR\x06update\"\xd8\x02\n" +
+	"\x06Update\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x14\n" +
+	"\x05final\x18\x02 \x01(\bR\x05final\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\x12\x1a\n" +
+	"\bpromoted\x18\x05 \x01(\bR\bpromoted\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1f\n" +
+	"\vbegan_index\x18\a \x01(\x04R\n" +
+	"beganIndex\x125\n" +
+	"\bbegan_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\abeganAt\x12;\n" +
+	"\vprogress_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"progressAt\x125\n" +
+	"\bended_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xaa\x02\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\rR\adesired\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\rR\awaiting\x12\x1a\n" +
@@ -5245,7 +5462,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bstopping\x18\x06 \x01(\rR\bstopping\x12\x1c\n" +
 	"\tsucceeded\x18\a \x01(\rR\tsucceeded\x12\x16\n" +
 	"\x06failed\x18\b \x01(\rR\x06failed\x12\x18\n" +
-	"\astopped\x18\t \x01(\rR\astopped\"\x91\x01\n" +
+	"\astopped\x18\t \x01(\rR\astopped\x12\x1c\n" +
+	"\tpostponed\x18\n" +
+	" \x01(\rR\tpostponed\x12\x12\n" +
+	"\x04away\x18\v \x01(\rR\x04away\"\x91\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
@@ -5263,7 +5483,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"G\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
-	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\"\x91\x03\n" +
+	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\"\xed\x03\n" +
 	"\x04Slot\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
@@ -5278,10 +5498,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\texit_code\x18\t \x01(\x05R\bexitCode\x12\x1a\n" +
 	"\bfailures\x18\n" +
 	" \x01(\rR\bfailures\x120\n" +
-	"\x05since\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x129\n" +
-	"\n" +
-	"not_before\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tnotBefore\x12'\n" +
-	"\x05ports\x18\r \x03(\v2\x11.starling.v1.PortR\x05ports\"2\n" +
+	"\x05since\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x126\n" +
+	"\bdeadline\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12'\n" +
+	"\x05ports\x18\r \x03(\v2\x11.starling.v1.PortR\x05ports\x12\x16\n" +
+	"\x06health\x18\x0e \x01(\tR\x06health\x12\x12\n" +
+	"\x04seat\x18\x0f \x01(\tR\x04seat\x12\x14\n" +
+	"\x05cause\x18\x10 \x01(\tR\x05cause\x12\x1b\n" +
+	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\"2\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\";\n" +
@@ -5312,7 +5535,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04self\x18\x03 \x01(\tR\x04self\x12'\n" +
 	"\x05peers\x18\x04 \x03(\v2\x11.starling.v1.PeerR\x05peers\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xb8\x04\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\x97\x05\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x14\n" +
@@ -5334,7 +5557,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rjournal_index\x18\x0e \x01(\x04R\fjournalIndex\x12\x10\n" +
 	"\x03lag\x18\x0f \x01(\x04R\x03lag\x12\x16\n" +
 	"\x06digest\x18\x10 \x01(\tR\x06digest\x12(\n" +
-	"\rdigest_agrees\x18\x11 \x01(\bH\x00R\fdigestAgrees\x88\x01\x01B\x10\n" +
+	"\rdigest_agrees\x18\x11 \x01(\bH\x00R\fdigestAgrees\x88\x01\x01\x12\x1a\n" +
+	"\bdraining\x18\x12 \x01(\bR\bdraining\x12A\n" +
+	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadlineB\x10\n" +
 	"\x0e_digest_agrees\"q\n" +
 	"\x12TailJournalRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
@@ -5437,7 +5662,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -5482,28 +5707,29 @@ var file_v1_starling_proto_goTypes = []any{
 	(*ListJobsRequest)(nil),       // 40: starling.v1.ListJobsRequest
 	(*ListJobsResponse)(nil),      // 41: starling.v1.ListJobsResponse
 	(*Job)(nil),                   // 42: starling.v1.Job
-	(*Counts)(nil),                // 43: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 44: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 45: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 46: starling.v1.Task
-	(*Slot)(nil),                  // 47: starling.v1.Slot
-	(*Port)(nil),                  // 48: starling.v1.Port
-	(*WhyRequest)(nil),            // 49: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 50: starling.v1.WhyResponse
-	(*Finding)(nil),               // 51: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 52: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 53: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 54: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 55: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 56: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 57: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 58: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 59: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 60: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 61: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 62: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 63: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
+	(*Update)(nil),                // 43: starling.v1.Update
+	(*Counts)(nil),                // 44: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 45: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 46: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 47: starling.v1.Task
+	(*Slot)(nil),                  // 48: starling.v1.Slot
+	(*Port)(nil),                  // 49: starling.v1.Port
+	(*WhyRequest)(nil),            // 50: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 51: starling.v1.WhyResponse
+	(*Finding)(nil),               // 52: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 53: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 54: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 55: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 56: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 57: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 58: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 59: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 60: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 61: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 62: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 63: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 64: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 65: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -5523,83 +5749,88 @@ var file_v1_starling_proto_depIdxs = []int32{
 	21, // 14: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	22, // 15: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	23, // 16: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	51, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	52, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
 	24, // 18: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	64, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	65, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	42, // 20: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	37, // 21: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	64, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	65, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,  // 23: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	21, // 24: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	64, // 25: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	65, // 25: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	42, // 26: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	43, // 27: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	64, // 28: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	64, // 29: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	64, // 30: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 31: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 32: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	46, // 33: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	47, // 34: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	43, // 35: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	64, // 36: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	64, // 37: starling.v1.Slot.not_before:type_name -> google.protobuf.Timestamp
-	48, // 38: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	64, // 39: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 40: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	51, // 41: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	64, // 42: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	64, // 43: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	64, // 44: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	54, // 45: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 46: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 47: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 48: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 49: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	57, // 50: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	64, // 51: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	58, // 52: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	59, // 53: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	64, // 54: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 55: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 56: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 57: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25, // 58: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27, // 59: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29, // 60: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31, // 61: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33, // 62: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	35, // 63: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	38, // 64: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	40, // 65: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	44, // 66: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	49, // 67: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	52, // 68: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	55, // 69: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	60, // 70: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	62, // 71: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 72: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 73: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 74: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26, // 75: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28, // 76: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30, // 77: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32, // 78: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34, // 79: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	36, // 80: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	39, // 81: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	41, // 82: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	45, // 83: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	50, // 84: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	53, // 85: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	56, // 86: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	61, // 87: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	63, // 88: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	72, // [72:89] is the sub-list for method output_type
-	55, // [55:72] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	44, // 27: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	65, // 28: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	65, // 29: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	43, // 30: starling.v1.Job.update:type_name -> starling.v1.Update
+	65, // 31: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	65, // 32: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	65, // 33: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	65, // 34: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 35: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 36: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	47, // 37: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	48, // 38: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	44, // 39: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	65, // 40: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	65, // 41: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	49, // 42: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	65, // 43: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 44: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	52, // 45: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	65, // 46: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	65, // 47: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	65, // 48: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	55, // 49: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 50: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 51: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 52: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 53: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	65, // 54: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	58, // 55: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	65, // 56: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	59, // 57: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	60, // 58: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	65, // 59: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 60: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 61: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 62: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25, // 63: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27, // 64: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29, // 65: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31, // 66: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33, // 67: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	35, // 68: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	38, // 69: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	40, // 70: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	45, // 71: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	50, // 72: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	53, // 73: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	56, // 74: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	61, // 75: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	63, // 76: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 77: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 78: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 79: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26, // 80: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28, // 81: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30, // 82: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32, // 83: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34, // 84: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	36, // 85: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	39, // 86: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	41, // 87: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	46, // 88: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	51, // 89: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	54, // 90: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	57, // 91: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	62, // 92: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	64, // 93: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	77, // [77:94] is the sub-list for method output_type
+	60, // [60:77] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -5607,15 +5838,15 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
-	file_v1_starling_proto_msgTypes[54].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[60].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,152 @@
+package reconcile_test
+
+import (
+	"math/rand/v2"
+
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+const now cluster.Time = 1_000_000_000
+
+// generator draws tasks with several candidates in every slot and all marks set. It keeps to what can be: orders are
+// unique in a slot, and what is recorded of an allocation does not contradict itself.
+type generator struct {
+	*rand.Rand
+	own reconcile.Rules
+}
+
+// seeded returns the generator of one case.
+func seeded(seed uint64) *generator { return &generator{Rand: rand.New(rand.NewPCG(seed, 1))} }
+
+// one tells whether one in n happens.
+func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+
+// before returns a time in the past, now and then in the future.
+func (g *generator) before() cluster.Time { return now + cluster.Time(g.IntN(80_000)-70_000) }
+
+func (g *generator) rules() reconcile.Rules {
+	var r reconcile.Rules
+	if !g.one(4) {
+		r.Retry = reconcile.RetryPolicy{
+			Attempts: uint32(g.IntN(3)), Unlimited: g.one(3), Interval: reconcile.Millis(g.IntN(100_000)),
+			Delay: reconcile.Millis(g.IntN(20_000)), DelayMax: reconcile.Millis(g.IntN(3) * 15_000), Growth: reconcile.Growth(g.IntN(3)),
+		}
+	}
+	switch g.IntN(4) {
+	case 0:
+		r.Disconnect.StopAfter = reconcile.Millis(g.IntN(60_000))
+	case 1, 2:
+		r.Disconnect.LostAfter = reconcile.Millis(1 + g.IntN(60_000))
+	}
+	r.Disconnect.KeepOnly, r.Disconnect.Survivor = g.one(3), reconcile.Survivor(g.IntN(4))
+	return r
+}
+
+func (g *generator) task() reconcile.Task {
+	t := reconcile.Task{
+		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Rules: g.rules(),
+		KillMillis: reconcile.Millis(g.IntN(10_000)),
+	}
+	g.own = g.rules()
+	if g.one(12) {
+		t.Wanted = reconcile.Wanted(1 + g.IntN(2))
+	}
+	if !g.one(4) {
+		t.Rolling = reconcile.Rolling{ParallelMax: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
+	}
+	if g.one(3) {
+		return t
+	}
+	t.Update = reconcile.Update{ID: 7, Instance: 2, Version: 3, State: reconcile.UpdateState(g.IntN(5)), Joined: !g.one(4)}
+	if g.one(5) {
+		t.Update.Version--
+	}
+	if t.Update.Joined {
+		t.Update.Total, t.Update.Canaries, t.Update.Promoted = uint32(g.IntN(6)), uint32(g.IntN(3)), g.one(2)
+	}
+	return t
+}
+
+// slots draws the slots of a task, and one beyond its count.
+func (g *generator) slots(t *reconcile.Task) []reconcile.Slot {
+	slots := make([]reconcile.Slot, t.Count+1)
+	for i := range slots {
+		slots[i].Index = uint32(i)
+		for order := range g.IntN(2 + g.IntN(4)) {
+			slots[i].Candidates = append(slots[i].Candidates, g.candidate(t, cluster.Index(order+1)))
+		}
+	}
+	return slots
+}
+
+func (g *generator) candidate(t *reconcile.Task, order cluster.Index) reconcile.Candidate {
+	c := reconcile.Candidate{
+		Order: order, Instance: 2, Version: 3, Client: reconcile.Client(1 + g.IntN(6)), FailedAt: g.before(),
+		Score: int32(g.IntN(3)), Started: g.before(), Health: reconcile.Health(g.IntN(3)),
+		Migrate: g.one(6), Reschedule: g.one(6), Force: g.one(12),
+	}
+	if g.one(3) {
+		c.Client = reconcile.RunningClient
+	}
+	if g.one(4) {
+		c.Version, c.Change = 2, reconcile.Change(g.IntN(3))
+	}
+	if g.one(20) {
+		c.Instance = 1
+	}
+	if g.one(2) {
+		c.Node = reconcile.NodeState(g.IntN(6))
+	}
+	if g.one(3) {
+		c.Own = &g.own
+	}
+	g.update(t, &c)
+	g.history(&c)
+	return c
+}
+
+// update draws whether an update placed the candidate.
+func (g *generator) update(t *reconcile.Task, c *reconcile.Candidate) {
+	if g.one(2) || t.Update.ID == 0 {
+		return
+	}
+	c.Update = t.Update.ID
+	if c.Version = t.Update.Version; c.Version == t.Version {
+		c.Change = reconcile.NoChange
+	}
+	if g.one(3) && t.Update.Canaries > 0 {
+		c.CanaryOf = c.Update
+	}
+}
+
+// history draws what was recorded of the candidate.
+func (g *generator) history(c *reconcile.Candidate) {
+	switch {
+	case c.Client == reconcile.UnknownClient:
+		c.UnknownSince, c.Away = g.before(), true
+	case g.one(5):
+		c.UnknownSince, c.Away = g.before(), g.one(2)
+	}
+	switch {
+	case c.Client == reconcile.LostClient:
+		c.Desired, c.LostSince = reconcile.Stop, g.before()
+	case g.one(6):
+		c.Desired = reconcile.Desired(1 + g.IntN(2))
+	}
+	ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient
+	c.Succeeded = c.Client == reconcile.CompleteClient
+	c.Closed = g.one(10)
+	if c.Desired == reconcile.Stop && c.Reschedule && c.Client != reconcile.LostClient && g.one(3) {
+		c.Parked, c.FollowUp = true, reconcile.FollowUpPending
+	}
+	if (ended || c.Desired != reconcile.Run) && g.one(3) {
+		c.Next = 1000
+	}
+	if g.one(4) {
+		c.FollowUp = reconcile.FollowUpState(1 + g.IntN(2))
+	}
+	for range g.IntN(3) {
+		c.Attempts = append(c.Attempts, reconcile.Attempt{At: g.before(), Delay: reconcile.Millis(g.IntN(20_000))})
+	}
+}

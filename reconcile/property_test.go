@@ -1,0 +1,292 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+// cases returns how many random cases are run: STARLING_CASES says, a million takes about a minute.
+func cases(t *testing.T) uint64 {
+	if told := os.Getenv("STARLING_CASES"); told != "" {
+		n, err := strconv.ParseUint(told, 10, 64)
+		if err != nil {
+			t.Fatalf("STARLING_CASES: %v", err)
+		}
+		return n
+	}
+	if testing.Short() {
+		return 2_000
+	}
+	return 20_000
+}
+
+// TestProperties checks the invariants of the package's comment on random tasks.
+func TestProperties(t *testing.T) {
+	for seed := range cases(t) {
+		g := seeded(seed)
+		task := g.task()
+		slots := g.slots(&task)
+		if wrong := check(g, task, slots); wrong != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, wrong, picture(&task, slots))
+		}
+	}
+}
+
+// check returns what is wrong with the result for a task; "" if nothing is.
+func check(g *generator, task reconcile.Task, slots []reconcile.Slot) string {
+	var out, again reconcile.Result
+	reconcile.Reconcile(&task, slots, reconcile.Tally{}, &out)
+	if wrong := checkActions(&out); wrong != "" {
+		return wrong
+	}
+	for i := range slots {
+		c := slots[i].Candidates
+		g.Shuffle(len(c), func(a, b int) { c[a], c[b] = c[b], c[a] })
+	}
+	reconcile.Reconcile(&task, slots, reconcile.Tally{}, &again)
+	if !reflect.DeepEqual(out, again) {
+		return fmt.Sprintf("the order of candidates changes the result:\n%s%s", summary(&out), summary(&again))
+	}
+	after, applied := apply(task, slots, &out)
+	if wrong := checkSeats(&after, applied); wrong != "" {
+		return fmt.Sprintf("%s after\n%s", wrong, summary(&out))
+	}
+	reconcile.Reconcile(&after, applied, reconcile.Tally{}, &again)
+	if n := len(again.Placements) + len(again.Replacements) + len(again.Changes) + len(again.Stops) +
+		len(again.Disconnects) + len(again.Reconnects) + len(again.Waits); n > 0 {
+		return fmt.Sprintf("the second result is not empty:\n%safter\n%sapplied to\n%s", summary(&again), summary(&out), picture(&after, applied))
+	}
+	return ""
+}
+
+// checkActions checks that a seat has one action and a reason, and an allocation one fate.
+func checkActions(out *reconcile.Result) string {
+	type seat struct {
+		index uint32
+		seat  reconcile.Seat
+	}
+	seats, fates := map[seat]int{}, map[reconcile.Reference]int{}
+	for _, p := range out.Placements {
+		seats[seat{p.Index, p.Seat}]++
+	}
+	for _, r := range out.Replacements {
+		seats[seat{r.Index, reconcile.MainSeat}]++
+		fates[r.Reference]++
+	}
+	for _, r := range out.Changes {
+		seats[seat{r.Index, reconcile.MainSeat}]++
+		fates[r]++
+	}
+	for _, s := range out.Stops {
+		if fates[s.Reference]++; s.Reason.String() == "" {
+			return fmt.Sprintf("%+v has no reason", s)
+		}
+	}
+	return checkCounts(seats, fates) + checkReasons(out)
+}
+
+func checkCounts[S comparable](seats map[S]int, fates map[reconcile.Reference]int) string {
+	for s, n := range seats {
+		if n > 1 {
+			return fmt.Sprintf("%d actions for %+v", n, s)
+		}
+	}
+	for r, n := range fates {
+		if n > 1 {
+			return fmt.Sprintf("%d fates of %+v", n, r)
+		}
+	}
+	return ""
+}
+
+// checkReasons checks that each slot is explained, and what waits has a time.
+func checkReasons(out *reconcile.Result) string {
+	for _, d := range out.Decisions {
+		waits := d.Main.Reason == reconcile.WaitsToRetry || d.Main.Reason == reconcile.WaitsForStop
+		if d.Main.Reason == reconcile.NoReason || waits && (d.Main.Until <= now-1000 || d.Until == 0) {
+			return fmt.Sprintf("slot %d is not explained: %+v", d.Index, d)
+		}
+	}
+	return ""
+}
+
+// checkSeats checks that each seat has one instance at most that is meant to run and within reach, and an index beyond
+// the count none.
+func checkSeats(t *reconcile.Task, slots []reconcile.Slot) string {
+	for _, s := range slots {
+		var live [2]int
+		for i := range s.Candidates {
+			if c := &s.Candidates[i]; runs(c) {
+				live[seatOf(t, c)]++
+			}
+		}
+		wanted := t.Wanted == reconcile.Running && s.Index < t.Count
+		if live[0] > 1 || live[1] > 1 || !wanted && live[0]+live[1] > 0 {
+			return fmt.Sprintf("slot %d has %d and %d instances", s.Index, live[0], live[1])
+		}
+	}
+	return ""
+}
+
+// runs tells whether a candidate is meant to run and within reach.
+func runs(c *reconcile.Candidate) bool {
+	return c.Desired == reconcile.Run && (c.Client == reconcile.PendingClient || c.Client == reconcile.RunningClient)
+}
+
+func seatOf(t *reconcile.Task, c *reconcile.Candidate) reconcile.Seat {
+	if c.CanaryOf != 0 && !(c.CanaryOf == t.Update.ID && t.Update.Promoted) {
+		return reconcile.CanarySeat
+	}
+	return reconcile.MainSeat
+}
+
+// summary shows a result.
+func summary(out *reconcile.Result) string {
+	text := ""
+	for _, d := range out.Decisions {
+		text += fmt.Sprintf("  %d: main %d %d %q, canary %d %d %q, %+v\n", d.Index, d.Main.Action, d.Main.Holder, d.Main.Reason,
+			d.Canary.Action, d.Canary.Holder, d.Canary.Reason, d.Weight)
+	}
+	lists := *out
+	lists.Decisions = nil
+	return text + fmt.Sprintf("  %+v\n", lists)
+}
+
+// picture shows a case.
+func picture(t *reconcile.Task, slots []reconcile.Slot) string {
+	text := fmt.Sprintf("%+v\n", *t)
+	for _, s := range slots {
+		text += fmt.Sprintf("slot %d\n", s.Index)
+		for _, c := range s.Candidates {
+			text += fmt.Sprintf("  %+v\n", c)
+		}
+	}
+	return text
+}
+
+// TestRest checks that slots that rest may be left out if their weight is in the tally.
+func TestRest(t *testing.T) {
+	for seed := range cases(t) {
+		g := seeded(seed)
+		task := g.task()
+		slots := g.slots(&task)
+		var full, part reconcile.Result
+		reconcile.Reconcile(&task, slots, reconcile.Tally{}, &full)
+		var listed []reconcile.Slot
+		var rest reconcile.Tally
+		for i, s := range slots {
+			if g.one(3) || !rests(&full, uint32(i)) {
+				listed = append(listed, s)
+			} else {
+				rest.Add(full.Decisions[i].Weight)
+			}
+		}
+		reconcile.Reconcile(&task, listed, rest, &part)
+		kept := part.Decisions
+		full.Decisions, part.Decisions = nil, nil
+		if !same(&full, &part) {
+			t.Fatalf("seed %d: all slots give\n%+v\n%d of %d give\n%+v\n%s", seed, full, len(listed), len(slots), part, picture(&task, slots))
+		}
+		reconcile.Reconcile(&task, slots, reconcile.Tally{}, &full)
+		for _, d := range kept {
+			if d != full.Decisions[d.Index] {
+				t.Fatalf("seed %d: slot %d: %+v, want %+v", seed, d.Index, d, full.Decisions[d.Index])
+			}
+		}
+		again := rest
+		again.Subtract(rest)
+		if again != (reconcile.Tally{}) {
+			t.Fatalf("seed %d: %+v is left of a tally", seed, again)
+		}
+	}
+}
+
+// same compares results; an empty list is no list.
+func same(a, b *reconcile.Result) bool { return fmt.Sprintf("%+v", *a) == fmt.Sprintf("%+v", *b) }
+
+// rests tells whether a result does nothing about a slot.
+func rests(out *reconcile.Result, index uint32) bool {
+	d := &out.Decisions[index]
+	acts := d.Main.Action != reconcile.Keep || d.Canary.Action != reconcile.Keep
+	for _, list := range [][]reconcile.Reference{out.Disconnects, out.Reconnects} {
+		for _, r := range list {
+			acts = acts || r.Index == index
+		}
+	}
+	for _, s := range out.Stops {
+		acts = acts || s.Index == index
+	}
+	for _, w := range out.Waits {
+		acts = acts || w.Index == index
+	}
+	return !acts
+}
+
+// TestDaemonProperties checks daemons on random nodes.
+func TestDaemonProperties(t *testing.T) {
+	for seed := range cases(t) {
+		g := seeded(seed)
+		task := g.task()
+		slots := g.daemonSlots(&task)
+		var out, again reconcile.Result
+		reconcile.ReconcileDaemon(&task, slots, reconcile.Tally{}, &out)
+		wrong := checkActions(&out)
+		after, applied := apply(task, plain(slots), &out)
+		wrong += checkDaemonSeats(&task, slots, applied)
+		for i := range slots {
+			slots[i].Candidates = applied[i].Candidates
+		}
+		reconcile.ReconcileDaemon(&after, slots, reconcile.Tally{}, &again)
+		if n := len(again.Placements) + len(again.Replacements) + len(again.Changes) + len(again.Stops) + len(again.Disconnects); n > 0 {
+			wrong += fmt.Sprintf("the second result is not empty:\n%safter\n%s", summary(&again), summary(&out))
+		}
+		if wrong != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, wrong, picture(&after, plain(slots)))
+		}
+	}
+}
+
+// daemonSlots draws the slots of a daemon: each on a node of its own.
+func (g *generator) daemonSlots(t *reconcile.Task) []reconcile.DaemonSlot {
+	var slots []reconcile.DaemonSlot
+	for _, s := range g.slots(t) {
+		d := reconcile.DaemonSlot{Slot: s, Number: uint32(g.IntN(2))}
+		if g.one(3) {
+			d.Node, d.Target = reconcile.NodeState(g.IntN(6)), reconcile.Target(g.IntN(3))
+		}
+		for i := range d.Candidates {
+			d.Candidates[i].CanaryOf = 0
+		}
+		slots = append(slots, d)
+	}
+	return slots
+}
+
+func plain(slots []reconcile.DaemonSlot) []reconcile.Slot {
+	var all []reconcile.Slot
+	for _, s := range slots {
+		all = append(all, s.Slot)
+	}
+	return all
+}
+
+// checkDaemonSeats checks that a node that is fit has one instance at most within reach.
+func checkDaemonSeats(t *reconcile.Task, slots []reconcile.DaemonSlot, applied []reconcile.Slot) string {
+	for i, s := range slots {
+		one := *t
+		if s.Number >= t.Count {
+			one.Wanted = reconcile.Removed
+		}
+		one.Count = cluster.InstancesMax
+		if wrong := checkSeats(&one, applied[i:i+1]); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
