@@ -122,6 +122,9 @@ type Pulse interface {
 	// Publish replaces the pulse's value, at most ValueBytesMax. It returns ErrNoPulse when the pulse has ended,
 	// was abandoned, or is another's.
 	Publish(ctx context.Context, value []byte) error
+	// Confirm returns nil if the pulse was alive and its owner's at some moment after the call. It returns ErrNoPulse if
+	// it is not; after any other error that is not known.
+	Confirm(ctx context.Context) error
 	// Lost is closed when the pulse has ended although its owner did not end it: it could not be renewed in time,
 	// or another has adopted it.
 	Lost() <-chan struct{}

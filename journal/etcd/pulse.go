@@ -258,6 +258,28 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 	return nil
 }
 
+// Confirm implements journal.Pulse. A pulse that is just moving to another lease may not be found to be its owner's; the
+// next call finds it.
+func (p *pulse) Confirm(ctx context.Context) error {
+	refused := fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrNoPulse)
+	if p.ctx.Err() != nil && p.journal.ctx.Err() == nil {
+		return refused
+	}
+	during, done := p.journal.during(ctx, attemptMax)
+	defer done()
+	before := p.lease.Load()
+	got, err := hedged(during, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return p.journal.client.Get(ctx, p.journal.keys.pulse(p.id))
+	})
+	if err != nil {
+		return p.journal.failed(ctx, "confirm pulse "+p.id, err)
+	}
+	if lease := int64(attached(got.Kvs)); lease != before && lease != p.lease.Load() {
+		return refused
+	}
+	return nil
+}
+
 // Lost implements journal.Pulse.
 func (p *pulse) Lost() <-chan struct{} {
 	return p.lost

@@ -20,6 +20,7 @@ func pulses() []contract {
 		{"PulseEnded", testPulseEnded},
 		{"PulseAdopted", testPulseAdopted},
 		{"PulseAdoptedFromTheLiving", testPulseAdoptedFromTheLiving},
+		{"PulseConfirmed", testPulseConfirmed},
 		{"PulseValues", testPulseValues},
 		{"PulseEndNotSkipped", testPulseEndNotSkipped},
 		{"PulseList", testPulseList},
@@ -241,6 +242,28 @@ func testPulseAdoptedFromTheLiving(t *testing.T, h Harness) {
 	must(t, q.Publish(limited(t), []byte("q")))
 	w.value("q")
 	wantKept(t, q)
+}
+
+func testPulseConfirmed(t *testing.T, h Harness) {
+	a, b := h.open(t), h.open(t)
+	p := h.begin(t, a, "p")
+	must(t, p.Confirm(limited(t)))
+	q, err := b.Pulse(limited(t), "p", h.PulseTTL, true)
+	must(t, err)
+	must(t, q.Confirm(limited(t)))
+	wantError(t, "confirm what another adopted", p.Confirm(limited(t)), journal.ErrNoPulse)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if q.Confirm(canceled) == nil {
+		t.Error("it was confirmed without being looked at")
+	}
+	must(t, q.End(limited(t)))
+	wantError(t, "confirm after the end", q.Confirm(limited(t)), journal.ErrNoPulse)
+	again := h.begin(t, a, "p")
+	must(t, again.Confirm(limited(t)))
+	wantError(t, "confirm what another has begun", q.Confirm(limited(t)), journal.ErrNoPulse)
+	again.Abandon()
+	wantError(t, "confirm after abandon", again.Confirm(limited(t)), journal.ErrNoPulse)
 }
 
 func testPulseValues(t *testing.T, h Harness) {

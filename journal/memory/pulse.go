@@ -127,6 +127,19 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 	return nil
 }
 
+// Confirm implements journal.Pulse.
+func (p *pulse) Confirm(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.journal.store.mu.Lock()
+	defer p.journal.store.mu.Unlock()
+	if p.journal.store.pulse(p.id).owner != p || p.timer != nil {
+		return fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrNoPulse)
+	}
+	return nil
+}
+
 // Lost implements journal.Pulse.
 func (p *pulse) Lost() <-chan struct{} {
 	return p.lost
