@@ -116,6 +116,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n NodeIndex, offer *Offer) {
+	old := s.Node(n).Offer
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -126,16 +127,23 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 			free = free.Plus(offer.Capacity)
 			row.offerHash = offer.hash()
 			row.Class = s.classOf(offer)
+			s.setPurpose(n, offer.Purpose())
 		}
-		s.equip(n, offer != nil && len(offer.Devices) > 0)
 		s.setFree(n, free, offer != nil)
 	})
+	s.moveHeads(n, old)
 }
 
-// classOf numbers equal sets of attributes, device kinds and models.
+// NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
+const NodeAttribute = "node"
+
+// classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
 func (s *State) classOf(offer *Offer) uint32 {
 	var key []byte
 	for _, a := range offer.Attributes {
+		if a.Name == NodeAttribute {
+			continue
+		}
 		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
 	}
 	key = append(key, 1)

@@ -143,6 +143,7 @@ func (s *State) queue(j *Job, task int) {
 	default:
 		s.unblocked.Insert(key)
 	}
+	s.attend(key, t.Waits() > 0, t.blocked)
 }
 
 // SetBlocked notes that all nodes were tried for what waits of the task, so that only nodes which grow can help; or

@@ -33,6 +33,13 @@ type State struct {
 	finishedSlots uint32
 	// unblocked and blocked hold the tasks with waiting slots; see Task.blocked.
 	unblocked, blocked *btree.Set[TaskKey]
+	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
+	// with soft constraints wait; woken that some task was woken since placement last asked.
+	headcounts *btree.Map[string, *headcount]
+	heeds      *btree.Map[TaskKey, heed]
+	lapses     *btree.BTreeG[lapse]
+	patience   *btree.Map[TaskKey, Time]
+	woken      bool
 	// deadlines are the Delayed slots by time.
 	deadlines *btree.BTreeG[deadline]
 
@@ -85,6 +92,10 @@ func NewState() *State {
 		deadlines: btree.NewBTreeGOptions(func(a, b deadline) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
+		headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, Time]),
+		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
+			return a.at < b.at || a.at == b.at && a.key < b.key
+		}, btree.Options{NoLocks: true}),
 		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
@@ -99,6 +110,7 @@ func (s *State) Copy() *State {
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
+	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
 	c.grown = nil
@@ -117,7 +129,11 @@ func (s *State) NextDeadline() (at Time, ok bool) {
 		return s.Time, true
 	}
 	first, ok := s.deadlines.Min()
-	return first.at, ok
+	at = first.at
+	if lapse, lapses := s.lapses.Min(); lapses && (!ok || lapse.at < at) {
+		return lapse.at, true
+	}
+	return at, ok
 }
 
 // PopDue removes and returns one Delayed slot whose time has come; ok is false if there is none.
