@@ -15,6 +15,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
@@ -246,7 +247,7 @@ func jobOn(name cluster.JobName, instances uint32, node string) *cluster.JobSpec
 		Name: "main", Instances: instances, Command: []string{"work"}, Placement: cluster.Pack,
 		Resources:   cluster.Resources{1000, 1 << 20, 0},
 		Ports:       []cluster.PortRequest{{Name: "http"}},
-		Constraints: []cluster.Constraint{{Attribute: "node", Operator: cluster.Equal, Values: []string{node}}},
+		Constraints: []cluster.Constraint{{Attribute: "node", Operator: constraint.Equal, Values: []string{node}}},
 	}}}
 }
 

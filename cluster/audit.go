@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
+
+	"starling/cluster/census"
 )
 
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
@@ -23,6 +25,7 @@ func (s *State) Audit() []string {
 		return true
 	})
 	a.nodes()
+	a.headcounts()
 	a.membership()
 	if a.deadlines != s.deadlines.Len() {
 		a.say("%d deadlines are kept, there are %d", s.deadlines.Len(), a.deadlines)
@@ -54,6 +57,10 @@ func (s *State) auditRows() uint64 {
 	}
 	s.jobs.Scan(func(_ JobID, j *Job) bool {
 		sum += j.hash()
+		return true
+	})
+	s.patience.Scan(func(key TaskKey, since Time) bool {
+		sum += hashWords(tagPatience, uint64(key), uint64(since))
 		return true
 	})
 	s.requests.Scan(func(id string, r Request) bool {
@@ -219,6 +226,36 @@ func (a *audit) nodes() {
 			})
 		}
 	}
+}
+
+// headcounts counts instances anew, by node and by the attributes that are counted.
+func (a *audit) headcounts() {
+	counts := map[string]*census.Census[NodeIndex]{}
+	a.s.headcounts.Scan(func(heads string, h *headcount) bool {
+		counts[heads] = census.New[NodeIndex]()
+		if h.census.Empty() && h.more.Len()+h.fewer.Len() == 0 {
+			a.say("a headcount of nothing is kept: %q", heads)
+		}
+		return true
+	})
+	for n := range a.held {
+		for _, r := range a.held[n] {
+			slot, _ := a.s.SlotAt(r)
+			a.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).eachHeads(r, func(heads string) {
+				if counts[heads] == nil {
+					a.say("slot %s is not in headcount %q", a.s.NameOf(r), heads)
+					return
+				}
+				counts[heads].Add(NodeIndex(n), 1, func(string) string { return "" })
+			})
+		}
+	}
+	a.s.headcounts.Scan(func(heads string, h *headcount) bool {
+		if !h.census.Same(counts[heads], a.s.valueOn) {
+			a.say("headcount %q differs from the slots", heads)
+		}
+		return true
+	})
 }
 
 // membership checks what holds between entries for every ring: it is one cycle, whatever is being stitched.

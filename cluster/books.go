@@ -116,6 +116,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n NodeIndex, offer *Offer) {
+	old := s.Node(n).Offer
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -126,10 +127,11 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 			free = free.Plus(offer.Capacity)
 			row.offerHash = offer.hash()
 			row.Class = s.classOf(offer)
+			s.setPurpose(n, offer.Purpose())
 		}
-		s.equip(n, offer != nil && len(offer.Devices) > 0)
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
+	s.moveHeads(n, old)
 }
 
 // SetDrain begins, changes or ends the emptying of a node.
@@ -155,10 +157,16 @@ func (s *State) Draining() []NodeIndex { return s.draining.Keys() }
 // EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
 func (s *State) EachDaemon(visit func(JobID) bool) { s.daemons.Scan(visit) }
 
-// classOf numbers equal sets of attributes, device kinds and models.
+// NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
+const NodeAttribute = "node"
+
+// classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
 func (s *State) classOf(offer *Offer) uint32 {
 	var key []byte
 	for _, a := range offer.Attributes {
+		if a.Name == NodeAttribute {
+			continue
+		}
 		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
 	}
 	key = append(key, 1)

@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"starling/cluster/constraint"
+)
 
 // Change is what a new version means for an instance of an older one.
 type Change uint8
@@ -56,8 +60,11 @@ var taskFields = [...]field[TaskSpec]{
 	{"devices", Replace, func(a, b *TaskSpec) bool { return slices.EqualFunc(a.Devices, b.Devices, DeviceRequest.Equal) }},
 	{"ports", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Ports, b.Ports) }},
 	{"constraints", Replace, func(a, b *TaskSpec) bool {
-		return slices.EqualFunc(a.Constraints, b.Constraints, Constraint.equal)
+		return slices.EqualFunc(a.Constraints, b.Constraints, constraint.Same)
 	}},
+	{"labels", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Labels, b.Labels) }},
+	{"per_machine_max", Replace, func(a, b *TaskSpec) bool { return a.PerNodeMax == b.PerNodeMax }},
+	{"spread_over", Replace, func(a, b *TaskSpec) bool { return a.SpreadOver == b.SpreadOver }},
 	{"placement", Replace, func(a, b *TaskSpec) bool { return a.Placement == b.Placement }},
 }
 

@@ -17,6 +17,7 @@ const (
 	tagRequest
 	tagState
 	tagAttempts
+	tagPatience
 )
 
 // Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
@@ -119,13 +120,29 @@ func (t *TaskSpec) hash() uint64 {
 	for _, p := range t.Ports {
 		h = mix(h, hashText(tagJob, p.Name)^uint64(p.Number))
 	}
-	for _, c := range t.Constraints {
-		h = mix(h, mix(hashText(tagJob, c.Attribute)^uint64(c.Operator), hashText(tagJob, c.Values...)))
+	for i := range t.Constraints {
+		h = mix(h, hashConstraint(&t.Constraints[i]))
 	}
 	h = mix(h, t.policyHash())
+	for _, l := range t.Labels {
+		h = mix(h, hashText(tagJob, l.Name, l.Value))
+	}
+	h = mix(hashText(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
 	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))
+}
+
+func hashConstraint(c *Constraint) uint64 {
+	h := hashWords(tagJob, hashText(tagJob, c.Attribute, c.Label, c.Within), hashText(tagJob, c.Values...), uint64(c.Operator),
+		uint64(c.Count), bit(c.Soft), uint64(c.PatienceMillis), uint64(len(c.All)))
+	for i := range c.All {
+		h = mix(h, hashConstraint(&c.All[i]))
+	}
+	for i := range c.Any {
+		h = mix(h, hashConstraint(&c.Any[i]))
+	}
+	return h
 }
 
 func (n *Node) hash() uint64 {

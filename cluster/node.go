@@ -99,8 +99,9 @@ func (n *Node) freePort() uint16 {
 type room struct {
 	edition *Edition
 	free    [pageRows]Resources
-	// eligible has a bit for every node that takes work, equipped for every node that offers devices.
-	eligible, equipped uint64
-	// most is at least the free resources of every eligible node without devices, and with.
-	most [2]Resources
+	// eligible has a bit for every node that takes work, nodes one for every node by whom it is kept for.
+	eligible uint64
+	nodes    [purposeCount]uint64
+	// most is at least the free resources of every eligible node, by whom it is kept for.
+	most [purposeCount]Resources
 }

@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"starling/cluster/constraint"
 )
 
 // Limits of a job. They keep one entry's work and one job's rows bounded.
@@ -130,13 +133,18 @@ func (t *TaskSpec) size() int {
 	for _, v := range t.Volumes {
 		size += len(v.Name) + 4
 	}
-	for _, c := range t.Constraints {
-		size += len(c.Attribute) + 8
-		for _, v := range c.Values {
-			size += len(v) + 4
-		}
+	for i := range t.Constraints {
+		t.Constraints[i].EachLeaf(func(c *Constraint) {
+			size += len(c.Attribute) + len(c.Label) + len(c.Within) + 32
+			for _, v := range c.Values {
+				size += len(v) + 4
+			}
+		})
 	}
-	return size
+	for _, l := range t.Labels {
+		size += len(l.Name) + len(l.Value) + 8
+	}
+	return size + len(t.SpreadOver)
 }
 
 func (t *TaskSpec) problems(p *problems) {
@@ -162,6 +170,7 @@ func (t *TaskSpec) problems(p *problems) {
 	p.bounded("resources.memory", t.Resources[Memory], 0, BytesMax)
 	p.bounded("resources.disk", t.Resources[Disk], 0, BytesMax)
 	t.requestProblems(p)
+	t.ruleProblems(p)
 	if t.Placement != Pack && t.Placement != Spread {
 		p.add("placement", `must be "pack" or "spread"`)
 	}
@@ -195,8 +204,8 @@ func (t *TaskSpec) envProblems(p *problems) {
 }
 
 func (t *TaskSpec) requestProblems(p *problems) {
-	if max(len(t.Ports), len(t.Devices), len(t.Constraints)) > RequestsPerTaskMax {
-		p.add("ports", "ports, devices and constraints must have at most %d elements each", RequestsPerTaskMax)
+	if max(len(t.Ports), len(t.Devices)) > RequestsPerTaskMax {
+		p.add("ports", "ports and devices must have at most %d elements each", RequestsPerTaskMax)
 		return
 	}
 	for i := range t.Devices {
@@ -227,8 +236,21 @@ func (t *TaskSpec) requestProblems(p *problems) {
 			}
 		}
 	}
+}
+
+func (t *TaskSpec) ruleProblems(p *problems) {
+	leaves := 0
 	for i := range t.Constraints {
-		t.Constraints[i].problems(p, "constraints["+strconv.Itoa(i)+"]")
+		t.Constraints[i].Problems("constraints["+strconv.Itoa(i)+"]", p.add)
+		t.Constraints[i].EachLeaf(func(*Constraint) { leaves++ })
+	}
+	if leaves > RequestsPerTaskMax {
+		p.add("constraints", "must have at most %d elements with all that is within them, have %d", RequestsPerTaskMax, leaves)
+	}
+	t.labelProblems(p)
+	p.text("spread_over", t.SpreadOver)
+	if len(t.SpreadOver) > constraint.NameBytesMax {
+		p.add("spread_over", "must have at most %d bytes", constraint.NameBytesMax)
 	}
 }
 
@@ -242,8 +264,25 @@ func (q *DeviceRequest) problems(p *problems, field string) {
 	for i, model := range q.Models {
 		at := field + ".models[" + strconv.Itoa(i) + "]"
 		p.name(at, model)
-		if contains(q.Models[:i], model) {
+		if slices.Contains(q.Models[:i], model) {
 			p.add(at, "is there twice")
+		}
+	}
+}
+
+func (t *TaskSpec) labelProblems(p *problems) {
+	if len(t.Labels) > RequestsPerTaskMax {
+		p.add("labels", "must have at most %d elements", RequestsPerTaskMax)
+		return
+	}
+	for i, l := range t.Labels {
+		field := "labels." + l.Name
+		p.text(field, l.Name+l.Value)
+		switch {
+		case l.Name == "" || len(l.Name) > constraint.NameBytesMax || len(l.Value) > AttributeBytesMax:
+			p.add(field, "must have a name of 1 to %d bytes and a value of at most %d", constraint.NameBytesMax, AttributeBytesMax)
+		case i > 0 && t.Labels[i-1].Name >= l.Name:
+			p.add(field, "must be ordered by name, each name once")
 		}
 	}
 }
@@ -251,73 +290,4 @@ func (q *DeviceRequest) problems(p *problems, field string) {
 // VariableName returns a name in the form in which it is part of an environment variable's: "http-2" gives "HTTP_2".
 func VariableName(name string) string {
 	return strings.ReplaceAll(strings.ToUpper(name), "-", "_")
-}
-
-func (c *Constraint) problems(p *problems, field string) {
-	if c.Attribute == "" || len(c.Attribute) > NameBytesMax*4 {
-		p.add(field+".attribute", "must have 1 to %d bytes", NameBytesMax*4)
-	}
-	p.text(field+".attribute", c.Attribute)
-	for i, v := range c.Values {
-		p.text(field+".values["+strconv.Itoa(i)+"]", v)
-	}
-	if len(c.Values) > RequestsPerTaskMax {
-		p.add(field+".values", "must have at most %d elements", RequestsPerTaskMax)
-	}
-	switch c.Operator {
-	case In, NotIn:
-		if len(c.Values) == 0 {
-			p.add(field+".values", "must have at least one value for %q", c.Operator)
-		}
-	case Exists, NotExists:
-		if len(c.Values) != 0 {
-			p.add(field+".values", "must be absent for %q", c.Operator)
-		}
-	case Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual:
-		if len(c.Values) != 1 {
-			p.add(field+".values", "must have exactly one value for %q", c.Operator)
-		} else if _, err := strconv.ParseInt(c.Values[0], 10, 64); err != nil && c.Operator >= Less {
-			p.add(field+".values[0]", "must be an integer for %q, is %q", c.Operator, c.Values[0])
-		}
-	default:
-		p.add(field+".operator", "must be one of %q", Operators()[1:])
-	}
-}
-
-// Matches tells whether the constraint holds on a node that offers this.
-func (c *Constraint) Matches(o *Offer) bool {
-	value, exists := o.Attribute(c.Attribute)
-	switch c.Operator {
-	case Exists:
-		return exists
-	case NotExists:
-		return !exists
-	case Equal, In:
-		return exists && contains(c.Values, value)
-	case NotEqual, NotIn:
-		return !contains(c.Values, value)
-	}
-	have, err1 := strconv.ParseInt(value, 10, 64)
-	want, err2 := strconv.ParseInt(c.Values[0], 10, 64)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	switch c.Operator {
-	case Less:
-		return have < want
-	case LessOrEqual:
-		return have <= want
-	case Greater:
-		return have > want
-	}
-	return have >= want
-}
-
-func contains(all []string, one string) bool {
-	for _, v := range all {
-		if v == one {
-			return true
-		}
-	}
-	return false
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"starling/cluster/constraint"
 )
 
 // sound returns a job that the cluster takes, with something in every field.
@@ -12,9 +14,11 @@ func sound() *JobSpec {
 	return &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{
 		Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []EnvVar{{"A", "1"}, {"B_2", ""}},
 		WorkDir: "/srv", User: "www", Resources: Resources{500, 1 << 28, 1 << 30}, Devices: []DeviceRequest{{Kind: "fpga", Amount: 250}, {Kind: "gpu", Amount: 2000, Models: []string{"A100", "H100"}}},
-		Ports:       []PortRequest{{"http", 0}, {"admin", 8080}},
-		Constraints: []Constraint{{"zone", In, []string{"a", "b"}}, {"ssd", Exists, nil}, {"cores", GreaterOrEqual, []string{"8"}}},
-		Placement:   Spread, Restart: Restart{3, 1000, 60000, 600000}, StopGraceMillis: 5000,
+		Ports: []PortRequest{{"http", 0}, {"admin", 8080}},
+		Constraints: []Constraint{{Attribute: "zone", Operator: constraint.In, Values: []string{"a", "b"}},
+			{Label: "app", Operator: constraint.Less, Values: []string{"web"}, Count: 3, Within: "rack", Soft: true, PatienceMillis: 1000}},
+		Labels: []EnvVar{{"app", "web"}, {"tier", ""}}, PerNodeMax: 2, SpreadOver: "rack",
+		Placement: Spread, Restart: Restart{3, 1000, 60000, 600000}, StopGraceMillis: 5000,
 	}}}
 }
 
@@ -97,11 +101,8 @@ func taskProblems() []problemCase {
 
 func requestProblems() []problemCase {
 	const at = "tasks[0]."
-	only := func(c Constraint) func(*JobSpec, *TaskSpec) {
-		return func(_ *JobSpec, t *TaskSpec) { t.Constraints = []Constraint{c} }
-	}
 	return []problemCase{
-		{at + "ports", "ports, devices and constraints must have at most 64 elements each", func(_ *JobSpec, t *TaskSpec) { t.Ports = make([]PortRequest, 65) }},
+		{at + "ports", "ports and devices must have at most 64 elements each", func(_ *JobSpec, t *TaskSpec) { t.Ports = make([]PortRequest, 65) }},
 		{at + "devices.", "the kind must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Devices = []DeviceRequest{{Kind: "", Amount: 1}} }},
 		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Amount = 0 }},
 		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices", func(_ *JobSpec, t *TaskSpec) { t.Devices[1].Amount = 1500 }},
@@ -123,16 +124,19 @@ func requestProblems() []problemCase {
 		{at + "ports[0].name", "must not be empty", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Name = "" }},
 		{at + "ports[1].name", "would set the same variable STARLING_PORT_HTTP as ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[1].Name = "HTTP" }},
 		{at + "ports[1].number", "is also the number of ports[0]", func(_ *JobSpec, t *TaskSpec) { t.Ports[0].Number = 8080 }},
-		{at + "constraints[0].attribute", "must have 1 to 252 bytes", only(Constraint{"", Exists, nil})},
-		{at + "constraints[0].attribute", "must be UTF-8 without zero bytes", only(Constraint{"\xff", Exists, nil})},
-		{at + "constraints[0].values[0]", "must be UTF-8 without zero bytes", only(Constraint{"a", Equal, []string{"\x00"}})},
-		{at + "constraints[0].values", "must have at most 64 elements", only(Constraint{"a", In, make([]string, 65)})},
-		{at + "constraints[0].values", `must have at least one value for "in"`, only(Constraint{"a", In, nil})},
-		{at + "constraints[0].values", `must be absent for "not exists"`, only(Constraint{"a", NotExists, []string{"b"}})},
-		{at + "constraints[0].values", `must have exactly one value for "="`, only(Constraint{"a", Equal, []string{"b", "c"}})},
-		{at + "constraints[0].values[0]", `must be an integer for "<=", is "x"`, only(Constraint{"a", LessOrEqual, []string{"x"}})},
-		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`, only(Constraint{"a", 0, nil})},
-		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`, only(Constraint{"a", GreaterOrEqual + 1, nil})},
+		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`, func(_ *JobSpec, t *TaskSpec) { t.Constraints[0].Operator = 0 }},
+		{at + "constraints", "must have at most 64 elements with all that is within them, have 66", func(_ *JobSpec, t *TaskSpec) {
+			all := make([]Constraint, 33)
+			for i := range all {
+				all[i] = Constraint{Attribute: "a", Operator: constraint.Exists}
+			}
+			t.Constraints = []Constraint{{All: all}, {Any: all}}
+		}},
+		{at + "labels.", "must have a name of 1 to 252 bytes and a value of at most 1024", func(_ *JobSpec, t *TaskSpec) { t.Labels[0].Name = "" }},
+		{at + "labels.app", "must be UTF-8 without zero bytes", func(_ *JobSpec, t *TaskSpec) { t.Labels[0].Value = "\xff" }},
+		{at + "labels.a", "must be ordered by name, each name once", func(_ *JobSpec, t *TaskSpec) { t.Labels[1].Name = "a" }},
+		{at + "labels", "must have at most 64 elements", func(_ *JobSpec, t *TaskSpec) { t.Labels = make([]EnvVar, 65) }},
+		{at + "spread_over", "must have at most 252 bytes", func(_ *JobSpec, t *TaskSpec) { t.SpreadOver = strings.Repeat("a", 253) }},
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *State) setFree(n NodeIndex, free Resources, eligible bool) {
 		return
 	}
 	r.eligible |= bit
-	most := &r.most[r.half(n)]
+	most := &r.most[r.purpose(n)]
 	for k := range free {
 		most[k] = max(most[k], free[k])
 	}
@@ -65,46 +65,65 @@ func (s *State) Eligible(n NodeIndex) bool {
 	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%pageRows)) != 0
 }
 
+// NodesPerPage is how many nodes make a page.
+const NodesPerPage = pageRows
+
 // RoomPages returns the number of pages that EachRoom can visit.
 func (s *State) RoomPages() int { return len(s.rooms) }
 
-// Equipment tells apart nodes that offer devices and nodes that offer none.
-type Equipment uint8
+// Purpose says for whom a node is kept.
+type Purpose uint8
 
-// The halves of a page.
+// The purposes, which divide the nodes of a page.
 const (
-	// Bare nodes offer no devices.
-	Bare Equipment = iota
-	// Equipped nodes do.
-	Equipped
+	// AnyWork nodes are kept for nobody.
+	AnyWork Purpose = iota
+	// DeviceWork nodes offer devices; other work goes there when it fits nowhere else.
+	DeviceWork
+	// ExclusiveWork nodes have the attribute ExclusiveAttribute and take only tasks that have a constraint on it.
+	ExclusiveWork
+	purposeCount
 )
 
-// equip notes whether the node offers devices.
-func (s *State) equip(n NodeIndex, equipped bool) {
+// ExclusiveAttribute keeps a node for the tasks with a constraint on it, anywhere among their constraints.
+const ExclusiveAttribute = "exclusive"
+
+// Purpose returns for whom a node with the offer is kept.
+func (o *Offer) Purpose() Purpose {
+	if _, exclusive := o.Attribute(ExclusiveAttribute); exclusive {
+		return ExclusiveWork
+	}
+	if len(o.Devices) > 0 {
+		return DeviceWork
+	}
+	return AnyWork
+}
+
+// setPurpose notes for whom the node is kept.
+func (s *State) setPurpose(n NodeIndex, purpose Purpose) {
 	r := s.editRoom(n)
-	r.equipped &^= 1 << (n % pageRows)
-	if equipped {
-		r.equipped |= 1 << (n % pageRows)
+	for p := range r.nodes {
+		r.nodes[p] &^= 1 << (n % pageRows)
 	}
+	r.nodes[purpose] |= 1 << (n % pageRows)
 }
 
-// half returns to which half of its page a node belongs.
-func (r *room) half(n NodeIndex) Equipment { return Equipment(r.equipped >> (n % pageRows) & 1) }
-
-// nodes returns a bit for every eligible node of a half.
-func (r *room) nodes(half Equipment) uint64 {
-	if half == Equipped {
-		return r.eligible & r.equipped
+// purpose returns for whom a node of the page is kept.
+func (r *room) purpose(n NodeIndex) Purpose {
+	for p := range r.nodes {
+		if r.nodes[p]&(1<<(n%pageRows)) != 0 {
+			return Purpose(p)
+		}
 	}
-	return r.eligible &^ r.equipped
+	return AnyWork
 }
 
-// EachRoom visits, in order, the nodes of one half of a page of 64 that take work and have the resources free, until
-// visit returns false. A half where no node has is passed over in constant time.
-func (s *State) EachRoom(page int, half Equipment, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+// EachRoom visits, in order, those nodes of a page of 64 that are kept for a purpose, take work and have the resources
+// free, until visit returns false. If none has, that takes constant time.
+func (s *State) EachRoom(page int, kept Purpose, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
 	r := s.rooms[page]
-	nodes := r.nodes(half)
-	if nodes == 0 || !need.Fits(&r.most[half]) {
+	nodes := r.eligible & r.nodes[kept]
+	if nodes == 0 || !need.Fits(&r.most[kept]) {
 		return
 	}
 	found := false
@@ -118,16 +137,16 @@ func (s *State) EachRoom(page int, half Equipment, need *Resources, visit func(n
 		}
 	}
 	if !found {
-		s.tighten(page, half)
+		s.tighten(page, kept)
 	}
 }
 
-// tighten makes a half's upper bound exact, so that the next search passes it over.
-func (s *State) tighten(page int, half Equipment) {
+// tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
+func (s *State) tighten(page int, kept Purpose) {
 	r := s.editRoom(NodeIndex(page * pageRows))
-	most := &r.most[half]
+	most := &r.most[kept]
 	*most = Resources{}
-	for nodes := r.nodes(half); nodes != 0; nodes &= nodes - 1 {
+	for nodes := r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
 		for k, free := range r.free[bits.TrailingZeros64(nodes)] {
 			most[k] = max(most[k], free)
 		}
@@ -150,6 +169,9 @@ func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
 	row.Held = append(row.Held, r)
+	if len(spec.Labels) > 0 || spec.countsOwn() {
+		s.countHead(spec, r, n, 1)
+	}
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) { row.give(spec, r) })
 	}
@@ -196,6 +218,9 @@ func (s *State) release(spec *TaskSpec, r SlotRef, n NodeIndex) {
 			row.Held = row.Held[:last]
 			break
 		}
+	}
+	if len(spec.Labels) > 0 || spec.countsOwn() {
+		s.countHead(spec, r, n, -1)
 	}
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) {

@@ -147,6 +147,7 @@ func (s *State) enqueue(key TaskKey, waits, blocked bool) {
 	default:
 		s.unblocked.Insert(key)
 	}
+	s.attend(key, waits, blocked)
 }
 
 // SetBlocked notes that all nodes were tried for what waits of the task, so that only nodes which grow can help; or

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"starling/cluster/constraint"
 )
 
 // JobType says what the end of an instance means.
@@ -56,12 +58,18 @@ type TaskSpec struct {
 	Devices     []DeviceRequest
 	Ports       []PortRequest
 	Constraints []Constraint
-	Placement   Placement
-	Restart     Restart
-	Reschedule  Reschedule
-	Disconnect  Disconnect
-	Checks      []Check
-	Volumes     []Volume
+	// Labels are ordered by name, each name once. Constraints of any task count instances by them.
+	Labels    []EnvVar
+	Placement Placement
+	// PerNodeMax bounds the instances on one node, 0 not at all. Those of versions without a bound do not count.
+	PerNodeMax uint32
+	// SpreadOver is the attribute over whose values the instances are spread as evenly as there is room, "" for none.
+	SpreadOver string
+	Restart    Restart
+	Reschedule Reschedule
+	Disconnect Disconnect
+	Checks     []Check
+	Volumes    []Volume
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
 }
@@ -75,42 +83,8 @@ type PortRequest struct {
 	Number uint16
 }
 
-// Operator compares a node's attribute with a constraint's values.
-type Operator uint8
-
-// The operators. The four orders compare integers; a value or attribute that is none fails them.
-const (
-	Equal Operator = iota + 1
-	NotEqual
-	In
-	NotIn
-	Exists
-	NotExists
-	Less
-	LessOrEqual
-	Greater
-	GreaterOrEqual
-)
-
-// Operators lists every operator's name in job files at its number.
-func Operators() []string {
-	return []string{"", "=", "!=", "in", "not in", "exists", "not exists", "<", "<=", ">", ">="}
-}
-
-// String returns the operator as job files write it.
-func (o Operator) String() string { return Operators()[o] }
-
-// Constraint must hold on every node that runs the task.
-type Constraint struct {
-	Attribute string
-	Operator  Operator
-	// Values has one element, any number for In and NotIn, none for Exists and NotExists.
-	Values []string
-}
-
-func (c Constraint) equal(other Constraint) bool {
-	return c.Attribute == other.Attribute && c.Operator == other.Operator && slices.Equal(c.Values, other.Values)
-}
+// Constraint must hold on every node that runs the task; see package constraint.
+type Constraint = constraint.Constraint
 
 // Placement is the rule by which nodes are chosen among those that can.
 type Placement uint8

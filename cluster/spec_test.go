@@ -6,55 +6,6 @@ import (
 	"testing"
 )
 
-func TestConstraintMatches(t *testing.T) {
-	offer := &Offer{Attributes: []EnvVar{{"cores", "8"}, {"empty", ""}, {"huge", "9223372036854775808"}, {"zone", "b"}}}
-	cases := []struct {
-		attribute string
-		operator  Operator
-		values    []string
-		want      bool
-	}{
-		{"zone", Equal, []string{"b"}, true},
-		{"zone", Equal, []string{"a"}, false},
-		{"zone", Equal, []string{"B"}, false},
-		{"rack", Equal, []string{""}, false},
-		{"empty", Equal, []string{""}, true},
-		{"zone", NotEqual, []string{"a"}, true},
-		{"zone", NotEqual, []string{"b"}, false},
-		{"rack", NotEqual, []string{"b"}, true},
-		{"zone", In, []string{"a", "b"}, true},
-		{"zone", In, []string{"a", "c"}, false},
-		{"rack", In, []string{"a", ""}, false},
-		{"zone", NotIn, []string{"a", "c"}, true},
-		{"zone", NotIn, []string{"a", "b"}, false},
-		{"rack", NotIn, []string{"a"}, true},
-		{"zone", Exists, nil, true},
-		{"empty", Exists, nil, true},
-		{"rack", Exists, nil, false},
-		{"rack", NotExists, nil, true},
-		{"zone", NotExists, nil, false},
-		{"cores", Less, []string{"9"}, true},
-		{"cores", Less, []string{"8"}, false},
-		{"cores", LessOrEqual, []string{"8"}, true},
-		{"cores", LessOrEqual, []string{"7"}, false},
-		{"cores", Greater, []string{"7"}, true},
-		{"cores", Greater, []string{"10"}, false},
-		{"cores", GreaterOrEqual, []string{"8"}, true},
-		{"cores", GreaterOrEqual, []string{"9"}, false},
-		{"cores", GreaterOrEqual, []string{"-9"}, true},
-		{"zone", Less, []string{"9"}, false},
-		{"rack", GreaterOrEqual, []string{"0"}, false},
-		{"empty", LessOrEqual, []string{"0"}, false},
-		{"huge", Greater, []string{"0"}, false},
-	}
-	for _, c := range cases {
-		constraint := Constraint{c.attribute, c.operator, c.values}
-		if got := constraint.Matches(offer); got != c.want {
-			t.Errorf("%s %s %q matches: %v, want %v", c.attribute, c.operator, c.values, got, c.want)
-		}
-	}
-}
-
 func TestRestartDelay(t *testing.T) {
 	doubling := Restart{DelayMillis: 1000, DelayMaxMillis: 60_000}
 	cases := []struct {

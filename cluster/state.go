@@ -38,6 +38,13 @@ type State struct {
 
 	// daemons are the daemon jobs that have not finished.
 	daemons *btree.Set[JobID]
+	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
+	// with soft constraints wait; woken that some task was woken since placement last asked.
+	headcounts *btree.Map[string, *headcount]
+	heeds      *btree.Map[TaskKey, heed]
+	lapses     *btree.BTreeG[lapse]
+	patience   *btree.Map[TaskKey, Time]
+	woken      bool
 
 	nodes      Vector[*Node]
 	nodeNames  *btree.Map[NodeName, NodeIndex]
@@ -106,6 +113,10 @@ func NewState() *State {
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
+		headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, Time]),
+		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
+			return a.at < b.at || a.at == b.at && a.key < b.key
+		}, btree.Options{NoLocks: true}),
 		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
 		daemons: new(btree.Set[JobID]), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
@@ -122,6 +133,7 @@ func (s *State) Copy() *State {
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
 	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
+	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
 	c.grown = nil
@@ -140,7 +152,11 @@ func (s *State) NextDeadline() (at Time, ok bool) {
 		return s.Time, true
 	}
 	first, ok := s.deadlines.Min()
-	return first.at, ok
+	at = first.at
+	if lapse, lapses := s.lapses.Min(); lapses && (!ok || lapse.at < at) {
+		return lapse.at, true
+	}
+	return at, ok
 }
 
 // Due returns one deadline whose time has come; ok is false if there is none. Whoever asks must deal with it: it is due

@@ -17,7 +17,7 @@ func seal(data ...byte) []byte { return binary.LittleEndian.AppendUint32(data, c
 
 // TestRoundTrip encodes random entries and reads them back.
 func TestRoundTrip(t *testing.T) {
-	f := &filler{rand.New(rand.NewPCG(1, 2))}
+	f := &filler{rng: rand.New(rand.NewPCG(1, 2))}
 	for range 5000 {
 		e := f.entry()
 		data := Encode(e)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 func peer(c *coder, p *cluster.PeerID) { text(c, p, peerBytesMax) }
@@ -126,7 +127,10 @@ func task(c *coder, t *cluster.TaskSpec) {
 	resources(c, &t.Resources)
 	list(c, &t.Devices, cluster.RequestsPerTaskMax, deviceRequest)
 	list(c, &t.Ports, cluster.RequestsPerTaskMax, port)
-	list(c, &t.Constraints, cluster.RequestsPerTaskMax, constraint)
+	list(c, &t.Constraints, cluster.RequestsPerTaskMax, wholeConstraint)
+	list(c, &t.Labels, cluster.RequestsPerTaskMax, variable)
+	integer(c, &t.PerNodeMax, math.MaxUint32)
+	text(c, &t.SpreadOver, constraint.NameBytesMax)
 	integer(c, &t.Placement, uint64(cluster.Spread))
 	integer(c, &t.Restart.AttemptsMax, math.MaxUint32)
 	integer(c, &t.Restart.DelayMillis, math.MaxUint32)
@@ -166,10 +170,4 @@ func model(c *coder, m *string) { text(c, m, cluster.NameBytesMax) }
 func port(c *coder, p *cluster.PortRequest) {
 	text(c, &p.Name, cluster.NameBytesMax)
 	integer(c, &p.Number, math.MaxUint16)
-}
-
-func constraint(c *coder, k *cluster.Constraint) {
-	text(c, &k.Attribute, cluster.NameBytesMax*4)
-	integer(c, &k.Operator, uint64(cluster.GreaterOrEqual))
-	list(c, &k.Values, cluster.RequestsPerTaskMax, argument)
 }

@@ -3,8 +3,10 @@ package command
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 // samples returns an entry for every kind of command, with something in every field.
@@ -27,8 +29,12 @@ func samples() map[Kind]*Entry {
 			Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
 			WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
 			Devices: []cluster.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
-			Constraints: []cluster.Constraint{{Attribute: "zone", Operator: cluster.In, Values: []string{"a", "b"}}},
-			Placement:   cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+			Constraints: []cluster.Constraint{{
+				Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
+				All: []cluster.Constraint{{Attribute: "all"}}, Any: []cluster.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
+			}},
+			Labels: []cluster.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
+			Placement: cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
 			Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},
 			Disconnect: cluster.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: cluster.KeepLongest, StopAfterMillis: 10000},
 			Checks: []cluster.Check{{
@@ -55,7 +61,11 @@ func samples() map[Kind]*Entry {
 }
 
 // filler fills commands at random, within what the encoding takes.
-type filler struct{ rng *rand.Rand }
+type filler struct {
+	rng *rand.Rand
+	// depth is how many constraints are within each other.
+	depth int
+}
 
 func (f *filler) entry() *Entry {
 	e := &Entry{}
@@ -82,7 +92,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[cluster.JobType](): int(cluster.Daemon), reflect.TypeFor[cluster.Growth](): int(cluster.Fibonacci),
 		reflect.TypeFor[cluster.Survivor](): int(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): int(cluster.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
-		reflect.TypeFor[cluster.Operator](): int(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
+		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {
 		v.SetUint(uint64(f.rng.IntN(most + 1)))
@@ -98,12 +108,7 @@ func (f *filler) fill(v reflect.Value) {
 			f.fill(v.Index(i))
 		}
 	case reflect.Slice:
-		if n := f.rng.IntN(4); n > 0 {
-			v.Set(reflect.MakeSlice(v.Type(), n, n))
-			for i := range n {
-				f.fill(v.Index(i))
-			}
-		}
+		f.fillList(v)
 	case reflect.String:
 		letters := []rune("az09.-_~/é世\x00 ")
 		text := make([]rune, f.rng.IntN(15))
@@ -122,12 +127,28 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
+func (f *filler) fillList(v reflect.Value) {
+	if v.Type() == reflect.TypeFor[[]cluster.Constraint]() {
+		f.depth++
+		defer func() { f.depth-- }()
+	}
+	if n := f.rng.IntN(4); n > 0 && f.depth <= constraint.DepthMax {
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			f.fill(v.Index(i))
+		}
+	}
+}
+
 // blankField returns the path of a field that is zero somewhere below v, "" if there is none.
 func blankField(path string, v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		return blankField(path, v.Elem())
 	case reflect.Struct:
+		if strings.HasSuffix(path, ".All") || strings.HasSuffix(path, ".Any") {
+			return "" // a constraint within one has the same fields
+		}
 		for i := range v.NumField() {
 			if found := blankField(path+"."+v.Type().Field(i).Name, v.Field(i)); found != "" {
 				return found

@@ -1,8 +1,6 @@
 package jobspec
 
 import (
-	"strings"
-
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
@@ -119,7 +117,13 @@ func placeFields() []field[cluster.TaskSpec] {
 			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
 				"STARLING_PORT_<NAME>."),
 		bind(list(constraintForm(), 0, cluster.RequestsPerTaskMax), func(t *spec) *[]cluster.Constraint { return &t.Constraints }).
-			named("constraints", "What must hold of the attributes of a machine for the task to run there. All must."),
+			named("constraints", "What must hold of a machine, and of what runs on it or around it, for the task to run there. All must."),
+		bind(labelsForm(), func(t *spec) *[]cluster.EnvVar { return &t.Labels }).
+			named("labels", "What constraints, of this task and of others, count its instances by."),
+		bind(optional(whole[uint32](0, cluster.InstancesMax)), func(t *spec) *uint32 { return &t.PerNodeMax }).
+			named("per_machine_max", "The most instances on one machine; without it there is no bound."),
+		bind(optional(text[string]("the name of an attribute")), func(t *spec) *string { return &t.SpreadOver }).
+			named("spread_over", "An attribute, such as rack: among its values the instances are spread as evenly as there is room."),
 		bind(choice[cluster.Placement](placementNames()), func(t *spec) *cluster.Placement { return &t.Placement }).
 			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can.").or("pack"),
 	}
@@ -149,61 +153,6 @@ func restartForm() form[cluster.Restart] {
 	}, func(r *reader, p place, given map[string]place, s *cluster.Restart) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})
-}
-
-func constraintForm() form[cluster.Constraint] {
-	type spec = cluster.Constraint
-	values := func(c *spec) *[]string { return &c.Values }
-	value := bind(oneValue(), values).named("value", "What it is compared with.")
-	value.write = func(c *spec) *yaml.Node {
-		if len(c.Values) != 1 || c.Operator == cluster.In || c.Operator == cluster.NotIn {
-			return nil
-		}
-		return scalar(c.Values[0])
-	}
-	many := bind(list(anyText(), 0, cluster.RequestsPerTaskMax), values).
-		named("values", "What it is compared with, for the operators in and not in.")
-	writeMany := many.write
-	many.write = func(c *spec) *yaml.Node {
-		if value.write(c) != nil {
-			return nil
-		}
-		return writeMany(c)
-	}
-	f := mapping([]field[spec]{
-		bind(text[string]("the name of an attribute", pair{"minLength", 1}), func(c *spec) *string { return &c.Attribute }).
-			named("attribute", "The attribute's name.").must(),
-		bind(choice[cluster.Operator](cluster.Operators()), func(c *spec) *cluster.Operator { return &c.Operator }).
-			named("operator", "How it is compared; the four orders compare whole numbers. Write != > and >= in quotes.").must(),
-		value, many,
-	}, func(r *reader, p place, given map[string]place, c *spec) {
-		one, isOne := given["value"]
-		if _, isMany := given["values"]; isOne && isMany {
-			r.fail(one, "is given beside values: give one of them")
-		}
-		if r.hasFailed(p.known + ".value") {
-			r.failed = append(r.failed, p.known+".values")
-		}
-	})
-	f.schema = append(f.schema, pair{"not", object{{"required", []string{"value", "values"}}}})
-	return f
-}
-
-// oneValue is a list of one element, written without brackets.
-func oneValue() form[[]string] {
-	return form[[]string]{
-		words:  "a text",
-		schema: textSchema(),
-		read: func(r *reader, p place, into *[]string) {
-			all, first := p, p
-			all.known = strings.TrimSuffix(p.known, "value") + "values"
-			first.known = all.known + "[0]"
-			r.note(all)
-			r.note(first)
-			*into = make([]string, 1)
-			anyText().read(r, p, &(*into)[0])
-		},
-	}
 }
 
 func anyText() form[string] { return text[string]("a text") }
@@ -251,6 +200,14 @@ func nameForm[V ~string]() form[V] {
 func envForm() form[[]cluster.EnvVar] {
 	return entries[cluster.EnvVar, string]{
 		words: "a mapping from names of variables to texts", keys: object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: cluster.ArgumentsMax, each: anyText(),
+		split: func(e *cluster.EnvVar) (*string, *string) { return &e.Name, &e.Value },
+		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
+	}.form()
+}
+
+func labelsForm() form[[]cluster.EnvVar] {
+	return entries[cluster.EnvVar, string]{
+		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: cluster.RequestsPerTaskMax, each: anyText(),
 		split: func(e *cluster.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 // TestFormatIsReadBack draws jobs and wants them back from what Format writes.
@@ -75,8 +76,13 @@ func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {
 		spec.Ports = append(spec.Ports, cluster.PortRequest{Name: name, Number: rapid.Uint16().Draw(t, "port")})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "constraints") {
-		spec.Constraints = append(spec.Constraints, constraint(t))
+		spec.Constraints = append(spec.Constraints, constraintDrawn(t, constraint.DepthMax))
 	}
+	for _, name := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "labels")) {
+		spec.Labels = append(spec.Labels, cluster.EnvVar{Name: name, Value: texts().Draw(t, "value")})
+	}
+	spec.PerNodeMax = rapid.Uint32Range(0, 3).Draw(t, "per machine")
+	spec.SpreadOver = texts().Draw(t, "spread over")
 	return spec
 }
 
@@ -144,18 +150,44 @@ func check(t *rapid.T, ports []cluster.PortRequest) cluster.Check {
 	return c
 }
 
-func constraint(t *rapid.T) cluster.Constraint {
-	c := cluster.Constraint{Attribute: "a" + texts().Draw(t, "attribute"), Operator: cluster.Operator(rapid.IntRange(1, 10).Draw(t, "operator"))}
-	switch c.Operator {
-	case cluster.Exists, cluster.NotExists:
-	case cluster.In, cluster.NotIn:
-		c.Values = rapid.SliceOfN(texts(), 1, 3).Draw(t, "values")
-	case cluster.Equal, cluster.NotEqual:
+func constraintDrawn(t *rapid.T, depth int) cluster.Constraint {
+	some := func(n int) []cluster.Constraint {
+		parts := make([]cluster.Constraint, n)
+		for i := range parts {
+			parts[i] = constraintDrawn(t, depth-1)
+		}
+		return parts
+	}
+	c := cluster.Constraint{}
+	switch subject := rapid.IntRange(0, 5).Draw(t, "subject"); {
+	case subject == 0 && depth > 3:
+		c.All = some(2)
+	case subject == 1 && depth > 3:
+		c.Any = some(1)
+	case subject == 2:
+		c.Label, c.Within = "l"+texts().Draw(t, "label"), texts().Draw(t, "within")
+		c.Operator, c.Count = constraint.Operator(rapid.SampledFrom([]int{1, 2, 7, 8, 9, 10}).Draw(t, "operator")), rapid.Uint32().Draw(t, "count")
 		c.Values = []string{texts().Draw(t, "value")}
 	default:
-		c.Values = []string{rapid.SampledFrom([]string{"0", "-3", "+4", "017"}).Draw(t, "number")}
+		c.Attribute, c.Operator = "a"+texts().Draw(t, "attribute"), constraint.Operator(rapid.IntRange(1, 10).Draw(t, "operator"))
+		c.Values = valuesDrawn(t, c.Operator)
+	}
+	if depth == constraint.DepthMax && rapid.Bool().Draw(t, "soft") {
+		c.Soft, c.PatienceMillis = true, rapid.Uint32Range(0, constraint.PatienceMillisMax).Draw(t, "patience")
 	}
 	return c
+}
+
+func valuesDrawn(t *rapid.T, operator constraint.Operator) []string {
+	switch operator {
+	case constraint.Exists, constraint.NotExists:
+		return nil
+	case constraint.In, constraint.NotIn:
+		return rapid.SliceOfN(texts(), 1, 3).Draw(t, "values")
+	case constraint.Equal, constraint.NotEqual:
+		return []string{texts().Draw(t, "value")}
+	}
+	return []string{rapid.SampledFrom([]string{"0", "-3", "+4", "017"}).Draw(t, "number")}
 }
 
 func namesDrawn() *rapid.Generator[string] {

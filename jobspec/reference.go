@@ -11,6 +11,7 @@ func Reference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	writeTable(&b, "The job", jobForm().rows)
+	writeTable(&b, "A constraint", constraintTable().rows)
 	b.WriteString(referenceChanges)
 	b.WriteString(referenceEnvironment)
 	return b.Bytes()

@@ -10,7 +10,11 @@ import (
 
 // scalar returns a text as a node; it is quoted where another reader could take it for something else.
 func scalar(text string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	if strings.ContainsAny(text, "\u0085\u2028\u2029") {
+		n.Style = yaml.DoubleQuotedStyle // which escapes them; else they end the line
+	}
+	return n
 }
 
 // textSchema is the schema of text. A reader of YAML that knows no schema takes 1.10 or yes for something else than a

@@ -47,7 +47,8 @@ func Schema() []byte {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(append(schema, jobForm().schema...)); err != nil {
+	schema = append(append(schema, jobForm().schema...), pair{"definitions", object{{"constraint", constraintTable().schema}}})
+	if err := encoder.Encode(schema); err != nil {
 		panic("jobspec: the schema is no JSON: " + err.Error()) // it holds only texts, numbers and lists of them
 	}
 	return b.Bytes()

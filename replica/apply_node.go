@@ -120,7 +120,7 @@ func (f *fold) daemonOn(id cluster.JobID, n cluster.NodeIndex) {
 		}
 		r := cluster.SlotRef{Job: id, Task: uint16(task), Index: uint32(n)}
 		slot, _ := f.s.SlotAt(r)
-		able := f.s.Eligible(n) && place.Allowed(spec, f.s.Node(n))
+		able := f.s.Eligible(n) && place.Allowed(f.s, cluster.KeyOf(id, task), n)
 		switch {
 		case able && !slot.Phase.Holds() && slot.Phase != cluster.Postponed && slot.Phase != cluster.Failed:
 			f.wait(r, slot, cluster.OnlyNode)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/command"
 	"starling/schedule/place"
 )
@@ -132,7 +133,19 @@ func (h *history) job() cluster.JobSpec {
 			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: cluster.Millidevices(1+h.rng.IntN(4)) * 250}}
 		}
 		if h.chance(20) {
-			t.Constraints = []cluster.Constraint{{Attribute: "size", Operator: cluster.GreaterOrEqual, Values: []string{"1"}}}
+			t.Constraints = []cluster.Constraint{{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"1"}}}
+		}
+		if h.chance(40) {
+			t.Labels = []cluster.EnvVar{{Name: "app", Value: fmt.Sprint(h.rng.IntN(2))}}
+		}
+		if h.chance(20) {
+			operators := []constraint.Operator{constraint.Less, constraint.Greater, constraint.Equal}
+			t.Constraints = append(t.Constraints, cluster.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
+				Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
+				Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
+		}
+		if h.chance(10) {
+			t.PerNodeMax, t.SpreadOver = uint32(1+h.rng.IntN(2)), "size"
 		}
 		if i == 0 || spec.Tasks[0].Name != t.Name {
 			spec.Tasks = append(spec.Tasks, t)
@@ -178,7 +191,7 @@ func (h *history) check(s *cluster.State, before cluster.Time) []string {
 				wrong = append(wrong, fmt.Sprintf("%s has finished and waits", j.Name()))
 			}
 			for n := range s.Nodes() {
-				if t.Waits() > 0 && place.Fits(s, j.TaskSpecOf(i, j.Version), cluster.NodeIndex(n)) {
+				if t.Waits() > 0 && place.Fits(s, cluster.KeyOf(j.ID, i), cluster.NodeIndex(n)) {
 					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name, s.Node(cluster.NodeIndex(n)).Name))
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/command"
 	"starling/replica"
 )
@@ -146,10 +147,37 @@ func (c *clients) task(kind cluster.JobType, name cluster.TaskName) cluster.Task
 	if w.rng.IntN(4) == 0 {
 		t.Constraints = []cluster.Constraint{c.constraint()}
 	}
+	c.company(&t)
 	if w.rng.IntN(6) == 0 {
 		t.Devices = []cluster.DeviceRequest{c.device()}
 	}
 	return t
+}
+
+// company draws how the task stands to what else runs.
+func (c *clients) company(t *cluster.TaskSpec) {
+	w := c.w
+	if w.rng.IntN(3) == 0 {
+		t.Labels = []cluster.EnvVar{{Name: "app", Value: []string{"db", "web"}[w.rng.IntN(2)]}}
+	}
+	if w.rng.IntN(6) == 0 {
+		operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
+		one := cluster.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]}, Operator: operators[w.rng.IntN(len(operators))],
+			Count: uint32(w.rng.IntN(4)), Within: []string{"", "rack", "disk"}[w.rng.IntN(3)]}
+		if w.rng.IntN(2) == 0 {
+			one = cluster.Constraint{Any: []cluster.Constraint{one, {All: []cluster.Constraint{c.constraint(), c.constraint()}}}}
+		}
+		if w.rng.IntN(2) == 0 {
+			one.Soft, one.PatienceMillis = true, uint32(w.between(0, 5000))
+		}
+		t.Constraints = append(t.Constraints, one)
+	}
+	if w.rng.IntN(10) == 0 {
+		t.PerNodeMax = uint32(w.between(1, 2))
+	}
+	if w.rng.IntN(8) == 0 {
+		t.SpreadOver = []string{"rack", "disk"}[w.rng.IntN(2)]
+	}
 }
 
 // device draws a request for whole devices or for a share of one, of some model or of any.
@@ -179,13 +207,14 @@ func (c *clients) ports() []cluster.PortRequest {
 
 func (c *clients) constraint() cluster.Constraint {
 	return []cluster.Constraint{
-		{Attribute: "rack", Operator: cluster.In, Values: []string{"r0", "r1"}},
-		{Attribute: "rack", Operator: cluster.NotEqual, Values: []string{"r0"}},
-		{Attribute: "size", Operator: cluster.GreaterOrEqual, Values: []string{"3"}},
-		{Attribute: "size", Operator: cluster.Less, Values: []string{"6"}},
-		{Attribute: "disk", Operator: cluster.NotExists},
-		{Attribute: "disk", Operator: cluster.Equal, Values: []string{"ssd"}},
-	}[c.w.rng.IntN(6)]
+		{Attribute: "rack", Operator: constraint.In, Values: []string{"r0", "r1"}},
+		{Attribute: "rack", Operator: constraint.NotEqual, Values: []string{"r0"}},
+		{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"3"}},
+		{Attribute: "size", Operator: constraint.Less, Values: []string{"6"}},
+		{Attribute: "disk", Operator: constraint.NotExists},
+		{Attribute: "disk", Operator: constraint.Equal, Values: []string{"ssd"}},
+		{Attribute: cluster.ExclusiveAttribute, Operator: constraint.Exists},
+	}[c.w.rng.IntN(7)]
 }
 
 // send gives the command to a machine that runs, and to another after a while if it was not answered.

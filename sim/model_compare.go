@@ -94,6 +94,9 @@ func (c *comparison) jobs() {
 					deadline = s.Deadline
 				}
 			}
+			if at := c.m.lapse(t); at != 0 && (deadline == 0 || at < deadline) {
+				deadline = at
+			}
 		}
 	}
 	if c.m.unfinished {

@@ -24,6 +24,9 @@ type modelTask struct {
 	desired uint32
 	slots   []modelSlot
 	failure cluster.Failure
+	// patient tells that it waits with a soft rule, patientSince since when.
+	patient      bool
+	patientSince cluster.Time
 }
 
 // modelSlot is a slot with what its allocation was given.
@@ -119,6 +122,7 @@ func (m *model) wanted(j *modelJob) {
 				s.Slot = cluster.Slot{Order: s.Order, Node: s.Node}
 			}
 		}
+		t.patient = t.patient && t.waiting()
 	}
 }
 

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"strconv"
 
 	"starling/cluster"
 	"starling/schedule/place"
@@ -20,6 +19,9 @@ type modelRoom struct {
 	free    cluster.Resources
 	ports   []cluster.PortUse
 	devices []cluster.DeviceUse
+	// labels counts the instances with each label, own those of each task whose version counts its own.
+	labels map[cluster.EnvVar]int
+	own    map[*modelTask]int
 }
 
 func (r *modelRoom) portTaken(number uint16) bool {
@@ -41,54 +43,66 @@ func (r *modelRoom) deviceLeft(kind string, number uint32) int {
 func (m *model) rooms() []*modelRoom {
 	rooms := make([]*modelRoom, len(m.nodes))
 	for i, n := range m.nodes {
-		rooms[i] = &modelRoom{node: n}
+		rooms[i] = &modelRoom{node: n, labels: map[cluster.EnvVar]int{}, own: map[*modelTask]int{}}
 		if n.offer != nil {
 			rooms[i].free = n.offer.Capacity
 		}
 	}
-	m.eachHeld(func(t *modelTask, s *modelSlot) { rooms[s.Node].take(t.spec(s.Version), s) })
+	m.eachHeld(func(t *modelTask, s *modelSlot) { rooms[s.Node].take(t, s) })
 	return rooms
 }
 
-func (r *modelRoom) take(spec *cluster.TaskSpec, s *modelSlot) {
+func (r *modelRoom) take(t *modelTask, s *modelSlot) {
+	spec := t.spec(s.Version)
+	for _, l := range spec.Labels {
+		r.labels[l]++
+	}
+	if spec.PerNodeMax > 0 || spec.SpreadOver != "" {
+		r.own[t]++
+	}
 	for k := range r.free {
 		r.free[k] -= spec.Resources[k]
 	}
 	r.ports, r.devices = append(r.ports, s.ports...), append(r.devices, s.devices...)
 }
 
-// placeAll places everything that waits and fits, one instance after the other, and tells whether it reached the end.
+// placeAll places everything that waits and fits, one instance after the other, in rounds until a round places nothing,
+// and tells whether it reached the end.
 func (m *model) placeAll() bool {
 	var rooms []*modelRoom
 	placed := 0
-	for _, j := range m.jobs {
-		for n, t := range j.tasks {
-			var running []int64
-			for i := range t.slots {
-				s := &t.slots[i]
-				if !t.waits(s) {
-					continue
-				}
-				if rooms == nil {
-					rooms = m.rooms()
-				}
-				if running == nil {
-					running = t.running(len(rooms))
-				}
-				room := choose(t.newest(), rooms, running)
-				if room == nil {
-					break
-				}
-				s.Slot = cluster.Slot{Order: m.index, Since: m.time, Node: room.node.number, Version: uint32(len(j.versions)),
-					Phase: cluster.Assigned, Failures: s.Failures}
-				room.give(t, s, cluster.SlotRef{Job: j.id, Task: uint16(n), Index: s.index})
-				running[s.Node]++
-				if placed++; placed == placementsMax {
-					return false
+	for before := -1; before < placed; {
+		before = placed
+		for _, j := range m.jobs {
+			for n, t := range j.tasks {
+				var running []int64
+				for i := range t.slots {
+					s := &t.slots[i]
+					if !t.waits(s) {
+						continue
+					}
+					if rooms == nil {
+						rooms = m.rooms()
+					}
+					if running == nil {
+						running = t.running(len(rooms))
+					}
+					room := m.choose(t, rooms, running)
+					if room == nil {
+						break
+					}
+					s.Slot = cluster.Slot{Order: m.index, Since: m.time, Node: room.node.number, Version: uint32(len(j.versions)),
+						Phase: cluster.Assigned, Failures: s.Failures}
+					room.give(t, s, cluster.SlotRef{Job: j.id, Task: uint16(n), Index: s.index})
+					running[s.Node]++
+					if placed++; placed == placementsMax {
+						return false
+					}
 				}
 			}
 		}
 	}
+	m.beginPatience()
 	return true
 }
 
@@ -108,11 +122,7 @@ func (m *model) fitting() string {
 	rooms := m.rooms()
 	for _, j := range m.jobs {
 		for _, t := range j.tasks {
-			waits := false
-			for i := range t.slots {
-				waits = waits || t.waits(&t.slots[i])
-			}
-			if waits && choose(t.newest(), rooms, t.running(len(rooms))) != nil {
+			if t.waiting() && m.choose(t, rooms, t.running(len(rooms))) != nil {
 				return string(j.newest().Name) + "." + string(t.name)
 			}
 		}
@@ -120,18 +130,34 @@ func (m *model) fitting() string {
 	return ""
 }
 
-// choose returns where the next instance of a task goes, nil if it fits nowhere: to the node with the fewest instances,
-// or into the first page where it fits, there where the least is left. Devices that it does not need are left to others.
-func choose(spec *cluster.TaskSpec, rooms []*modelRoom, running []int64) *modelRoom {
+// choose returns where the next instance of a task goes, nil if it fits nowhere: there where all its rules hold, or if
+// that is nowhere, there where those hold that are not soft any more.
+func (m *model) choose(t *modelTask, rooms []*modelRoom, running []int64) *modelRoom {
+	if room := m.chooseBy(t, rooms, running, false); room != nil {
+		return room
+	}
+	return m.chooseBy(t, rooms, running, true)
+}
+
+// chooseBy returns the node with the fewest instances, or the first page where it fits, there where the least is left;
+// but first comes the value of the attribute that the task is spread over that has the fewest instances. Devices that it
+// does not need are left to others.
+func (m *model) chooseBy(t *modelTask, rooms []*modelRoom, running []int64, impatient bool) *modelRoom {
+	spec := t.newest()
 	var best *modelRoom
-	var bestRank [3]int64
+	var bestRank [4]int64
 	for i, r := range rooms {
-		if !r.fits(spec) {
+		if !r.fits(spec) || !m.suits(t, rooms, r, impatient) {
 			continue
 		}
-		rank := [3]int64{running[i], r.wasted(spec), r.used()}
+		rank := [4]int64{0, running[i], r.wasted(spec), r.used()}
 		if spec.Placement == cluster.Pack {
-			rank = [3]int64{r.wasted(spec), int64(i / pageNodes), r.left(spec)}
+			rank = [4]int64{0, r.wasted(spec), int64(i / pageNodes), r.left(spec)}
+		}
+		for _, other := range rooms {
+			if spec.SpreadOver != "" && other.value(spec.SpreadOver) == r.value(spec.SpreadOver) {
+				rank[0] += int64(other.own[t])
+			}
 		}
 		if best == nil || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank = r, rank
@@ -155,35 +181,8 @@ func (r *modelRoom) fits(spec *cluster.TaskSpec) bool {
 			return false
 		}
 	}
-	for _, c := range spec.Constraints {
-		if !satisfied(r.node.offer, &c) {
-			return false
-		}
-	}
 	_, ok := r.choosePorts(spec)
 	return ok
-}
-
-func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
-	have, exists := "", false
-	for _, a := range offer.Attributes {
-		if a.Name == c.Attribute {
-			have, exists = a.Value, true
-		}
-	}
-	switch c.Operator {
-	case cluster.Exists, cluster.NotExists:
-		return exists == (c.Operator == cluster.Exists)
-	case cluster.Equal, cluster.In:
-		return exists && slices.Contains(c.Values, have)
-	case cluster.NotEqual, cluster.NotIn:
-		return !exists || !slices.Contains(c.Values, have)
-	}
-	x, bad := strconv.Atoi(have)
-	y, _ := strconv.Atoi(c.Values[0])
-	return bad == nil && map[cluster.Operator]bool{
-		cluster.Less: x < y, cluster.LessOrEqual: x <= y, cluster.Greater: x > y, cluster.GreaterOrEqual: x >= y,
-	}[c.Operator]
 }
 
 // chooseDevices returns the numbers of the devices that a request gets, none if there are too few: the lowest that
@@ -259,7 +258,7 @@ func (r *modelRoom) give(t *modelTask, s *modelSlot, ref cluster.SlotRef) {
 			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Amount: min(d.Amount, 1000), Slot: ref})
 		}
 	}
-	r.take(spec, s)
+	r.take(t, s)
 }
 
 // part returns how much of a node's capacity an amount is, in 1024ths.
@@ -285,8 +284,12 @@ func (r *modelRoom) left(spec *cluster.TaskSpec) int64 {
 	return sum
 }
 
-// wasted is 1 for a node whose devices the task would leave unused, and which others may need.
+// wasted is 1 for a node whose devices the task would leave unused, and which others may need, and below 0 for a node
+// that is kept for such work.
 func (r *modelRoom) wasted(spec *cluster.TaskSpec) int64 {
+	if r.exclusive() {
+		return -1
+	}
 	if len(r.node.offer.Devices) > 0 && len(spec.Devices) == 0 {
 		return 1
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/command"
 )
 
@@ -250,7 +251,7 @@ func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
 	plain.Attributes, flash.Attributes = nil, []cluster.EnvVar{{Name: "disk", Value: "ssd"}}
 	spec := cluster.JobSpec{Name: "many", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
 		Name: "t", Instances: placementsMax + 1000, Command: []string{"run", "0"}, Placement: cluster.Pack,
-		Constraints: []cluster.Constraint{{Attribute: "disk", Operator: cluster.Exists}},
+		Constraints: []cluster.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
 	}}}
 	few := spec
 	few.Name, few.Tasks = "few", slices.Clone(spec.Tasks)

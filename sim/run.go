@@ -100,6 +100,9 @@ func (w *World) drawOffer(m *machine) cluster.Offer {
 		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
 		Attributes: []cluster.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
 	}
+	if w.rng.IntN(8) == 0 {
+		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: cluster.ExclusiveAttribute, Value: "db"})
+	}
 	if w.rng.IntN(2) == 0 {
 		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: "disk", Value: "ssd"})
 	}

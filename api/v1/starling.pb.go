@@ -372,8 +372,14 @@ type TaskSpec struct {
 	Ports       []*PortRequest   `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
 	Constraints []*Constraint    `protobuf:"bytes,10,rep,name=constraints,proto3" json:"constraints,omitempty"`
 	// "pack" (also if empty) or "spread".
-	Placement string   `protobuf:"bytes,11,opt,name=placement,proto3" json:"placement,omitempty"`
-	Restart   *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
+	Placement string `protobuf:"bytes,11,opt,name=placement,proto3" json:"placement,omitempty"`
+	// In any order, each name once; constraints count instances by them.
+	Labels []*Variable `protobuf:"bytes,30,rep,name=labels,proto3" json:"labels,omitempty"`
+	// The most instances on one node; 0 for no bound.
+	PerNodeMax uint32 `protobuf:"varint,31,opt,name=per_node_max,json=perNodeMax,proto3" json:"per_node_max,omitempty"`
+	// The attribute over whose values the instances are spread, empty for none.
+	SpreadOver string   `protobuf:"bytes,32,opt,name=spread_over,json=spreadOver,proto3" json:"spread_over,omitempty"`
+	Restart    *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
 	// Between SIGTERM and SIGKILL.
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
@@ -490,6 +496,27 @@ func (x *TaskSpec) GetConstraints() []*Constraint {
 func (x *TaskSpec) GetPlacement() string {
 	if x != nil {
 		return x.Placement
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetLabels() []*Variable {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetPerNodeMax() uint32 {
+	if x != nil {
+		return x.PerNodeMax
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetSpreadOver() string {
+	if x != nil {
+		return x.SpreadOver
 	}
 	return ""
 }
@@ -826,14 +853,26 @@ func (x *PortRequest) GetNumber() uint32 {
 	return 0
 }
 
+// Constraint has exactly one of attribute, label, all and any.
 type Constraint struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Attribute string                 `protobuf:"bytes,1,opt,name=attribute,proto3" json:"attribute,omitempty"`
 	// One of =, !=, in, not in, exists, not exists, <, <=, >, >=.
-	Operator      string   `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
-	Values        []string `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Operator string   `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
+	Values   []string `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
+	// Compares the number of instances that carry the label, with the one value in values, with count: those on the node,
+	// or on all nodes with the same value of the attribute within.
+	Label  string `protobuf:"bytes,4,opt,name=label,proto3" json:"label,omitempty"`
+	Within string `protobuf:"bytes,5,opt,name=within,proto3" json:"within,omitempty"`
+	Count  uint32 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
+	// All of these must hold, or any of them.
+	All []*Constraint `protobuf:"bytes,7,rep,name=all,proto3" json:"all,omitempty"`
+	Any []*Constraint `protobuf:"bytes,8,rep,name=any,proto3" json:"any,omitempty"`
+	// Holds until an instance has waited for so long, and is a preference from then on.
+	Soft           bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
+	PatienceMillis uint32 `protobuf:"varint,10,opt,name=patience_millis,json=patienceMillis,proto3" json:"patience_millis,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Constraint) Reset() {
@@ -885,6 +924,55 @@ func (x *Constraint) GetValues() []string {
 		return x.Values
 	}
 	return nil
+}
+
+func (x *Constraint) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Constraint) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *Constraint) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Constraint) GetAll() []*Constraint {
+	if x != nil {
+		return x.All
+	}
+	return nil
+}
+
+func (x *Constraint) GetAny() []*Constraint {
+	if x != nil {
+		return x.Any
+	}
+	return nil
+}
+
+func (x *Constraint) GetSoft() bool {
+	if x != nil {
+		return x.Soft
+	}
+	return false
+}
+
+func (x *Constraint) GetPatienceMillis() uint32 {
+	if x != nil {
+		return x.PatienceMillis
+	}
+	return 0
 }
 
 type Restart struct {
@@ -5210,7 +5298,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xb7\x05\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xa9\x06\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -5223,7 +5311,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05ports\x18\t \x03(\v2\x18.starling.v1.PortRequestR\x05ports\x129\n" +
 	"\vconstraints\x18\n" +
 	" \x03(\v2\x17.starling.v1.ConstraintR\vconstraints\x12\x1c\n" +
-	"\tplacement\x18\v \x01(\tR\tplacement\x12.\n" +
+	"\tplacement\x18\v \x01(\tR\tplacement\x12-\n" +
+	"\x06labels\x18\x1e \x03(\v2\x15.starling.v1.VariableR\x06labels\x12 \n" +
+	"\fper_node_max\x18\x1f \x01(\rR\n" +
+	"perNodeMax\x12\x1f\n" +
+	"\vspread_over\x18  \x01(\tR\n" +
+	"spreadOver\x12.\n" +
 	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x12*\n" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x127\n" +
 	"\n" +
@@ -5252,12 +5345,20 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05model\x18\x03 \x01(\tR\x05model\"9\n" +
 	"\vPortRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"^\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xb5\x02\n" +
 	"\n" +
 	"Constraint\x12\x1c\n" +
 	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\x9c\x01\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\x12\x14\n" +
+	"\x05label\x18\x04 \x01(\tR\x05label\x12\x16\n" +
+	"\x06within\x18\x05 \x01(\tR\x06within\x12\x14\n" +
+	"\x05count\x18\x06 \x01(\rR\x05count\x12)\n" +
+	"\x03all\x18\a \x03(\v2\x17.starling.v1.ConstraintR\x03all\x12)\n" +
+	"\x03any\x18\b \x03(\v2\x17.starling.v1.ConstraintR\x03any\x12\x12\n" +
+	"\x04soft\x18\t \x01(\bR\x04soft\x12'\n" +
+	"\x0fpatience_millis\x18\n" +
+	" \x01(\rR\x0epatienceMillis\"\x9c\x01\n" +
 	"\aRestart\x12!\n" +
 	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12!\n" +
 	"\fdelay_millis\x18\x02 \x01(\rR\vdelayMillis\x12(\n" +
@@ -5740,97 +5841,100 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,  // 5: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
 	9,  // 6: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
 	10, // 7: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	11, // 8: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	12, // 9: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	13, // 10: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	14, // 11: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	2,  // 12: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,  // 13: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	21, // 14: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	22, // 15: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	23, // 16: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	52, // 17: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	24, // 18: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	65, // 19: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 20: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	37, // 21: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	65, // 22: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,  // 23: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	21, // 24: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	65, // 25: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 26: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	44, // 27: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	65, // 28: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	65, // 29: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	43, // 30: starling.v1.Job.update:type_name -> starling.v1.Update
-	65, // 31: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	65, // 32: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	65, // 33: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	65, // 34: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 35: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 36: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	47, // 37: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	48, // 38: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	44, // 39: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	65, // 40: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	65, // 41: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	49, // 42: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	65, // 43: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 44: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	52, // 45: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	65, // 46: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	65, // 47: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	65, // 48: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	55, // 49: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 50: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 51: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 52: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 53: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	65, // 54: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	58, // 55: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	65, // 56: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	59, // 57: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	60, // 58: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	65, // 59: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 60: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 61: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 62: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25, // 63: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27, // 64: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29, // 65: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31, // 66: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33, // 67: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	35, // 68: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	38, // 69: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	40, // 70: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	45, // 71: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	50, // 72: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	53, // 73: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	56, // 74: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	61, // 75: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	63, // 76: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 77: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 78: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 79: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26, // 80: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28, // 81: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30, // 82: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32, // 83: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34, // 84: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	36, // 85: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	39, // 86: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	41, // 87: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	46, // 88: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	51, // 89: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	54, // 90: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	57, // 91: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	62, // 92: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	64, // 93: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	77, // [77:94] is the sub-list for method output_type
-	60, // [60:77] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	5,  // 8: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
+	11, // 9: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	12, // 10: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	13, // 11: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	14, // 12: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	10, // 13: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	10, // 14: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	2,  // 15: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,  // 16: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	21, // 17: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	22, // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	23, // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	52, // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	24, // 21: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	65, // 22: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 23: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	37, // 24: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	65, // 25: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,  // 26: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	21, // 27: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	65, // 28: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 29: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	44, // 30: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	65, // 31: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	65, // 32: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	43, // 33: starling.v1.Job.update:type_name -> starling.v1.Update
+	65, // 34: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	65, // 35: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	65, // 36: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	65, // 37: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 38: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 39: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	47, // 40: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	48, // 41: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	44, // 42: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	65, // 43: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	65, // 44: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	49, // 45: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	65, // 46: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 47: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	52, // 48: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	65, // 49: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	65, // 50: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	65, // 51: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	55, // 52: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 53: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 54: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 55: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 56: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	65, // 57: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	58, // 58: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	65, // 59: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	59, // 60: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	60, // 61: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	65, // 62: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 63: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 64: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 65: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25, // 66: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27, // 67: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29, // 68: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31, // 69: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33, // 70: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	35, // 71: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	38, // 72: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	40, // 73: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	45, // 74: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	50, // 75: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	53, // 76: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	56, // 77: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	61, // 78: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	63, // 79: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 80: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 81: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 82: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26, // 83: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28, // 84: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30, // 85: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32, // 86: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34, // 87: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	36, // 88: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	39, // 89: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	41, // 90: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	46, // 91: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	51, // 92: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	54, // 93: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	57, // 94: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	62, // 95: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	64, // 96: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	80, // [80:97] is the sub-list for method output_type
+	63, // [63:80] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

@@ -15,6 +15,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 // Spec returns the message of a job.
@@ -36,6 +37,9 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 		User:            t.User,
 		Resources:       Resources(t.Resources),
 		Placement:       t.Placement.String(),
+		Labels:          Variables(t.Labels),
+		PerNodeMax:      t.PerNodeMax,
+		SpreadOver:      t.SpreadOver,
 		StopGraceMillis: t.StopGraceMillis,
 		Restart: &starlingv1.Restart{
 			AttemptsMax: t.Restart.AttemptsMax, DelayMillis: t.Restart.DelayMillis,
@@ -48,13 +52,21 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 	for _, port := range t.Ports {
 		m.Ports = append(m.Ports, &starlingv1.PortRequest{Name: port.Name, Number: uint32(port.Number)})
 	}
-	for _, c := range t.Constraints {
-		m.Constraints = append(m.Constraints, &starlingv1.Constraint{
-			Attribute: c.Attribute, Operator: c.Operator.String(), Values: c.Values,
-		})
-	}
+	m.Constraints = constraintMessages(t.Constraints)
 	policyMessages(m, t)
 	return m
+}
+
+func constraintMessages(all []cluster.Constraint) []*starlingv1.Constraint {
+	var messages []*starlingv1.Constraint
+	for i := range all {
+		c := &all[i]
+		messages = append(messages, &starlingv1.Constraint{
+			Attribute: c.Attribute, Label: c.Label, Within: c.Within, Operator: c.Operator.String(), Values: c.Values, Count: c.Count,
+			All: constraintMessages(c.All), Any: constraintMessages(c.Any), Soft: c.Soft, PatienceMillis: c.PatienceMillis,
+		})
+	}
+	return messages
 }
 
 // Variables returns the messages of variables or attributes.
@@ -103,27 +115,23 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 		User:            m.GetUser(),
 		Resources:       resourcesOf(m.GetResources()),
 		Placement:       placementOf(m.GetPlacement()),
+		Labels:          variablesOf(m.GetLabels()),
+		PerNodeMax:      m.GetPerNodeMax(),
+		SpreadOver:      m.GetSpreadOver(),
+		Env:             variablesOf(m.GetEnv()),
+		Constraints:     constraintsOf(m.GetConstraints()),
 		StopGraceMillis: m.GetStopGraceMillis(),
 		Restart: cluster.Restart{
 			AttemptsMax: m.GetRestart().GetAttemptsMax(), DelayMillis: m.GetRestart().GetDelayMillis(),
 			DelayMaxMillis: m.GetRestart().GetDelayMaxMillis(), ResetMillis: m.GetRestart().GetResetMillis(),
 		},
 	}
-	for _, one := range m.GetEnv() {
-		t.Env = append(t.Env, cluster.EnvVar{Name: one.GetName(), Value: one.GetValue()})
-	}
-	slices.SortStableFunc(t.Env, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 	for _, one := range m.GetDevices() {
 		t.Devices = append(t.Devices, cluster.DeviceRequest{
 			Kind: one.GetKind(), Amount: cluster.Millidevices(one.GetMilli()), Models: one.GetModels(),
 		})
 	}
 	slices.SortStableFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
-	for _, one := range m.GetConstraints() {
-		t.Constraints = append(t.Constraints, cluster.Constraint{
-			Attribute: one.GetAttribute(), Operator: operatorOf(one.GetOperator()), Values: one.GetValues(),
-		})
-	}
 	policiesOf(&t, m)
 	var problems []cluster.Problem
 	for i, one := range m.GetPorts() {
@@ -136,6 +144,28 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 		t.Ports = append(t.Ports, cluster.PortRequest{Name: one.GetName(), Number: uint16(one.GetNumber())})
 	}
 	return t, problems
+}
+
+// variablesOf returns the variables or labels of messages, in the order of their names.
+func variablesOf(messages []*starlingv1.Variable) []cluster.EnvVar {
+	var all []cluster.EnvVar
+	for _, one := range messages {
+		all = append(all, cluster.EnvVar{Name: one.GetName(), Value: one.GetValue()})
+	}
+	slices.SortStableFunc(all, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func constraintsOf(messages []*starlingv1.Constraint) []cluster.Constraint {
+	var all []cluster.Constraint
+	for _, one := range messages {
+		all = append(all, cluster.Constraint{
+			Attribute: one.GetAttribute(), Label: one.GetLabel(), Within: one.GetWithin(), Operator: operatorOf(one.GetOperator()),
+			Values: one.GetValues(), Count: one.GetCount(), All: constraintsOf(one.GetAll()), Any: constraintsOf(one.GetAny()),
+			Soft: one.GetSoft(), PatienceMillis: one.GetPatienceMillis(),
+		})
+	}
+	return all
 }
 
 func resourcesOf(m *starlingv1.Resources) cluster.Resources {
@@ -163,8 +193,8 @@ func placementOf(word string) cluster.Placement {
 }
 
 // operatorOf returns 0, which the job's Problems name, for a word that is none.
-func operatorOf(word string) cluster.Operator {
-	return cluster.Operator(max(slices.Index(cluster.Operators(), word), 0))
+func operatorOf(word string) constraint.Operator {
+	return constraint.Operator(max(slices.Index(constraint.Operators(), word), 0))
 }
 
 // unknownFields lists the fields that a newer client has sent and this program does not know: passing over one could

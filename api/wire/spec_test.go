@@ -14,14 +14,21 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/command"
 )
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
 func fill(v reflect.Value, random *rand.Rand) {
+	if v.Type() == reflect.TypeFor[[]cluster.Constraint]() {
+		if random.IntN(6) == 0 {
+			fillList(v, random)
+		}
+		return
+	}
 	highest := map[reflect.Type]uint64{
 		reflect.TypeFor[cluster.JobType](): uint64(cluster.Daemon), reflect.TypeFor[cluster.Placement](): uint64(cluster.Spread),
-		reflect.TypeFor[cluster.Operator](): uint64(cluster.GreaterOrEqual), reflect.TypeFor[cluster.Growth](): uint64(cluster.Fibonacci),
+		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Growth](): uint64(cluster.Fibonacci),
 		reflect.TypeFor[cluster.Survivor](): uint64(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): uint64(cluster.CheckCommand),
 	}
 	if most, ok := highest[v.Type()]; ok {
@@ -38,14 +45,11 @@ func fill(v reflect.Value, random *rand.Rand) {
 			fill(v.Index(i), random)
 		}
 	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1+random.IntN(3), 3))
-		for i := range v.Len() {
-			fill(v.Index(i), random)
-		}
-	case reflect.String:
-		v.SetString(fmt.Sprintf("s%d", random.Uint32()))
+		fillList(v, random)
 	case reflect.Bool:
 		v.SetBool(true)
+	case reflect.String:
+		v.SetString(fmt.Sprintf("s%d", random.Uint32()))
 	case reflect.Int64:
 		v.SetInt(1 + random.Int64N(1<<62))
 	case reflect.Uint16, reflect.Uint32:
@@ -55,12 +59,20 @@ func fill(v reflect.Value, random *rand.Rand) {
 	}
 }
 
+func fillList(v reflect.Value, random *rand.Rand) {
+	v.Set(reflect.MakeSlice(v.Type(), 1+random.IntN(3), 3))
+	for i := range v.Len() {
+		fill(v.Index(i), random)
+	}
+}
+
 func randomSpec(random *rand.Rand) *cluster.JobSpec {
 	spec := &cluster.JobSpec{}
 	fill(reflect.ValueOf(spec).Elem(), random)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		slices.SortFunc(t.Env, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Labels, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return strings.Compare(a.Kind, b.Kind) })
 	}
 	return spec
@@ -78,6 +90,14 @@ func TestSpecComesBack(t *testing.T) {
 
 // fillMessage gives every field of m a value that is not zero. Names grow, so that what is sorted stays in its place.
 func fillMessage(m protoreflect.Message, next func() int) {
+	fillMessageTo(m, next, 6)
+}
+
+// fillMessageTo fills messages within each other down to a depth.
+func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
+	if depth == 0 {
+		return
+	}
 	words := map[protoreflect.FullName]string{
 		"JobSpec.type": "batch", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"Disconnect.keep": "replacement", "Check.kind": "command",
@@ -104,12 +124,12 @@ func fillMessage(m protoreflect.Message, next func() int) {
 		switch {
 		case field.IsList() && field.Message() != nil:
 			for range 2 {
-				fillMessage(m.Mutable(field).List().AppendMutable().Message(), next)
+				fillMessageTo(m.Mutable(field).List().AppendMutable().Message(), next, depth-1)
 			}
 		case field.IsList():
 			m.Mutable(field).List().Append(one())
 		case field.Message() != nil:
-			fillMessage(m.Mutable(field).Message(), next)
+			fillMessageTo(m.Mutable(field).Message(), next, depth-1)
 		default:
 			m.Set(field, one())
 		}

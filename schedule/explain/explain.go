@@ -200,6 +200,8 @@ func (e *explainer) perNode(slots []held) []group {
 	return groups
 }
 
+func (e *explainer) key() cluster.TaskKey { return cluster.KeyOf(e.job.ID, e.number) }
+
 func (e *explainer) name(index uint32) string {
 	return cluster.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}.String()
 }

@@ -52,7 +52,6 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 		why = "it is that node's instance"
 	}
 	f := Finding{Reason: fmt.Sprintf("waits for node %s: %s", node.Name, why)}
-	spec := e.job.TaskSpecOf(e.number, slot.Version)
 	switch {
 	case node.Peer == "":
 		f.Details = append(f.Details, "the node has left the cluster")
@@ -60,7 +59,7 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 		f.Details = append(f.Details, "the node has not volunteered to take work")
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
-	case !place.Fits(e.s, spec, slot.Node):
+	case !place.Fits(e.s, cluster.KeyOf(e.job.ID, e.number), slot.Node):
 		c := &survey{e: e}
 		c.prepare()
 		c.visit(node)

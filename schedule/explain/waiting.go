@@ -36,8 +36,19 @@ func (e *explainer) waiting(returned []held) Finding {
 	default:
 		f.Reason = fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
 	}
-	f.Details = c.details(returned)
+	f.Details, f.Until = c.details(returned), c.softEnd()
 	return f
+}
+
+// softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
+func (c *survey) softEnd() (end cluster.Time) {
+	for i := range c.e.spec.Constraints {
+		k := &c.e.spec.Constraints[i]
+		if at := c.e.s.SoftEnds(c.e.key(), k); k.Soft && c.constraints[i] > 0 && (end == 0 || at < end) {
+			end = at
+		}
+	}
+	return end
 }
 
 // ofNodes returns for example "2 of 5 nodes".
@@ -66,7 +77,9 @@ type survey struct {
 	choices, choiceless int
 	// largest is the most of each resource that any node offers.
 	largest cluster.Resources
-	misses  []miss
+	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
+	exclusive, crowded int
+	misses             []miss
 }
 
 // miss is a node that cannot run the task now.
@@ -133,18 +146,76 @@ func (c *survey) visit(node *cluster.Node) {
 }
 
 func (c *survey) checkConstraints(m *miss) {
+	exclusive := false
+	p := &surroundings{c.e.s, m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
-		if k.Matches(m.node.Offer) {
+		exclusive = exclusive || k.Mentions(cluster.ExclusiveAttribute)
+		if c.ended(k) || k.Holds(p) {
 			continue
 		}
 		c.constraints[i]++
-		if value, exists := m.node.Offer.Attribute(k.Attribute); exists {
-			m.add(true, "%s is %s", k.Attribute, value)
-		} else {
-			m.add(true, "has no %s", k.Attribute)
-		}
+		m.add(!k.Soft && !k.Social(), "%s", p.failing(k))
 	}
+	if value, kept := m.node.Offer.Attribute(cluster.ExclusiveAttribute); kept && !exclusive {
+		c.exclusive++
+		m.add(true, "is exclusive to %s", value)
+	}
+	if bound := c.e.spec.PerNodeMax; bound > 0 && c.e.s.OwnInstances(c.e.key(), m.node.Index) >= bound {
+		c.crowded++
+		m.add(false, "has %s of the task already", plural(int(bound), "instance", "instances"))
+	}
+}
+
+// ended tells whether a soft constraint does not hold any more.
+func (c *survey) ended(k *cluster.Constraint) bool {
+	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
+}
+
+// surroundings answer constraints about a node.
+type surroundings struct {
+	s    *cluster.State
+	node *cluster.Node
+}
+
+// Attribute returns the value of an attribute of the node and whether it has it.
+func (p *surroundings) Attribute(name string) (value string, exists bool) {
+	return p.node.Offer.Attribute(name)
+}
+
+// Instances returns how many instances a constraint about a label counts.
+func (p *surroundings) Instances(k *cluster.Constraint) uint32 { return p.s.Instances(k, p.node) }
+
+// failing says what is there instead of what a constraint asks for.
+func (p *surroundings) failing(k *cluster.Constraint) string {
+	var words []string
+	k.EachLeaf(func(leaf *cluster.Constraint) {
+		if leaf.Holds(p) {
+			return
+		}
+		value, exists := p.Attribute(leaf.Attribute)
+		switch {
+		case leaf.Label != "":
+			words = append(words, fmt.Sprintf("%s with %s=%s%s", plural(int(p.Instances(leaf)), "instance", "instances"), leaf.Label, leaf.Values[0], p.around(leaf)))
+		case exists:
+			words = append(words, fmt.Sprintf("%s is %s", leaf.Attribute, value))
+		default:
+			words = append(words, "has no "+leaf.Attribute)
+		}
+	})
+	return strings.Join(words, ", ")
+}
+
+// around says where a constraint counts.
+func (p *surroundings) around(k *cluster.Constraint) string {
+	value, exists := p.Attribute(k.Within)
+	switch {
+	case k.Within == "":
+		return ""
+	case exists:
+		return fmt.Sprintf(" in %s %s", k.Within, value)
+	}
+	return " without " + k.Within
 }
 
 func (c *survey) checkResources(m *miss) {
@@ -272,6 +343,8 @@ func (c *survey) obstacles() []string {
 	for i := range spec.Constraints {
 		count(c.constraints[i], "constraint %s fails", constraintWords(&spec.Constraints[i]))
 	}
+	count(c.exclusive, "it is kept for work with a constraint on %s", cluster.ExclusiveAttribute)
+	count(c.crowded, "the bound of %d on a node is reached", spec.PerNodeMax)
 	for k := range spec.Resources {
 		kind := cluster.Kind(k)
 		count(c.short[k], "%s is short", kind)
@@ -323,6 +396,9 @@ func (c *survey) needs() string {
 	}
 	for i := range c.e.spec.Constraints {
 		parts = append(parts, constraintWords(&c.e.spec.Constraints[i]))
+	}
+	if bound := c.e.spec.PerNodeMax; bound > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d on a node", bound))
 	}
 	if len(parts) == 0 {
 		return "nothing but a node"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 	"starling/schedule/place"
 )
 
@@ -32,7 +33,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				}
 			}
 			for n := range s.Nodes() {
-				fits, found := place.Fits(s, e.spec, cluster.NodeIndex(n)), s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
+				fits, found := place.Fits(s, e.key(), cluster.NodeIndex(n)), s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
 				if fits != found {
 					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found, e.spec, c.misses)
 				}
@@ -62,8 +63,11 @@ func randomCluster(r *rand.Rand) *cluster.State {
 			continue
 		}
 		o := &cluster.Offer{Capacity: cluster.Resources{r.Int64N(4) * 1000, r.Int64N(4) << 30, r.Int64N(2) << 30}}
+		if r.IntN(6) == 0 {
+			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "exclusive", Value: "db"})
+		}
 		if zone := r.IntN(3); zone > 0 {
-			o.Attributes = []cluster.EnvVar{{Name: "zone", Value: fmt.Sprint(zone)}}
+			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "zone", Value: fmt.Sprint(zone)})
 		}
 		if gpus := r.Uint32N(3); gpus > 0 {
 			o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: []string{"", "A", "B"}[r.IntN(3)], Count: gpus}}
@@ -80,7 +84,21 @@ func randomTask(r *rand.Rand) cluster.TaskSpec {
 	t := cluster.TaskSpec{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"}, Placement: cluster.Pack + cluster.Placement(r.IntN(2)),
 		Resources: cluster.Resources{r.Int64N(3) * 500, r.Int64N(3) << 29, r.Int64N(2) << 29}}
 	if r.IntN(3) == 0 {
-		t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: cluster.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
+		t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: constraint.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
+	}
+	if r.IntN(2) == 0 {
+		t.Labels = []cluster.EnvVar{{Name: "app", Value: "a"}}
+	}
+	if r.IntN(3) == 0 {
+		t.Constraints = append(t.Constraints, cluster.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)), Values: []string{"a"},
+			Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
+	}
+	if r.IntN(4) == 0 {
+		t.PerNodeMax = 1
+	}
+	if r.IntN(6) == 0 {
+		t.Constraints = append(t.Constraints, cluster.Constraint{Any: []cluster.Constraint{
+			{Attribute: "exclusive", Operator: constraint.Exists}, {Attribute: "zone", Operator: constraint.Exists}}})
 	}
 	if r.IntN(3) == 0 {
 		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{400, 1000, 2000}[r.IntN(3)]}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 // amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
@@ -98,13 +99,40 @@ func plural(count int, one, many string) string {
 	return fmt.Sprintf("%d %s", count, many)
 }
 
-// constraintWords returns a constraint as one would say it: "zone in [a, b]".
+// constraintWords returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
 func constraintWords(c *cluster.Constraint) string {
-	switch c.Operator {
-	case cluster.In, cluster.NotIn:
-		return fmt.Sprintf("%s %s [%s]", c.Attribute, c.Operator, strings.Join(c.Values, ", "))
-	case cluster.Exists, cluster.NotExists:
-		return fmt.Sprintf("%s %s", c.Attribute, c.Operator)
+	words := ""
+	switch {
+	case len(c.All) > 0:
+		words = joinedWords(c.All, " and ")
+	case len(c.Any) > 0:
+		words = joinedWords(c.Any, " or ")
+	case c.Label != "":
+		within := ""
+		if c.Within != "" {
+			within = " in the same " + c.Within
+		}
+		words = fmt.Sprintf("instances with %s=%s%s %s %d", c.Label, c.Values[0], within, c.Operator, c.Count)
+	case c.Operator == constraint.In || c.Operator == constraint.NotIn:
+		words = fmt.Sprintf("%s %s [%s]", c.Attribute, c.Operator, strings.Join(c.Values, ", "))
+	case len(c.Values) == 0:
+		words = fmt.Sprintf("%s %s", c.Attribute, c.Operator)
+	default:
+		words = fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, c.Values[0])
 	}
-	return fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, strings.Join(c.Values, ", "))
+	if c.Soft {
+		words += fmt.Sprintf(" (for %s only)", duration(cluster.Time(c.PatienceMillis)))
+	}
+	return words
+}
+
+func joinedWords(parts []cluster.Constraint, between string) string {
+	words := make([]string, len(parts))
+	for i := range parts {
+		words[i] = constraintWords(&parts[i])
+		if len(parts[i].All)+len(parts[i].Any) > 0 {
+			words[i] = "(" + words[i] + ")"
+		}
+	}
+	return strings.Join(words, between)
 }

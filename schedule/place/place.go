@@ -5,7 +5,11 @@
 // is that of the nodes they need and not of the nodes there are.
 package place
 
-import "starling/cluster"
+import (
+	"slices"
+
+	"starling/cluster"
+)
 
 // PlacementsMax bounds the placements of one entry; the rest goes on with the next.
 const PlacementsMax = 1 << 16
@@ -14,17 +18,26 @@ const PlacementsMax = 1 << 16
 type Visit func(cluster.SlotRef)
 
 // Waiting places what waits and fits. It returns false if it stopped at PlacementsMax, so that there may be more.
+//
+// Tasks have their turn oldest first. What is placed may wake a task that waits for it; then that has its turn, too, after
+// the others if it is older, until nobody waits who was not tried since.
 func Waiting(s *cluster.State, visit Visit) (finished bool) {
+	s.WakeLapsed()
 	left := uint32(PlacementsMax)
 	grown := s.TakeGrown()
 	all := make([]int, s.RoomPages())
 	for page := range all {
 		all[page] = page
 	}
-	finished = true
-	for _, key := range s.Queued(len(grown) > 0) {
-		pages := all
-		if s.Blocked(key) {
+	s.TakeWoken()
+	// Later are the tasks with seats of slots that were ordered with this entry already.
+	var later []cluster.TaskKey
+	blockedToo := len(grown) > 0
+	for keys := s.Queued(blockedToo); len(keys) > 0; {
+		key, pages := keys[0], all
+		keys = keys[1:]
+		wasBlocked := s.Blocked(key)
+		if wasBlocked {
 			pages = grown
 		}
 		waits, more := false, false
@@ -38,22 +51,41 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 		}
 		switch {
 		case more:
-			s.SetBlocked(key, false)
-			finished = false
+			s.SetBlocked(key, true)
+			later = append(later, key)
 		case left == 0:
 			s.SetBlocked(key, false)
 			unblockRest(s)
 			return false
-		case waits && !s.Blocked(key):
+		case waits && !wasBlocked:
 			s.SetBlocked(key, true)
 		}
+		if s.TakeWoken() {
+			keys = after(s.Queued(blockedToo), key)
+		}
+		if len(keys) == 0 {
+			blockedToo = false
+			keys = s.Queued(false)
+		}
 	}
-	return finished
+	for _, key := range later {
+		s.SetBlocked(key, false)
+	}
+	return len(later) == 0
 }
 
 func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {
 	id, task := key.Split()
 	return s.Job(id).Tasks[task]
+}
+
+// after returns those of the ordered keys that are above one.
+func after(keys []cluster.TaskKey, key cluster.TaskKey) []cluster.TaskKey {
+	at, found := slices.BinarySearch(keys, key)
+	if found {
+		at++
+	}
+	return keys[at:]
 }
 
 // unblockRest lets every task try all nodes with the next entry: which nodes grew is forgotten with this one.
@@ -65,41 +97,50 @@ func unblockRest(s *cluster.State) {
 	}
 }
 
-// search is the placing of one task.
-type search struct {
-	s     *cluster.State
-	key   cluster.TaskKey
-	spec  *cluster.TaskSpec
-	visit Visit
-	// verdicts remembers per class of nodes whether the constraints hold: 0 not asked, 1 yes, 2 no.
-	verdicts []uint8
-	// simple tells that only resources decide.
-	simple bool
-	// avoids tells that the node avoided is not to be taken.
-	avoided cluster.NodeIndex
-	avoids  bool
-}
-
-func newSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *search {
-	id, task := key.Split()
-	j := s.Job(id)
-	q := &search{s: s, key: key, spec: j.TaskSpecOf(task, j.Version), visit: visit}
-	q.simple = len(q.spec.Constraints)+len(q.spec.Devices)+len(q.spec.Ports) == 0
-	return q
-}
-
-func (q *search) task() *cluster.Task { return taskOf(q.s, q.key) }
-
 // among places up to most instances on nodes of the given pages and returns how many it placed.
 func (q *search) among(pages []int, most uint32) uint32 {
-	want := min(q.task().Waits(), most)
-	if q.spec.Placement == cluster.Spread {
-		return q.spread(q.candidates(pages), want)
+	want, placed := min(q.task().Waits(), most), uint32(0)
+	q.s.Divide(q.key, q.spec)
+	for {
+		before := placed
+		for phase := range q.phases() {
+			q.enter(phase)
+			switch {
+			case placed == want || q.helps && placed > before:
+			case q.ranks():
+				placed += q.ranked(pages, q.atOnce(want-placed))
+			default:
+				placed += q.pack(pages, q.atOnce(want-placed))
+			}
+		}
+		if !q.helps || placed == want || placed == before {
+			return placed
+		}
 	}
+}
+
+// best returns the node for one instance among those of the pages.
+func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
+	for phase := range q.phases() {
+		q.enter(phase)
+		if q.ranks() {
+			n, found = q.first(pages)
+		} else {
+			n, found = q.firstFit(pages)
+		}
+		if found {
+			break
+		}
+	}
+	return n, found
+}
+
+// pack places up to want instances on the first pages that have room.
+func (q *search) pack(pages []int, want uint32) uint32 {
 	placed := uint32(0)
-	for _, half := range q.halves() {
+	for _, kept := range q.purposes() {
 		for rest := pages; len(rest) > 0 && placed < want; {
-			n, ok := q.tightest(rest[0], half)
+			n, ok := q.tightest(rest[0], kept)
 			if !ok {
 				rest = rest[1:]
 				continue
@@ -110,25 +151,48 @@ func (q *search) among(pages []int, most uint32) uint32 {
 	return placed
 }
 
-// halves returns where instances may go: nodes with devices are kept for those who need them, as long as others do.
-func (q *search) halves() []cluster.Equipment {
-	if len(q.spec.Devices) > 0 {
-		return []cluster.Equipment{cluster.Equipped}
+// firstFit returns the node that packing takes first.
+func (q *search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
+	for _, kept := range q.purposes() {
+		for _, page := range pages {
+			if n, found = q.tightest(page, kept); found {
+				return n, true
+			}
+		}
 	}
-	return []cluster.Equipment{cluster.Bare, cluster.Equipped}
+	return 0, false
+}
+
+// purposes returns where instances may go, and where first: nodes that are kept for others come later or not at all.
+func (q *search) purposes() []cluster.Purpose {
+	all := []cluster.Purpose{cluster.ExclusiveWork, cluster.AnyWork, cluster.DeviceWork}
+	switch {
+	case q.exclusive:
+		return all
+	case len(q.spec.Devices) > 0:
+		return all[2:]
+	}
+	return all[1:]
 }
 
 // fill gives a node as many instances as it takes, at most most.
 func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
+	if q.minds {
+		most = 1
+	}
 	count := q.times(n, most)
 	q.s.Assign(q.key, n, count, q.visit)
+	if q.minds {
+		q.s.Divide(q.key, q.spec)
+	}
 	return count
 }
 
-// tightest returns the node of a half page that the task fits and leaves the least room on.
-func (q *search) tightest(page int, half cluster.Equipment) (best cluster.NodeIndex, found bool) {
+// tightest returns the node, among those of a page that are kept for a purpose, that the task fits and leaves the least
+// room on.
+func (q *search) tightest(page int, kept cluster.Purpose) (best cluster.NodeIndex, found bool) {
 	bestScore := int64(0)
-	q.s.EachRoom(page, half, &q.spec.Resources, func(n cluster.NodeIndex, free *cluster.Resources) bool {
+	q.s.EachRoom(page, kept, &q.spec.Resources, func(n cluster.NodeIndex, free *cluster.Resources) bool {
 		if !q.simple && !q.able(n) {
 			return true
 		}
@@ -156,31 +220,15 @@ func (q *search) left(n cluster.NodeIndex, free *cluster.Resources) int64 {
 // fits tells whether one instance can go to the node.
 func (q *search) fits(n cluster.NodeIndex) bool {
 	free := q.s.Free(n)
-	return q.s.Eligible(n) && q.spec.Resources.Fits(&free) && q.able(n)
+	if !q.s.Eligible(n) || !q.spec.Resources.Fits(&free) {
+		return false
+	}
+	return (q.exclusive || q.s.Node(n).Offer.Purpose() != cluster.ExclusiveWork) && q.able(n)
 }
 
-// able tells whether a node with enough resources can run an instance as far as constraints, devices and ports go.
+// able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.
 func (q *search) able(n cluster.NodeIndex) bool {
-	node := q.s.Node(n)
-	return (!q.avoids || n != q.avoided) && q.allowed(node) && q.requests(node, 1) > 0
-}
-
-// allowed tells whether the constraints hold, asked once per class of nodes.
-func (q *search) allowed(node *cluster.Node) bool {
-	if len(q.spec.Constraints) == 0 {
-		return true
-	}
-	if q.verdicts == nil {
-		q.verdicts = make([]uint8, q.s.Classes())
-	}
-	verdict := &q.verdicts[node.Class]
-	if *verdict == 0 {
-		*verdict = 2
-		if Allowed(q.spec, node) {
-			*verdict = 1
-		}
-	}
-	return *verdict == 1
+	return (!q.avoids || n != q.avoided) && q.allowed(q.s.Node(n)) && q.requests(q.s.Node(n), 1) > 0
 }
 
 // times returns how many instances the node takes, at most most.
@@ -195,6 +243,9 @@ func (q *search) times(n cluster.NodeIndex, most uint32) uint32 {
 
 // requests returns for how many instances the node has devices and ports, at most most.
 func (q *search) requests(node *cluster.Node, most uint32) uint32 {
+	if bound := q.spec.PerNodeMax; bound > 0 {
+		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, node.Index)))
+	}
 	for i := range q.spec.Devices {
 		most = node.DeviceTimes(&q.spec.Devices[i], most)
 	}
@@ -222,17 +273,29 @@ func (q *search) requests(node *cluster.Node, most uint32) uint32 {
 }
 
 // Fits tells whether one instance of a task can go to a node now.
-func Fits(s *cluster.State, spec *cluster.TaskSpec, n cluster.NodeIndex) bool {
-	q := &search{s: s, spec: spec}
-	return q.fits(n)
+func Fits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+	return newSearch(s, key, nil).fitsNow(n)
 }
 
-// Allowed tells whether the constraints of a task hold on a node that offers something.
-func Allowed(spec *cluster.TaskSpec, node *cluster.Node) bool {
-	for i := range spec.Constraints {
-		if !spec.Constraints[i].Matches(node.Offer) {
-			return false
+// fitsNow tells whether one instance can go to the node by the rules that hold now.
+func (q *search) fitsNow(n cluster.NodeIndex) bool {
+	for phase := range q.phases() {
+		q.enter(phase)
+		if q.fits(n) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// Allowed tells whether a node that offers something may run a task as far as the rules go that are not about room.
+func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+	q := newSearch(s, key, nil)
+	for phase := range q.phases() {
+		q.enter(phase)
+		if q.allowed(s.Node(n)) {
+			return true
+		}
+	}
+	return false
 }

@@ -6,31 +6,41 @@ import "starling/cluster"
 // the given pages, and returns how many it placed.
 // Seats of a slot that was ordered with this entry already wait for the next: finished is false if there are any.
 func (q *search) special(pages []int, most uint32) (placed uint32, finished bool) {
+	finished = true
+	for helped := true; helped && placed < most; {
+		helped = false
+		for _, r := range q.specials(most - placed) {
+			if q.s.OrderedNow(r) {
+				finished = false
+				continue
+			}
+			slot, _ := q.s.SlotAt(r)
+			id, task := q.key.Split()
+			one := searchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
+			if n, ok := one.wished(&slot, pages); ok {
+				q.s.AssignSpecial(r, n, q.visit)
+				placed++
+				helped = helped || one.helps
+			}
+		}
+	}
+	return placed, finished
+}
+
+// specials returns up to most seats that wait for a particular node or version, lowest first.
+func (q *search) specials(most uint32) []cluster.SlotRef {
 	id, task := q.key.Split()
 	waiting := make([]cluster.SlotRef, 0, min(int(most), q.task().SpecialWaits()))
 	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
 		waiting = append(waiting, r)
 		return len(waiting) < cap(waiting)
 	})
-	finished = true
-	for _, r := range waiting {
-		if q.s.OrderedNow(r) {
-			finished = false
-			continue
-		}
-		slot, _ := q.s.SlotAt(r)
-		one := &search{s: q.s, key: q.key, spec: q.s.Job(id).TaskSpecOf(task, slot.Version)}
-		if n, ok := one.wished(&slot, pages); ok {
-			q.s.AssignSpecial(r, n, q.visit)
-			placed++
-		}
-	}
-	return placed, finished
+	return waiting
 }
 
 // wished returns the node for one seat by what it wishes of its last one.
 func (q *search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
-	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fits(slot.Node)
+	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fitsNow(slot.Node)
 	switch slot.Wish {
 	case cluster.OnlyNode:
 		return slot.Node, last
@@ -39,26 +49,11 @@ func (q *search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, f
 			return slot.Node, true
 		}
 	case cluster.AvoidNode:
-		q.avoided, q.avoids = slot.Node, slot.Order != 0
+		q.avoided, q.avoids, q.simple = slot.Node, slot.Order != 0, false
 		if n, found = q.best(pages); found {
 			return n, true
 		}
 		return slot.Node, last
 	}
 	return q.best(pages)
-}
-
-// best returns the node for one instance among those of the pages.
-func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
-	if q.spec.Placement == cluster.Spread {
-		return q.first(q.candidates(pages))
-	}
-	for _, half := range q.halves() {
-		for _, page := range pages {
-			if n, found = q.tightest(page, half); found {
-				return n, true
-			}
-		}
-	}
-	return 0, false
 }

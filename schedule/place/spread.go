@@ -2,88 +2,161 @@ package place
 
 import "starling/cluster"
 
-// candidate is a node that the task fits, in the heap of a spread.
+// candidate is a node that the task fits, with its rank: the lowest class is first, and in it the lowest score.
 type candidate struct {
-	node cluster.NodeIndex
-	// instances of the task that it runs, and 1024ths of its processor and memory in use.
-	instances uint32
-	// spared tells that it has devices that the task does not need.
-	spared bool
-	used   int64
+	node  cluster.NodeIndex
+	class uint64
+	score int64
 }
 
-// before is the order in which a spread fills: fewest instances of the task, then nodes whose devices nobody could miss,
-// then least used, then lowest number.
 func (c *candidate) before(other *candidate) bool {
 	switch {
-	case c.instances != other.instances:
-		return c.instances < other.instances
-	case c.spared != other.spared:
-		return other.spared
-	case c.used != other.used:
-		return c.used < other.used
+	case c.class != other.class:
+		return c.class < other.class
+	case c.score != other.score:
+		return c.score < other.score
 	}
 	return c.node < other.node
 }
 
-// candidates returns every node of the pages that the task fits.
-func (q *search) candidates(pages []int) []cluster.NodeIndex {
-	var nodes []cluster.NodeIndex
-	for _, page := range pages {
-		for _, half := range q.halves() {
-			q.s.EachRoom(page, half, &q.spec.Resources, func(n cluster.NodeIndex, _ *cluster.Resources) bool {
-				if q.simple || q.able(n) {
-					nodes = append(nodes, n)
-				}
-				return true
-			})
-		}
-	}
-	return nodes
+// group is a heap of the candidates with one value of the attribute that the task is spread over.
+type group struct {
+	// instances of the task run there.
+	instances uint32
+	nodes     []candidate
 }
 
-// first returns the node that comes first for one instance.
-func (q *search) first(nodes []cluster.NodeIndex) (n cluster.NodeIndex, found bool) {
-	heap := q.heap(nodes)
-	if len(heap) == 0 {
-		return 0, false
+// before is the order in which groups are filled: fewest instances, then the best candidate.
+func (g *group) before(other *group) bool {
+	if g.instances != other.instances {
+		return g.instances < other.instances
 	}
-	return heap[0].node, true
+	return g.nodes[0].before(&other.nodes[0])
 }
 
-func (q *search) heap(nodes []cluster.NodeIndex) []candidate {
-	counts := q.counts()
-	heap := make([]candidate, len(nodes))
-	for i, n := range nodes {
-		heap[i] = candidate{node: n, instances: counts[n], spared: q.spares(n), used: q.used(n)}
-	}
-	for i := len(heap)/2 - 1; i >= 0; i-- {
-		sink(heap, i)
-	}
-	return heap
+// ranks tells whether candidates are ranked among all nodes, not page by page.
+func (q *search) ranks() bool {
+	return q.spec.Placement != cluster.Pack || q.spec.SpreadOver != ""
 }
 
-// spread places want instances one by one on the node that comes first, and returns how many it placed.
-func (q *search) spread(nodes []cluster.NodeIndex, want uint32) uint32 {
-	heap := q.heap(nodes)
+// ranked places up to want instances one by one on the node that comes first, and returns how many it placed.
+func (q *search) ranked(pages []int, want uint32) uint32 {
+	groups := q.groups(pages)
 	placed := uint32(0)
-	for placed < want && len(heap) > 0 {
-		first := &heap[0]
-		placed += q.fill(first.node, 1)
-		if q.times(first.node, 1) == 0 {
-			heap[0] = heap[len(heap)-1]
-			heap = heap[:len(heap)-1]
-		} else {
-			first.instances++
-			first.used = q.used(first.node)
+	for placed < want && len(groups) > 0 {
+		g := &groups[0]
+		first := &g.nodes[0]
+		if !q.minds || q.able(first.node) {
+			placed += q.fill(first.node, 1)
+			g.instances++
+			if q.spec.Placement == cluster.Spread {
+				first.class += instanceRank
+			}
+			q.rank(first)
 		}
-		sink(heap, 0)
+		if q.minds && !q.able(first.node) || q.times(first.node, 1) == 0 {
+			g.nodes[0] = g.nodes[len(g.nodes)-1]
+			g.nodes = g.nodes[:len(g.nodes)-1]
+		}
+		sink(g.nodes, 0)
+		if len(g.nodes) == 0 {
+			groups[0] = groups[len(groups)-1]
+			groups = groups[:len(groups)-1]
+		}
+		sink(groups, 0)
 	}
 	return placed
 }
 
-// counts returns how many instances of the task each node runs.
+// first returns the node that comes first for one instance.
+func (q *search) first(pages []int) (n cluster.NodeIndex, found bool) {
+	groups := q.groups(pages)
+	if len(groups) == 0 {
+		return 0, false
+	}
+	return groups[0].nodes[0].node, true
+}
+
+// groups returns a heap of the heaps of all nodes of the pages that the task fits.
+func (q *search) groups(pages []int) []group {
+	if q.spec.SpreadOver == "" {
+		if nodes := q.candidates(pages); len(nodes) > 0 {
+			heapify(nodes)
+			return []group{{nodes: nodes}}
+		}
+		return nil
+	}
+	var groups []group
+	numbers := map[string]int{}
+	for _, c := range q.candidates(pages) {
+		value, _ := q.s.Node(c.node).Offer.Attribute(q.spec.SpreadOver)
+		number, known := numbers[value]
+		if !known {
+			number = len(groups)
+			numbers[value] = number
+			groups = append(groups, group{instances: q.s.OwnInstancesWithin(q.key, q.spec.SpreadOver, value)})
+		}
+		groups[number].nodes = append(groups[number].nodes, c)
+	}
+	for i := range groups {
+		heapify(groups[i].nodes)
+	}
+	heapify(groups)
+	return groups
+}
+
+// candidates returns every node of the pages that the task fits.
+func (q *search) candidates(pages []int) []candidate {
+	var nodes []cluster.NodeIndex
+	visit := func(n cluster.NodeIndex, _ *cluster.Resources) bool {
+		if q.simple || q.able(n) {
+			nodes = append(nodes, n)
+		}
+		return true
+	}
+	var ends []int
+	for _, kept := range q.purposes() {
+		for _, page := range pages {
+			q.s.EachRoom(page, kept, &q.spec.Resources, visit)
+		}
+		ends = append(ends, len(nodes))
+	}
+	heap := make([]candidate, len(nodes))
+	order := uint64(0)
+	counts := q.counts()
+	for i, n := range nodes {
+		for i == ends[order] {
+			order++
+		}
+		heap[i].node = n
+		if q.spec.Placement == cluster.Spread {
+			heap[i].class = uint64(counts[n])*instanceRank + order
+		} else {
+			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
+		}
+		q.rank(&heap[i])
+	}
+	return heap
+}
+
+// instanceRank is what one instance more counts in the class of a spread's candidate, above whom the node is kept for.
+const instanceRank = 1 << 8
+
+// rank gives a candidate its score.
+func (q *search) rank(c *candidate) {
+	if q.spec.Placement == cluster.Spread {
+		c.score = q.used(c.node)
+		return
+	}
+	free := q.s.Free(c.node)
+	c.score = q.left(c.node, &free)
+}
+
+// counts returns how many instances of the task each node runs, if a spread wants to know it.
 func (q *search) counts() []uint32 {
+	if q.spec.Placement != cluster.Spread {
+		return nil
+	}
 	counts := make([]uint32, q.s.Nodes())
 	id, task := q.key.Split()
 	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
@@ -93,11 +166,6 @@ func (q *search) counts() []uint32 {
 		return true
 	})
 	return counts
-}
-
-// spares tells whether the node has devices that the task does not need.
-func (q *search) spares(n cluster.NodeIndex) bool {
-	return len(q.spec.Devices) == 0 && len(q.s.Node(n).Offer.Devices) > 0
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.
@@ -110,12 +178,24 @@ func (q *search) used(n cluster.NodeIndex) int64 {
 	return used
 }
 
+// ordered is what a heap holds.
+type ordered[T any] interface {
+	*T
+	before(*T) bool
+}
+
+func heapify[T any, P ordered[T]](heap []T) {
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		sink[T, P](heap, i)
+	}
+}
+
 // sink restores the heap after element i changed for the worse.
-func sink(heap []candidate, i int) {
+func sink[T any, P ordered[T]](heap []T, i int) {
 	for {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(heap); child++ {
-			if heap[child].before(&heap[least]) {
+			if P(&heap[child]).before(&heap[least]) {
 				least = child
 			}
 		}

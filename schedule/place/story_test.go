@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
 // TestStories plays the stories below testdata.
@@ -16,6 +17,9 @@ import (
 //	nodes a b cpu=4000 memory=8 gpu=2/A100 ports=8000-8003 zone=x these offer that much (memory in GiB), or something else
 //	job web 3 cpu=1000 memory=1 gpu=1000/A100 port=0,8080 spread  a job comes, with ports to choose or by number
 //	job web 3 in=zone/a/b not=zone/c has=zone min=cores/8        with constraints
+//	job web 3 label=app/web with=app/db apart=app/web/rack       with a label, beside some and away from others with one
+//	job web 3 soft=zone/a/500 machine=1 over=rack                with a soft constraint, a bound per machine, spread over
+//	later 500                                                    so many milliseconds pass
 //	end web 0 2                                                  these instances of the job end, for good
 //	gone a                                                       a offers nothing any more
 //
@@ -74,6 +78,8 @@ func (w *story) tell(t *testing.T, words []string) {
 		w.s.SetOffer(w.s.NodeOf(cluster.NodeName(plain[0])).Index, nil)
 	case "job":
 		w.s.AddJob(job(plain, set))
+	case "later":
+		w.s.Time += cluster.Time(number(plain[0]))
 	case "end":
 		id := w.s.JobOf(cluster.JobName(plain[0])).ID
 		for _, index := range plain[1:] {
@@ -98,7 +104,7 @@ func offer(set map[string]string) *cluster.Offer {
 			o.Devices = append(o.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(number(count))})
 		}
 	}
-	for _, name := range []string{"cores", "zone"} {
+	for _, name := range []string{"cores", "exclusive", "node", "rack", "zone"} {
 		if set[name] != "" {
 			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: name, Value: set[name]})
 		}
@@ -125,12 +131,30 @@ func job(plain []string, set map[string]string) *cluster.JobSpec {
 			t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: kind, Amount: cluster.Millidevices(number(parts[0])), Models: parts[1:]})
 		}
 	}
-	for word, operator := range map[string]cluster.Operator{"in": cluster.In, "not": cluster.NotIn, "has": cluster.Exists, "min": cluster.GreaterOrEqual} {
+	for word, operator := range map[string]constraint.Operator{"in": constraint.In, "not": constraint.NotIn, "has": constraint.Exists, "min": constraint.GreaterOrEqual} {
 		if values := strings.Split(set[word], "/"); values[0] != "" {
 			t.Constraints = append(t.Constraints, cluster.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
 		}
 	}
+	setRules(&t, set)
 	return &cluster.JobSpec{Name: cluster.JobName(plain[0]), Type: cluster.Batch, Tasks: []cluster.TaskSpec{t}}
+}
+
+// setRules sets what concerns other instances, and how long.
+func setRules(t *cluster.TaskSpec, set map[string]string) {
+	if name, value, ok := strings.Cut(set["label"], "/"); ok {
+		t.Labels = []cluster.EnvVar{{Name: name, Value: value}}
+	}
+	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal} {
+		if parts := append(strings.Split(set[word], "/"), ""); parts[0] != "" {
+			t.Constraints = append(t.Constraints, cluster.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]})
+		}
+	}
+	if parts := strings.Split(set["soft"], "/"); parts[0] != "" {
+		t.Constraints = append(t.Constraints, cluster.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
+			Soft: true, PatienceMillis: uint32(number(parts[2]))})
+	}
+	t.PerNodeMax, t.SpreadOver = uint32(number(set["machine"])), set["over"]
 }
 
 // show writes out every node with what it runs, and what waits.

@@ -7,80 +7,120 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/constraint"
 )
 
-// plain places like Waiting, but one instance at a time, looking at every node each time, and working out from the
-// slots what is free: the dumb twin.
+// plain places like Waiting, but one instance at a time, looking at every node each time, working out from the slots
+// what is free and what runs where, and giving everybody a turn until nobody finds a node: the dumb twin.
 func plain(s *cluster.State) {
 	s.TakeGrown()
-	for _, key := range s.Queued(true) {
-		id, task := key.Split()
-		if key.IsSpecial() {
-			plainSpecial(s, s.Job(id), task)
-			continue
-		}
-		for s.Job(id).Tasks[task].Waits() > 0 {
-			n, ok := choose(s, s.Job(id), task, nil)
-			if !ok {
-				break
+	for placed := true; placed; {
+		placed = false
+		for _, key := range s.Queued(true) {
+			id, task := key.Split()
+			if key.IsSpecial() {
+				for plainSpecial(s, key) {
+					placed = true
+				}
+				continue
 			}
-			s.Assign(key, n, 1, nil)
+			for s.Job(id).Tasks[task].Waits() > 0 {
+				n, ok := choose(s, key, anywhere)
+				if !ok {
+					break
+				}
+				s.Assign(key, n, 1, nil)
+				placed = true
+			}
 		}
+	}
+	for _, key := range s.Queued(true) {
+		s.SetBlocked(key, true)
 	}
 }
 
+func anywhere(cluster.NodeIndex) bool { return true }
+
 // plainSpecial places the seats of a task that wish something of their last node.
-func plainSpecial(s *cluster.State, j *cluster.Job, task int) {
+func plainSpecial(s *cluster.State, key cluster.TaskKey) (placed bool) {
 	var all []cluster.SlotRef
-	j.Tasks[task].EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+	id, task := key.Split()
+	s.Job(id).Tasks[task].EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
 		all = append(all, r)
 		return true
 	})
 	for _, r := range all {
 		slot, _ := s.SlotAt(r)
-		fits := usage(s)[slot.Node].takes(s.Node(slot.Node), j.TaskSpecOf(task, j.Version))
-		n, ok := choose(s, j, task, nil)
-		switch {
-		case slot.Wish == cluster.OnlyNode, slot.Wish == cluster.PreferNode && fits:
-			n, ok = slot.Node, fits
-		case slot.Wish == cluster.AvoidNode:
-			if n, ok = choose(s, j, task, &slot.Node); !ok {
-				n, ok = slot.Node, fits
+		there := func(n cluster.NodeIndex) bool { return n == slot.Node }
+		elsewhere := func(n cluster.NodeIndex) bool { return n != slot.Node }
+		tries := [][]func(cluster.NodeIndex) bool{
+			cluster.AnyNode: {anywhere}, cluster.PreferNode: {there, anywhere}, cluster.AvoidNode: {elsewhere, there}, cluster.OnlyNode: {there},
+		}[slot.Wish]
+		for _, among := range tries {
+			if n, ok := choose(s, key, among); ok {
+				s.AssignSpecial(r, n, nil)
+				placed = true
+				break
 			}
-		}
-		if ok {
-			s.AssignSpecial(r, n, nil)
 		}
 	}
+	return placed
 }
 
-// choose returns the node for the next instance of a task, which may be any but one.
-func choose(s *cluster.State, j *cluster.Job, task int, avoid *cluster.NodeIndex) (best cluster.NodeIndex, found bool) {
-	spec := j.TaskSpecOf(task, j.Version)
-	var bestRank [4]int64
-	for n, u := range usage(s) {
+// choose returns the node for the next instance of a task among some: where all its rules hold, or, if there is none,
+// where those do that have not ended.
+func choose(s *cluster.State, key cluster.TaskKey, among func(cluster.NodeIndex) bool) (best cluster.NodeIndex, found bool) {
+	if best, found = chooseBy(s, key, choice{rules(s, key, false), among}); found {
+		return best, true
+	}
+	return chooseBy(s, key, choice{rules(s, key, true), among})
+}
+
+// choice is what a node must be: one of some, where rules hold.
+type choice struct {
+	rules []cluster.Constraint
+	among func(cluster.NodeIndex) bool
+}
+
+// rules returns what must hold of a node; once patience is over, soft rules count no more.
+func rules(s *cluster.State, key cluster.TaskKey, patiently bool) []cluster.Constraint {
+	var all []cluster.Constraint
+	id, task := key.Split()
+	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {
+		if !patiently || !c.Soft || s.SoftEnds(key, &c) > s.Time {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.NodeIndex, found bool) {
+	id, task := key.Split()
+	key = cluster.KeyOf(id, task)
+	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
+	var bestRank [5]int64
+	all := usage(s)
+	for n, u := range all {
 		n := cluster.NodeIndex(n)
-		if !u.takes(s.Node(n), spec) || avoid != nil && n == *avoid {
+		if !u.takes(s.Node(n), spec) || !suits(s, all, n, by.rules) || !by.among(n) || spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
 			continue
 		}
-		offer := s.Node(n).Offer
-		used, left := int64(0), int64(0)
-		for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
-			unit := offer.Capacity[k]>>10 + 1
-			used += u.resources[k] / unit
-			if offer.Capacity[k] > 0 {
-				left += (offer.Capacity[k] - u.resources[k] - spec.Resources[k]) / unit
-			}
+		kept := keptFor(s.Node(n).Offer, spec)
+		if kept == 0 && !slices.ContainsFunc(spec.Constraints, mentionsExclusive) {
+			continue
 		}
-		spared := int64(0)
-		if len(offer.Devices) > 0 && len(spec.Devices) == 0 {
-			spared = 1
+		around := int64(0)
+		for other, v := range all {
+			if spec.SpreadOver != "" && value(s, cluster.NodeIndex(other), spec.SpreadOver) == value(s, n, spec.SpreadOver) {
+				around += v.counted[key]
+			}
 		}
 		// Pack takes the first 64 nodes with room, and there the least left; spread the fewest of the task, then the
 		// least used. Nodes with devices that are not needed come later, the lowest number is last in both.
-		rank := [4]int64{spared, int64(n) / 64, left, int64(n)}
+		used, left := u.amounts(s.Node(n).Offer, spec)
+		rank := [5]int64{around, kept, int64(n) / 64, left, int64(n)}
 		if spec.Placement == cluster.Spread {
-			rank = [4]int64{u.instances[cluster.KeyOf(j.ID, task)], spared, used, int64(n)}
+			rank = [5]int64{around, u.instances[key], kept, used, int64(n)}
 		}
 		if !found || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank, found = n, rank, true
@@ -89,19 +129,93 @@ func choose(s *cluster.State, j *cluster.Job, task int, avoid *cluster.NodeIndex
 	return best, found
 }
 
+// keptFor returns 0 for a node that is kept for exclusive work, 1 for one that is kept for nobody else, 2 for one with
+// devices that the task does not need.
+func keptFor(offer *cluster.Offer, spec *cluster.TaskSpec) int64 {
+	_, exclusive := offer.Attribute("exclusive")
+	switch {
+	case exclusive:
+		return 0
+	case len(offer.Devices) > 0 && len(spec.Devices) == 0:
+		return 2
+	}
+	return 1
+}
+
+// amounts returns how much of a node is used and how much would be left after one instance more.
+func (u use) amounts(offer *cluster.Offer, spec *cluster.TaskSpec) (used, left int64) {
+	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+		unit := offer.Capacity[k]>>10 + 1
+		used += u.resources[k] / unit
+		if offer.Capacity[k] > 0 {
+			left += (offer.Capacity[k] - u.resources[k] - spec.Resources[k]) / unit
+		}
+	}
+	return used, left
+}
+
+func mentionsExclusive(c cluster.Constraint) bool {
+	return c.Attribute == "exclusive" || slices.ContainsFunc(c.All, mentionsExclusive) || slices.ContainsFunc(c.Any, mentionsExclusive)
+}
+
+// value returns what a node offers as an attribute, "" if it does not.
+func value(s *cluster.State, n cluster.NodeIndex, attribute string) string {
+	if offer := s.Node(n).Offer; offer != nil {
+		for _, a := range offer.Attributes {
+			if a.Name == attribute {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}
+
+// suits tells whether all rules hold on a node.
+func suits(s *cluster.State, all []use, n cluster.NodeIndex, rules []cluster.Constraint) bool {
+	return !slices.ContainsFunc(rules, func(c cluster.Constraint) bool { return !holds(s, all, n, c) })
+}
+
+func holds(s *cluster.State, all []use, n cluster.NodeIndex, c cluster.Constraint) bool {
+	part := func(c cluster.Constraint) bool { return holds(s, all, n, c) }
+	switch {
+	case len(c.All) > 0:
+		return suits(s, all, n, c.All)
+	case len(c.Any) > 0:
+		return slices.ContainsFunc(c.Any, part)
+	case c.Label == "":
+		return map[constraint.Operator]bool{
+			constraint.Equal: value(s, n, c.Attribute) == c.Values[0], constraint.NotEqual: value(s, n, c.Attribute) != c.Values[0],
+			constraint.In: slices.Contains(c.Values, value(s, n, c.Attribute)), constraint.NotIn: !slices.Contains(c.Values, value(s, n, c.Attribute)),
+		}[c.Operator]
+	}
+	count := int64(0)
+	for other, u := range all {
+		if other == int(n) || c.Within != "" && value(s, cluster.NodeIndex(other), c.Within) == value(s, n, c.Within) {
+			count += u.labels[cluster.EnvVar{Name: c.Label, Value: c.Values[0]}]
+		}
+	}
+	return map[constraint.Operator]bool{
+		constraint.Equal: count == int64(c.Count), constraint.NotEqual: count != int64(c.Count), constraint.Less: count < int64(c.Count),
+		constraint.LessOrEqual: count <= int64(c.Count), constraint.Greater: count > int64(c.Count), constraint.GreaterOrEqual: count >= int64(c.Count),
+	}[c.Operator]
+}
+
 // use is what the slots of a node take.
 type use struct {
 	resources cluster.Resources
 	ports     map[uint16]bool
 	// devices tells how much of each is taken, by kind and number.
-	devices   map[string]map[uint32]cluster.Millidevices
-	instances map[cluster.TaskKey]int64
+	devices map[string]map[uint32]cluster.Millidevices
+	// instances are those of each task, counted those of them whose version counts its own, labels those with a label.
+	instances, counted map[cluster.TaskKey]int64
+	labels             map[cluster.EnvVar]int64
 }
 
 func usage(s *cluster.State) []use {
 	all := make([]use, s.Nodes())
 	for n := range all {
-		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]cluster.Millidevices{}, instances: map[cluster.TaskKey]int64{}}
+		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]cluster.Millidevices{}, instances: map[cluster.TaskKey]int64{},
+			counted: map[cluster.TaskKey]int64{}, labels: map[cluster.EnvVar]int64{}}
 		for _, given := range s.Node(cluster.NodeIndex(n)).Ports {
 			all[n].ports[given.Number] = true
 		}
@@ -122,6 +236,12 @@ func usage(s *cluster.State) []use {
 				spec, u := j.TaskSpecOf(i, slot.Version), &all[slot.Node]
 				u.resources = u.resources.Plus(spec.Resources)
 				u.instances[cluster.KeyOf(j.ID, i)]++
+				if spec.PerNodeMax > 0 || spec.SpreadOver != "" {
+					u.counted[cluster.KeyOf(j.ID, i)]++
+				}
+				for _, l := range spec.Labels {
+					u.labels[l]++
+				}
 			}
 		}
 		return true
@@ -136,11 +256,6 @@ func (u use) takes(node *cluster.Node, spec *cluster.TaskSpec) bool {
 	}
 	for k := range spec.Resources {
 		if u.resources[k]+spec.Resources[k] > node.Offer.Capacity[k] {
-			return false
-		}
-	}
-	for i := range spec.Constraints {
-		if !spec.Constraints[i].Matches(node.Offer) {
 			return false
 		}
 	}
@@ -197,6 +312,7 @@ func (c *scene) change() func(*cluster.State) {
 	return func(s *cluster.State) {
 		c := &scene{rand.New(rand.NewPCG(seed, 0))}
 		s.Index++
+		s.Time += cluster.Time(c.rng.IntN(1500))
 		switch {
 		case draw < 3:
 			for range 1 + c.rng.IntN(6) {
@@ -219,8 +335,14 @@ func (c *scene) change() func(*cluster.State) {
 
 func (c *scene) offer() *cluster.Offer {
 	o := &cluster.Offer{Capacity: cluster.Resources{int64(1+c.rng.IntN(4)) * 1000, int64(1+c.rng.IntN(4)) << 30, 1 << 30}}
+	if c.rng.IntN(8) == 0 {
+		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "exclusive", Value: "db"})
+	}
 	if c.rng.IntN(2) == 0 {
-		o.Attributes = []cluster.EnvVar{{Name: "zone", Value: fmt.Sprint(c.rng.IntN(3))}}
+		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "rack", Value: fmt.Sprint(c.rng.IntN(20))})
+	}
+	if c.rng.IntN(2) == 0 {
+		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "zone", Value: fmt.Sprint(c.rng.IntN(3))})
 	}
 	if c.rng.IntN(3) == 0 {
 		o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: string(rune('A' + c.rng.IntN(2))), Count: uint32(c.rng.IntN(3))}}
@@ -238,9 +360,7 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 			Name: cluster.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: cluster.Placement(1 + c.rng.IntN(2)),
 			Resources: cluster.Resources{int64(c.rng.IntN(10)) * 200, int64(c.rng.IntN(3)) << 29, 0},
 		}
-		if c.rng.IntN(4) == 0 {
-			t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: cluster.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}}
-		}
+		c.rules(&t)
 		if c.rng.IntN(4) == 0 {
 			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{300, 500, 1000, 2000}[c.rng.IntN(4)]}}
 			if c.rng.IntN(3) == 0 {
@@ -257,6 +377,46 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 		spec.Tasks = append(spec.Tasks, t)
 	}
 	return spec
+}
+
+// rules draws labels and what must hold where the task runs.
+func (c *scene) rules(t *cluster.TaskSpec) {
+	for _, name := range []string{"app", "tier"} {
+		if c.rng.IntN(3) == 0 {
+			t.Labels = append(t.Labels, cluster.EnvVar{Name: name, Value: fmt.Sprint(c.rng.IntN(2))})
+		}
+	}
+	for c.rng.IntN(3) == 0 && len(t.Constraints) < 3 {
+		t.Constraints = append(t.Constraints, c.rule(2))
+	}
+	for i := range t.Constraints {
+		if c.rng.IntN(3) == 0 {
+			t.Constraints[i].Soft, t.Constraints[i].PatienceMillis = true, uint32(c.rng.IntN(4)*1000)
+		}
+	}
+	if c.rng.IntN(5) == 0 {
+		t.PerNodeMax = uint32(1 + c.rng.IntN(3))
+	}
+	if c.rng.IntN(5) == 0 {
+		t.SpreadOver = []string{"zone", "rack"}[c.rng.IntN(2)]
+	}
+}
+
+func (c *scene) rule(depth int) cluster.Constraint {
+	draw := c.rng.IntN(7)
+	switch {
+	case draw == 0 && depth > 0:
+		return cluster.Constraint{All: []cluster.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
+	case draw == 1 && depth > 0:
+		return cluster.Constraint{Any: []cluster.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
+	case draw == 2:
+		return cluster.Constraint{Attribute: "exclusive", Operator: constraint.In, Values: []string{"db", "x"}}
+	case draw == 3:
+		return cluster.Constraint{Attribute: "zone", Operator: constraint.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}
+	}
+	operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
+	return cluster.Constraint{Label: []string{"app", "tier"}[c.rng.IntN(2)], Values: []string{fmt.Sprint(c.rng.IntN(2))},
+		Operator: operators[c.rng.IntN(6)], Count: uint32(c.rng.IntN(3)), Within: []string{"", "zone", "rack"}[c.rng.IntN(3)]}
 }
 
 // end ends half of what a node runs, for good or to be placed again.
@@ -318,21 +478,15 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// faults tells what waits although it fits, and which verdicts of Fits are wrong.
+// faults tells what waits although it fits. That the twin placed alike tells that Fits is right about it.
 func faults(s *cluster.State) []string {
 	var all []string
-	for n, u := range usage(s) {
-		n := cluster.NodeIndex(n)
+	for n := range cluster.NodeIndex(s.Nodes()) {
 		node := s.Node(n)
 		for _, key := range s.Queued(true) {
 			id, task := key.Split()
-			spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
-			takes := u.takes(node, spec)
-			if takes && !key.IsSpecial() {
-				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), spec.Name, node.Name))
-			}
-			if Fits(s, spec, n) != takes {
-				all = append(all, fmt.Sprintf("Fits says %v of %s.%s on %s", !takes, s.Job(id).Name(), spec.Name, node.Name))
+			if Fits(s, key, n) && !key.IsSpecial() {
+				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), s.Job(id).Tasks[task].Name, node.Name))
 			}
 		}
 	}

@@ -1,0 +1,303 @@
+package cluster
+
+import (
+	"encoding/binary"
+
+	"github.com/tidwall/btree"
+
+	"starling/cluster/census"
+)
+
+// What runs around a node: how many instances with each label, and of each task that counts its own, and who waits for
+// these numbers to change. All of it follows from the slots, but for the times in patience.
+
+// headcount counts the instances with one label, or of one task.
+type headcount struct {
+	edition *Edition
+	census  *census.Census[NodeIndex]
+	// more and fewer are the blocked tasks that may fit somewhere when there are more instances, or fewer.
+	more, fewer *btree.Set[TaskKey]
+}
+
+// heed is what a blocked task waits for besides room.
+type heed struct {
+	headcounts []string
+	// lapse is when its next soft constraint ends, 0 for never.
+	lapse Time
+}
+
+type lapse struct {
+	at  Time
+	key TaskKey
+}
+
+// labelHeads and ownHeads name headcounts.
+func labelHeads(label, value string) string { return label + "\x00" + value }
+
+func ownHeads(job JobID, task int) string {
+	return string(binary.BigEndian.AppendUint64([]byte{0}, uint64(KeyOf(job, task))))
+}
+
+// countsOwn tells whether instances of the task are counted for its own sake.
+func (t *TaskSpec) countsOwn() bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
+
+// eachHeads visits the names of the headcounts in which an instance counts.
+func (t *TaskSpec) eachHeads(r SlotRef, visit func(heads string)) {
+	for i := range t.Labels {
+		visit(labelHeads(t.Labels[i].Name, t.Labels[i].Value))
+	}
+	if t.countsOwn() {
+		visit(ownHeads(r.Job, int(r.Task)))
+	}
+}
+
+// countHead counts an instance on a node, or no more.
+func (s *State) countHead(t *TaskSpec, r SlotRef, n NodeIndex, change int) {
+	t.eachHeads(r, func(heads string) {
+		h := s.editHeads(heads)
+		h.census.Add(n, change, func(attribute string) string { return s.valueOn(n, attribute) })
+		s.wake(h, change > 0, change < 0)
+		s.dropHeads(heads)
+	})
+}
+
+func (s *State) editHeads(heads string) *headcount {
+	h, ok := s.headcounts.Get(heads)
+	switch {
+	case !ok:
+		h = &headcount{edition: s.edition, census: census.New[NodeIndex](), more: new(btree.Set[TaskKey]), fewer: new(btree.Set[TaskKey])}
+	case h.edition != s.edition:
+		more, fewer := *h.more, *h.fewer // their Copy marks what it copies, and others may be reading
+		h = &headcount{edition: s.edition, census: h.census.Copy(), more: more.Copy(), fewer: fewer.Copy()}
+	default:
+		return h
+	}
+	s.headcounts.Set(heads, h)
+	return h
+}
+
+// dropHeads forgets a headcount of which nothing is left.
+func (s *State) dropHeads(heads string) {
+	if h, ok := s.headcounts.Get(heads); ok && h.census.Empty() && h.more.Len()+h.fewer.Len() == 0 {
+		s.headcounts.Delete(heads)
+	}
+}
+
+// wake lets the tasks that waited for such a change try all nodes.
+func (s *State) wake(h *headcount, more, fewer bool) {
+	var keys []TaskKey
+	if more && h.more.Len() > 0 {
+		keys = append(keys, h.more.Keys()...)
+	}
+	if fewer && h.fewer.Len() > 0 {
+		keys = append(keys, h.fewer.Keys()...)
+	}
+	for _, key := range keys {
+		if s.blocked.Contains(key) {
+			s.SetBlocked(key, false)
+			s.woken = true
+		}
+	}
+}
+
+// TakeWoken tells whether a task was woken, to try all nodes, since it was called last.
+func (s *State) TakeWoken() bool {
+	woken := s.woken
+	s.woken = false
+	return woken
+}
+
+// valueOn returns a node's value of an attribute, "" if it has none.
+func (s *State) valueOn(n NodeIndex, attribute string) string {
+	offer := s.Node(n).Offer
+	if offer == nil {
+		return ""
+	}
+	value, _ := offer.Attribute(attribute)
+	return value
+}
+
+// moveHeads counts what a node holds with the node's new attributes, after its offer changed.
+func (s *State) moveHeads(n NodeIndex, old *Offer) {
+	if s.headcounts.Len() == 0 || len(s.Node(n).Held) == 0 {
+		return
+	}
+	before := func(attribute string) string {
+		if old == nil {
+			return ""
+		}
+		value, _ := old.Attribute(attribute)
+		return value
+	}
+	now := func(attribute string) string { return s.valueOn(n, attribute) }
+	for _, r := range s.Node(n).Held {
+		slot, _ := s.SlotAt(r)
+		s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).eachHeads(r, func(heads string) {
+			h := s.editHeads(heads)
+			moved := h.census.Move(before, now)
+			s.wake(h, moved, moved)
+		})
+	}
+}
+
+// Instances returns how many instances a constraint about a label counts for a node.
+func (s *State) Instances(c *Constraint, n *Node) uint32 {
+	h, ok := s.headcounts.Get(labelHeads(c.Label, c.Values[0]))
+	switch {
+	case !ok:
+		return 0
+	case c.Within == "":
+		return h.census.On(n.Index)
+	}
+	return s.within(h, c.Within, s.valueOn(n.Index, c.Within))
+}
+
+// within returns how many instances the nodes with a value of an attribute have.
+func (s *State) within(h *headcount, attribute, value string) (count uint32) {
+	if h.census.Divided(attribute) {
+		return h.census.Within(attribute, value)
+	}
+	h.census.Each(func(n NodeIndex, some uint32) {
+		if s.valueOn(n, attribute) == value {
+			count += some
+		}
+	})
+	return count
+}
+
+// OwnInstances returns how many instances of a task the node has, of those versions that count their own.
+func (s *State) OwnInstances(key TaskKey, n NodeIndex) uint32 {
+	if h, ok := s.headcounts.Get(ownHeads(key.Split())); ok {
+		return h.census.On(n)
+	}
+	return 0
+}
+
+// OwnInstancesWithin returns how many instances of a task the nodes with a value of an attribute have, of those versions
+// that count their own.
+func (s *State) OwnInstancesWithin(key TaskKey, attribute, value string) uint32 {
+	if h, ok := s.headcounts.Get(ownHeads(key.Split())); ok {
+		return s.within(h, attribute, value)
+	}
+	return 0
+}
+
+// Divide makes ready to count quickly by the attributes that a task's rules ask about.
+func (s *State) Divide(key TaskKey, spec *TaskSpec) {
+	divide := func(heads, attribute string) {
+		if h, ok := s.headcounts.Get(heads); ok && attribute != "" && !h.census.Divided(attribute) {
+			s.editHeads(heads).census.Divide(attribute, func(n NodeIndex) string { return s.valueOn(n, attribute) })
+		}
+	}
+	if spec.SpreadOver != "" {
+		divide(ownHeads(key.Split()), spec.SpreadOver)
+	}
+	for i := range spec.Constraints {
+		spec.Constraints[i].EachLeaf(func(c *Constraint) {
+			if c.Within != "" {
+				divide(labelHeads(c.Label, c.Values[0]), c.Within)
+			}
+		})
+	}
+}
+
+// attend notes what a task in the queue of placement waits for besides room: a blocked one for numbers of instances and
+// the ends of its soft constraints, any other for nothing.
+func (s *State) attend(key TaskKey, waits, blocked bool) {
+	if s.heeds.Len() > 0 {
+		s.unheed(key)
+	}
+	id, task := key.Split()
+	switch {
+	case waits && blocked:
+		j := s.Job(id)
+		if spec := j.TaskSpecOf(task, j.Version); spec != nil && len(spec.Constraints) > 0 {
+			s.heed(key, spec)
+		}
+	case !waits && s.patience.Len() > 0:
+		if since, ok := s.patience.Delete(key); ok {
+			s.digest -= hashWords(tagPatience, uint64(key), uint64(since))
+		}
+	}
+}
+
+func (s *State) heed(key TaskKey, spec *TaskSpec) {
+	var what heed
+	for i := range spec.Constraints {
+		c := &spec.Constraints[i]
+		c.EachLeaf(func(leaf *Constraint) {
+			// Where there are fewer on the node itself, it has more room, too.
+			if leaf.Label == "" || leaf.Within == "" && !leaf.GainsByMore() {
+				return
+			}
+			heads := labelHeads(leaf.Label, leaf.Values[0])
+			h := s.editHeads(heads)
+			if leaf.GainsByMore() {
+				h.more.Insert(key)
+			}
+			if leaf.GainsByFewer() {
+				h.fewer.Insert(key)
+			}
+			what.headcounts = append(what.headcounts, heads)
+		})
+		if end := s.softEnd(key, c); c.Soft && end > s.Time && (what.lapse == 0 || end < what.lapse) {
+			what.lapse = end
+		}
+	}
+	if what.lapse != 0 {
+		s.lapses.Set(lapse{what.lapse, key})
+	}
+	if len(what.headcounts) > 0 || what.lapse != 0 {
+		s.heeds.Set(key, what)
+	}
+}
+
+func (s *State) unheed(key TaskKey) {
+	what, ok := s.heeds.Delete(key)
+	if !ok {
+		return
+	}
+	for _, heads := range what.headcounts {
+		h := s.editHeads(heads)
+		h.more.Delete(key)
+		h.fewer.Delete(key)
+		s.dropHeads(heads)
+	}
+	if what.lapse != 0 {
+		s.lapses.Delete(lapse{what.lapse, key})
+	}
+}
+
+// softEnd returns when a soft constraint of a waiting task ends, and begins to count its patience.
+func (s *State) softEnd(key TaskKey, c *Constraint) Time {
+	if !c.Soft {
+		return 0
+	}
+	since, ok := s.patience.Get(key)
+	if !ok {
+		since = s.Time
+		s.patience.Set(key, since)
+		s.digest += hashWords(tagPatience, uint64(key), uint64(since))
+	}
+	return since + Time(c.PatienceMillis)
+}
+
+// SoftEnds returns when a soft constraint of a task ends if it goes on waiting.
+func (s *State) SoftEnds(key TaskKey, c *Constraint) Time {
+	since, ok := s.patience.Get(key)
+	if !ok {
+		since = s.Time
+	}
+	return since + Time(c.PatienceMillis)
+}
+
+// WakeLapsed lets the tasks of which a soft constraint has ended try all nodes.
+func (s *State) WakeLapsed() {
+	for {
+		first, ok := s.lapses.Min()
+		if !ok || first.at > s.Time {
+			return
+		}
+		s.SetBlocked(first.key, false)
+	}
+}
