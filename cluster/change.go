@@ -87,7 +87,19 @@ func (t *TaskSpec) ChangeTo(other *TaskSpec) Change {
 			change = f.change
 		}
 	}
+	if t.selfStop() != other.selfStop() {
+		change = Replace
+	}
 	return change
+}
+
+// selfStop is what the supervisor of an instance was told at its start about stopping it by itself. The fold counts on
+// that, so nothing that was not told so may be of a version that says so.
+func (t *TaskSpec) selfStop() (told struct{ after, grace uint32 }) {
+	if t.Disconnect.StopAfterMillis > 0 {
+		told.after, told.grace = t.Disconnect.StopAfterMillis, t.StopGraceMillis
+	}
+	return told
 }
 
 // SameProgram tells whether an instance of one task is as good as one of the other.

@@ -159,7 +159,9 @@ func TestChangeTo(t *testing.T) {
 	}{
 		{func(*TaskSpec) {}, NoChange},
 		{func(t *TaskSpec) { t.Instances++ }, NoChange},
-		{func(t *TaskSpec) { t.StopGraceMillis++ }, InPlace},
+		{func(t *TaskSpec) { t.StopGraceMillis++ }, Replace}, // because its stop_after is set
+		{func(t *TaskSpec) { t.Disconnect.StopAfterMillis++ }, Replace},
+		{func(t *TaskSpec) { t.Disconnect.LostAfterMillis++ }, InPlace},
 		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
 		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Env = nil }, Replace},
 		{func(t *TaskSpec) { t.Checks[0].IntervalMillis++ }, Replace},

@@ -30,6 +30,9 @@ type Remembered struct {
 	Starts uint32 `json:"starts"`
 	// Token tells this node's pulses from those of another with the same name.
 	Token string `json:"token"`
+	// Interrupted tells that this life's pulse ended once and was brought back. Whoever saw it end may still write that
+	// the peer left, however long that takes, so that the pulse vouches for nothing any more.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // FileIdentity keeps the identity in a file.
@@ -238,18 +241,23 @@ func (p *Peer) begin(next life) {
 // revive brings back a pulse that ended although its peer lives. If another node has it now, that one has this life,
 // and a new one is found.
 func (p *Peer) revive(ctx context.Context) {
+	p.log.Warn("the pulse was lost: the journal could not be reached in time", "peer", p.life.peer)
+	p.life.pulse, p.life.known.Interrupted = nil, true
 	lost := p.life
-	p.log.Warn("the pulse was lost: the journal could not be reached in time", "peer", lost.peer)
-	p.life.pulse = nil
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
 		for ctx.Err() == nil {
-			pulse, err := p.config.Journal.Pulse(ctx, string(lost.peer), p.config.PulseTTL, false)
-			if err == nil || errors.Is(err, journal.ErrPulseTaken) {
-				p.post(ctx, func() { p.revived(ctx, lost.peer, pulse) })
-				return
+			err := p.config.Identity.Save(lost.known)
+			if err == nil {
+				var pulse journal.Pulse
+				pulse, err = p.config.Journal.Pulse(ctx, string(lost.peer), p.config.PulseTTL, false)
+				if err == nil || errors.Is(err, journal.ErrPulseTaken) {
+					p.post(ctx, func() { p.revived(ctx, lost.peer, pulse) })
+					return
+				}
 			}
+			p.log.Warn("the pulse is not back yet; trying again", "peer", lost.peer, "error", err)
 			pause(ctx, time.Second)
 		}
 	}()

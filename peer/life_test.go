@@ -40,7 +40,7 @@ func TestAPulseThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 func TestAPulseOfTheSameLifeThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	shared := memory.New()
 	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 1)
-	wantLife(t, twin(t, shared, Remembered{1, 1, "mine"}).findLife(t.Context(), past{0, 1}), "a~2", 1)
+	wantLife(t, twin(t, shared, Remembered{Incarnation: 1, Starts: 1, Token: "mine"}).findLife(t.Context(), past{0, 1}), "a~2", 1)
 }
 
 func TestAPeerWhosePulseIsTakenBeginsAnotherLife(t *testing.T) {

@@ -50,6 +50,8 @@ type Peer struct {
 	snapshot *cluster.State
 	history  history
 	goal     journal.Index
+	// proving tells that a proof was asked for and is not there yet.
+	proving bool
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
@@ -180,6 +182,7 @@ func (p *Peer) run(ctx context.Context) {
 			p.driverChanged()
 		case <-publish.C:
 			p.publish(ctx)
+			p.prove(ctx)
 			continue
 		case <-timer.C:
 		}

@@ -320,7 +320,7 @@ func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
 	}
 }
 
-// cut is a journal that appends nothing, and publishes nothing, while it is cut off.
+// cut is a journal that appends nothing, and publishes and confirms nothing, while it is cut off.
 type cut struct {
 	journal.Journal
 	off, mute atomic.Bool
@@ -345,6 +345,13 @@ func (m muted) Publish(ctx context.Context, value []byte) error {
 		return errors.New("no quorum")
 	}
 	return m.Pulse.Publish(ctx, value)
+}
+
+func (m muted) Confirm(ctx context.Context) error {
+	if m.mute.Load() {
+		return errors.New("no quorum")
+	}
+	return m.Pulse.Confirm(ctx)
 }
 
 func (c *cut) Append(ctx context.Context, r journal.Record) error {

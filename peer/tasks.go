@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/driver"
+	"starling/journal"
 	"starling/replica"
 )
 
@@ -34,6 +35,8 @@ func localTask(id cluster.AllocationID, status driver.Status) replica.LocalTask 
 	task.ExitCode = int32(status.ExitCode)
 	task.Detail = status.Error[:min(len(status.Error), cluster.FailureDetailBytesMax)]
 	switch {
+	case status.Unproved:
+		task.Ended, task.Detail = cluster.NodeLost, "it was stopped because its node could not prove in time that it is still a member"
 	case status.OutOfMemory:
 		task.Ended = cluster.OutOfMemory
 	case status.Signal != 0:
@@ -51,25 +54,36 @@ const startsMax = 8
 
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order replica.Order) {
-	task := p.taskOf(order)
+	task, vouching := p.taskOf(order), p.vouching()
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
-		p.starts <- struct{}{}
-		defer func() { <-p.starts }()
-		refusal := ""
-		if err := p.config.Driver.Start(ctx, task); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			p.log.Error("a task could not be started", "allocation", task.ID, "error", err)
-			refusal = err.Error()
+		refusal, ok := p.handTask(ctx, task, vouching)
+		if !ok {
+			pause(ctx, publishEvery)
 		}
 		p.post(ctx, func() {
 			p.core.DriverStarted(order.ID, refusal)
 			p.driverChanged()
 		})
 	}()
+}
+
+// handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or false
+// if that is to be tried again, because there is no proof that this is still the task's place.
+func (p *Peer) handTask(ctx context.Context, task driver.Task, vouching journal.Pulse) (refusal string, ok bool) {
+	p.starts <- struct{}{}
+	defer func() { <-p.starts }()
+	if !p.firstProof(ctx, vouching, &task) {
+		p.log.Warn("a task is not started before this peer can prove that it is a member", "allocation", task.ID)
+		return "", false
+	}
+	err := p.config.Driver.Start(ctx, task)
+	if err == nil || ctx.Err() != nil {
+		return "", true
+	}
+	p.log.Error("a task could not be started", "allocation", task.ID, "error", err)
+	return err.Error(), true
 }
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
@@ -102,7 +116,7 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		env = append(env, e.Name+"="+e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		ID: order.ID.String(), Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[cluster.CPU], MemoryBytes: order.Spec.Resources[cluster.Memory]},
 	}
 }

@@ -247,7 +247,7 @@ type Assignment struct {
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
-// A peer that is no member has none but those that an earlier life left: it may go on with them once it is.
+// A peer that is no member yet has those of the node's earlier life: it may go on with them once it is.
 func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
 	if node == nil {
@@ -256,7 +256,7 @@ func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
 	view := make([]Assignment, 0, len(node.Held))
 	for _, ref := range node.Held {
 		slot, _ := s.SlotAt(ref)
-		if slot.Phase == cluster.Delayed || node.Peer != self && slot.Phase != cluster.Away {
+		if slot.Phase == cluster.Delayed {
 			continue
 		}
 		j := s.Job(ref.Job)
