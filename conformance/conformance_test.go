@@ -30,6 +30,7 @@ var suites = []struct {
 	{"peloton/entitlement*.yaml", entitlements},
 	{"peloton/respool_config*.yaml", poolRequests},
 	{"peloton/admission*.yaml", admissions},
+	{"peloton/constraints*.yaml", constraints},
 	{"volcano/*queue-deserved*.yaml", queues},
 	{"volcano/*queue-admit*.yaml", cycles},
 	{"volcano/*gang*.yaml", cycles},

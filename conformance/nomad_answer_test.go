@@ -42,6 +42,19 @@ func (f *reconcileFile) answer() (*answer, error) {
 	return a, nil
 }
 
+// untold lists slots without a reason.
+func (a *answer) untold() []string {
+	var lines []string
+	for group, decisions := range a.decisions {
+		for _, d := range decisions {
+			if d.Main.Reason == reconcile.NoReason {
+				lines = append(lines, fmt.Sprintf("%s[%d] has no reason", group, d.Index))
+			}
+		}
+	}
+	return lines
+}
+
 // joins returns what the record of an update says of a group that joins it.
 func (f *reconcileFile) joins(group string, u *reconcile.UpdateChange) nomadDeploymentGroup {
 	joined := nomadDeploymentGroup{DesiredTotal: u.Total, DesiredCanaries: u.Canaries}
@@ -219,6 +232,11 @@ type resultDiff struct {
 
 func compareResults(want, got *nomadExpected) []string {
 	d := &resultDiff{want: want, got: got}
+	for kind, n := range want.Counts {
+		if got.Counts[kind] != n {
+			d.lines = append(d.lines, fmt.Sprintf("counts: %d %s, want %d", got.Counts[kind], kind, n))
+		}
+	}
 	d.placements()
 	d.sets("destructive", describe(want.Destructive), describe(got.Destructive))
 	d.sets("inplace", want.Inplace, got.Inplace)

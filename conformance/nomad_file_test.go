@@ -25,16 +25,11 @@ type reconcileFile struct {
 	// PeerResult and SlotExpected stand in a probe: what the peer gives, and what slots must give.
 	PeerResult   yaml.Node `yaml:"peer_result"`
 	SlotExpected yaml.Node `yaml:"slot_expected"`
-	// IndexCheck lists what the peer's result leaves behind.
-	IndexCheck []struct {
-		Group             string
-		Count             int
-		DuplicateIndexes  []int `yaml:"duplicate_indexes"`
-		EmptyIndexes      []int `yaml:"empty_indexes"`
-		OutOfRangeIndexes []int `yaml:"out_of_range_alive"`
-	} `yaml:"index_check_after"`
-	SlotNote string `yaml:"slot_note"`
-	Picker   struct {
+	// IndexCheck lists what the peer's result leaves behind; breaches finds that out by itself.
+	IndexCheck yaml.Node `yaml:"index_check_after"`
+	SlotNote   string    `yaml:"slot_note"`
+	// Picker tells which of two reconnecting allocations the test made the peer prefer.
+	Picker struct {
 		Forced string `yaml:"forced_by_test"`
 		Called bool
 		Same   bool `yaml:"same_result_with_real_strategy"`

@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
@@ -59,12 +60,12 @@ func (f *reconcileFile) tasks() ([]nomadTask, error) {
 }
 
 func (in *reconcileInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.Task {
-	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Wanted: wanted, Batch: in.Batch, Rules: rulesOf(g.Reschedule, g.Disconnect)}
+	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Wanted: wanted, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &cluster.UpdatePolicy{}}
 	if in.Job != nil {
 		t.Instance, t.Version = cluster.JobID(in.Job.CreateIndex), in.Job.Version
 	}
 	if u := g.Update; u != nil {
-		t.Rolling = reconcile.Rolling{ParallelMax: u.MaxParallel, Canaries: u.Canary}
+		t.Policy = &cluster.UpdatePolicy{BatchSize: u.MaxParallel, Canaries: u.Canary}
 	}
 	if d := in.Deployment; d != nil {
 		group, joined := d.Groups[g.Name]
@@ -76,21 +77,28 @@ func (in *reconcileInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.
 	return t
 }
 
-func rulesOf(r *nomadReschedule, d *nomadDisconnect) reconcile.Rules {
-	var rules reconcile.Rules
+// specOf returns a spec with the rules of a file. A longest delay that is not told, or below 0, has no bound.
+func specOf(r *nomadReschedule, d *nomadDisconnect) *cluster.TaskSpec {
+	spec := &cluster.TaskSpec{}
 	if r != nil {
-		rules.Retry = reconcile.RetryPolicy{
-			Attempts: r.Attempts, Unlimited: r.Unlimited, Interval: reconcile.Millis(r.Interval),
-			Delay: reconcile.Millis(r.Delay), DelayMax: reconcile.Millis(r.MaxDelay), Growth: growths[r.DelayFunction],
+		spec.Reschedule = cluster.Reschedule{
+			AttemptsMax: r.Attempts, IntervalMillis: uint32(r.Interval), DelayMillis: uint32(r.Delay),
+			DelayMaxMillis: uint32(r.MaxDelay), Growth: growths[r.DelayFunction],
+		}
+		if r.Unlimited {
+			spec.Reschedule.AttemptsMax = cluster.RestartsUnlimited
+		}
+		if r.MaxDelay <= 0 {
+			spec.Reschedule.DelayMaxMillis = math.MaxUint32
 		}
 	}
 	if d != nil {
-		rules.Disconnect = reconcile.DisconnectPolicy{
-			LostAfter: reconcile.Millis(d.LostAfter), StopAfter: reconcile.Millis(d.StopOnClientAfter),
-			KeepOnly: d.Replace != nil && !*d.Replace, Survivor: survivors[d.Reconcile],
+		spec.Disconnect = cluster.Disconnect{
+			LostAfterMillis: uint32(d.LostAfter), StopAfterMillis: uint32(d.StopOnClientAfter),
+			Wait: d.Replace != nil && !*d.Replace, Keep: survivors[d.Reconcile],
 		}
 	}
-	return rules
+	return spec
 }
 
 // fill sorts the group's allocations into slots.
@@ -241,7 +249,7 @@ func (a *nomadAllocation) attempts(c *reconcile.Candidate) error {
 		return err
 	}
 	for _, e := range events {
-		c.Attempts = append(c.Attempts, reconcile.Attempt{At: e.At.time(), Delay: reconcile.Millis(e.Delay)})
+		c.Attempts = append(c.Attempts, reconcile.Attempt{At: e.At.time(), DelayMillis: uint32(e.Delay)})
 	}
 	return nil
 }
@@ -276,8 +284,7 @@ func (in *reconcileInput) ownRules(a *nomadAllocation, c *reconcile.Candidate) e
 	} else {
 		own.Reschedule, own.Disconnect = nil, nil
 	}
-	rules := rulesOf(own.Reschedule, own.Disconnect)
-	c.Own = &rules
+	c.Own = specOf(own.Reschedule, own.Disconnect)
 	return nil
 }
 
@@ -320,12 +327,12 @@ var (
 		"paused": reconcile.UpdatePaused, "pending": reconcile.UpdatePaused, "initializing": reconcile.UpdatePaused,
 		"failed": reconcile.UpdateFailed, "successful": reconcile.UpdateSuccessful, "cancelled": reconcile.UpdateCancelled,
 	}
-	growths = map[string]reconcile.Growth{
-		"": reconcile.Constant, "constant": reconcile.Constant, "exponential": reconcile.Exponential, "fibonacci": reconcile.Fibonacci,
+	growths = map[string]cluster.Growth{
+		"": cluster.Constant, "constant": cluster.Constant, "exponential": cluster.Exponential, "fibonacci": cluster.Fibonacci,
 	}
-	survivors = map[string]reconcile.Survivor{
-		"": reconcile.BestScore, "best_score": reconcile.BestScore, "keep_original": reconcile.KeepOriginal,
-		"keep_replacement": reconcile.KeepReplacement, "longest_running": reconcile.LongestRunning,
+	survivors = map[string]cluster.Survivor{
+		"": reconcile.KeepBetter, "best_score": reconcile.KeepBetter, "keep_original": cluster.KeepOriginal,
+		"keep_replacement": cluster.KeepReplacement, "longest_running": cluster.KeepLongest,
 	}
 	desires = map[string]reconcile.Desired{"": reconcile.Run, "run": reconcile.Run, "stop": reconcile.Stop, "evict": reconcile.Evict}
 	clients = map[string]reconcile.Client{

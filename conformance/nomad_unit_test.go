@@ -72,8 +72,7 @@ func (a *unitAllocation) candidate(nodes map[string]*nomadNode) (reconcile.Candi
 			return c, err
 		}
 	}
-	rules := rulesOf(a.Reschedule, policy)
-	if c.Own = &rules; a.Canary {
+	if c.Own = specOf(a.Reschedule, policy); a.Canary {
 		c.CanaryOf = theUpdate
 	}
 	return c, nil
@@ -249,7 +248,7 @@ func indexes(t *testing.T, data []byte) {
 		checkIndexes(t, fmt.Sprintf("highest %d", c.N), stopped(out), c.Removed)
 	}
 	for _, c := range f.NextCanaries { // beside three that are outdated
-		task := reconcile.Task{Count: 3, Version: 1, Rolling: reconcile.Rolling{ParallelMax: 1, Canaries: c.N}}
+		task := reconcile.Task{Count: 3, Version: 1, Policy: &cluster.UpdatePolicy{BatchSize: 1, Canaries: c.N}}
 		checkIndexes(t, fmt.Sprintf("next canaries %d", c.N), placed(reconcileIndexes(task, 0, 1, 2)), c.Names)
 	}
 	for _, c := range f.Next {
@@ -269,7 +268,10 @@ func indexes(t *testing.T, data []byte) {
 // reconcileIndexes decides about a task with instances at the given indexes, in ascending order; those of version 0 are
 // outdated if the task has another.
 func reconcileIndexes(t reconcile.Task, existing ...uint32) *reconcile.Result {
-	t.Now = nomadNow
+	t.Now, t.Spec = nomadNow, &cluster.TaskSpec{}
+	if t.Policy == nil {
+		t.Policy = &cluster.UpdatePolicy{}
+	}
 	slots := make([]reconcile.Slot, max(t.Count, slices.Max(append(existing, 0))+1))
 	for i := range slots {
 		slots[i].Index = uint32(i)

@@ -19,8 +19,8 @@ type Candidate struct {
 	Update, CanaryOf cluster.Index
 	Instance         cluster.JobID
 	Version          uint32
-	// Own holds the rules of its own version; nil if they are the task's.
-	Own *Rules
+	// Own is the spec of its own version; nil if it is the task's.
+	Own *cluster.TaskSpec
 	// Attempts are those that led to it, oldest first.
 	Attempts []Attempt
 	// FailedAt is when its program ended.
@@ -51,12 +51,6 @@ type Candidate struct {
 	Succeeded bool
 	// Unplaced tells that it was told to stop for the sake of a reschedule that found no node.
 	Unplaced bool
-}
-
-// Attempt is one reschedule.
-type Attempt struct {
-	At    cluster.Time
-	Delay Millis
 }
 
 // Desired is what an allocation was told.

@@ -24,7 +24,7 @@ const (
 )
 
 // Classify returns the class of a candidate under its own disconnect policy. The first rule that matches decides.
-func Classify(c *Candidate, policy *DisconnectPolicy, now cluster.Time) Class {
+func Classify(c *Candidate, policy *cluster.Disconnect, now cluster.Time) Class {
 	returns := c.returns()
 	switch {
 	case returns && c.Desired == Run && c.Client == FailedClient:
@@ -61,34 +61,34 @@ func classOfTerminal(c *Candidate) Class {
 	return Untouched
 }
 
-func classOutOfReach(c *Candidate, policy *DisconnectPolicy) Class {
+func classOutOfReach(c *Candidate, policy *cluster.Disconnect) Class {
 	switch {
 	case c.Client == UnknownClient:
 		return Untouched
-	case c.Client == PendingClient || policy.LostAfter == 0:
+	case c.Client == PendingClient || policy.LostAfterMillis == 0:
 		return Lost
 	}
 	return Disconnecting
 }
 
-func classOnDeadNode(c *Candidate, policy *DisconnectPolicy) Class {
+func classOnDeadNode(c *Candidate, policy *cluster.Disconnect) Class {
 	switch {
-	case policy.KeepOnly && c.Client == UnknownClient:
+	case policy.Wait && c.Client == UnknownClient:
 		return Untouched
-	case policy.KeepOnly && c.Client == RunningClient && policy.LostAfter > 0:
+	case policy.Wait && c.Client == RunningClient && policy.LostAfterMillis > 0:
 		return Disconnecting
 	}
 	return Lost
 }
 
 // expired tells whether it is out of reach for longer than its policy bears.
-func (c *Candidate) expired(policy *DisconnectPolicy, now cluster.Time) bool {
+func (c *Candidate) expired(policy *cluster.Disconnect, now cluster.Time) bool {
 	return c.Client == UnknownClient && c.UnknownSince != 0 && c.expires(policy) <= now
 }
 
 // expires returns when it counts as lost if it stays out of reach.
-func (c *Candidate) expires(policy *DisconnectPolicy) cluster.Time {
-	return c.UnknownSince + cluster.Time(policy.LostAfter)
+func (c *Candidate) expires(policy *cluster.Disconnect) cluster.Time {
+	return c.UnknownSince + cluster.Time(policy.LostAfterMillis)
 }
 
 // Occupancy tells whether a candidate that is not to be moved keeps its seat.

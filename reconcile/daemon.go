@@ -22,7 +22,7 @@ const (
 	Untargeted
 )
 
-// ReconcileDaemon decides about a task that runs on every node, like Reconcile. Rolling.Canaries are percent of what is
+// ReconcileDaemon decides about a task that runs on every node, like Reconcile. Policy.Canaries are percent of what is
 // outdated; a canary of a daemon is placed in the stead of what runs, not beside it. Failed instances are placed again
 // at once.
 func ReconcileDaemon(t *Task, slots []DaemonSlot, rest Tally, out *Result) {
@@ -89,11 +89,11 @@ func (d *decider) daemonClass(slot *DaemonSlot, c *Candidate) (Class, Reason) {
 		return Ignored, NotNeeded
 	case c.Migrate:
 		return Migrating, Moved
-	case c.expired(&d.t.rules(c).Disconnect, d.t.Now):
+	case c.expired(&d.t.specOf(c).Disconnect, d.t.Now):
 		return Expiring, NodeLost
 	case c.Client == UnknownClient:
 		return Untouched, NoReason
-	case slot.Node == NodeDisconnected && c.Client == RunningClient && d.t.rules(c).Disconnect.LostAfter > 0:
+	case slot.Node == NodeDisconnected && c.Client == RunningClient && d.t.specOf(c).Disconnect.LostAfterMillis > 0:
 		return Disconnecting, NoReason
 	case slot.Node == NodeDown || slot.Node == NodeGone || slot.Node == NodeDisconnected && c.Client == RunningClient:
 		return Lost, NodeLost
@@ -153,7 +153,10 @@ func (g *grant) daemonCanaries() {
 	}
 	promoted := joined && update.Promoted
 	if wanted == 0 && !promoted {
-		wanted = min((g.t.Rolling.Canaries*uint32(g.sum.Outdated)+99)/100, g.t.Rolling.ParallelMax)
+		wanted = (g.t.Policy.Canaries*uint32(g.sum.Outdated) + 99) / 100
+		if g.t.Policy.BatchSize > 0 {
+			wanted = min(wanted, g.t.Policy.BatchSize)
+		}
 	}
 	g.out.Update.Canaries = wanted
 	g.trying = wanted > 0 && !promoted

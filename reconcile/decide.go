@@ -56,7 +56,7 @@ func (d *decider) close() {
 		if d.dismissed(c) {
 			continue
 		}
-		switch class := Classify(c, &d.t.rules(c).Disconnect, d.t.Now); {
+		switch class := Classify(c, &d.t.specOf(c).Disconnect, d.t.Now); {
 		case class == Lost || class == Expiring:
 			d.stop(c, NodeLost, LostClient)
 		default:
@@ -173,7 +173,7 @@ func (d *decider) admit(c *Candidate, seat Seat) (Class, bool) {
 	if c.Next == 0 && d.finished(c) {
 		return Untouched, true
 	}
-	class := Classify(c, &d.t.rules(c).Disconnect, d.t.Now)
+	class := Classify(c, &d.t.specOf(c).Disconnect, d.t.Now)
 	switch {
 	case class == Reconnecting && c.Client == UnknownClient: // its node is back, but nothing was seen of it
 		class = Untouched
@@ -238,12 +238,12 @@ func (d *decider) vacant(reason Reason) Verdict {
 
 // afterLoss asks for a seat to be filled whose last instance was lost, once that has stopped itself if it does.
 func (d *decider) afterLoss(c *Candidate) Verdict {
-	policy, since := &d.t.rules(c).Disconnect, c.LostSince
+	spec, since := d.t.specOf(c), c.LostSince
 	if since == 0 {
 		since = d.t.Now
 	}
-	at := since + cluster.Time(policy.StopAfter+max(selfStopSlackMillis, d.t.KillMillis))
-	if policy.StopAfter > 0 && at > d.t.Now && (!c.ended() || c.LostSince != 0) {
+	at := since + cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(max(selfStopSlackMillis, spec.StopGraceMillis))
+	if spec.Disconnect.StopAfterMillis > 0 && at > d.t.Now && (!c.ended() || c.LostSince != 0) {
 		d.d.Weight.Waiting++
 		d.until(at)
 		if !c.ended() {

@@ -13,7 +13,7 @@ const now cluster.Time = 1_000_000_000
 // unique in a slot, and what is recorded of an allocation does not contradict itself.
 type generator struct {
 	*rand.Rand
-	own reconcile.Rules
+	own *cluster.TaskSpec
 }
 
 // seeded returns the generator of one case.
@@ -25,35 +25,37 @@ func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 // before returns a time in the past, now and then in the future.
 func (g *generator) before() cluster.Time { return now + cluster.Time(g.IntN(80_000)-70_000) }
 
-func (g *generator) rules() reconcile.Rules {
-	var r reconcile.Rules
+func (g *generator) spec() *cluster.TaskSpec {
+	spec := &cluster.TaskSpec{StopGraceMillis: uint32(g.IntN(10_000))}
 	if !g.one(4) {
-		r.Retry = reconcile.RetryPolicy{
-			Attempts: uint32(g.IntN(3)), Unlimited: g.one(3), Interval: reconcile.Millis(g.IntN(100_000)),
-			Delay: reconcile.Millis(g.IntN(20_000)), DelayMax: reconcile.Millis(g.IntN(3) * 15_000), Growth: reconcile.Growth(g.IntN(3)),
+		spec.Reschedule = cluster.Reschedule{
+			AttemptsMax: uint32(g.IntN(3)), IntervalMillis: uint32(g.IntN(100_000)), DelayMillis: uint32(g.IntN(20_000)),
+			DelayMaxMillis: uint32(20_000 + g.IntN(2)*20_000), Growth: cluster.Growth(g.IntN(3)),
+		}
+		if g.one(3) {
+			spec.Reschedule.AttemptsMax = cluster.RestartsUnlimited
 		}
 	}
 	switch g.IntN(4) {
 	case 0:
-		r.Disconnect.StopAfter = reconcile.Millis(g.IntN(60_000))
+		spec.Disconnect.StopAfterMillis = uint32(g.IntN(60_000))
 	case 1, 2:
-		r.Disconnect.LostAfter = reconcile.Millis(1 + g.IntN(60_000))
+		spec.Disconnect.LostAfterMillis = uint32(1 + g.IntN(60_000))
 	}
-	r.Disconnect.KeepOnly, r.Disconnect.Survivor = g.one(3), reconcile.Survivor(g.IntN(4))
-	return r
+	spec.Disconnect.Wait, spec.Disconnect.Keep = g.one(3), cluster.Survivor(g.IntN(4))
+	return spec
 }
 
 func (g *generator) task() reconcile.Task {
 	t := reconcile.Task{
-		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Rules: g.rules(),
-		KillMillis: reconcile.Millis(g.IntN(10_000)),
+		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &cluster.UpdatePolicy{},
 	}
-	g.own = g.rules()
+	g.own = g.spec()
 	if g.one(12) {
 		t.Wanted = reconcile.Wanted(1 + g.IntN(2))
 	}
 	if !g.one(4) {
-		t.Rolling = reconcile.Rolling{ParallelMax: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
+		t.Policy = &cluster.UpdatePolicy{BatchSize: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
 	}
 	if g.one(3) {
 		return t
@@ -99,7 +101,7 @@ func (g *generator) candidate(t *reconcile.Task, order cluster.Index) reconcile.
 		c.Node = reconcile.NodeState(g.IntN(6))
 	}
 	if g.one(3) {
-		c.Own = &g.own
+		c.Own = g.own
 	}
 	g.update(t, &c)
 	g.history(&c)
@@ -147,6 +149,6 @@ func (g *generator) history(c *reconcile.Candidate) {
 		c.FollowUp = reconcile.FollowUpState(1 + g.IntN(2))
 	}
 	for range g.IntN(3) {
-		c.Attempts = append(c.Attempts, reconcile.Attempt{At: g.before(), Delay: reconcile.Millis(g.IntN(20_000))})
+		c.Attempts = append(c.Attempts, reconcile.Attempt{At: g.before(), DelayMillis: uint32(g.IntN(20_000))})
 	}
 }

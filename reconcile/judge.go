@@ -80,11 +80,11 @@ func (d *decider) reach(c *contender, v *Verdict) {
 	switch {
 	case c.class == Disconnecting:
 		v.Reason, v.disconnects = WaitsForNode, true
-		v.lostAt = d.t.Now + cluster.Time(d.t.rules(c.Candidate).Disconnect.LostAfter)
+		v.lostAt = d.t.Now + cluster.Time(d.t.specOf(c.Candidate).Disconnect.LostAfterMillis)
 		v.Until = v.lostAt
 	case c.Client == UnknownClient:
 		v.Reason = WaitsForNode
-		if policy := &d.t.rules(c.Candidate).Disconnect; c.UnknownSince != 0 {
+		if policy := &d.t.specOf(c.Candidate).Disconnect; c.UnknownSince != 0 {
 			v.Until = c.expires(policy)
 		}
 	case c.Client == FailedClient && d.t.governs(c.Candidate):
@@ -136,7 +136,7 @@ func (d *decider) change(c *Candidate, v *Verdict) {
 
 // disconnect writes down that an instance is out of reach, and when it counts as lost.
 func (d *decider) disconnect(c *Candidate) {
-	at := d.t.Now + cluster.Time(d.t.rules(c).Disconnect.LostAfter)
+	at := d.t.Now + cluster.Time(d.t.specOf(c).Disconnect.LostAfterMillis)
 	d.out.Disconnects = append(d.out.Disconnects, d.reference(c))
 	d.wait(c, at, UntilLost)
 	d.until(at)

@@ -11,7 +11,7 @@ import (
 	"starling/reconcile"
 )
 
-// cases returns how many random cases are run: STARLING_CASES says, a million takes about a minute.
+// cases returns how many random cases are run: as many as STARLING_CASES says; a million takes about a minute.
 func cases(t *testing.T) uint64 {
 	if told := os.Getenv("STARLING_CASES"); told != "" {
 		n, err := strconv.ParseUint(told, 10, 64)
@@ -160,7 +160,7 @@ func summary(out *reconcile.Result) string {
 
 // picture shows a case.
 func picture(t *reconcile.Task, slots []reconcile.Slot) string {
-	text := fmt.Sprintf("%+v\n", *t)
+	text := fmt.Sprintf("%+v\n%+v\n%+v\n", *t, *t.Spec, *t.Policy)
 	for _, s := range slots {
 		text += fmt.Sprintf("slot %d\n", s.Index)
 		for _, c := range s.Candidates {

@@ -79,8 +79,8 @@ func (g *grant) canaries() {
 	outdated := g.sum.Outdated
 	if wanted > 0 { // what moves or was lost is placed as it was, and so outdated
 		outdated += g.moves + g.urgent
-	} else if outdated > 0 && g.t.Rolling.ParallelMax > 0 && !promoted {
-		wanted = min(g.t.Rolling.Canaries, uint32(outdated+g.moves+g.sum.Vacant))
+	} else if outdated > 0 && !promoted {
+		wanted = min(g.t.Policy.Canaries, uint32(outdated+g.moves+g.sum.Vacant))
 	}
 	g.out.Update.Canaries = wanted
 	g.trying = wanted > 0 && !promoted
@@ -129,14 +129,14 @@ func (g *grant) free() int32 {
 		placed = 0
 	}
 	switch {
-	case g.t.Rolling.ParallelMax == 0:
+	case g.t.Policy.BatchSize == 0:
 		return g.sum.Outdated
 	case !g.t.current():
-		return max(0, int32(g.t.Rolling.ParallelMax)-placed)
+		return max(0, int32(g.t.Policy.BatchSize)-placed)
 	case g.sum.Unhealthy > 0:
 		return 0
 	}
-	return max(0, int32(g.t.Rolling.ParallelMax)-g.sum.Unjudged-placed)
+	return max(0, int32(g.t.Policy.BatchSize)-g.sum.Unjudged-placed)
 }
 
 // settle grants or holds what a slot asks for.
@@ -255,7 +255,7 @@ func (g *grant) notice(d *Decision, v *Verdict) {
 func (g *grant) record() {
 	total := uint32(g.sum.Outdated + g.alters + g.urgent + g.sum.Vacant)
 	g.out.Counts.Disconnect, g.out.Counts.Reconnect = int32(len(g.out.Disconnects)), int32(len(g.out.Reconnects))
-	g.out.Update.Begins = !g.t.joined() && g.t.Rolling.ParallelMax > 0 && total > 0 &&
+	g.out.Update.Begins = !g.t.joined() && g.t.recorded() && total > 0 &&
 		(g.sum.OfVersion == 0 && !g.t.succeeded() || g.sum.Outdated+g.alters > 0)
 	if g.out.Update.Begins {
 		g.out.Update.Total = total

@@ -1,18 +1,23 @@
 package reconcile
 
+import "starling/cluster"
+
+// KeepBetter keeps what has the node that suits it better. No job file asks for it: placement gives no scores yet.
+const KeepBetter = cluster.KeepLongest + 1
+
 // KeepsReplacement tells which of two instances of one seat is kept when the original returns. What runs a newer version
-// wins; then the strategy decides.
-func KeepsReplacement(strategy Survivor, original, replacement *Candidate) bool {
+// wins; then the rule decides.
+func KeepsReplacement(rule cluster.Survivor, original, replacement *Candidate) bool {
 	if replacement.Version > original.Version || replacement.Instance > original.Instance {
 		return true
 	}
-	switch strategy {
-	case KeepOriginal:
+	switch rule {
+	case cluster.KeepOriginal:
 		return false
-	case KeepReplacement:
+	case cluster.KeepReplacement:
 		return true
-	case LongestRunning:
-		return startedEarlier(original, replacement)
+	case cluster.KeepLongest:
+		return runsLonger(original, replacement)
 	}
 	return scoresBetter(original, replacement)
 }
@@ -23,8 +28,8 @@ func scoresBetter(original, replacement *Candidate) bool {
 	return runs && replacement.Score > original.Score
 }
 
-// startedEarlier tells whether the replacement runs for as long as the original, or longer.
-func startedEarlier(original, replacement *Candidate) bool {
+// runsLonger tells whether the replacement runs for as long as the original, or longer.
+func runsLonger(original, replacement *Candidate) bool {
 	switch {
 	case original.Started == 0 && replacement.Started == 0:
 		return scoresBetter(original, replacement)

@@ -5,6 +5,15 @@ import "starling/cluster"
 // soonMillis is how much before its time a retry is due already, so that it costs no follow-up of its own.
 const soonMillis = 1000
 
+// unlimitedKept is how many attempts a slot remembers that has no limit, for the sake of growing delays.
+const unlimitedKept = 5
+
+// Attempt is one reschedule.
+type Attempt struct {
+	At          cluster.Time
+	DelayMillis uint32
+}
+
 // Retry tells when a candidate is to be placed again.
 type Retry uint8
 
@@ -15,68 +24,69 @@ const (
 	Now
 )
 
-// Next returns when what ended at the given time may be placed again after the given attempts, and whether it may at
-// all.
-func (p *RetryPolicy) Next(attempts []Attempt, ended cluster.Time) (cluster.Time, bool) {
-	delay := p.NextDelay(attempts, ended)
+// NextAttempt returns when what ended at the given time may be placed again after the given attempts, oldest first, and
+// whether it may at all.
+func NextAttempt(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) (cluster.Time, bool) {
+	delay := NextDelay(policy, attempts, ended)
 	at := ended + cluster.Time(delay)
 	switch {
-	case p.Unlimited:
+	case policy.AttemptsMax == cluster.RestartsUnlimited:
 		return at, true
-	case p.Attempts == 0:
+	case policy.AttemptsMax == 0:
 		return at, false
 	case len(attempts) == 0:
 		return at, true
 	}
-	return at, p.made(attempts, ended) < p.Attempts && delay < p.Interval
+	return at, attemptsWithin(policy, attempts, ended) < policy.AttemptsMax && delay < policy.IntervalMillis
 }
 
-// made counts the attempts within the interval before the given time.
-func (p *RetryPolicy) made(attempts []Attempt, ended cluster.Time) uint32 {
+// attemptsWithin counts the attempts within the policy's interval before the given time.
+func attemptsWithin(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) uint32 {
 	n := uint32(0)
 	for i := range attempts {
-		if ended-attempts[i].At < cluster.Time(p.Interval) {
+		if ended-attempts[i].At < cluster.Time(policy.IntervalMillis) {
 			n++
 		}
 	}
 	return n
 }
 
-// NextDelay returns the delay that the next attempt has after the given ones. A series that reached the longest delay
-// begins anew once an instance has lived for longer than that.
-func (p *RetryPolicy) NextDelay(attempts []Attempt, ended cluster.Time) Millis {
+// NextDelay returns the milliseconds before the next attempt after the given ones. A series that reached the longest
+// delay begins anew once an instance has lived for longer than that.
+func NextDelay(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) uint32 {
 	n := len(attempts)
-	if n == 0 || p.Growth == Constant {
-		return p.Delay
+	if n == 0 || policy.Growth == cluster.Constant {
+		return policy.DelayMillis
 	}
-	delay := p.Delay
-	switch last := attempts[n-1]; {
-	case p.Growth == Exponential:
-		delay = 2 * last.Delay
+	last := attempts[n-1]
+	delay := uint64(policy.DelayMillis)
+	switch {
+	case policy.Growth == cluster.Exponential:
+		delay = 2 * uint64(last.DelayMillis)
 	case n < 2:
-	case attempts[n-2].Delay == p.DelayMax && last.Delay == p.Delay:
-		delay = last.Delay
+	case attempts[n-2].DelayMillis == policy.DelayMaxMillis && last.DelayMillis == policy.DelayMillis:
+		delay = uint64(last.DelayMillis)
 	default:
-		delay = last.Delay + attempts[n-2].Delay
+		delay = uint64(last.DelayMillis) + uint64(attempts[n-2].DelayMillis)
 	}
-	if p.DelayMax <= 0 || delay <= p.DelayMax {
-		return delay
+	switch {
+	case delay <= uint64(policy.DelayMaxMillis):
+		return uint32(delay)
+	case ended-last.At > cluster.Time(policy.DelayMaxMillis):
+		return policy.DelayMillis
 	}
-	if ended-attempts[n-1].At > cluster.Time(p.DelayMax) {
-		return p.Delay
-	}
-	return p.DelayMax
+	return policy.DelayMaxMillis
 }
 
-// Inherit appends to dst the attempts that a replacement made at the given time takes over, itself included: those
-// within the interval, or the last of an unlimited policy.
-func (p *RetryPolicy) Inherit(dst, attempts []Attempt, next Attempt) []Attempt {
-	const unlimitedKept = 5
-	if p.Unlimited {
+// Inherit appends to dst the attempts that a replacement takes over, the next included: those within the interval, or the
+// last of an unlimited policy.
+func Inherit(dst []Attempt, policy *cluster.Reschedule, attempts []Attempt, next Attempt) []Attempt {
+	unlimited := policy.AttemptsMax == cluster.RestartsUnlimited
+	if unlimited {
 		attempts = attempts[max(0, len(attempts)-unlimitedKept):]
 	}
 	for _, a := range attempts {
-		if p.Unlimited || next.At-a.At < cluster.Time(p.Interval) {
+		if unlimited || next.At-a.At < cluster.Time(policy.IntervalMillis) {
 			dst = append(dst, a)
 		}
 	}
@@ -86,21 +96,20 @@ func (p *RetryPolicy) Inherit(dst, attempts []Attempt, next Attempt) []Attempt {
 // RetryOf returns whether the candidate is placed again, and if later, when. A disconnecting candidate is judged as if
 // it ended now.
 func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, cluster.Time) {
-	rules := t.rules(c)
-	if t.governs(c) && !c.Reschedule {
+	spec := t.specOf(c)
+	switch {
+	case t.governs(c) && !c.Reschedule:
 		return Never, 0
-	}
-	if c.Force && c.ended() {
+	case c.Force && c.ended():
 		return Now, t.Now
-	}
-	if (disconnecting || c.Client == UnknownClient) && rules.Disconnect.KeepOnly {
+	case spec.Disconnect.Wait && (disconnecting || c.Client == UnknownClient):
 		return Never, 0
 	}
 	ended, may := t.endOf(c, disconnecting)
 	if !may {
 		return Never, 0
 	}
-	at, may := rules.Retry.Next(c.Attempts, ended)
+	at, may := NextAttempt(&spec.Reschedule, c.Attempts, ended)
 	switch {
 	case !may:
 		return Never, 0

@@ -23,7 +23,7 @@ func (d *decider) settle(list []contender) *contender {
 
 // prefers tells whether the replacement is kept although the original returned. It is not if it has ended.
 func (d *decider) prefers(original, replacement *Candidate) bool {
-	return !replacement.ended() && KeepsReplacement(d.t.rules(original).Disconnect.Survivor, original, replacement)
+	return !replacement.ended() && KeepsReplacement(d.t.specOf(original).Disconnect.Keep, original, replacement)
 }
 
 // returned returns which of those that were out of reach and are seen again may have the seat back, nil if none may. It
@@ -86,7 +86,7 @@ func (d *decider) dismiss(c *contender) {
 	switch {
 	case c.Client == UnknownClient && !c.toldToEnd():
 		d.d.Weight.Ignored++
-		d.until(c.expires(&d.t.rules(c.Candidate).Disconnect))
+		d.until(c.expires(&d.t.specOf(c.Candidate).Disconnect))
 	case c.class == Disconnecting:
 		d.d.Weight.Ignored++
 		d.disconnect(c.Candidate)
@@ -101,7 +101,7 @@ func (d *decider) dismiss(c *contender) {
 }
 
 // compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is finished, what is
-// within reach, what runs, what is closed, what waits already, a promoted canary, the present version, the newest, what stays where it is,
+// within reach, what runs, what is closed, what is parked, the present version, the newest, what stays where it is,
 // the best state, the next to be tried again, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
@@ -109,8 +109,7 @@ func (d *decider) compare(a, b *contender) int {
 		compareBool(withinReach(a), withinReach(b)),
 		compareBool(!a.terminal(), !b.terminal()),
 		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
-		compareBool(a.FollowUp != NoFollowUp, b.FollowUp != NoFollowUp),
-		compareBool(a.CanaryOf != 0 && !a.terminal(), b.CanaryOf != 0 && !b.terminal()),
+		compareBool(a.Parked, b.Parked),
 		compareBool(!d.t.older(a.Candidate), !d.t.older(b.Candidate)),
 		cmp.Compare(a.Instance, b.Instance),
 		cmp.Compare(a.Version, b.Version),
