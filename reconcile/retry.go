@@ -9,10 +9,7 @@ const soonMillis = 1000
 const unlimitedKept = 5
 
 // Attempt is one reschedule.
-type Attempt struct {
-	At          cluster.Time
-	DelayMillis uint32
-}
+type Attempt = cluster.Attempted
 
 // Retry tells when a candidate is to be placed again.
 type Retry uint8

@@ -283,11 +283,8 @@ func (f *fold) rollTask(id cluster.JobID, task int) bool {
 	p := rollout.ProgressOf(t, wanted)
 	now := rollout.Wave(policy.BatchSize, p.UnderWay, p.Left)
 	if p.Left.Move == 0 {
-		// Only the number changes: nothing new is tried that could be bad.
-		now.Add = p.Left.Add
-		if p.UnderWay == 0 {
-			now.Remove = p.Left.Remove
-		}
+		// Only the number changes: nothing is on trial that waves would protect from.
+		now.Add, now.Remove = p.Left.Add, p.Left.Remove
 	}
 	f.shrink(j, task, now.Remove)
 	if now.Add > 0 {

@@ -36,15 +36,13 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 func (f *fold) question(j *cluster.Job, r cluster.SlotRef) reconcile.Task {
 	t := reconcile.Task{
 		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[r.Task].Desired, Batch: j.Spec.Type == cluster.Batch,
+		Spec: j.TaskSpecOf(int(r.Task), j.Version), Policy: &cluster.UpdatePolicy{},
 	}
-	spec := j.TaskSpecOf(int(r.Task), j.Version)
 	switch {
 	case j.Stop:
 		t.Wanted = reconcile.Stopped
-	case spec == nil:
+	case t.Spec == nil:
 		t.Wanted = reconcile.Removed
-	default:
-		t.Rules, t.KillMillis = rulesOf(spec), reconcile.Millis(spec.StopGraceMillis)
 	}
 	if u := &j.Update; u.State != cluster.NoUpdate && (!u.State.Final() || u.State == cluster.UpdateFailed) {
 		t.Update = reconcile.Update{ID: u.Began, Instance: j.ID, Version: j.Version, Promoted: u.Promoted}
@@ -53,20 +51,6 @@ func (f *fold) question(j *cluster.Job, r cluster.SlotRef) reconcile.Task {
 		}
 	}
 	return t
-}
-
-func rulesOf(spec *cluster.TaskSpec) reconcile.Rules {
-	r, d := &spec.Reschedule, &spec.Disconnect
-	return reconcile.Rules{
-		Retry: reconcile.RetryPolicy{
-			Attempts: r.AttemptsMax, Unlimited: r.AttemptsMax == cluster.RestartsUnlimited, Interval: reconcile.Millis(r.IntervalMillis),
-			Delay: reconcile.Millis(r.DelayMillis), DelayMax: reconcile.Millis(r.DelayMaxMillis), Growth: reconcile.Growth(r.Growth),
-		},
-		Disconnect: reconcile.DisconnectPolicy{
-			LostAfter: reconcile.Millis(d.LostAfterMillis), StopAfter: reconcile.Millis(d.StopAfterMillis), KeepOnly: d.Wait,
-			Survivor: [...]reconcile.Survivor{reconcile.KeepOriginal, reconcile.KeepReplacement, reconcile.LongestRunning}[d.Keep],
-		},
-	}
 }
 
 // candidate returns the allocation of a seat as reconcile sees it; ok is false if the seat has none.
@@ -81,20 +65,14 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient, cluster.Postponed: reconcile.FailedClient,
 			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
 		}[slot.Phase],
-		Succeeded: slot.Phase == cluster.Succeeded,
-	}
-	if spec := j.TaskSpecOf(int(r.Task), slot.Version); spec != nil {
-		rules := rulesOf(spec)
-		c.Own = &rules
+		Succeeded: slot.Phase == cluster.Succeeded, Own: j.TaskSpecOf(int(r.Task), slot.Version),
+		Attempts: j.Tasks[r.Task].Attempts(r.Index),
 	}
 	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
 		c.Update = u.Began
 	}
 	if r.Seat == cluster.CanarySeat {
 		c.CanaryOf = j.Update.Began
-	}
-	for _, a := range j.Tasks[r.Task].Attempts(r.Index) {
-		c.Attempts = append(c.Attempts, reconcile.Attempt{At: a.At, Delay: reconcile.Millis(a.DelayMillis)})
 	}
 	switch slot.Phase {
 	case cluster.Stopping:
@@ -191,17 +169,9 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 
 // again lets a slot look for another node after a failure, and remembers the attempt.
 func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.Task) {
-	var kept []reconcile.Attempt
-	for _, a := range f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index) {
-		kept = append(kept, reconcile.Attempt{At: a.At, Delay: reconcile.Millis(a.DelayMillis)})
-	}
-	retry := &question.Rules.Retry
-	next := reconcile.Attempt{At: f.s.Time, Delay: retry.NextDelay(kept, slot.Since)}
-	var all []cluster.Attempted
-	for _, a := range retry.Inherit(nil, kept, next) {
-		all = append(all, cluster.Attempted{At: a.At, DelayMillis: uint32(a.Delay)})
-	}
-	f.s.SetAttempts(r, all)
+	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
+	next := cluster.Attempted{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before, slot.Since)}
+	f.s.SetAttempts(r, reconcile.Inherit(nil, policy, before, next))
 	if slot.Phase == cluster.Away {
 		// Of two that are out of reach the older is given up.
 		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})
