@@ -40,8 +40,19 @@ type Task struct {
 	User string
 	// Limits are upper bounds; zero means no bound. They are enforced where the machine can (see Warnings).
 	Limits Limits
+	// Volumes are folders that outlive the task.
+	Volumes []Volume
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
+}
+
+// Volume is a folder of this machine that outlives the tasks that use it. It is made empty, of the account that the task
+// runs as, for the first of them.
+type Volume struct {
+	// Set and Name say which; the volumes of a set are deleted together.
+	Set, Name string
+	// Variable is what the environment calls the folder's path.
+	Variable string
 }
 
 // Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too old:
@@ -135,6 +146,10 @@ type Driver interface {
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
 	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an error.
 	Forget(id string) error
+	// VolumeSets lists the sets of which there are volumes, ordered.
+	VolumeSets() []string
+	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use them.
+	DeleteVolumes(set string) error
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string
 	// Close releases this process's hold; tasks go on running.

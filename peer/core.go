@@ -42,6 +42,7 @@ type Core struct {
 	gone []cluster.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
 	local    []replica.LocalTask
+	volumes  []cluster.VolumeSet
 	starting map[cluster.AllocationID]bool
 	refused  map[cluster.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
@@ -152,6 +153,9 @@ func (c *Core) PulseSeen(p cluster.PeerID, alive bool) {
 // DriverHas replaces what the driver has.
 func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 
+// DriverKeeps replaces the sets of volumes that the driver keeps.
+func (c *Core) DriverKeeps(sets []cluster.VolumeSet) { c.volumes = sets }
+
 // DriverStarted takes the driver's answer to a start: refusal is why it does not have the allocation, "" if it has.
 func (c *Core) DriverStarted(id cluster.AllocationID, refusal string) {
 	delete(c.starting, id)
@@ -167,6 +171,8 @@ type Work struct {
 	Start  []replica.Order
 	Stop   []replica.StopOrder
 	Forget []cluster.AllocationID
+	// DeleteVolumes are the sets of volumes to delete.
+	DeleteVolumes []cluster.VolumeSet
 	// Watch lists all pulses that must be watched from now on.
 	Watch []cluster.PeerID
 	// AskAgain is the peer's own time at which to call React again although nothing happened; 0 for never.
@@ -180,8 +186,8 @@ func (c *Core) React(own cluster.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Offer: c.offer})
-	w := Work{Watch: r.Watch, Forget: c.forget(r.Forget)}
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer})
+	w := Work{Watch: r.Watch, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}

@@ -52,6 +52,8 @@ type Peer struct {
 	goal     journal.Index
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
+	// deleting tells that volumes are being deleted.
+	deleting bool
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
@@ -266,6 +268,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	if len(work.Forget) > 0 {
 		p.driverChanged()
 	}
+	p.deleteVolumes(ctx, work.DeleteVolumes)
 	p.watch(ctx, work.Watch)
 	wait := time.Hour
 	if work.AskAgain != 0 {

@@ -12,10 +12,11 @@ import (
 	"starling/driver/fake"
 )
 
-// database is a job of which no slot may have two instances that live. Its instances end when they are killed.
+// database is a job of which no slot may have two instances that live.
 func database() cluster.JobSpec {
 	spec := job("db", cluster.Stateful, 1, "serve")
 	spec.Tasks[0].Disconnect.StopAfterMillis = 10_000
+	spec.Tasks[0].Volumes = []cluster.Volume{{Name: "data"}}
 	return spec
 }
 
@@ -44,11 +45,11 @@ func (f *flock) oneAtATime(long time.Duration) {
 	}
 }
 
-// runsOn submits the database and returns the node that it runs on and what runs.
-func (f *flock) runsOn(from string) (node string, task string) {
+// runsOn submits a job with one instance and returns the node that it runs on and what runs.
+func (f *flock) runsOn(from string, spec cluster.JobSpec) (node string, task string) {
 	f.t.Helper()
-	f.submit(from, database())
-	f.await(from, "it runs", running("db", 1))
+	f.submit(from, spec)
+	f.await(from, "it runs", running(string(spec.Name), 1))
 	task = f.tasks()[0]
 	node, _, _ = strings.Cut(task, " ")
 	return node, task
@@ -65,7 +66,9 @@ func TestATaskIsStoppedBeforeAnotherMayTakeItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
-		node, task := f.runsOn("a")
+		spec := database()
+		spec.Tasks[0].Volumes = nil // so it need not wait for its node
+		node, task := f.runsOn("a", spec)
 		f.crash(node)
 		f.oneAtATime(9 * time.Second)
 		f.wantRunning(task)
@@ -83,7 +86,7 @@ func TestATaskOutlivesAPeerThatIsBackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
-		node, task := f.runsOn("a")
+		node, task := f.runsOn("a", database())
 		for range 20 {
 			f.crash(node)
 			f.oneAtATime(2 * time.Second)
@@ -100,7 +103,7 @@ func TestATaskOutlivesAPeerThatIsBackInANewLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
-		node, task := f.runsOn("a")
+		node, task := f.runsOn("a", database())
 		f.crash(node)
 		f.oneAtATime(5 * time.Second)
 		f.start(node)
@@ -121,7 +124,7 @@ func TestATaskThatWasStoppedForWantOfProofsRunsAgainAndHasNotFailed(t *testing.T
 		journal := &cut{Journal: f.shared.Open()}
 		f.startOn("a", journal)
 		f.ready("a")
-		_, task := f.runsOn("a")
+		_, task := f.runsOn("a", database())
 		journal.mute.Store(true)
 		f.oneAtATime(time.Minute)
 		if all := f.tasks(); len(all) != 0 {
@@ -144,7 +147,7 @@ func TestAPulseThatWasBroughtBackVouchesForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
-		_, task := f.runsOn("a")
+		_, task := f.runsOn("a", database())
 		other, err := f.shared.Open().Pulse(t.Context(), "a~1", 3*time.Second, true)
 		if err != nil {
 			t.Fatal(err)

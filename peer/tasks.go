@@ -25,6 +25,7 @@ func (p *Peer) driverChanged() {
 		local = append(local, localTask(id, status))
 	}
 	p.core.DriverHas(local)
+	p.core.DriverKeeps(p.volumeSets())
 }
 
 func localTask(id cluster.AllocationID, status driver.Status) replica.LocalTask {
@@ -112,11 +113,17 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 			env = append(env, fmt.Sprintf("STARLING_DEVICE_SHARE_%s=%s", cluster.VariableName(request.Kind), request.Amount))
 		}
 	}
+	var volumes []driver.Volume
+	for _, v := range order.Spec.Volumes {
+		volumes = append(volumes, driver.Volume{
+			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + cluster.VariableName(v.Name),
+		})
+	}
 	for _, e := range order.Spec.Env {
 		env = append(env, e.Name+"="+e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[cluster.CPU], MemoryBytes: order.Spec.Resources[cluster.Memory]},
 	}
 }

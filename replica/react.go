@@ -17,6 +17,8 @@ type Observed struct {
 	Gone []cluster.PeerID
 	// Local are the allocations that the node's driver has.
 	Local []LocalTask
+	// Volumes are the sets of volumes that its driver keeps.
+	Volumes []cluster.VolumeSet
 	// Offer is what the node gives; nil for none.
 	Offer *cluster.Offer
 }
@@ -40,6 +42,8 @@ type Order struct {
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
+	// Volumes is the set of the slot's volumes.
+	Volumes cluster.VolumeSet
 }
 
 // StopOrder tells the driver to end an allocation.
@@ -56,6 +60,8 @@ type Reactions struct {
 	Stop     []StopOrder
 	// Forget lists ended allocations whose end the value knows, or does not care for.
 	Forget []cluster.AllocationID
+	// DeleteVolumes lists the sets of volumes that nobody will come back for.
+	DeleteVolumes []cluster.VolumeSet
 	// Watch lists all pulses that must be watched now, ordered.
 	Watch []cluster.PeerID
 	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
@@ -75,6 +81,7 @@ func React(self cluster.PeerID, s *cluster.State, o *Observed) Reactions {
 	r.membership()
 	r.offer()
 	r.tasks()
+	r.volumes()
 	r.time()
 	return r.out
 }
@@ -196,7 +203,10 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	case a.Phase == cluster.Stopping:
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case task == nil:
-		r.out.Start = append(r.out.Start, Order{ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices})
+		r.out.Start = append(r.out.Start, Order{
+			ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
+			Volumes: cluster.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
+		})
 	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:
 		news.Ready = ready
 		return news, true

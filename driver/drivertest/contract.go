@@ -286,6 +286,31 @@ func testLogsForgotten(t *testing.T, b *bench) {
 	}
 }
 
+func testVolumeSets(t *testing.T, b *bench) {
+	wantSets := func(want ...string) {
+		t.Helper()
+		if got := b.VolumeSets(); !slices.Equal(got, want) {
+			t.Errorf("got the sets of volumes %q, want %q", got, want)
+		}
+	}
+	wantSets()
+	for _, set := range []string{"db.main[0]@2", "db.main[0]@1"} {
+		task := b.task("of "+set, "exit", "0")
+		task.Volumes = []driver.Volume{{Set: set, Name: "data", Variable: "DATA"}}
+		b.startTask(t, task)
+		wantExit(t, b.exited(t, task.ID), 0, 0)
+		b.forget(t, task.ID)
+	}
+	wantSets("db.main[0]@1", "db.main[0]@2")
+	for range 2 {
+		if err := b.DeleteVolumes("db.main[0]@1"); err != nil {
+			t.Errorf("DeleteVolumes: %v", err)
+		}
+	}
+	b.reopen(t, func() {})
+	wantSets("db.main[0]@2")
+}
+
 // testSurvivesRunning closes the driver under a running task and gives orders through the next one.
 func testSurvivesRunning(t *testing.T, b *bench) {
 	b.startReady(t, "survivor", "terminate", "5")

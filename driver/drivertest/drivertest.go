@@ -61,6 +61,7 @@ func Test(t *testing.T, m Machine) {
 		"LogsForgotten":   testLogsForgotten,
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
+		"VolumeSets":      testVolumeSets,
 		"Unproved":        testUnproved,
 		"UnprovedKills":   testUnprovedKills,
 		"UnprovedStart":   testUnprovedStart,

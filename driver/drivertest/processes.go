@@ -18,6 +18,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Environment":      testEnvironment,
 		"Path":             testPath,
 		"WorkDir":          testWorkDir,
+		"Volumes":          testVolumes,
 		"StopFamily":       testStopFamily,
 		"ExitEndsFamily":   testExitEndsFamily,
 		"ExitWithNoDriver": testExitWithNoDriver,
@@ -93,6 +94,34 @@ func testWorkDir(t *testing.T, b *bench) {
 	missing.WorkDir = "/no/such/folder"
 	b.startTask(t, missing)
 	wantFailure(t, b.exited(t, "missing"), "/no/such/folder")
+}
+
+// testVolumes has tasks of one slot find what those before them left, and those of others nothing.
+func testVolumes(t *testing.T, b *bench) {
+	write := func(id, set, name string) string {
+		task := b.task(id, "keep", "VOLUME_"+name, id)
+		task.Volumes = []driver.Volume{{Set: set, Name: "data", Variable: "VOLUME_data"}, {Set: set, Name: "..", Variable: "VOLUME_odd"}}
+		b.startTask(t, task)
+		wantExit(t, b.exited(t, id), 0, 0)
+		return b.output(t, id, driver.Stdout)
+	}
+	for _, c := range []struct{ id, set, name, want string }{
+		{"first", "slot 0", "data", "first\n"},
+		{"odd", "slot 0", "odd", "odd\n"},
+		{"other", "slot 1", "data", "other\n"},
+		{"second", "slot 0", "data", "first\nsecond\n"},
+	} {
+		if got := write(c.id, c.set, c.name); got != c.want {
+			t.Errorf("%s found %q, want %q", c.id, got, c.want)
+		}
+		b.forget(t, c.id)
+	}
+	if err := b.DeleteVolumes("slot 0"); err != nil {
+		t.Error(err)
+	}
+	if got := write("third", "slot 0", "data"); got != "third\n" {
+		t.Errorf("after the volumes were deleted: found %q, want nothing from before", got)
+	}
 }
 
 // testStopFamily stops a task whose descendants ignore SIGTERM, one of them in a session of its own.

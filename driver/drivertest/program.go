@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 //	print OUT ERR           writes OUT to stdout and ERR to stderr
 //	environment             writes its environment
 //	folder                  writes its working directory
+//	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK; then ignores it too, or leaves with 6
 //	member LOCK [verb...]   one of the family; starts the rest
 //	gate FIFO LOCK CODE     holds LOCK, writes "ready", waits for FIFO to be opened, writes "through" and ends
@@ -49,6 +51,8 @@ func Program(arguments []string) int {
 		folder, err := os.Getwd()
 		must(err)
 		fmt.Println(folder)
+	case "keep":
+		keep(filepath.Join(os.Getenv(rest[0]), "kept"), rest[1])
 	case "family", "member":
 		return family(verb == "family", rest[0], rest[1])
 	case "gate":
@@ -58,6 +62,17 @@ func Program(arguments []string) int {
 		return 2
 	}
 	return 0
+}
+
+func keep(path, line string) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	must(err)
+	defer file.Close()
+	_, err = fmt.Fprintln(file, line)
+	must(err)
+	text, err := os.ReadFile(path)
+	must(err)
+	fmt.Print(string(text))
 }
 
 // wait says that the program is ready and waits for a signal that ends it.

@@ -59,6 +59,7 @@ type Machine struct {
 	lastPID   int
 	tasks     map[string]*task
 	forgotten map[string]*task
+	volumes   map[string]bool // by their sets
 	changed   []chan struct{}
 }
 
@@ -83,7 +84,7 @@ func NewMachine(script func(driver.Task) Behaviour) *Machine {
 	if script == nil {
 		script = func(driver.Task) Behaviour { return Behaviour{} }
 	}
-	return &Machine{script: script, tasks: map[string]*task{}, forgotten: map[string]*task{}}
+	return &Machine{script: script, tasks: map[string]*task{}, forgotten: map[string]*task{}, volumes: map[string]bool{}}
 }
 
 // Exit ends a running task as if its program had done so.
@@ -173,6 +174,9 @@ func (m *Machine) start(t driver.Task) error {
 		grown:     make(chan struct{}),
 	}
 	m.tasks[t.ID] = played
+	for _, v := range t.Volumes {
+		m.volumes[v.Set] = true
+	}
 	m.tell()
 	played.proofs, played.proof = t.Proofs, t.Proofs.First
 	switch own := behaviour.own(); {
@@ -329,6 +333,21 @@ func (d *Driver) Forget(id string) error {
 	delete(m.tasks, id)
 	m.forgotten[id] = t
 	m.tell()
+	return nil
+}
+
+// VolumeSets lists the sets of the volumes that tasks were started with.
+func (d *Driver) VolumeSets() []string {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.machine.volumes))
+}
+
+// DeleteVolumes forgets the volumes of a set.
+func (d *Driver) DeleteVolumes(set string) error {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	delete(d.machine.volumes, set)
 	return nil
 }
 

@@ -119,6 +119,7 @@ func (d *Driver) open() error {
 		return err
 	}
 	d.survey()
+	d.sweepVolumes()
 	return d.adopt()
 }
 

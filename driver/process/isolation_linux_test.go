@@ -181,10 +181,15 @@ func TestUser(t *testing.T) {
 	}
 	b := newBench(t)
 	b.reopen(t, func() { b.folder = filepath.Join(openFolder(t), "driver") })
-	script := `id -u; id -G; pwd > file && cat file`
-	b.start(t, driver.Task{ID: "other", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, User: "nobody"})
+	volumes := []driver.Volume{{Set: "db.main[0]@1", Name: "data", Variable: "DATA"}}
+	b.start(t, driver.Task{ID: "root", Command: []string{"/bin/true"}, Volumes: volumes})
+	b.exited(t, "root") // the volume is another's now
+	script := `id -u; id -G; pwd > file && cat file; touch "$DATA/mine" && ls "$DATA"`
+	b.start(t, driver.Task{
+		ID: "other", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, User: "nobody", Volumes: volumes,
+	})
 	b.exited(t, "other")
-	want := fmt.Sprintf("%d\n%d\n%s\n", nobody, nobody, filepath.Join(b.folder, "tasks", "other", "work"))
+	want := fmt.Sprintf("%d\n%d\n%s\nmine\n", nobody, nobody, filepath.Join(b.folder, "tasks", "other", "work"))
 	if got := b.output(t, "other", driver.Stdout); got != want {
 		t.Errorf("got %q, want %q; %s", got, want, b.output(t, "other", driver.Stderr))
 	}

@@ -29,6 +29,8 @@ type assignment struct {
 	Group  string
 	Place  cgroup.Place
 	Bounds output.Bounds
+	// Volumes is the folder of all volumes.
+	Volumes string
 	// Namespaces says that the supervisor was put into namespaces of its own.
 	Namespaces bool
 }

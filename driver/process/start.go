@@ -71,7 +71,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(string(t.folder)))
 	}
-	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds}
+	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.volumesDir()}
 	assign, err := d.fork(t, &a)
 	if err != nil {
 		return errors.Join(err, d.abandon(t))

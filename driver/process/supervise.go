@@ -180,6 +180,9 @@ func (s *supervisor) launch(pidfd *int) error {
 	if err != nil {
 		return err
 	}
+	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err != nil {
+		return err
+	}
 	path, err := executable(task, folder)
 	if err != nil {
 		return err

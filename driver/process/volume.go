@@ -1,0 +1,116 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"starling/driver"
+)
+
+// Volumes lie in folders volumes/<set>/<name> beside that of the tasks. Their names are escaped as those of tasks are.
+
+// deletedPrefix marks a set that is being deleted; no escaped name begins with it.
+const deletedPrefix = ".deleted-"
+
+func (d *Driver) volumesDir() string { return filepath.Join(d.config.Dir, "volumes") }
+
+// VolumeSets lists the sets of which there are volumes.
+func (d *Driver) VolumeSets() []string {
+	entries, err := os.ReadDir(d.volumesDir())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.warn(fmt.Sprintf("the volumes cannot be listed: %v", err))
+	}
+	var sets []string
+	for _, entry := range entries {
+		if set, err := folderID(entry.Name()); err == nil {
+			sets = append(sets, set)
+		}
+	}
+	slices.Sort(sets)
+	return sets
+}
+
+// DeleteVolumes deletes the volumes of a set. First the set is renamed, so that it is gone at once.
+func (d *Driver) DeleteVolumes(set string) error {
+	name, err := folderName(set)
+	if err != nil {
+		return fmt.Errorf("delete volumes: %w", err)
+	}
+	doomed := filepath.Join(d.volumesDir(), deletedPrefix+name)
+	err = os.Rename(filepath.Join(d.volumesDir(), name), doomed)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.RemoveAll(doomed)
+	}
+	if err != nil {
+		return fmt.Errorf("delete the volumes %q: %w", set, err)
+	}
+	return nil
+}
+
+// sweepVolumes goes on with deletions that an earlier driver began.
+func (d *Driver) sweepVolumes() {
+	entries, _ := os.ReadDir(d.volumesDir())
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), deletedPrefix) {
+			d.watching.Go(func() { _ = os.RemoveAll(filepath.Join(d.volumesDir(), entry.Name())) })
+		}
+	}
+}
+
+// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths.
+func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
+	env = t.Env
+	for _, v := range t.Volumes {
+		path, err := makeVolume(dir, v, account)
+		if err != nil {
+			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
+		}
+		env = append(slices.Clip(env), v.Variable+"="+path)
+	}
+	return env, nil
+}
+
+// makeVolume makes a volume, if it is missing, and gives it to the account, if another has it.
+func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+	set, err := folderName(v.Set)
+	if err != nil {
+		return "", err
+	}
+	name, err := folderName(v.Name)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, set, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	owner := os.Getuid()
+	if account != nil {
+		owner = int(account.Uid)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if has, ok := info.Sys().(*syscall.Stat_t); ok && int(has.Uid) == owner {
+		return path, nil
+	}
+	group := os.Getgid()
+	if account != nil {
+		group = int(account.Gid)
+	}
+	return path, os.Chown(path, owner, group)
+}

@@ -1,0 +1,39 @@
+package replica
+
+import (
+	"slices"
+
+	"starling/cluster"
+)
+
+// volumes lists the volumes that nobody will come back for. The rule: a slot's volumes stay on a node until its job is
+// forgotten, or the slot has a place on another node. In between, also while the job is stopped or has fewer instances,
+// they are kept.
+func (r *reacting) volumes() {
+	if !r.s.IsMember(r.self) {
+		return
+	}
+	for _, set := range r.o.Volumes {
+		used := slices.ContainsFunc(r.o.Local, func(task LocalTask) bool { return task.ID.Slot == set.Slot })
+		if !used && !r.keeps(set) {
+			r.out.DeleteVolumes = append(r.out.DeleteVolumes, set)
+		}
+	}
+}
+
+// keeps tells whether the slot may still come back for its volumes on this node.
+func (r *reacting) keeps(set cluster.VolumeSet) bool {
+	j := r.s.Job(set.Job)
+	if j == nil || j.Name() != set.Slot.Job {
+		return false
+	}
+	for task := range j.Tasks {
+		ref := cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: set.Slot.Index}
+		if r.s.NameOf(ref).Task != set.Slot.Task {
+			continue
+		}
+		slot, ok := r.s.SlotAt(ref)
+		return !ok || !slot.Phase.Holds() || slot.Node == r.s.NodeOf(r.self.Node()).Index
+	}
+	return true
+}
