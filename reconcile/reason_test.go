@@ -18,7 +18,6 @@ func TestReasons(t *testing.T) {
 	updating := func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Update = reconcile.Update{ID: 9, Instance: 1, Version: 2, Joined: true, Total: 1}
 	}
-	const lost = now + 60_000
 	for _, c := range []struct {
 		want    string
 		changes []change
@@ -65,11 +64,7 @@ func TestReasons(t *testing.T) {
 		{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) { c.Client = reconcile.CompleteClient }}},
 		{"keep: not wanted; stop: not needed", []change{func(t *reconcile.Task, c *reconcile.Candidate) { t.Wanted = reconcile.Removed }}},
 	} {
-		task, slots, _ := steady(1)
-		task.Version, task.Policy.BatchSize = 2, 1
-		task.Spec.Reschedule = cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 600_000, DelayMillis: 30_000}
-		task.Spec.Disconnect.LostAfterMillis = uint32(lost - now)
-		slots[0].Candidates[0].Version = 2
+		task, slots := lone()
 		for _, change := range c.changes {
 			change(task, &slots[0].Candidates[0])
 		}
@@ -79,6 +74,16 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%+v:\n got %s\nwant %s", slots[0].Candidates[0], got, c.want)
 		}
 	}
+}
+
+// lone returns a task whose one slot runs as asked.
+func lone() (*reconcile.Task, []reconcile.Slot) {
+	task, slots, _ := steady(1)
+	task.Version, task.Policy.BatchSize = 2, 1
+	task.Spec.Reschedule = cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 600_000, DelayMillis: 30_000}
+	task.Spec.Disconnect.LostAfterMillis = 60_000
+	slots[0].Candidates[0].Version = 2
+	return task, slots
 }
 
 // told returns what a result says of its first slot.
