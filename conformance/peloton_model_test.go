@@ -33,7 +33,7 @@ type poolModel struct {
 	in    *entitle.Input
 	k     cluster.Kind
 	like  map[*difference]bool
-	sets  []modelPool // the pools
+	pools []modelPool
 	roots []int
 }
 
@@ -73,7 +73,7 @@ func (m *poolModel) picture(numbers map[string]int) entitlementPicture {
 			slack = float64(m.in.Slack[k])
 		}
 		m.slacken(m.roots, slack)
-		for i, p := range m.sets {
+		for i, p := range m.pools {
 			all[i].Total[k], all[i].NonSlack[k], all[i].Slack[k] = int64(p.total), int64(p.total), int64(p.given)
 			if !k.Overcommitted() {
 				all[i].NonSlack[k] -= int64(p.given)
@@ -92,10 +92,10 @@ func (m *poolModel) picture(numbers map[string]int) entitlementPicture {
 }
 
 func (m *poolModel) build() {
-	m.sets, m.roots = make([]modelPool, len(m.in.Pools)), nil
+	m.pools, m.roots = make([]modelPool, len(m.in.Pools)), nil
 	for i, p := range m.in.Pools {
 		q := p.Spec.Quotas[m.k]
-		s := &m.sets[i]
+		s := &m.pools[i]
 		s.reservation, s.limit, s.share, s.static = float64(q.Reservation), float64(q.Limit), float64(q.Share), q.Static
 		if !m.k.Overcommitted() {
 			s.slackLimit = s.reservation * float64(p.Spec.SlackLimit) / 100
@@ -106,18 +106,18 @@ func (m *poolModel) build() {
 		if p.Parent < 0 {
 			m.roots = append(m.roots, i)
 		} else {
-			m.sets[p.Parent].below = append(m.sets[p.Parent].below, i)
+			m.pools[p.Parent].below = append(m.pools[p.Parent].below, i)
 		}
 	}
 }
 
 // ask adds up what a pool asks for.
 func (m *poolModel) ask(i int) {
-	p := &m.sets[i]
+	p := &m.pools[i]
 	kept, covered := 0.0, 0.0
 	for _, c := range p.below {
 		m.ask(c)
-		below := &m.sets[c]
+		below := &m.pools[c]
 		p.nonSlack += below.nonSlack
 		p.slack += below.slack
 		p.held += below.held
@@ -148,14 +148,14 @@ func (m *poolModel) divide(pools []int, amount float64) {
 	amount -= m.pour(vessels{pools, share, func(p *modelPool) float64 { return p.need + p.idle - p.total }, give}, amount)
 	if shares := m.sum(pools, share); m.like[leftOverLost] && shares > 0 {
 		for _, i := range pools {
-			p := &m.sets[i]
+			p := &m.pools[i]
 			p.total = min(p.limit, p.total+amount*p.share/shares)
 		}
 		amount = 0
 	}
 	m.pour(vessels{pools, share, func(p *modelPool) float64 { return p.limit - p.total }, give}, amount)
 	for _, i := range pools {
-		p := &m.sets[i]
+		p := &m.pools[i]
 		m.divide(p.below, p.total)
 		if p.usable = min(m.sum(p.below, func(c *modelPool) float64 { return c.usable }), p.slackLimit); len(p.below) == 0 || m.like[slackTwice] {
 			p.usable = max(min(p.total-p.nonSlack, p.slack, p.slackLimit), 0)
@@ -174,13 +174,13 @@ func (m *poolModel) slacken(pools []int, amount float64) {
 		m.pour(vessels{pools, share, func(p *modelPool) float64 { return float64(cluster.Unlimited) }, give}, amount)
 	case m.like[slackTwice]:
 		for _, i := range pools {
-			m.sets[i].given = m.sets[i].usable
+			m.pools[i].given = m.pools[i].usable
 		}
 	default:
 		m.pour(vessels{pools, func(p *modelPool) float64 { return p.slackLimit }, func(p *modelPool) float64 { return p.usable }, give}, amount)
 	}
 	for _, i := range pools {
-		m.slacken(m.sets[i].below, m.sets[i].given)
+		m.slacken(m.pools[i].below, m.pools[i].given)
 	}
 }
 
@@ -194,7 +194,7 @@ type vessels struct {
 func (m *poolModel) sum(pools []int, of func(p *modelPool) float64) float64 {
 	sum := 0.0
 	for _, i := range pools {
-		sum += of(&m.sets[i])
+		sum += of(&m.pools[i])
 	}
 	return sum
 }
@@ -205,8 +205,8 @@ func (m *poolModel) full(v vessels, amount float64) float64 {
 		return amount - m.pour(v, amount)
 	}
 	for _, i := range v.pools {
-		got := v.most(&m.sets[i])
-		v.give(&m.sets[i], got)
+		got := v.most(&m.pools[i])
+		v.give(&m.pools[i], got)
 		amount -= got
 	}
 	return max(amount, 0)
@@ -214,19 +214,19 @@ func (m *poolModel) full(v vessels, amount float64) float64 {
 
 // pour divides by weight, one full vessel after the other, and returns how much went.
 func (m *poolModel) pour(v vessels, amount float64) float64 {
-	open := slices.DeleteFunc(slices.Clone(v.pools), func(i int) bool { return v.weight(&m.sets[i]) <= 0 || v.most(&m.sets[i]) <= 0 })
+	open := slices.DeleteFunc(slices.Clone(v.pools), func(i int) bool { return v.weight(&m.pools[i]) <= 0 || v.most(&m.pools[i]) <= 0 })
 	gone := 0.0
 	for len(open) > 0 && amount > gone {
 		level := (amount - gone) / m.sum(open, v.weight)
-		at := slices.IndexFunc(open, func(i int) bool { return v.most(&m.sets[i]) <= level*v.weight(&m.sets[i]) })
+		at := slices.IndexFunc(open, func(i int) bool { return v.most(&m.pools[i]) <= level*v.weight(&m.pools[i]) })
 		if at < 0 {
 			for _, i := range open {
-				v.give(&m.sets[i], level*v.weight(&m.sets[i]))
+				v.give(&m.pools[i], level*v.weight(&m.pools[i]))
 			}
 			return amount
 		}
-		got := v.most(&m.sets[open[at]])
-		v.give(&m.sets[open[at]], got)
+		got := v.most(&m.pools[open[at]])
+		v.give(&m.pools[open[at]], got)
 		gone += got
 		open = slices.Delete(open, at, at+1)
 	}

@@ -1,7 +1,7 @@
 package reconcile
 
 // DaemonSlot is the place of one instance of a daemon: a node, and a number below the task's count. Its Index is
-// whatever number the caller knows it by.
+// whatever number the caller knows it by. What its candidates say of their node is not read.
 type DaemonSlot struct {
 	Slot
 	Number uint32
@@ -116,6 +116,9 @@ func (d *decider) keepDaemon(slot *DaemonSlot, c *contender) Verdict {
 		d.d.Weight.judge(c.Health)
 		if c.CanaryOf == d.t.Update.ID {
 			d.d.Weight.Canaries++
+			if c.Health == Healthy {
+				d.d.Weight.CanariesHealthy++
+			}
 		}
 	}
 	if slot.Node == NodeReady && slot.Target == Targeted && c.Client != UnknownClient {

@@ -17,7 +17,7 @@ type FollowUp struct {
 }
 
 // FollowUps appends to dst the times at which slots must be looked at again: waits of one kind within five seconds share
-// the time of the first.
+// the time of the first. It puts the waits in order.
 func FollowUps(dst []FollowUp, waits []Wait) []FollowUp {
 	slices.SortStableFunc(waits, func(a, b Wait) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.At, b.At))

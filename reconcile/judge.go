@@ -35,7 +35,7 @@ func (d *decider) move(c *Candidate, v *Verdict) {
 	retry, at := Never, cluster.Time(0)
 	if v.Reason = ClosedByDrain; !c.Closed {
 		retry, at = d.t.RetryOf(c, false)
-		v.Reason = OutOfAttempts
+		v.Reason = d.givenUp(c)
 	}
 	switch retry {
 	case Never:
@@ -62,6 +62,9 @@ func (d *decider) keep(c *contender, seat Seat, v *Verdict) {
 	d.d.Weight.Ignored++
 	if d.t.placedNow(c.Candidate) {
 		d.d.Weight.judge(c.Health)
+	}
+	if seat == CanarySeat && c.Health == Healthy && !c.ended() {
+		d.d.Weight.CanariesHealthy++
 	}
 	switch {
 	case retry == Later:
@@ -90,13 +93,21 @@ func (d *decider) reach(c *contender, v *Verdict) {
 	case c.Client == FailedClient && d.t.governs(c.Candidate):
 		v.Reason = LeftToUpdate
 	case c.terminal():
-		v.Reason = OutOfAttempts
+		v.Reason = d.givenUp(c.Candidate)
 	default:
 		v.Reason, v.returns = AsAsked, c.back && c.Client == RunningClient
 	}
 	if v.Until != 0 {
 		d.until(v.Until)
 	}
+}
+
+// givenUp says why a candidate that failed is not tried again.
+func (d *decider) givenUp(c *Candidate) Reason {
+	if d.t.specOf(c).Reschedule.AttemptsMax == 0 {
+		return NotRetried
+	}
+	return OutOfAttempts
 }
 
 // again asks for another instance in the place of one that failed or is out of reach. A failed update takes no further
@@ -118,7 +129,9 @@ func (d *decider) later(c *Candidate, at cluster.Time, v *Verdict) {
 	d.d.Weight.Waiting++
 	d.until(at)
 	v.Until, v.records = at, c.FollowUp == NoFollowUp
-	if v.Reason != WaitsForNode {
+	if v.Reason == WaitsForNode {
+		v.Reason = WaitsForOther
+	} else {
 		v.Reason = WaitsToRetry
 	}
 }

@@ -12,8 +12,10 @@ const (
 	AsAsked
 	Done
 	WaitsForNode
+	WaitsForOther
 	LeftToUpdate
 	OutOfAttempts
+	NotRetried
 	AwaitsTurn
 	HeldByUnhealthy
 	HeldByPause
@@ -63,8 +65,10 @@ var reasons = [ReasonCount]string{
 	AsAsked:          "runs as asked",
 	Done:             "done: batch work is not run again",
 	WaitsForNode:     "its node is out of reach: waits for it",
+	WaitsForOther:    "its node is out of reach: waits until another takes its place",
 	LeftToUpdate:     "failed: its update decides what follows",
 	OutOfAttempts:    "failed, and out of attempts",
+	NotRetried:       "failed, and is not tried again",
 	AwaitsTurn:       "outdated: waits for its turn in the update",
 	HeldByUnhealthy:  "held: an instance of the update is unhealthy",
 	HeldByPause:      "held: the update is paused",

@@ -74,7 +74,7 @@ func (g *grant) ask(d *Decision) {
 func (g *grant) canaries() {
 	update, wanted, promoted := &g.t.Update, uint32(0), false
 	if g.t.joined() {
-		wanted, promoted = update.Canaries, update.Promoted
+		wanted, promoted = min(update.Canaries, g.t.Count), update.Promoted
 	}
 	outdated := g.sum.Outdated
 	if wanted > 0 { // what moves or was lost is placed as it was, and so outdated
@@ -260,6 +260,7 @@ func (g *grant) record() {
 	if g.out.Update.Begins {
 		g.out.Update.Total = total
 	}
+	g.out.Update.Promotable = g.trying && g.sum.CanariesHealthy >= int32(g.out.Update.Canaries)
 	g.out.Update.Complete = g.complete()
 }
 
@@ -269,8 +270,8 @@ func (g *grant) complete() bool {
 	if !g.t.current() || !update.active() {
 		return false
 	}
-	open := g.sum.Outdated + g.sum.Vacant + g.sum.Waiting + g.sum.Frozen + g.alters + g.moves + g.urgent
-	if open+int32(len(g.out.Placements)) > 0 || g.lacksCanaries {
+	left := g.sum.Outdated + g.sum.Vacant + g.sum.Waiting + g.sum.Frozen + g.alters + g.moves + g.urgent
+	if left+int32(len(g.out.Placements)) > 0 || g.lacksCanaries {
 		return false
 	}
 	if !update.Joined {

@@ -135,8 +135,9 @@ type UpdateChange struct {
 	// Begins tells that the task joins an update, with Total and Canaries.
 	Begins bool
 	Total  uint32
-	// Canaries are those wanted now.
-	Canaries uint32
+	// Canaries are those wanted now; Promotable tells that all of them are healthy.
+	Canaries   uint32
+	Promotable bool
 	// Complete tells that nothing is left to do for the present update.
 	Complete bool
 }

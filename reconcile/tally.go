@@ -7,8 +7,8 @@ type Tally struct {
 	Outdated, Vacant, Frozen, Waiting int32
 	// Unjudged, Healthy and Unhealthy instances of the present update keep their seats.
 	Unjudged, Healthy, Unhealthy int32
-	// Canaries are the canary seats that are taken.
-	Canaries int32
+	// Canaries are the canary seats that are taken, CanariesHealthy those of them whose instance is healthy.
+	Canaries, CanariesHealthy int32
 	// OfVersion are the allocations of the task's present version, and Ignored those that nothing is done about.
 	OfVersion, Ignored int32
 }
@@ -28,6 +28,7 @@ func (t *Tally) shift(w Tally, sign int32) {
 	t.Healthy += sign * w.Healthy
 	t.Unhealthy += sign * w.Unhealthy
 	t.Canaries += sign * w.Canaries
+	t.CanariesHealthy += sign * w.CanariesHealthy
 	t.OfVersion += sign * w.OfVersion
 	t.Ignored += sign * w.Ignored
 }

@@ -12,7 +12,7 @@ type Task struct {
 	Wanted Wanted
 	// Batch tells that work which is done is not run again.
 	Batch bool
-	// Spec has the rules for what failed or is out of reach.
+	// Spec has the rules for what failed or is out of reach; of a task that is removed it is the last one.
 	Spec *cluster.TaskSpec
 	// Policy says how an update advances. One that has neither batches nor canaries is not recorded.
 	Policy *cluster.UpdatePolicy
