@@ -20,6 +20,8 @@ import (
 const (
 	witnessRole = "witness"
 	serverRole  = "serve"
+	// webRole is followed by a version instead.
+	webRole = "web"
 )
 
 // What a witness leaves behind for an allocation.
@@ -41,6 +43,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 3 && os.Args[1] == serverRole {
 		os.Exit(serve(os.Args[2]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == webRole {
+		os.Exit(web(os.Args[2]))
 	}
 	os.Exit(withBinary(m))
 }

@@ -1,0 +1,299 @@
+package kill
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+// web is an instance of a service that answers over HTTP with the version that it was given. A version called broken
+// answers, but says of itself that it is not well. Told to end, it goes on answering for a while: whoever sends requests
+// learns meanwhile that it goes.
+func web(version string) int {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, version) })
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
+		if version == "broken" {
+			http.Error(w, "not well", http.StatusInternalServerError)
+		}
+	})
+	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("STARLING_PORT_HTTP"), Handler: mux, ReadHeaderTimeout: time.Second}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		time.Sleep(farewell)
+		soon, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		ended <- server.Shutdown(soon)
+	}()
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		fmt.Fprintln(os.Stderr, err)
+		return 9
+	}
+	if err := <-ended; err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 9
+	}
+	return 0
+}
+
+// farewell is how long an instance answers after it was told to end.
+const farewell = 500 * time.Millisecond
+
+// webJob is a service of this binary in a version.
+func (tr *trial) webJob(version string) *cluster.JobSpec {
+	spec := tr.job("web", cluster.Stateless, webRole, 4)
+	task := &spec.Tasks[0]
+	task.Command[2] = version
+	task.Ports = []cluster.PortRequest{{Name: "http"}}
+	task.Checks = []cluster.Check{{Kind: cluster.CheckHTTP, Port: "http", Path: "/health", IntervalMillis: 100, TimeoutMillis: 1000, FailuresMax: 50}}
+	task.Restart.AttemptsMax = 3
+	task.StopGraceMillis = 5000
+	spec.Update = cluster.UpdatePolicy{
+		BatchSize: 1, MinHealthyMillis: 200, HealthyDeadlineMillis: 3000, ProgressDeadlineMillis: 60_000, Rollback: true,
+	}
+	return spec
+}
+
+// change brings a new version of a job.
+func (tr *trial) change(spec *cluster.JobSpec) {
+	tr.Helper()
+	api := tr.asked()
+	status, err := api.JobStatus(tr.soon(), &starlingv1.JobStatusRequest{Job: string(spec.Name)})
+	tr.must(err)
+	_, err = api.SubmitJob(tr.soon(), spec, status.GetJob().GetVersion())
+	tr.must(err)
+	tr.written = api.Seen()
+}
+
+// awaitUpdate waits until the update of a job has ended, and wants it to have ended in a state.
+func (tr *trial) awaitUpdate(job, want string) {
+	tr.Helper()
+	var update *starlingv1.Update
+	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
+		update = status.GetJob().GetUpdate()
+		return update.GetFinal(), nil
+	})
+	tr.must(err)
+	if update.GetState() != want {
+		tr.Fatalf("the update of %s ended %s (%s), want %s", job, update.GetState(), update.GetReason(), want)
+	}
+}
+
+// load sends requests to a service all the time, as a load balancer would: to instances that are ready, and to another if
+// one cannot be reached.
+type load struct {
+	mu        sync.Mutex
+	endpoints []string
+	answers   map[string]int
+	moved     int
+	failed    []error
+}
+
+// startLoad begins to follow the service, and to send; the returned function ends that and waits.
+func (tr *trial) startLoad(job string) (*load, func()) {
+	l := &load{answers: map[string]int{}}
+	ctx, cancel := context.WithCancel(tr.Context())
+	var workers sync.WaitGroup
+	api := tr.asked()
+	workers.Go(func() {
+		for ctx.Err() == nil {
+			_ = api.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
+				l.learn(status.GetSlots())
+				return false, nil
+			}) // the peer may be frozen: another answers
+		}
+	})
+	for n := range 4 {
+		workers.Go(func() { l.send(ctx, n) })
+	}
+	return l, func() {
+		cancel()
+		workers.Wait()
+	}
+}
+
+func (l *load) learn(slots []*starlingv1.Slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endpoints = nil
+	for _, slot := range slots {
+		if slot.GetPhase() == "running" && slot.GetHealth() != "untried" && len(slot.GetPorts()) > 0 {
+			l.endpoints = append(l.endpoints, fmt.Sprintf("http://127.0.0.1:%d/", slot.GetPorts()[0].GetNumber()))
+		}
+	}
+}
+
+func (l *load) targets() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.endpoints...)
+}
+
+// send asks one instance after the other, without a pause but for breath.
+func (l *load) send(ctx context.Context, start int) {
+	client := &http.Client{Timeout: 2 * time.Second}
+	defer client.CloseIdleConnections()
+	for n := start; ctx.Err() == nil; n++ {
+		all := l.targets()
+		if len(all) > 0 {
+			l.ask(ctx, client, all, n)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// ask sends one request: to one instance, and to the others in turn if it cannot be reached.
+func (l *load) ask(ctx context.Context, client *http.Client, all []string, n int) {
+	var err error
+	for try := range len(all) {
+		var answer string
+		if answer, err = get(ctx, client, all[(n+try)%len(all)]); err == nil {
+			l.mu.Lock()
+			l.answers[answer]++
+			l.moved += min(try, 1)
+			l.mu.Unlock()
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		l.mu.Lock()
+		l.failed = append(l.failed, err)
+		l.mu.Unlock()
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return string(text), err
+}
+
+// want holds what was seen against what must be: no request failed, and these versions answered.
+func (l *load) want(t *testing.T, versions ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Logf("answers by version: %v; sent to a second instance: %d", l.answers, l.moved)
+	if len(l.failed) > 0 {
+		t.Errorf("%d requests failed, the first: %v", len(l.failed), l.failed[0])
+	}
+	for _, version := range versions {
+		if l.answers[version] == 0 {
+			t.Errorf("no answer of version %s: %v", version, l.answers)
+		}
+	}
+}
+
+// TestAnUpdateLosesNoRequest rolls a service from one version to another under load, and then to one that is not well,
+// which is stopped by the budget of failures and rolled back.
+func TestAnUpdateLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	tr.submit(tr.webJob("one"))
+	tr.awaitUpdate("web", "SUCCEEDED")
+	l, stop := tr.startLoad("web")
+	tr.change(tr.webJob("two"))
+	tr.awaitUpdate("web", "SUCCEEDED")
+	tr.change(tr.webJob("broken"))
+	tr.awaitUpdate("web", "ROLLED_BACK")
+	tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
+	stop()
+	l.want(t, "one", "two")
+	if count := l.answers["broken"]; count > 0 {
+		t.Errorf("%d answers of a version that was never ready", count)
+	}
+	for _, slot := range tr.status(tr.Agents[1], "web").GetSlots() {
+		if slot.GetVersion() != 4 {
+			t.Errorf("%s has version %d, want the copy of the second, which is 4", slot.GetAllocation(), slot.GetVersion())
+		}
+	}
+	tr.wantWhole()
+}
+
+// TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is away, another takes
+// its place, and when the peer goes on the original stays, as the policy says.
+func TestAFrozenPeerReturns(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []cluster.Survivor{cluster.KeepOriginal, cluster.KeepReplacement} {
+		t.Run(keep.String(), func(t *testing.T) {
+			t.Parallel()
+			tr := begin(t, 2*time.Second)
+			spec := tr.job("web", cluster.Stateless, serverRole, 3)
+			spec.Tasks[0].Disconnect = cluster.Disconnect{LostAfterMillis: 120_000, Keep: keep}
+			spec.Tasks[0].Reschedule = cluster.Reschedule{AttemptsMax: cluster.RestartsUnlimited}
+			tr.submit(spec)
+			before := tr.awaitRunning(tr.Agents[0], "web")
+			frozen, other := tr.memberThat(false), tr.memberThat(true)
+			original := allocationOn(before, frozen.Node)
+			tr.must(frozen.Pause())
+			tr.awaitPeer(other, frozen, "has left", hasLeft)
+			replacement := ""
+			tr.eventually("another takes its place", func() string {
+				for _, slot := range tr.status(other, "web").GetSlots() {
+					if slot.GetAllocation() != original && slot.GetPhase() == "running" && strings.HasPrefix(slot.GetAllocation(), slotOf(original)) {
+						replacement = slot.GetAllocation()
+						return ""
+					}
+				}
+				return "nothing runs in its place"
+			})
+			tr.must(frozen.Resume())
+			survivor := original
+			if keep == cluster.KeepReplacement {
+				survivor = replacement
+			}
+			tr.eventually("one of the two stays: "+survivor, func() string {
+				found := tr.processes()
+				_, kept := found[survivor]
+				if len(found) != 3 || !kept {
+					return fmt.Sprintf("these run: %v", found)
+				}
+				return ""
+			})
+			tr.awaitPeer(other, frozen, "is a member again", isMember)
+			tr.wantTasks(tr.awaitRunning(other, "web"))
+			tr.wantWhole()
+		})
+	}
+}
+
+// allocationOn returns the allocation that a node runs.
+func allocationOn(slots []*starlingv1.Slot, node string) string {
+	for _, slot := range slots {
+		if slot.GetNode() == node {
+			return slot.GetAllocation()
+		}
+	}
+	return ""
+}
+
+// slotOf returns the slot of an allocation, with what stands before the order.
+func slotOf(allocation string) string { return allocation[:strings.IndexByte(allocation, '#')+1] }
