@@ -180,6 +180,7 @@ func (p *Peer) run(ctx context.Context) {
 			p.pulseSeen(ctx, news)
 		case next := <-p.lives:
 			p.begin(next)
+			p.prove(ctx) // tasks may have waited for it as long as they can
 		case <-p.config.Driver.Changed():
 			p.driverChanged()
 		case <-publish.C:
