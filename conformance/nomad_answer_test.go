@@ -31,7 +31,7 @@ func (f *reconcileFile) answer() (*answer, error) {
 		a.add(&tasks[i], &out)
 		complete = complete && (out.Update.Complete || tasks[i].task.Wanted == reconcile.Removed)
 		if out.Update.Begins {
-			created.Groups[tasks[i].group] = f.joins(tasks[i].group, &out.Update)
+			created.Groups[tasks[i].group] = f.Input.Job.joins(tasks[i].group, &out.Update)
 		}
 	}
 	a.Counts = map[string]int{
@@ -56,9 +56,9 @@ func (a *answer) untold() []string {
 }
 
 // joins returns what the record of an update says of a group that joins it.
-func (f *reconcileFile) joins(group string, u *reconcile.UpdateChange) nomadDeploymentGroup {
+func (j *nomadJob) joins(group string, u *reconcile.UpdateChange) nomadDeploymentGroup {
 	joined := nomadDeploymentGroup{DesiredTotal: u.Total, DesiredCanaries: u.Canaries}
-	for _, g := range f.Input.Job.Groups {
+	for _, g := range j.Groups {
 		if g.Name == group && g.Update != nil {
 			joined.AutoPromote, joined.AutoRevert = g.Update.AutoPromote, g.Update.AutoRevert
 			joined.ProgressDeadline = g.Update.ProgressDeadline

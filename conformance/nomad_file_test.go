@@ -268,7 +268,33 @@ func readReconcile(data []byte) (*reconcileFile, error) {
 	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
 		return nil, fmt.Errorf("read the file: %w", err)
 	}
+	if err := f.Input.checkWords(); err != nil {
+		return nil, err
+	}
 	return f, f.Input.parse()
+}
+
+// checkWords returns an error if the job, its deployment or a node has a word that is not known.
+func (in *reconcileInput) checkWords() error {
+	if in.Job != nil {
+		for _, g := range in.Job.Groups {
+			if r := g.Reschedule; r != nil && !has(growths, r.DelayFunction) {
+				return fmt.Errorf("the word %q is not known", r.DelayFunction)
+			}
+			if d := g.Disconnect; d != nil && !has(survivors, d.Reconcile) {
+				return fmt.Errorf("the word %q is not known", d.Reconcile)
+			}
+		}
+	}
+	if d := in.Deployment; d != nil && !has(updateStates, d.Status) {
+		return fmt.Errorf("the word %q is not known", d.Status)
+	}
+	for _, n := range in.Nodes {
+		if n != nil && !has(nodeStates, n.Status) {
+			return fmt.Errorf("the word %q is not known", n.Status)
+		}
+	}
+	return nil
 }
 
 // parse reads the allocations, with their defaults. Where two carry one ID the later counts, as in the peer.

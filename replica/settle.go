@@ -158,7 +158,7 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 		slot.Phase, slot.Deadline = cluster.Postponed, v.Until
 		f.s.SetSlot(r, slot)
 		f.effect(Delayed, r, "is tried on another node later")
-	case v.Reason == reconcile.OutOfAttempts || v.Reason == reconcile.HeldByFailure || v.Reason == reconcile.LeftToUpdate:
+	case v.Reason.GivenUp():
 		slot.Phase, slot.Health, slot.Deadline = cluster.Failed, cluster.Unhealthy, 0
 		f.s.SetSlot(r, slot)
 	case v.Reason == reconcile.NotWanted && !slot.Phase.Final() && slot.Phase != cluster.Stopping:
