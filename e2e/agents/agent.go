@@ -206,6 +206,11 @@ func (a *Agent) Engine() (*clientv3.Client, error) {
 	return engine, nil
 }
 
+// Volume returns where a file of a volume lies; "*" matches all sets and names of volumes.
+func (a *Agent) Volume(set, file string) string {
+	return filepath.Join(a.folder, "driver", "volumes", set, "*", file)
+}
+
 // Said returns what the agent wrote to its terminal in all its runs.
 func (a *Agent) Said() string { return read(a.file("said")) }
 

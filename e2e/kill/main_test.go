@@ -1,7 +1,8 @@
 // Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost.
 //
 // Each test has a cluster of three agents with an etcd quorum among them. Tasks are this test's own binary in a role:
-// a witness leaves files behind that prove which allocation ran and that it ended, a server runs until it is stopped.
+// a witness leaves files behind that prove which allocation ran and that it ended, a server runs until it is stopped, a
+// database tells again and again that it lives.
 package kill
 
 import (
@@ -16,10 +17,11 @@ import (
 	"starling/e2e/agents"
 )
 
-// The roles of this binary, as its first argument. Both are followed by the folder that the test watches.
+// The roles of this binary, as its first argument. Each is followed by the folder that the test watches.
 const (
-	witnessRole = "witness"
-	serverRole  = "serve"
+	witnessRole  = "witness"
+	serverRole   = "serve"
+	databaseRole = "database"
 	// webRole is followed by a version instead.
 	webRole = "web"
 )
@@ -46,6 +48,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 3 && os.Args[1] == webRole {
 		os.Exit(web(os.Args[2]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == databaseRole {
+		os.Exit(database(os.Args[2]))
 	}
 	os.Exit(withBinary(m))
 }
