@@ -1,0 +1,168 @@
+// Package probe asks instances again and again whether they are well.
+//
+// An instance is ready once each of its checks has passed, and has failed when one of them fails more often in a row than
+// it may; then it is asked no more. Whoever watches an instance is told when that changes, and asks State how it stands.
+package probe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"starling/cluster"
+)
+
+// firstWait is the longest time before the first question: a program needs a moment to listen, and whoever waits for it
+// does not want to wait for a whole interval.
+const firstWait = 200 * time.Millisecond
+
+// Config is what a Prober needs.
+type Config struct {
+	// Run runs a command where the instance runs, with its environment, and returns nil if it exits with 0. It ends the
+	// command when ctx ends.
+	Run func(ctx context.Context, id cluster.AllocationID, command []string) error
+	// Changed is told when State has something new to say of an allocation. It must not wait for anything.
+	Changed func(id cluster.AllocationID)
+}
+
+// Prober asks the instances of one machine. It is safe for concurrent use.
+type Prober struct {
+	ctx     context.Context
+	config  Config
+	running sync.WaitGroup
+	lock    sync.Mutex
+	watched map[cluster.AllocationID]*watched
+}
+
+// watched is an instance with the questions that it is asked.
+type watched struct {
+	stop context.CancelFunc
+	// passed tells of each check whether it ever has, inRow how often it has failed since it did last.
+	passed []bool
+	inRow  []uint32
+	// failure is why the instance has failed; it may be empty.
+	failure string
+}
+
+// New returns a Prober that watches nothing yet. It asks until ctx ends; Wait returns when it does not any more.
+func New(ctx context.Context, config Config) *Prober {
+	return &Prober{ctx: ctx, config: config, watched: map[cluster.AllocationID]*watched{}}
+}
+
+// Wait returns when no question is under way. The context of New must have ended.
+func (p *Prober) Wait() {
+	p.lock.Lock() // a Watch that has begun before the end is over
+	p.lock.Unlock()
+	p.running.Wait()
+}
+
+// Watch begins to ask an instance, unless it is watched already.
+func (p *Prober) Watch(id cluster.AllocationID, checks []cluster.Check, ports []cluster.PortUse) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.watched[id] != nil || p.ctx.Err() != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(p.ctx)
+	w := &watched{stop: stop, passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks))}
+	p.watched[id] = w
+	for i := range checks {
+		check := checks[i]
+		question := p.question(id, &check, ports)
+		p.running.Go(func() {
+			p.ask(ctx, &check, question, func(err error) { p.answered(ctx, id, answer{w, i, &check, err}) })
+		})
+	}
+}
+
+// Forget ends the questions to an instance. Afterwards State knows nothing of it.
+func (p *Prober) Forget(id cluster.AllocationID) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if w := p.watched[id]; w != nil {
+		w.stop()
+		delete(p.watched, id)
+	}
+}
+
+// State tells whether all checks of an instance have passed, and why it has failed, "" if it has not. An instance without
+// checks is ready as soon as it is watched.
+func (p *Prober) State(id cluster.AllocationID) (ready bool, failure string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	w := p.watched[id]
+	if w == nil {
+		return false, ""
+	}
+	return w.ready(), w.failure
+}
+
+func (w *watched) ready() bool { return w.failure == "" && !slices.Contains(w.passed, false) }
+
+// ask puts one question again and again, and gives the answers to tell.
+func (p *Prober) ask(ctx context.Context, check *cluster.Check, question func(context.Context) error, tell func(error)) {
+	interval := time.Duration(check.IntervalMillis) * time.Millisecond
+	timeout := time.Duration(check.TimeoutMillis) * time.Millisecond
+	next := time.NewTimer(min(interval, firstWait))
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		next.Reset(interval)
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		err := question(limited)
+		if err != nil && limited.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("no answer within %s", timeout)
+		}
+		cancel()
+		tell(err)
+	}
+}
+
+// answer is what one question came to.
+type answer struct {
+	w      *watched
+	number int
+	check  *cluster.Check
+	err    error
+}
+
+// answered notes an answer, and tells if the instance is ready or has failed with it.
+func (p *Prober) answered(ctx context.Context, id cluster.AllocationID, a answer) {
+	if p.note(ctx, a) {
+		p.config.Changed(id)
+	}
+}
+
+// note returns whether an answer changes how the instance stands.
+func (p *Prober) note(ctx context.Context, a answer) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if ctx.Err() != nil {
+		return false // it is forgotten, or has failed by another check
+	}
+	before := a.w.ready()
+	if a.err == nil {
+		a.w.passed[a.number], a.w.inRow[a.number] = true, 0
+		return a.w.ready() != before
+	}
+	a.w.inRow[a.number]++
+	if a.w.inRow[a.number] <= a.check.FailuresMax {
+		return false
+	}
+	a.w.failure = fmt.Sprintf("check %s failed %s: %v", name(a.check), times(a.w.inRow[a.number]), a.err)
+	a.w.stop()
+	return true
+}
+
+func times(count uint32) string {
+	if count == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times in a row", count)
+}

@@ -1,0 +1,185 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"starling/cluster"
+)
+
+var web = cluster.AllocationID{Slot: cluster.SlotName{Job: "web", Task: "main"}, Order: 7}
+
+// bench is a Prober whose news a test waits for.
+type bench struct {
+	t    *testing.T
+	p    *Prober
+	news chan cluster.AllocationID
+}
+
+func newBench(t *testing.T, run func(context.Context, []string) error) *bench {
+	b := &bench{t: t, news: make(chan cluster.AllocationID, 100)}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.p = New(ctx, Config{
+		Run:     func(ctx context.Context, _ cluster.AllocationID, command []string) error { return run(ctx, command) },
+		Changed: func(id cluster.AllocationID) { b.news <- id },
+	})
+	t.Cleanup(func() {
+		cancel()
+		b.p.Wait()
+	})
+	return b
+}
+
+// told waits for news and wants the state to be this.
+func (b *bench) told(ready bool, failure string) {
+	b.t.Helper()
+	select {
+	case id := <-b.news:
+		if id != web {
+			b.t.Errorf("got news of %s", id)
+		}
+	case <-time.After(10 * time.Second):
+		b.t.Fatal("there are no news")
+	}
+	if isReady, why := b.p.State(web); isReady != ready || !strings.Contains(why, failure) || (why == "") != (failure == "") {
+		b.t.Errorf("got %v, %q, want %v, %q", isReady, why, ready, failure)
+	}
+}
+
+func portOf(t *testing.T, address string) []cluster.PortUse {
+	t.Helper()
+	parsed, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []cluster.PortUse{{Name: "http", Number: uint16(parsed.Port)}}
+}
+
+func quick(c cluster.Check) cluster.Check {
+	c.IntervalMillis, c.TimeoutMillis = 1, 5000
+	return c
+}
+
+// TestHTTP asks a server that is well, then ill, and later not asked any more.
+func TestHTTP(t *testing.T) {
+	status, asked := atomic.Int32{}, atomic.Int32{}
+	status.Store(http.StatusFound)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/health" {
+			t.Errorf("got a question for %s: redirects are not followed", r.URL)
+		}
+		asked.Add(1)
+		http.Redirect(w, r, "/elsewhere", int(status.Load()))
+	}))
+	defer server.Close()
+	b := newBench(t, nil)
+	check := quick(cluster.Check{Kind: cluster.CheckHTTP, Port: "http", Path: "/health", FailuresMax: 2})
+	b.p.Watch(web, []cluster.Check{check}, portOf(t, server.Listener.Addr().String()))
+	b.told(true, "")
+	b.p.Watch(web, []cluster.Check{{Kind: cluster.CheckTCP}}, nil) // again: nothing changes
+	status.Store(http.StatusServiceUnavailable)
+	b.told(false, "check http /health on port http failed 3 times in a row: status 503")
+	last := asked.Load()
+	b.p.Forget(web)
+	if ready, failure := b.p.State(web); ready || failure != "" {
+		t.Errorf("got %v, %q of what was forgotten", ready, failure)
+	}
+	b.p.Forget(web)
+	b.p.Watch(web, nil, nil)
+	if ready, _ := b.p.State(web); !ready {
+		t.Error("an instance without checks is not ready")
+	}
+	if got := asked.Load(); got != last {
+		t.Errorf("got %d questions after the failure", got-last)
+	}
+}
+
+// TestAllMustPass opens one port after another.
+func TestAllMustPass(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open := atomic.Bool{}
+	first := make(chan struct{}, 1)
+	b := newBench(t, func(_ context.Context, command []string) error {
+		select {
+		case first <- struct{}{}:
+		default:
+		}
+		if !open.Load() {
+			return errors.New("exited with 1")
+		}
+		return nil
+	})
+	b.p.Watch(web, []cluster.Check{
+		quick(cluster.Check{Kind: cluster.CheckTCP, Port: "http"}),
+		quick(cluster.Check{Kind: cluster.CheckCommand, Command: []string{"test"}, FailuresMax: 1 << 30}),
+	}, portOf(t, listener.Addr().String()))
+	<-first
+	if ready, failure := b.p.State(web); ready || failure != "" {
+		t.Errorf("got %v, %q although a check has not passed", ready, failure)
+	}
+	open.Store(true)
+	b.told(true, "")
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.told(false, "check tcp on port http failed once: dial tcp")
+}
+
+// TestFailures lists what checks say of instances that are not well.
+func TestFailures(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ports := portOf(t, silent.Addr().String())
+	slow := cluster.Check{Kind: cluster.CheckHTTP, Port: "http", Path: "/", IntervalMillis: 1, TimeoutMillis: 20}
+	hangs := cluster.Check{Kind: cluster.CheckCommand, Command: []string{"probe", "-v"}, IntervalMillis: 1, TimeoutMillis: 20}
+	for _, c := range []struct {
+		check cluster.Check
+		want  string
+	}{
+		{slow, "check http / on port http failed once: no answer within 20ms"},
+		{hangs, "check command probe -v failed once: no answer within 20ms"},
+		{quick(cluster.Check{Kind: cluster.CheckTCP, Port: "admin"}), "check tcp on port admin failed once: the instance has no port admin"},
+	} {
+		b := newBench(t, func(ctx context.Context, _ []string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b.p.Watch(web, []cluster.Check{c.check}, ports)
+		b.told(false, c.want)
+	}
+}
+
+// TestEnd ends everything while a question is under way.
+func TestEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan struct{})
+	p := New(ctx, Config{
+		Run: func(ctx context.Context, _ cluster.AllocationID, _ []string) error {
+			close(asked)
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		Changed: func(cluster.AllocationID) { t.Error("got news after the end") },
+	})
+	check := cluster.Check{Kind: cluster.CheckCommand, IntervalMillis: 1, TimeoutMillis: 60_000}
+	p.Watch(web, []cluster.Check{check}, nil)
+	<-asked
+	cancel()
+	p.Wait()
+	p.Watch(cluster.AllocationID{Order: 8}, []cluster.Check{check}, nil)
+	p.Wait()
+}

@@ -1,0 +1,85 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"starling/cluster"
+)
+
+// host is where instances of this machine listen.
+const host = "127.0.0.1"
+
+// question returns the function that puts a check's question once.
+func (p *Prober) question(id cluster.AllocationID, check *cluster.Check, ports []cluster.PortUse) func(context.Context) error {
+	if check.Kind == cluster.CheckCommand {
+		return func(ctx context.Context) error { return p.config.Run(ctx, id, check.Command) }
+	}
+	address := ""
+	for i := range ports {
+		if ports[i].Name == check.Port {
+			address = net.JoinHostPort(host, strconv.Itoa(int(ports[i].Number)))
+		}
+	}
+	switch {
+	case address == "":
+		return func(context.Context) error { return fmt.Errorf("the instance has no port %s", check.Port) }
+	case check.Kind == cluster.CheckTCP:
+		return func(ctx context.Context) error { return connect(ctx, address) }
+	}
+	return func(ctx context.Context) error { return get(ctx, "http://"+address+check.Path) }
+}
+
+func connect(ctx context.Context, address string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// get wants a status of 200 to 399. Each question has a connection of its own, as a new client would: one that was kept
+// open says nothing about the next.
+func get(ctx context.Context, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("User-Agent", "starling-check")
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		return asked.Err // what was asked for, the check's name says
+	}
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode < 200 || response.StatusCode > 399 {
+		return fmt.Errorf("status %d", response.StatusCode)
+	}
+	return nil
+}
+
+// name says which check it is: "http /health on port http".
+func name(check *cluster.Check) string {
+	switch check.Kind {
+	case cluster.CheckHTTP:
+		return fmt.Sprintf("http %s on port %s", check.Path, check.Port)
+	case cluster.CheckTCP:
+		return "tcp on port " + check.Port
+	}
+	return "command " + strings.Join(check.Command, " ")
+}
