@@ -283,11 +283,11 @@ func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.C
 	if a.Client == "" && terminal {
 		c.Client = reconcile.CompleteClient
 	}
+	if a.Version != nil {
+		c.Version = *a.Version
+	}
 	if !a.Current {
-		c.Change = reconcile.Destructive
-		if c.Version++; a.Version != nil && *a.Version != in.Job.Version {
-			c.Version = *a.Version
-		}
+		c.Change, c.Instance = reconcile.Destructive, 0 // the file does not tell which definition it runs
 	}
 	n := nomadAllocation{ID: a.ID, Deployment: a.Deployment, Healthy: a.Healthy, Canary: a.Canary, Group: groupOf(a.Name), History: a.History, TaskStates: a.TaskStates}
 	n.placed(in.Deployment, &c)

@@ -191,7 +191,7 @@ func (d *decider) admit(c *Candidate, seat Seat) (Class, bool) {
 
 // count counts an allocation of the task's present version.
 func (d *decider) count(c *Candidate) {
-	if !d.t.older(c) {
+	if c.Version == d.t.Version && c.Instance == d.t.Instance {
 		d.d.Weight.OfVersion++
 	}
 }

@@ -47,5 +47,5 @@ func (t *Task) specOf(c *Candidate) *cluster.TaskSpec {
 // recorded tells whether updates of the task have a record.
 func (t *Task) recorded() bool { return t.Policy.BatchSize > 0 || t.Policy.Canaries > 0 }
 
-// older tells whether the candidate was made for another version or instance of the job.
-func (t *Task) older(c *Candidate) bool { return c.Version != t.Version || c.Instance != t.Instance }
+// older tells whether the candidate was made for an earlier version or instance of the job.
+func (t *Task) older(c *Candidate) bool { return c.Version < t.Version || c.Instance < t.Instance }
