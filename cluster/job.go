@@ -136,7 +136,8 @@ const (
 	StatusRunning
 	// StatusStopping: it was told to stop and some instance has not ended.
 	StatusStopping
-	// StatusSucceeded, StatusFailed and StatusStopped are final.
+	// StatusSucceeded, StatusFailed and StatusStopped are final. A service fails when each of its instances has failed for
+	// good; unlike another job it may still get a new version.
 	StatusSucceeded
 	StatusFailed
 	StatusStopped
@@ -169,6 +170,8 @@ func (j *Job) Status() Status {
 		return StatusStopping
 	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping]+total[Away] > 0:
 		return StatusRunning
+	case total[Failed] > 0 && total[Waiting]+total[Postponed] == 0:
+		return StatusFailed
 	}
 	return StatusPending
 }
