@@ -115,10 +115,11 @@ func (a *audit) queued(j *Job, key TaskKey, waits bool) {
 
 // taskSum is what is kept of the slots of a task together.
 type taskSum struct {
-	counts, beside                 [PhaseCount]uint32
-	newest, old, canaries          [HealthCount]uint32
-	waits, special, outdated, live uint32
-	digest                         uint64
+	counts, beside                [PhaseCount]uint32
+	newest, old, canaries         [HealthCount]uint32
+	waits, special, outdated, ill uint32
+	live                          uint32
+	digest                        uint64
 }
 
 func keptSum(t *Task) taskSum {
@@ -128,6 +129,10 @@ func keptSum(t *Task) taskSum {
 	}
 	t.EachOutdated(func(uint32) bool {
 		kept.outdated++
+		return true
+	})
+	t.EachIll(func(uint32) bool {
+		kept.ill++
 		return true
 	})
 	return kept
@@ -146,6 +151,9 @@ func (u *taskSum) main(j *Job, t *Task, r SlotRef, slot *Slot) {
 	} else {
 		u.old[health]++
 		u.outdated++
+		if health != Healthy && !j.fenced(r, slot) {
+			u.ill++
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ func TestAudit(t *testing.T) {
 		{"health", "kept is", func(s *State) { task(s).New[Healthy]++ }},
 		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, Slot{Order: 9, Phase: Failed}) }},
 		{"outdated slots", "kept is", func(s *State) { task(s).seldom().outdated.Insert(3) }},
+		{"ill slots", "kept is", func(s *State) { task(s).seldom().ill.Insert(3) }},
 		{"particular waits", "kept is", func(s *State) { task(s).seldom().special.Insert(3) }},
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},
 		{"a changed node", "the digest of the rows", func(s *State) { row(s, 0).Departed = 7 }},

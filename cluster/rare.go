@@ -10,6 +10,8 @@ type rare struct {
 	special *btree.Set[seatKey]
 	// outdated are the main seats below Desired that an update has to move: those that Task.Old counts.
 	outdated *btree.Set[uint32]
+	// ill are those of them that are not well, but for those whose place nothing may take yet.
+	ill *btree.Set[uint32]
 	// attempts are the looks for another node that slots took after failures, oldest first.
 	attempts *btree.Map[uint32, []Attempted]
 }
@@ -40,7 +42,10 @@ func newTask(e *Edition, name TaskName) *Task {
 // seldom returns what few tasks have, for changing; the task must be of the present edition.
 func (t *Task) seldom() *rare {
 	if t.rare == nil {
-		t.rare = &rare{new(btree.Map[seatKey, Slot]), new(btree.Set[seatKey]), new(btree.Set[uint32]), new(btree.Map[uint32, []Attempted])}
+		t.rare = &rare{
+			new(btree.Map[seatKey, Slot]), new(btree.Set[seatKey]), new(btree.Set[uint32]), new(btree.Set[uint32]),
+			new(btree.Map[uint32, []Attempted]),
+		}
 	}
 	return t.rare
 }
@@ -50,8 +55,8 @@ func (r *rare) copy() *rare {
 	if r == nil {
 		return nil
 	}
-	beside, special, outdated, attempts := *r.beside, *r.special, *r.outdated, *r.attempts
-	return &rare{beside.Copy(), special.Copy(), outdated.Copy(), attempts.Copy()}
+	beside, special, outdated, ill, attempts := *r.beside, *r.special, *r.outdated, *r.ill, *r.attempts
+	return &rare{beside.Copy(), special.Copy(), outdated.Copy(), ill.Copy(), attempts.Copy()}
 }
 
 // SpecialWaits returns how many seats of the task wait for a particular node or version.
@@ -79,6 +84,14 @@ func (t *Task) EachSpecial(job JobID, task int, visit func(SlotRef, Slot) bool) 
 func (t *Task) EachOutdated(visit func(index uint32) bool) {
 	if t.rare != nil {
 		t.rare.outdated.Scan(visit)
+	}
+}
+
+// EachIll visits the slots that an update has to move and that are not well, lowest first, until visit returns false; visit
+// must not change the task.
+func (t *Task) EachIll(visit func(index uint32) bool) {
+	if t.rare != nil {
+		t.rare.ill.Scan(visit)
 	}
 }
 

@@ -35,6 +35,8 @@ func (s *State) SetDesired(id JobID, task int, want uint32) {
 		}
 		old := t.Desired
 		t.Desired = want
+		from, to := SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, SlotRef{Index: max(old, want)}
+		t.tallyFrom(j, from, to, want > old)
 		for index := old; index < min(want, t.Fresh); index++ {
 			r := SlotRef{Job: id, Task: uint16(task), Index: index}
 			if slot := t.Slots.At(int(index)); slot.Phase == Stopped || slot.Phase == Waiting {
@@ -45,7 +47,6 @@ func (s *State) SetDesired(id JobID, task int, want uint32) {
 			// A daemon's slots belong to their nodes: each waits only once its node can have it.
 			s.putSlot(j, SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, Slot{Phase: Stopped, Version: j.Version})
 		}
-		s.recount(j, task)
 		for t.returned.Len() > 0 {
 			last, _ := t.returned.GetAt(t.returned.Len() - 1)
 			if last < want {

@@ -18,7 +18,7 @@ func (j *Job) standing(s *Slot) (newest bool, health Health) {
 }
 
 // tally counts a main seat below Desired, or no more.
-func (t *Task) tally(j *Job, s *Slot, more bool) {
+func (t *Task) tally(j *Job, r SlotRef, s *Slot, more bool) {
 	newest, health := j.standing(s)
 	counts := &t.Old
 	if newest {
@@ -29,30 +29,47 @@ func (t *Task) tally(j *Job, s *Slot, more bool) {
 	} else {
 		counts[health]--
 	}
+	switch {
+	case newest:
+	case more:
+		t.seldom().outdated.Insert(r.Index)
+		if health != Healthy && !j.fenced(r, s) {
+			t.rare.ill.Insert(r.Index)
+		}
+	case t.rare != nil:
+		t.rare.outdated.Delete(r.Index)
+		t.rare.ill.Delete(r.Index)
+	}
+}
+
+// fenced tells whether nothing may take the place of a slot's allocation before it has certainly stopped itself.
+func (j *Job) fenced(r SlotRef, s *Slot) bool {
+	return s.Phase == Away && j.TaskSpecOf(int(r.Task), s.Version).Disconnect.StopAfterMillis > 0
+}
+
+// tallyFrom counts the main seats from one to before another, all below Desired, or no more.
+func (t *Task) tallyFrom(j *Job, first, end SlotRef, more bool) {
+	fresh := end.Index - min(max(first.Index, t.Fresh), end.Index)
+	if more {
+		t.New[Untried] += fresh
+	} else {
+		t.New[Untried] -= fresh
+	}
+	for end.Index -= fresh; first.Index < end.Index; first.Index++ {
+		slot := t.Slots.At(int(first.Index))
+		t.tally(j, first, &slot, more)
+	}
 }
 
 // recount counts the main seats of a task for updates anew.
 func (s *State) recount(j *Job, task int) {
 	t := s.editTask(s.editJob(j.ID), task)
-	t.New, t.Old, t.Canaries = [HealthCount]uint32{}, [HealthCount]uint32{}, [HealthCount]uint32{}
+	t.New, t.Old = [HealthCount]uint32{}, [HealthCount]uint32{}
 	if t.rare != nil && t.rare.outdated.Len() > 0 {
 		t.rare.outdated.Clear()
+		t.rare.ill.Clear()
 	}
-	used := min(t.Fresh, t.Desired)
-	t.New[Untried] = t.Desired - used
-	for index := range used {
-		slot := t.Slots.At(int(index))
-		t.tally(j, &slot, true)
-		if newest, _ := j.standing(&slot); !newest {
-			t.seldom().outdated.Insert(index)
-		}
-	}
-	t.EachBeside(j.ID, task, func(r SlotRef, slot Slot) bool {
-		if r.Seat == CanarySeat {
-			t.Canaries[slot.trial()]++
-		}
-		return true
-	})
+	t.tallyFrom(j, SlotRef{Job: j.ID, Task: uint16(task)}, SlotRef{Index: t.Desired}, true)
 }
 
 // trial returns how a canary counts.
@@ -96,16 +113,8 @@ func (s *State) putMain(j *Job, t *Task, r SlotRef, next *Slot) {
 	t.Counts[next.Phase]++
 	t.Slots.Set(s.edition, int(r.Index), *next)
 	if r.Index < t.Desired {
-		t.tally(j, &old, false)
-		t.tally(j, next, true)
-		before, _ := j.standing(&old)
-		after, _ := j.standing(next)
-		switch {
-		case before && !after:
-			t.seldom().outdated.Insert(r.Index)
-		case after && !before:
-			t.seldom().outdated.Delete(r.Index)
-		}
+		t.tally(j, r, &old, false)
+		t.tally(j, r, next, true)
 	}
 	waited, waits := old.Phase == Waiting && !old.special(), next.Phase == Waiting && !next.special()
 	switch {

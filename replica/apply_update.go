@@ -281,7 +281,9 @@ func (f *fold) rollTask(id cluster.JobID, task int) bool {
 	t, policy := j.Tasks[task], &j.Spec.Update
 	wanted := f.wanted(j, task)
 	p := rollout.ProgressOf(t, wanted)
-	now := rollout.Wave(policy.BatchSize, p.UnderWay, p.Left)
+	movable := f.movable(j, task, min(wanted, t.Desired), rollout.Room(policy.BatchSize, p.UnderWay))
+	left := rollout.Work{Add: p.Left.Add, Move: uint32(len(movable)), Remove: p.Left.Remove}
+	now := rollout.Wave(policy.BatchSize, p.UnderWay, left)
 	if p.Left.Move == 0 {
 		// Only the number changes: nothing is on trial that waves would protect from.
 		now.Add, now.Remove = p.Left.Add, p.Left.Remove
@@ -290,10 +292,42 @@ func (f *fold) rollTask(id cluster.JobID, task int) bool {
 	if now.Add > 0 {
 		f.s.SetDesired(id, task, t.Desired+now.Add)
 	}
-	f.move(id, task, now.Move)
-	t = f.s.Job(id).Tasks[task]
-	p = rollout.ProgressOf(t, wanted)
-	return p.Done() && len(f.seats(j, task, cluster.CanarySeat)) == 0
+	for _, r := range movable[:now.Move] {
+		f.stop(r, cluster.ByUpdate)
+	}
+	p = rollout.ProgressOf(f.s.Job(id).Tasks[task], wanted)
+	return p.Done()
+}
+
+// movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those
+// that are not well, then as many others as can be spared. What will be removed is not moved before.
+func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.SlotRef {
+	t := j.Tasks[task]
+	var all []cluster.SlotRef
+	if most == 0 {
+		return nil
+	}
+	take := func(index uint32) {
+		all = append(all, cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+	}
+	t.EachIll(func(index uint32) bool {
+		if index < below {
+			take(index)
+		}
+		return index < below && uint32(len(all)) < most
+	})
+	spare := min(rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax), t.Old[cluster.Healthy], most-uint32(len(all)))
+	t.EachOutdated(func(index uint32) bool {
+		if spare == 0 || index >= below {
+			return false
+		}
+		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
+			take(index)
+			spare--
+		}
+		return true
+	})
+	return all
 }
 
 // wanted returns how many slots the newest version wants of a task.
@@ -331,34 +365,5 @@ func (f *fold) shrink(j *cluster.Job, task int, count uint32) {
 		if slot, ok := f.s.SlotAt(r); ok && slot.Phase.Holds() {
 			f.stop(r, cluster.ByScale)
 		}
-	}
-}
-
-// move lets so many outdated slots go to the newest version: first those that are not well, then as many others as can be
-// spared.
-func (f *fold) move(id cluster.JobID, task int, count uint32) {
-	j := f.s.Job(id)
-	t := j.Tasks[task]
-	ill := t.Old[cluster.Untried] + t.Old[cluster.Ready] + t.Old[cluster.Unhealthy]
-	spare := rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax)
-	var first, then []cluster.SlotRef
-	t.EachOutdated(func(index uint32) bool {
-		r := cluster.SlotRef{Job: id, Task: uint16(task), Index: index}
-		slot, _ := f.s.SlotAt(r)
-		switch {
-		case slot.Phase == cluster.Away && j.TaskSpecOf(task, slot.Version).Disconnect.StopAfterMillis > 0:
-		case slot.Phase == cluster.Running && slot.Health == cluster.Healthy:
-			if uint32(len(then)) < min(count, spare) {
-				then = append(then, r)
-			}
-		default:
-			first = append(first, r)
-		}
-		return uint32(len(first)) < min(count, ill) || uint32(len(then)) < min(count, spare)
-	})
-	first = first[:min(uint32(len(first)), count)]
-	then = then[:min(uint32(len(then)), count-uint32(len(first)))]
-	for _, r := range append(first, then...) {
-		f.stop(r, cluster.ByUpdate)
 	}
 }

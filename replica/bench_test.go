@@ -130,3 +130,95 @@ func heapBytes() uint64 {
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
+
+// BenchmarkReport tells the cost of one report while an update runs, by the number of slots: an instance fails and starts
+// again while another holds up the update, the same while half of the instances are out of reach and may not be replaced,
+// and with each report one instance more of a job that grows.
+func BenchmarkReport(b *testing.B) {
+	for _, shape := range []string{"waiting", "fenced", "growing"} {
+		for _, slots := range []uint32{10, 1000, 100_000} {
+			b.Run(fmt.Sprintf("%s_%d", shape, slots), func(b *testing.B) {
+				u := newUpdating(shape, slots)
+				b.ReportAllocs()
+				for b.Loop() {
+					u.report()
+				}
+			})
+		}
+	}
+}
+
+// updating is a service in an update that moves one instance at a time.
+type updating struct {
+	s    *cluster.State
+	seqs []uint64
+	// grows tells that each report is of the newest slot; otherwise slot fails and starts, again and again.
+	grows bool
+	slot  cluster.SlotRef
+}
+
+func newUpdating(shape string, slots uint32) *updating {
+	s := clusterOf(int(max(2, slots/50)))
+	u := &updating{s: s, seqs: make([]uint64, s.Nodes()), grows: shape == "growing"}
+	for n := range cluster.NodeIndex(s.Nodes()) {
+		s.SetWatched(s.Node(n).Peer, s.Node((n+1)%cluster.NodeIndex(s.Nodes())).Peer)
+	}
+	job := benchJob("web", slots, cluster.Spread, 0)
+	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	job.Spec.Type, job.Spec.Update = cluster.Stateless, cluster.UpdatePolicy{BatchSize: 1, FailuresMax: 5}
+	job.Spec.Tasks[0].Restart.AttemptsMax = cluster.RestartsUnlimited
+	if shape == "fenced" {
+		job.Spec.Tasks[0].Disconnect.StopAfterMillis = 1000
+	}
+	u.write(0, job)
+	for s.Unfinished {
+		u.write(0, &command.TellTime{})
+	}
+	for n := range cluster.NodeIndex(s.Nodes()) {
+		news := &command.ReportTasks{Peer: s.Node(n).Peer}
+		for _, r := range s.Node(n).Held {
+			news.Reports = append(news.Reports, u.news(r))
+		}
+		u.write(n, news)
+	}
+	for n := s.Nodes() / 2; n < s.Nodes() && shape == "fenced"; n++ {
+		u.write(0, &command.Leave{Peer: s.Node(cluster.NodeIndex(n)).Peer})
+	}
+	next := *job
+	next.Against, next.Spec.Tasks = 1, []cluster.TaskSpec{job.Spec.Tasks[0]}
+	next.Spec.Tasks[0].Command = []string{"better"}
+	if u.grows {
+		next.Spec.Tasks[0].Instances = cluster.InstancesMax
+	}
+	u.write(0, &next)
+	u.slot = s.Node(0).Held[1]
+	return u
+}
+
+func (u *updating) write(n cluster.NodeIndex, c command.Command) {
+	u.seqs[n]++
+	e := &command.Entry{Writer: u.s.Node(n).Peer, Seq: 1 + u.seqs[n], Time: 1, Commands: []command.Command{c}}
+	Apply(u.s, u.s.Index+1, e, false)
+}
+
+// news tells that an instance runs well.
+func (u *updating) news(r cluster.SlotRef) command.Report {
+	slot, _ := u.s.SlotAt(r)
+	return command.Report{Slot: r, Order: slot.Order, Ready: true}
+}
+
+func (u *updating) report() {
+	r := u.slot
+	if u.grows {
+		r.Index = u.s.Job(r.Job).Tasks[0].Desired - 1
+	}
+	news := u.news(r)
+	slot, _ := u.s.SlotAt(r)
+	switch slot.Phase {
+	case cluster.Running:
+		news.Ready, news.Ended, news.ExitCode = false, cluster.ByItself, 1
+	case cluster.Delayed:
+		news.Order = u.s.Index + 1 // it starts with the entry that tells it
+	}
+	u.write(slot.Node, &command.ReportTasks{Peer: u.s.Node(slot.Node).Peer, Reports: []command.Report{news}})
+}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 
 	"starling/cluster"
 	"starling/command"
@@ -13,33 +14,34 @@ type Work struct{ Add, Move, Remove uint32 }
 // Wave returns how much of the work may begin while some of it is under way: together at most a batch (0 is all), what is
 // added first, then what is moved, then what is removed.
 func Wave(batch, underWay uint32, left Work) Work {
-	if batch == 0 {
-		return left
-	}
-	room := batch - min(underWay, batch)
+	room := Room(batch, underWay)
 	now := Work{Add: min(left.Add, room)}
 	now.Move = min(left.Move, room-now.Add)
 	now.Remove = min(left.Remove, room-now.Add-now.Move)
 	return now
 }
 
+// Room returns how much may begin while so much is under way.
+func Room(batch, underWay uint32) uint32 {
+	if batch == 0 {
+		return math.MaxUint32
+	}
+	return batch - min(underWay, batch)
+}
+
 // Progress is how far a task is with an update, counted from its slots.
 type Progress struct {
-	// Wanted is how many instances the newest version wants.
-	Wanted uint32
-	// Left is what has not begun, UnderWay what has begun and is not healthy, Failed what counts as failed.
-	Left             Work
-	UnderWay, Failed uint32
-	// Healthy are the instances of any version that are well.
-	Healthy uint32
+	// Left is what has not begun, UnderWay what has begun and is not healthy; Canaries have not taken their places.
+	Left               Work
+	UnderWay, Canaries uint32
 }
 
 // ProgressOf counts how far a task is.
 func ProgressOf(t *cluster.Task, wanted uint32) Progress {
 	leaving := uint32(t.Slots.Len()) - t.Desired
-	p := Progress{
-		Wanted: wanted, UnderWay: t.New[cluster.Untried] + t.New[cluster.Ready] + leaving,
-		Failed: t.New[cluster.Unhealthy], Healthy: t.New[cluster.Healthy] + t.Old[cluster.Healthy],
+	p := Progress{UnderWay: t.New[cluster.Untried] + t.New[cluster.Ready] + leaving}
+	for _, n := range t.Canaries {
+		p.Canaries += n
 	}
 	for _, n := range t.Old {
 		p.Left.Move += n
@@ -49,7 +51,7 @@ func ProgressOf(t *cluster.Task, wanted uint32) Progress {
 }
 
 // Done tells whether nothing is left and nothing is under way.
-func (p *Progress) Done() bool { return p.Left == Work{} && p.UnderWay == 0 }
+func (p *Progress) Done() bool { return p.Left == Work{} && p.UnderWay == 0 && p.Canaries == 0 }
 
 // Spare returns how many well instances of a task may be taken away at this moment for a batch of that size (0 is all).
 // Instances that an update allows to fail do not use up its batch.
