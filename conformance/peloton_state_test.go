@@ -1,0 +1,382 @@
+package conformance
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// The differences from Peloton in the states of jobs and in what comes after an end. Each holds for every file.
+var (
+	servicesFail = &difference{name: "services do not succeed", reason: "a service that exits with 0 has failed at being there, like any other"}
+	nodeIsRuns   = &difference{name: "a node is enough", reason: "a job runs as soon as an instance has a node"}
+	stopsAtOnce  = &difference{name: "stops at once", reason: "a job that was told to stop is stopping from that entry on"}
+	lostIsPlaced = &difference{name: "the lost are placed", reason: "what was lost with its node did not fail: it is placed again whatever its " +
+		"program may fail"}
+	startIsCounted = &difference{name: "starts are counted", reason: "an instance that cannot be started has failed like any other: who wants " +
+		"more attempts says so"}
+)
+
+// stateFile is a file of rules about the states of jobs and tasks.
+type stateFile struct {
+	Jobs     []jobStateCase `yaml:"job_state_from_task_counts"`
+	Throttle throttleCases  `yaml:"service_throttle"`
+	Retries  []retryCase    `yaml:"retry_cases"`
+	// The others are left out, see stateExcluded.
+	Running     yaml.Node `yaml:"max_running_instances"`
+	Transitions yaml.Node `yaml:"resource_manager_task_transitions"`
+	Timeouts    yaml.Node `yaml:"resource_manager_timeouts"`
+	JobGoals    yaml.Node `yaml:"job_goal_state_actions"`
+	TaskGoals   yaml.Node `yaml:"task_goal_state_actions"`
+	Maintenance yaml.Node `yaml:"host_maintenance_actions"`
+}
+
+// excluded returns why parts of the file are not run.
+func (f *stateFile) excluded() map[string]int {
+	counts := map[string]int{}
+	for _, part := range []struct {
+		node   *yaml.Node
+		reason string
+	}{
+		{&f.Running, "a bound on how many instances of a job run at a time is not built yet"},
+		{&f.Transitions, "a task has no states between waiting and assigned: one entry admits and places it, and no agent fetches it"},
+		{&f.Timeouts, "nothing can hang between states that are not there; a node that does not answer leaves the ring"},
+		{&f.JobGoals, "there is no engine of goals that could miss one: reactions compare what is with what the value wants"},
+		{&f.TaskGoals, "there is no engine of goals that could miss one: reactions compare what is with what the value wants"},
+		{&f.Maintenance, "a machine has one mark, drained or not; its owner takes it down, and there are no pools of machines"},
+	} {
+		if part.node.Kind != 0 {
+			counts[part.reason] += len(part.node.Content)
+		}
+	}
+	return counts
+}
+
+// jobStates runs a file of states.
+func jobStates(t *testing.T, data []byte) {
+	var f stateFile
+	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
+		t.Fatalf("read the file: %v", err)
+	}
+	differences, left := tally{}, f.excluded()
+	for i := range f.Jobs {
+		c := &f.Jobs[i]
+		t.Run(c.ID, func(t *testing.T) {
+			if reason := c.excluded(); reason != "" {
+				left[reason]++
+				return
+			}
+			c.check(t, differences)
+		})
+	}
+	t.Run("throttle", f.Throttle.check)
+	for i := range f.Retries {
+		c := &f.Retries[i]
+		t.Run(fmt.Sprint("retry-", i+1), func(t *testing.T) {
+			if strings.HasPrefix(c.Event, "preempted") {
+				left["preemption is not built yet"]++
+				return
+			}
+			c.check(t, differences)
+		})
+	}
+	for _, reason := range sortedKeys(left) {
+		t.Logf("not run: %d: %s", left[reason], reason)
+	}
+	t.Logf("differences by rule: %s", differences)
+}
+
+// jobStateCase tells a job's state from how many of its tasks are in which.
+type jobStateCase struct {
+	told       `yaml:",inline"`
+	Type       string            `yaml:"job_type"`
+	Count      uint32            `yaml:"instance_count"`
+	States     map[string]uint32 `yaml:"task_states"`
+	Expect     string
+	Current    string `yaml:"current_state"`
+	Goal       string `yaml:"goal_state"`
+	Controller string `yaml:"controller_task_state"`
+}
+
+// excluded returns why the case has no counterpart, "" if it has one.
+func (c *jobStateCase) excluded() string {
+	total := uint32(0)
+	for _, n := range c.States {
+		total += n
+	}
+	switch {
+	case c.Controller != "":
+		return "a job has no controller that decides for all, yet"
+	case total != c.Count:
+		return "all slots of a job are there with the entry that brings it, none later, and no more than wanted"
+	}
+	return ""
+}
+
+// check makes a job with a task for each state, and brings its instances there.
+func (c *jobStateCase) check(t *testing.T, differences tally) {
+	kind, ok := map[string]cluster.JobType{"batch": cluster.Batch, "service": cluster.Stateless}[c.Type]
+	if !ok {
+		t.Fatalf("the type %q is not known", c.Type)
+	}
+	// What is lost has a node of its own; what waits needs more than any has.
+	w := newStage(t, room(), cluster.Resources{0, 1_000_000, 0})
+	spec := &cluster.JobSpec{Name: stageJob, Type: kind}
+	answers := map[cluster.TaskName]saying{}
+	stops := slices.Contains([]string{"KILLED", "DELETED"}, c.Goal)
+	for _, state := range sortedKeys(c.States) {
+		one := stageTask(strings.ToLower(state), c.States[state])
+		one.Restart.AttemptsMax = 0
+		say, known := map[string]saying{
+			"INITIALIZED": silent, "PENDING": silent, "READY": silent, "PLACING": silent, "RESERVED": silent, "PLACED": silent,
+			"LAUNCHING": silent, "LAUNCHED": silent, "STARTING": silent, "RUNNING": runs, "KILLING": runs, "KILLED": runs, "LOST": runs,
+			"FAILED": fails, "SUCCEEDED": ends,
+		}[state]
+		if !known {
+			t.Fatalf("the state %q is not known", state)
+		}
+		switch {
+		case state == "LOST":
+			one.Resources = cluster.Resources{0, 1, 0}
+		case say == silent && slices.Contains([]string{"INITIALIZED", "PENDING", "READY", "PLACING", "RESERVED"}, state):
+			one.Resources[cluster.CPU] = 2 * room()[cluster.CPU]
+		}
+		answers[one.Name] = say
+		stops = stops || state == "KILLED" || state == "KILLING"
+		spec.Tasks = append(spec.Tasks, one)
+	}
+	w.submit(spec)
+	answerOf := func(r cluster.SlotRef, _ cluster.Slot) saying { return answers[w.job().Tasks[r.Task].Name] }
+	w.play(answerOf)
+	w.write(user, &command.Leave{Peer: "n1~1"})
+	if stops && w.job().Finished == 0 {
+		w.must(&command.KillJob{Job: stageJob})
+		delete(answers, "killing")
+		for _, still := range []cluster.TaskName{"killing", "running"} {
+			answers[still] = silent
+		}
+		w.play(answerOf)
+	}
+	c.compare(t, w.job().Status(), differences)
+}
+
+// compare holds our state against the one that is expected.
+func (c *jobStateCase) compare(t *testing.T, got cluster.Status, differences tally) {
+	want, ok := map[string]cluster.Status{
+		"INITIALIZED": cluster.StatusPending, "PENDING": cluster.StatusPending, "RUNNING": cluster.StatusRunning,
+		"KILLING": cluster.StatusStopping, "KILLED": cluster.StatusStopped, "FAILED": cluster.StatusFailed,
+		"SUCCEEDED": cluster.StatusSucceeded,
+	}[c.Expect]
+	switch {
+	case !ok:
+		t.Fatalf("the state %q is not known", c.Expect)
+	case got == want:
+	case c.Type == "service" && want == cluster.StatusSucceeded && got == cluster.StatusFailed:
+		differences.state(t, servicesFail)
+	case c.States["LOST"] > 0 && want == cluster.StatusFailed && got == cluster.StatusPending:
+		differences.state(t, lostIsPlaced)
+	case want == cluster.StatusPending && got == cluster.StatusRunning && c.States["RUNNING"] == 0:
+		differences.state(t, nodeIsRuns)
+	case (want == cluster.StatusPending || want == cluster.StatusRunning) && got == cluster.StatusStopping:
+		differences.state(t, stopsAtOnce)
+	default:
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// throttleCases tell how long a service waits after so many failures.
+type throttleCases struct {
+	Rule  string
+	Cases []struct {
+		Failures uint32 `yaml:"failure_count"`
+		Seconds  int64  `yaml:"backoff_seconds"`
+	}
+}
+
+var throttleRule = regexp.MustCompile(`^min\((\d+) s \* 2\^\(failure_count-1\), (\d+) min\); 0 when failure_count is 0$`)
+
+func (c *throttleCases) check(t *testing.T) {
+	words := throttleRule.FindStringSubmatch(c.Rule)
+	if words == nil {
+		if c.Rule != "" || len(c.Cases) > 0 {
+			t.Fatalf("no rule for %q", c.Rule)
+		}
+		return
+	}
+	first, _ := strconv.Atoi(words[1])
+	most, _ := strconv.Atoi(words[2])
+	for _, one := range c.Cases {
+		spec := service(1, "run", cluster.UpdatePolicy{})
+		spec.Tasks[0].Restart.DelayMillis, spec.Tasks[0].Restart.DelayMaxMillis = uint32(first)*1000, uint32(most)*60_000
+		w := newStage(t, room())
+		w.submit(spec)
+		if got := w.failOften(one.Failures); got != one.Seconds*1000 {
+			t.Errorf("%d failures: got %d ms, want %d s", one.Failures, got, one.Seconds)
+		}
+	}
+}
+
+// failOften lets the only instance fail so often in a row, and returns for how long it then waits.
+func (w *stage) failOften(times uint32) int64 {
+	for i := range times {
+		if i > 0 {
+			w.later(cluster.DelayMillisMax / 24)
+		}
+		w.play(always(fails))
+	}
+	return w.delay()
+}
+
+// delay returns for how long the only slot waits.
+func (w *stage) delay() int64 {
+	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase == cluster.Delayed {
+		return int64(slot.Deadline - w.now)
+	}
+	return 0
+}
+
+// retryCase tells what comes after the end of an instance.
+type retryCase struct {
+	Kind          string
+	MaxFailures   uint32 `yaml:"max_failures"`
+	Event, Expect string
+	After         uint32 `yaml:"failure_count_after"`
+}
+
+// check lets the event happen to a job of one instance.
+func (c *retryCase) check(t *testing.T, differences tally) {
+	spec := service(1, "run", cluster.UpdatePolicy{})
+	restart := &spec.Tasks[0].Restart
+	switch c.Kind {
+	case "service", "any":
+		restart.DelayMillis, restart.DelayMaxMillis = 30_000, 3_600_000
+	case "batch":
+		// The limit counts runs, ours restarts; they come at once.
+		spec.Type, restart.AttemptsMax = cluster.Batch, max(c.MaxFailures, 1)-1
+		restart.DelayMillis, restart.DelayMaxMillis = 0, 0
+	default:
+		t.Fatalf("the kind %q is not known", c.Kind)
+	}
+	w := newStage(t, room(), room())
+	w.later(0) // so that there could have been an order before the first
+	w.submit(spec)
+	before := w.job().Tasks[0].Slots.At(0)
+	if !c.happen(w) {
+		t.Fatalf("no rule for the event %q", c.Event)
+	}
+	event, _, _ := strings.Cut(c.Event, " ")
+	if d := c.different(w, event, &before); d != nil {
+		differences.state(t, d)
+	} else if got, want := w.outcome(&before), c.wanted(); want == "" || !strings.HasPrefix(got, want) {
+		t.Errorf("%s: got %s, want %s: %s", c.Event, got, want, c.Expect)
+	}
+}
+
+// different returns by which rule we differ on purpose, nil if we do not. What is to restart must, and the reverse.
+func (c *retryCase) different(w *stage, event string, before *cluster.Slot) *difference {
+	got, want := w.outcome(before), c.wanted()
+	switch {
+	case event == "LOST" && want == "ended" && got == "restarts after 0 s":
+		return lostIsPlaced
+	case strings.HasPrefix(c.Event, "FAILED by the system") && want == "restarts" && got == "ended":
+		return startIsCounted
+	}
+	return nil
+}
+
+// happen lets the event happen; it returns false if that is not known.
+func (c *retryCase) happen(w *stage) bool {
+	first := cluster.SlotRef{Job: w.job().ID}
+	told := func(news command.Report) { w.report(first, news) }
+	event, _, _ := strings.Cut(c.Event, " (")
+	switch event {
+	case "FAILED":
+		w.failOften(c.After)
+	case "SUCCEEDED":
+		w.failOften(max(c.After, 1) - 1)
+		w.later(cluster.DelayMillisMax / 24)
+		w.play(always(ends))
+	case "FAILED by the system":
+		for w.job().Tasks[0].Slots.At(0).Failures < c.After && w.job().Finished == 0 {
+			w.later(0)
+			told(command.Report{Ended: cluster.NotStarted, Detail: "no such program"})
+		}
+	case "LOST":
+		w.play(always(runs))
+		slot, _ := w.s.SlotAt(first)
+		w.write(user, &command.Leave{Peer: w.s.Node(slot.Node).Peer})
+	case "unhealthy: max consecutive health failures":
+		w.play(always(runs))
+		told(command.Report{Ended: cluster.CheckFailed})
+	case "terminal event while config version != desired version":
+		w.play(always(passes))
+		w.submit(service(1, "new", cluster.UpdatePolicy{}))
+		told(command.Report{Ended: cluster.ByItself, ExitCode: 1})
+	case "user stop":
+		w.play(always(runs))
+		w.must(&command.KillJob{Job: stageJob})
+		w.play(always(runs))
+	case "event from a run id that is not current":
+		slot, _ := w.s.SlotAt(first)
+		told(command.Report{Order: slot.Order - 1, Ended: cluster.ByItself, ExitCode: 1})
+	default:
+		return false
+	}
+	return true
+}
+
+// outcome tells in words what became of the only slot.
+func (w *stage) outcome(before *cluster.Slot) string {
+	slot := w.job().Tasks[0].Slots.At(0)
+	switch {
+	case slot == *before && w.strayStopped():
+		return "ignored"
+	case slot.Phase == cluster.Stopped && w.job().Stop:
+		return "stopped"
+	case slot.Phase.Final():
+		return "ended"
+	case slot.Version > before.Version && slot.Failures == before.Failures:
+		return "unchanged count"
+	}
+	return fmt.Sprintf("restarts after %d s", w.delay()/1000)
+}
+
+// strayStopped tells whether a node that still runs an earlier allocation of the slot is to stop it.
+func (w *stage) strayStopped() bool {
+	slot := w.job().Tasks[0].Slots.At(0)
+	stray := cluster.AllocationID{Slot: cluster.SlotName{Job: stageJob, Task: "main"}, Order: slot.Order - 1}
+	stops := replica.React(w.s.Node(slot.Node).Peer, w.s, &replica.Observed{Now: w.now, Local: []replica.LocalTask{{ID: stray}}}).Stop
+	return slices.ContainsFunc(stops, func(stop replica.StopOrder) bool { return stop.ID == stray })
+}
+
+// afterSeconds finds a delay in what is expected.
+var afterSeconds = regexp.MustCompile(`restart after (\d+) s`)
+
+// wanted translates what is expected into the words of outcome; "" if there are none for it.
+func (c *retryCase) wanted() string {
+	after := afterSeconds.FindStringSubmatch(c.Expect)
+	for _, rule := range []struct{ words, want string }{
+		{"no restart", "stopped"}, {"not restarted", "ended"}, {"terminal FAILED", "ended"}, {"ignored", "ignored"},
+		{"failure count unchanged", "unchanged count"}, {"restart at once", "restarts after 0 s"}, {"throttled restart", "restarts after 30 s"},
+	} {
+		if strings.Contains(c.Expect, rule.words) {
+			return rule.want
+		}
+	}
+	switch {
+	case after != nil:
+		return fmt.Sprintf("restarts after %s s", after[1])
+	case strings.HasPrefix(c.Expect, "restart"):
+		return "restarts"
+	}
+	return ""
+}

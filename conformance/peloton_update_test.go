@@ -1,0 +1,414 @@
+package conformance
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/rollout"
+)
+
+// The differences from Peloton in updates. Each holds for every file.
+var (
+	highestGo = &difference{name: "the highest go", reason: "slots are 0 to desired-1, so that a job that shrinks loses the highest numbers first"}
+	sizeOnly  = &difference{name: "only the size", reason: "where only the number of instances changes nothing new is tried that could be bad: " +
+		"batches do not hold it up"}
+	noInitialized = &difference{name: "nothing between", reason: "an update begins in the entry that brings it: what Peloton may do to an " +
+		"initialized one may be done to it at once"}
+	oneNumber = &difference{name: "one number", reason: "the version of a job changes with what it is to be; who steers an update names the " +
+		"version it leads to, and a start or stop is no version"}
+	noOverrides = &difference{name: "no overrides", reason: "the instances of a task are equal: what is to differ is a task of its own"}
+	noStopped   = &difference{name: "none is stopped", reason: "an instance of a running job that is stopped is started again: who wants fewer " +
+		"asks for fewer"}
+)
+
+// updates runs a file of cases about updates.
+func updates(t *testing.T, data []byte) {
+	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+		var c struct{ Kind string }
+		if err := s.node.Load(&c); err != nil {
+			t.Fatal(err)
+		}
+		var one interface {
+			check(t *testing.T, differences tally)
+		}
+		switch c.Kind {
+		case "batch_selection":
+			one = &batchCase{}
+		case "instance_complete":
+			one = &completeCase{}
+		case "instance_failed":
+			one = &attemptsCase{}
+		case "update_failed":
+			one = &budgetCase{}
+		case "transitions":
+			one = &transitionsCase{}
+		case "entity_version":
+			one = &versionCase{}
+		case "diff":
+			one = &diffCase{}
+		default:
+			t.Fatalf("the kind %q is not known", c.Kind)
+		}
+		s.read(t, one)
+		one.check(t, differences)
+	})
+}
+
+// numbers are instances to add, to move to the new version and to remove.
+type numbers struct{ Add, Update, Remove []uint32 }
+
+func (n *numbers) work() rollout.Work {
+	return rollout.Work{Add: uint32(len(n.Add)), Move: uint32(len(n.Update)), Remove: uint32(len(n.Remove))}
+}
+
+// batchCase asks which instances an update takes next.
+type batchCase struct {
+	told      `yaml:",inline"`
+	Kind      string
+	BatchSize uint32   `yaml:"batch_size"`
+	InFlight  []uint32 `yaml:"in_flight"`
+	Remaining numbers
+	Expect    numbers
+}
+
+func (c *batchCase) check(t *testing.T, differences tally) {
+	left, underWay := c.Remaining.work(), uint32(len(c.InFlight))
+	wave := rollout.Wave(c.BatchSize, underWay, left)
+	for _, list := range [][]uint32{c.Remaining.Add, c.Remaining.Update, c.Remaining.Remove} {
+		slices.Sort(list)
+	}
+	got := numbers{c.Remaining.Add[:wave.Add], c.Remaining.Update[:wave.Move], c.Remaining.Remove[left.Remove-wave.Remove:]}
+	if !slices.Equal(got.Add, c.Expect.Add) || !slices.Equal(got.Update, c.Expect.Update) || len(got.Remove) != len(c.Expect.Remove) {
+		t.Errorf("got %v, want %v", got, c.Expect)
+	}
+	if !slices.Equal(got.Remove, c.Expect.Remove) {
+		differences.state(t, highestGo)
+	}
+	folded, ok := foldWave(t, c.BatchSize, underWay, left)
+	switch {
+	case !ok:
+		t.Log("tried without the fold: a task of ours does not come there")
+	case folded == wave:
+	case left.Move == 0 && folded.Add >= wave.Add && folded.Remove >= wave.Remove:
+		differences.state(t, sizeOnly)
+	default:
+		t.Errorf("the fold takes %+v, the rule %+v", folded, wave)
+	}
+}
+
+// foldWave brings a task of the fold to a point where so much is under way and left, and returns what it takes then. A
+// task does not grow and shrink at once, and adds before it moves.
+func foldWave(t *testing.T, batch, underWay uint32, left rollout.Work) (rollout.Work, bool) {
+	if left.Add > 0 && (left.Remove > 0 || underWay > 0) || underWay > batch {
+		return rollout.Work{}, false
+	}
+	moved := uint32(0)
+	if underWay > 0 {
+		moved = batch
+	}
+	had := moved + left.Move + left.Remove
+	w := newStage(t, room())
+	w.submit(service(had, "old", cluster.UpdatePolicy{}))
+	w.play(always(passes))
+	w.submit(service(moved+left.Move+left.Add, "new", cluster.UpdatePolicy{BatchSize: batch}))
+	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+		switch {
+		case r.Index < moved-underWay:
+			return passes
+		case r.Index < moved:
+			return runs
+		}
+		return silent
+	})
+	task := w.job().Tasks[0]
+	work := rollout.Work{Add: task.Desired - min(task.Desired, had), Remove: had - min(task.Desired, had)}
+	for index := moved; index < min(task.Desired, had); index++ {
+		slot := task.Slots.At(int(index))
+		if slot.Cause != cluster.ByUpdate {
+			continue
+		}
+		if work.Move++; index != moved+work.Move-1 {
+			t.Errorf("the fold moves slot %d before lower ones", index)
+		}
+	}
+	return work, true
+}
+
+// completeCase asks whether an update is done with an instance.
+type completeCase struct {
+	told     `yaml:",inline"`
+	Kind     string
+	Instance struct {
+		State, Goal, Health string
+		Config, Desired     uint32
+	}
+	Expect string
+}
+
+func (c *completeCase) check(t *testing.T, differences tally) {
+	in := &c.Instance
+	if in.Config == 0 || in.Config > in.Desired || !slices.Contains([]string{"done", "in progress"}, c.Expect) {
+		t.Fatalf("no rule for %+v, %q", *in, c.Expect)
+	}
+	answers, known := map[string]saying{
+		"INITIALIZED": silent, "PENDING": silent, "READY": silent, "PLACING": silent, "RESERVED": silent, "PLACED": silent,
+		"LAUNCHING": silent, "LAUNCHED": silent, "STARTING": silent, "KILLING": silent, "RUNNING": runs, "FAILED": fails,
+		"SUCCEEDED": ends, "LOST": silent, "KILLED": ends,
+	}[in.State]
+	if _, ok := map[string]bool{"": true, "HEALTHY": true, "DISABLED": true, "UNHEALTHY": true, "HEALTH_UNKNOWN": true, "INVALID": true}[in.Health]; !ok || !known {
+		t.Fatalf("no rule for the state %q with health %q", in.State, in.Health)
+	}
+	if answers == runs && (in.Health == "HEALTHY" || in.Health == "DISABLED") {
+		answers = passes
+	}
+	w := newStage(t, room())
+	for version := uint32(1); version <= in.Desired; version++ {
+		w.submit(service(1, strconv.Itoa(int(version)), cluster.UpdatePolicy{FailuresMax: cluster.RestartsUnlimited}))
+		switch {
+		case version < in.Config:
+			w.play(always(passes))
+		case version == in.Config:
+			w.play(of(version, always(answers)))
+		}
+	}
+	got := "in progress"
+	if w.job().Update.State.Final() {
+		got = "done"
+	}
+	switch {
+	case got == c.Expect:
+	case in.State == "KILLED" && c.Expect == "done":
+		differences.state(t, noStopped)
+	default:
+		t.Errorf("got %s (%s), want %s", got, w.job().Update.State, c.Expect)
+	}
+}
+
+// attemptsCase asks whether an instance that failed so often counts as failed.
+type attemptsCase struct {
+	told         `yaml:",inline"`
+	Kind         string
+	FailureCount uint32 `yaml:"failure_count"`
+	AttemptsMax  uint32 `yaml:"max_instance_attempts"`
+	Expect       bool   `yaml:"expect_failed"`
+}
+
+func (c *attemptsCase) check(t *testing.T, _ tally) {
+	if got := rollout.InstanceFailed(c.FailureCount, c.AttemptsMax); got != c.Expect {
+		t.Errorf("InstanceFailed() = %v, want %v", got, c.Expect)
+	}
+	w := newStage(t, room())
+	w.submit(service(1, "run", cluster.UpdatePolicy{AttemptsMax: c.AttemptsMax, FailuresMax: cluster.RestartsUnlimited}))
+	for range c.FailureCount {
+		w.round(always(fails))
+		w.later(2000)
+	}
+	slot := w.job().Tasks[0].Slots.At(0)
+	if got := slot.Health == cluster.Unhealthy; got != c.Expect || slot.Failures != c.FailureCount {
+		t.Errorf("in the fold: %d failures, failed is %v; want %d, %v", slot.Failures, got, c.FailureCount, c.Expect)
+	}
+}
+
+// budgetCase asks what becomes of an update in which so many instances failed.
+type budgetCase struct {
+	told      `yaml:",inline"`
+	Kind      string
+	Failed    uint32 `yaml:"failed_instances"`
+	Max       uint32 `yaml:"max_failure_instances"`
+	Rollback  bool   `yaml:"rollback_on_failure"`
+	Direction string
+	Expect    string
+}
+
+// endsWords say how an update ends in which all instances fail.
+var endsWords = regexp.MustCompile(`^ends (\w+)( even when every instance failed)?$`)
+
+func (c *budgetCase) check(t *testing.T, _ tally) {
+	w := newStage(t, room())
+	// A limit of n counts the failure that fails the update, ours those that it bears.
+	policy := cluster.UpdatePolicy{AttemptsMax: 1, FailuresMax: c.Max - 1, Rollback: c.Rollback || c.Direction == "backward"}
+	w.submit(service(c.Failed+1, "old", policy))
+	w.play(always(passes))
+	w.submit(service(c.Failed+1, "new", policy))
+	rolls := cluster.RollingForward
+	switch c.Direction {
+	case "forward":
+	case "backward":
+		w.play(always(runs))
+		w.steer(command.Fail)
+		rolls = cluster.RollingBackward
+	default:
+		t.Fatalf("the direction %q is not known", c.Direction)
+	}
+	version := w.job().Version
+	w.play(of(version, func(r cluster.SlotRef, slot cluster.Slot) saying {
+		if r.Index < c.Failed && slot.Failures == 0 {
+			return fails
+		}
+		return silent
+	}))
+	now, then, further := strings.Cut(c.Expect, "; ")
+	want := now
+	if now == "continues" {
+		want = rolls.String()
+	}
+	if got := w.job().Update.State.String(); got != want {
+		t.Errorf("got %s (%s), want %s", got, w.job().Update.Reason, want)
+	}
+	if !further {
+		return
+	}
+	words := endsWords.FindStringSubmatch(then)
+	if words == nil {
+		t.Fatalf("no rule for %q", then)
+	}
+	w.play(of(version, func(r cluster.SlotRef, slot cluster.Slot) saying {
+		switch {
+		case r.Index < c.Failed:
+			return silent
+		case words[2] == "":
+			return passes
+		}
+		return fails
+	}))
+	if got := w.job().Update.State.String(); got != words[1] {
+		t.Errorf("ended as %s (%s), want %s", got, w.job().Update.Reason, words[1])
+	}
+}
+
+// versionCase asks which writes are accepted.
+type versionCase struct {
+	told   `yaml:",inline"`
+	Kind   string
+	Format string
+	Cases  []struct{ Sent, Current, Expect string }
+}
+
+func (c *versionCase) check(t *testing.T, differences tally) {
+	if !strings.HasPrefix(c.Format, "config-desiredState-workflow") || len(c.Cases) == 0 {
+		t.Fatalf("the format %q is not known", c.Format)
+	}
+	for _, one := range c.Cases {
+		current, others, _ := strings.Cut(one.Current, "-")
+		sent, othersSent, _ := strings.Cut(one.Sent, "-")
+		present, err := strconv.ParseUint(current, 10, 8)
+		if err != nil || present == 0 {
+			t.Fatalf("the version %q is not known", one.Current)
+		}
+		against, err := strconv.ParseUint(sent, 10, 32)
+		got := "rejected"
+		if err == nil || sent == "" {
+			got = c.send(t, uint32(against), int(present))
+		}
+		switch {
+		case strings.HasPrefix(one.Expect, got), one.Expect == "rejected" && got != "accepted":
+		case got == "accepted" && others != othersSent:
+			differences.state(t, oneNumber)
+		default:
+			t.Errorf("%q to %q: got %s, want %s", one.Sent, one.Current, got, one.Expect)
+		}
+	}
+}
+
+// send writes a change of a job in its present version against a version.
+func (c *versionCase) send(t *testing.T, against uint32, present int) string {
+	w := newStage(t, room())
+	for version := range present {
+		w.submit(service(1, strconv.Itoa(version), cluster.UpdatePolicy{}))
+	}
+	refusal := w.write(user, &command.SubmitJob{Spec: *service(2, "new", cluster.UpdatePolicy{}), Against: against})
+	switch {
+	case refusal.Code == cluster.Conflict && w.job().Version == uint32(present):
+		return "ABORTED"
+	case refusal.Code == cluster.OK && w.job().Version == uint32(present)+1:
+		return "accepted"
+	}
+	return refusal.Reason
+}
+
+// diffCase tells what a new version means for which instances.
+type diffCase struct {
+	told   `yaml:",inline"`
+	Kind   string
+	Expect struct {
+		Added, Updated, Removed []uint32
+		Kept                    []uint32 `yaml:"unchanged_version_bump_only"`
+	}
+}
+
+// countWords tell in words how many instances there are before and after.
+var countWords = regexp.MustCompile(`count (\d+) -> (\d+)`)
+
+// checkNumbers wants the instances before and after to be those from 0 on, and as many as the words say.
+func (c *diffCase) checkNumbers(t *testing.T) {
+	before := slices.Concat(c.Expect.Removed, c.Expect.Updated, c.Expect.Kept)
+	after := slices.Concat(c.Expect.Added, c.Expect.Updated, c.Expect.Kept)
+	words := countWords.FindStringSubmatch(c.What)
+	for i, list := range [][]uint32{before, after} {
+		slices.Sort(list)
+		for index := range list {
+			if list[index] != uint32(index) {
+				t.Fatalf("%v are not the instances from 0 on", list)
+			}
+		}
+		if words != nil && words[i+1] != strconv.Itoa(len(list)) {
+			t.Errorf("%d instances, want %s: %s", len(list), words[i+1], c.What)
+		}
+	}
+	if len(before)+len(after) == 0 || strings.Contains(c.What, "same spec") && len(c.Expect.Updated) > 0 {
+		t.Errorf("the expectation is not about %q", c.What)
+	}
+}
+
+// check makes a job with the instances before, changes it so that those have to be updated that are, and looks at what the
+// fold does. Instances that differ from the others are a task of their own.
+func (c *diffCase) check(t *testing.T, differences tally) {
+	e := &c.Expect
+	added, updated, removed, kept := uint32(len(e.Added)), uint32(len(e.Updated)), uint32(len(e.Removed)), uint32(len(e.Kept))
+	c.checkNumbers(t)
+	if updated > 0 && kept > 0 {
+		differences.state(t, noOverrides)
+	}
+	old := cluster.JobSpec{Name: stageJob, Type: cluster.Stateless, Tasks: []cluster.TaskSpec{
+		stageTask("kept", kept), stageTask("updated", updated),
+	}}
+	// All that come or go belong to the task with the others that stay as they are, if there are any.
+	sized := 0
+	if kept == 0 && updated > 0 {
+		sized = 1
+	}
+	now := old
+	now.Tasks = slices.Clone(old.Tasks)
+	now.Tasks[1].Command = []string{"new"}
+	old.Tasks[sized].Instances += removed
+	now.Tasks[sized].Instances += added
+	w := newStage(t, room())
+	w.submit(&old)
+	w.play(always(passes))
+	before := w.s.Index
+	w.submit(&now)
+	got := diffCase{}.Expect
+	for task := range w.job().Tasks {
+		w.s.EachSlot(w.job().ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			switch {
+			case slot.Order > before:
+				got.Added = append(got.Added, r.Index)
+			case slot.Phase == cluster.Stopping && slot.Cause == cluster.ByUpdate:
+				got.Updated = append(got.Updated, r.Index)
+			case slot.Phase == cluster.Stopping && slot.Cause == cluster.ByScale:
+				got.Removed = append(got.Removed, r.Index)
+			case slot.Phase == cluster.Running && slot.Version == w.job().Version && slot.Health == cluster.Healthy:
+				got.Kept = append(got.Kept, r.Index)
+			}
+			return true
+		})
+	}
+	if len(got.Added) != len(e.Added) || len(got.Updated) != len(e.Updated) || len(got.Removed) != len(e.Removed) || len(got.Kept) != len(e.Kept) {
+		t.Errorf("got %+v, want as many as %+v", got, *e)
+	}
+}
