@@ -21,11 +21,6 @@ type Change struct {
 	Replaces bool
 }
 
-// inPlace are the keys of a task whose change replaces nothing, as cluster.TaskSpec.SameProgram has it.
-func inPlace() []string {
-	return []string{"instances", "stop_grace", "restart", "reschedule", "disconnect"}
-}
-
 // Diff lists what differs from one version of a job to another, in the order of job files. Neither may have Problems.
 func Diff(from, to *cluster.JobSpec) []Change {
 	d := &comparison{}
@@ -65,7 +60,8 @@ func (d *comparison) add(path, old, new string) {
 
 func (d *comparison) task(path string, old, new *yaml.Node) {
 	for _, key := range keys(new, old) {
-		d.replaces = !slices.Contains(inPlace(), key)
+		change, _ := cluster.ChangeBy(key)
+		d.replaces = change == cluster.Replace
 		d.nodes(path+"."+key, value(old, key), value(new, key))
 	}
 	d.replaces = false
