@@ -37,9 +37,9 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 		return nil, err
 	}
 	from, to := request.GetFrom(), cmp.Or(request.GetTo(), j.Version)
-	for kept := to - 1; from == 0 && kept > 0; kept-- {
-		if j.SpecOf(kept) != nil {
-			from = kept
+	for _, v := range j.Versions() {
+		if request.GetFrom() == 0 && v.Number < to {
+			from = v.Number
 		}
 	}
 	if from == 0 {
@@ -67,10 +67,11 @@ func changes(from, to *cluster.JobSpec) []*starlingv1.Change {
 // versions returns the messages of a job's versions, the oldest first.
 func versions(j *cluster.Job) []*starlingv1.JobVersion {
 	var messages []*starlingv1.JobVersion
-	for number := uint32(1); number <= j.Version; number++ {
-		if spec := j.SpecOf(number); spec != nil {
-			messages = append(messages, &starlingv1.JobVersion{Number: number, Kind: "submitted", Spec: wire.Spec(spec)})
-		}
+	for _, v := range j.Versions() {
+		messages = append(messages, &starlingv1.JobVersion{
+			Number: v.Number, Kind: v.Kind.String(), Of: v.Of, BroughtIndex: uint64(v.Index), BroughtAt: timestamp(v.At),
+			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec),
+		})
 	}
 	return messages
 }

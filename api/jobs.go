@@ -74,11 +74,11 @@ func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 			r.Index = from.Index
 		}
 		for ; int(r.Index) < t.Slots.Len(); r.Index++ {
-			if len(answer.Slots) == size {
+			if len(answer.Slots) >= size {
 				answer.NextPageToken = fmt.Sprintf("%d.%d", r.Task, r.Index)
 				break
 			}
-			answer.Slots = append(answer.Slots, slotMessage(state, r))
+			answer.Slots = append(answer.Slots, slotMessages(state, r)...)
 		}
 	}
 	return answer, nil

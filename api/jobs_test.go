@@ -44,7 +44,7 @@ func TestJobStatus(t *testing.T) {
 	want := &starlingv1.Slot{
 		Task: "main", Number: 1, Phase: "running", Node: "b", Order: submitted.GetIndex(), Version: 1,
 		Allocation: fmt.Sprintf("web.main[1]#%d", submitted.GetIndex()), Since: status.GetTime(),
-		Ports: []*starlingv1.Port{{Name: "http", Number: 20001}},
+		Ports: []*starlingv1.Port{{Name: "http", Number: 20001}}, Seat: "main", Health: "untried",
 	}
 	if !proto.Equal(got, want) {
 		t.Errorf("got slot %v, want %v", got, want)

@@ -90,7 +90,8 @@ func (s *server) flock(ctx context.Context, state *cluster.State, pulses []repli
 // peer tells of the member on the node, or else of the joiner, or else of the last that left.
 func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer {
 	p := node.Peer
-	m := &starlingv1.Peer{Node: string(node.Name), Allocations: uint32(len(node.Held))}
+	m := &starlingv1.Peer{Node: string(node.Name), Allocations: uint32(len(node.Held)),
+		Draining: node.Drain.On, DrainDeadline: timestamp(node.Drain.Deadline)}
 	joiner, joins := f.joining[node.Name]
 	switch {
 	case p != "":

@@ -43,7 +43,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	}
 	answer.Cut, answer.Complete = f.Cut, f.Complete
 	for _, w := range f.Waves {
-		wave := &starlingv1.Wave{AfterMillis: uint64(w.After)}
+		wave := &starlingv1.Wave{AfterMillis: uint64(w.After), Needs: w.Needs.String()}
 		for _, step := range w.Steps {
 			wave.Steps = append(wave.Steps, &starlingv1.Step{
 				Job: string(step.Slot.Job), Task: string(step.Slot.Task), Number: step.Slot.Index, Stops: string(step.Stops),

@@ -7,6 +7,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/schedule/explain"
 )
 
 // timestamp returns nil for the time 0, which means that it is not known.
@@ -28,6 +29,12 @@ func jobMessage(j *cluster.Job) *starlingv1.Job {
 	for _, t := range j.Tasks {
 		add(m.Counts, t)
 	}
+	if u := &j.Update; u.State != cluster.NoUpdate {
+		m.Update = &starlingv1.Update{
+			State: u.State.String(), Final: u.State.Final(), From: u.From, To: u.To, Promoted: u.Promoted, Reason: u.Reason,
+			BeganIndex: uint64(u.Began), BeganAt: timestamp(u.BeganAt), ProgressAt: timestamp(u.ProgressAt), EndedAt: timestamp(u.EndedAt),
+		}
+	}
 	return m
 }
 
@@ -40,14 +47,25 @@ func counts(t *cluster.Task) *starlingv1.Counts {
 // add counts the slots of a task.
 func add(m *starlingv1.Counts, t *cluster.Task) {
 	m.Desired += t.Desired
-	m.Waiting += t.Counts[cluster.Waiting]
-	m.Assigned += t.Counts[cluster.Assigned]
-	m.Running += t.Counts[cluster.Running]
-	m.Delayed += t.Counts[cluster.Delayed]
-	m.Stopping += t.Counts[cluster.Stopping]
-	m.Succeeded += t.Counts[cluster.Succeeded]
-	m.Failed += t.Counts[cluster.Failed]
-	m.Stopped += t.Counts[cluster.Stopped]
+	for phase, count := range map[cluster.Phase]*uint32{
+		cluster.Waiting: &m.Waiting, cluster.Postponed: &m.Postponed, cluster.Assigned: &m.Assigned, cluster.Running: &m.Running,
+		cluster.Delayed: &m.Delayed, cluster.Stopping: &m.Stopping, cluster.Away: &m.Away, cluster.Succeeded: &m.Succeeded,
+		cluster.Failed: &m.Failed, cluster.Stopped: &m.Stopped,
+	} {
+		*count += t.Counts[phase] + t.Beside[phase]
+	}
+}
+
+// slotMessages returns the messages of a slot's seats, the main one first.
+func slotMessages(state *cluster.State, r cluster.SlotRef) []*starlingv1.Slot {
+	messages := []*starlingv1.Slot{slotMessage(state, r)}
+	for _, seat := range []cluster.Seat{cluster.CanarySeat, cluster.AwaySeat} {
+		r.Seat = seat
+		if _, taken := state.SlotAt(r); taken {
+			messages = append(messages, slotMessage(state, r))
+		}
+	}
+	return messages
 }
 
 func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
@@ -56,6 +74,8 @@ func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
 	m := &starlingv1.Slot{
 		Task: string(name.Task), Number: r.Index, Phase: slot.Phase.String(), Version: slot.Version,
 		ExitCode: slot.ExitCode, Failures: slot.Failures, Since: timestamp(slot.Since), Deadline: timestamp(slot.Deadline),
+		Seat: r.Seat.String(), Health: slot.Health.String(), Cause: slot.Cause.String(),
+		WaitsFor: explain.Slot(state.Job(r.Job), int(r.Task), r, slot),
 	}
 	if slot.Ended != cluster.NotEnded {
 		m.Ended = slot.Ended.String()

@@ -21,11 +21,6 @@ type Change struct {
 	Replaces bool
 }
 
-// inPlace are the keys of a task whose change replaces nothing, as cluster.TaskSpec.SameProgram has it.
-func inPlace() []string {
-	return []string{"instances", "stop_grace", "restart", "reschedule", "disconnect"}
-}
-
 // Diff lists what differs from one version of a job to another, in the order of job files. Neither may have Problems.
 func Diff(from, to *cluster.JobSpec) []Change {
 	d := &comparison{}
@@ -39,6 +34,7 @@ func Diff(from, to *cluster.JobSpec) []Change {
 	for i := range to.Tasks {
 		path := "tasks." + names[i]
 		if k := slices.Index(taskNames(from), names[i]); k >= 0 {
+			d.stops = from.Tasks[k].Disconnect.StopAfterMillis > 0 && to.Tasks[i].Disconnect.StopAfterMillis > 0
 			d.task(path, oldTasks.Content[k], newTasks.Content[i])
 		} else {
 			d.add(path, "", summary(&to.Tasks[i]))
@@ -57,15 +53,19 @@ type comparison struct {
 	changes []Change
 	// replaces is said of what is found now.
 	replaces bool
+	// stops tells that the task's instances stop by themselves. They were told how at their start.
+	stops bool
 }
 
 func (d *comparison) add(path, old, new string) {
-	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Replaces: d.replaces})
+	replaces := d.replaces || strings.HasSuffix(path, ".disconnect.stop_after")
+	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Replaces: replaces})
 }
 
 func (d *comparison) task(path string, old, new *yaml.Node) {
 	for _, key := range keys(new, old) {
-		d.replaces = !slices.Contains(inPlace(), key)
+		change, _ := cluster.ChangeBy(key)
+		d.replaces = change == cluster.Replace || key == "stop_grace" && d.stops
 		d.nodes(path+"."+key, value(old, key), value(new, key))
 	}
 	d.replaces = false

@@ -170,64 +170,6 @@ func picture(t *reconcile.Task, slots []reconcile.Slot) string {
 	return text
 }
 
-// TestRest checks that slots that rest may be left out if their weight is in the tally.
-func TestRest(t *testing.T) {
-	for seed := range cases(t) {
-		g := seeded(seed)
-		task := g.task()
-		slots := g.slots(&task)
-		var full, part reconcile.Result
-		reconcile.Reconcile(&task, slots, reconcile.Tally{}, &full)
-		var listed []reconcile.Slot
-		var rest reconcile.Tally
-		for i, s := range slots {
-			if g.one(3) || !rests(&full, uint32(i)) {
-				listed = append(listed, s)
-			} else {
-				rest.Add(full.Decisions[i].Weight)
-			}
-		}
-		reconcile.Reconcile(&task, listed, rest, &part)
-		kept := part.Decisions
-		full.Decisions, part.Decisions = nil, nil
-		if !same(&full, &part) {
-			t.Fatalf("seed %d: all slots give\n%+v\n%d of %d give\n%+v\n%s", seed, full, len(listed), len(slots), part, picture(&task, slots))
-		}
-		reconcile.Reconcile(&task, slots, reconcile.Tally{}, &full)
-		for _, d := range kept {
-			if d != full.Decisions[d.Index] {
-				t.Fatalf("seed %d: slot %d: %+v, want %+v", seed, d.Index, d, full.Decisions[d.Index])
-			}
-		}
-		again := rest
-		again.Subtract(rest)
-		if again != (reconcile.Tally{}) {
-			t.Fatalf("seed %d: %+v is left of a tally", seed, again)
-		}
-	}
-}
-
-// same compares results; an empty list is no list.
-func same(a, b *reconcile.Result) bool { return fmt.Sprintf("%+v", *a) == fmt.Sprintf("%+v", *b) }
-
-// rests tells whether a result does nothing about a slot.
-func rests(out *reconcile.Result, index uint32) bool {
-	d := &out.Decisions[index]
-	acts := d.Main.Action != reconcile.Keep || d.Canary.Action != reconcile.Keep
-	for _, list := range [][]reconcile.Reference{out.Disconnects, out.Reconnects} {
-		for _, r := range list {
-			acts = acts || r.Index == index
-		}
-	}
-	for _, s := range out.Stops {
-		acts = acts || s.Index == index
-	}
-	for _, w := range out.Waits {
-		acts = acts || w.Index == index
-	}
-	return !acts
-}
-
 // TestDaemonProperties checks daemons on random nodes.
 func TestDaemonProperties(t *testing.T) {
 	for seed := range cases(t) {

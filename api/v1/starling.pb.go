@@ -1868,8 +1868,10 @@ func (x *TaskPlan) GetWaiting() uint32 {
 type Wave struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long from now it would begin.
-	AfterMillis   uint64  `protobuf:"varint,1,opt,name=after_millis,json=afterMillis,proto3" json:"after_millis,omitempty"`
-	Steps         []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	AfterMillis uint64  `protobuf:"varint,1,opt,name=after_millis,json=afterMillis,proto3" json:"after_millis,omitempty"`
+	Steps       []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	// What a user must do with the update before: "resume" or "promote"; empty if nothing.
+	Needs         string `protobuf:"bytes,3,opt,name=needs,proto3" json:"needs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1916,6 +1918,13 @@ func (x *Wave) GetSteps() []*Step {
 		return x.Steps
 	}
 	return nil
+}
+
+func (x *Wave) GetNeeds() string {
+	if x != nil {
+		return x.Needs
+	}
+	return ""
 }
 
 // Step is what happens to one instance: it is stopped on one node, started on another, or both.
@@ -5428,10 +5437,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\rR\astopped\x12(\n" +
 	"\x10updated_in_place\x18\x05 \x01(\rR\x0eupdatedInPlace\x12\x1c\n" +
 	"\tunchanged\x18\x06 \x01(\rR\tunchanged\x12\x18\n" +
-	"\awaiting\x18\a \x01(\rR\awaiting\"R\n" +
+	"\awaiting\x18\a \x01(\rR\awaiting\"h\n" +
 	"\x04Wave\x12!\n" +
 	"\fafter_millis\x18\x01 \x01(\x04R\vafterMillis\x12'\n" +
-	"\x05steps\x18\x02 \x03(\v2\x11.starling.v1.StepR\x05steps\"\x8a\x01\n" +
+	"\x05steps\x18\x02 \x03(\v2\x11.starling.v1.StepR\x05steps\x12\x14\n" +
+	"\x05needs\x18\x03 \x01(\tR\x05needs\"\x8a\x01\n" +
 	"\x04Step\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +

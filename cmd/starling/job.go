@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,9 @@ func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
 	head.row("type", job.GetType())
 	head.row("status", job.GetStatus())
 	head.row("version", fmt.Sprint(job.GetVersion()))
+	if u := job.GetUpdate(); u.GetFrom() != 0 {
+		head.row("update", updateText(u))
+	}
 	head.row("submitted", age(job.GetSubmittedAt())+" ago")
 	if job.GetFinishedAt() != nil {
 		head.row("ended", age(job.GetFinishedAt())+" ago")
@@ -89,11 +93,11 @@ func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
 	for _, task := range answer.GetTasks() {
 		tasks.row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
 	}
-	slots := newTable("INSTANCE", "PHASE", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS")
+	slots := newTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS", "WAITS FOR")
 	slots.colour = r.outColour
 	for _, slot := range answer.GetSlots() {
-		slots.row(slotName(slot), slot.GetPhase(), dash(slot.GetNode()), age(slot.GetSince()), fmt.Sprint(slot.GetFailures()),
-			endOf(slot), portsOf(slot))
+		slots.row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), dash(slot.GetNode()), age(slot.GetSince()),
+			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), dash(slot.GetWaitsFor()))
 	}
 	for i, t := range []*table{head, tasks, slots} {
 		if i > 0 {
@@ -115,6 +119,29 @@ func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
 // slotName names a slot within its job: "server[2]".
 func slotName(slot *starlingv1.Slot) string {
 	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
+}
+
+// seatName names one of the allocations of a slot: "server[2]", or "server[2] canary".
+func seatName(slot *starlingv1.Slot) string {
+	if slot.GetSeat() == "main" {
+		return slotName(slot)
+	}
+	return slotName(slot) + " " + slot.GetSeat()
+}
+
+func versionText(slot *starlingv1.Slot) string {
+	if slot.GetVersion() == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(uint64(slot.GetVersion()), 10)
+}
+
+// healthOf tells the health of what runs, or has failed.
+func healthOf(slot *starlingv1.Slot) string {
+	if slot.GetPhase() != "running" && slot.GetHealth() != "unhealthy" {
+		return "-"
+	}
+	return slot.GetHealth()
 }
 
 func commandOf(answer *starlingv1.JobStatusResponse, task string) string {

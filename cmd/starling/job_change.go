@@ -100,6 +100,7 @@ func newJobUpdate(r *remote) *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
+	update.AddCommand(newUpdateWatch(r))
 	for _, one := range []struct {
 		steering     command.Steering
 		short, after string

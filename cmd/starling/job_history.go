@@ -49,7 +49,7 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *table {
 		if before != nil {
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
-		t.row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, dash(strings.ToLower(v.GetOutcome())), changes)
+		t.row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, dash(stateWords(v.GetOutcome())), changes)
 		before = spec
 	}
 	return t

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +34,9 @@ without health at a time as their jobs say; batch instances may end by themselve
 is stopped. A drained machine stays a member; --off gives it work again.`,
 		Args: oneArgument("machine's NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
+			if off && watch {
+				return usageError(command, errors.New("--off has nothing to --watch"))
+			}
 			peer, err := r.dial()
 			if err != nil {
 				return err
@@ -52,7 +56,6 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 	drain.Flags().DurationVar(&deadline, "deadline", deadline, "after this `DURATION` what still runs there is stopped; 0 is at once")
 	drain.Flags().BoolVar(&off, "off", false, "take the drain back")
 	drain.Flags().BoolVar(&watch, "watch", false, "wait until nothing runs there")
-	drain.MarkFlagsMutuallyExclusive("off", "watch")
 	return drain
 }
 

@@ -46,6 +46,9 @@ func peerTable(answer *starlingv1.ListPeersResponse) *table {
 		if state == "member" && !p.GetAlive() {
 			state = "silent" // its pulse has ended, and its watcher has not written that down yet
 		}
+		if state == "member" && p.GetDraining() {
+			state = "draining"
+		}
 		t.row(name, state, dash(p.GetWatches()),
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return size(r.GetMemoryBytes()) }),

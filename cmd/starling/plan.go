@@ -110,6 +110,9 @@ func planSteps(b *strings.Builder, answer *starlingv1.PlanJobResponse) {
 		if after := time.Duration(wave.GetAfterMillis()) * time.Millisecond; after > 0 {
 			when = "after " + after.String()
 		}
+		if wave.GetNeeds() != "" {
+			when += ", and starling job update " + wave.GetNeeds()
+		}
 		fmt.Fprintf(b, "wave %d, %s\n", i+1, when)
 		for _, step := range wave.GetSteps() {
 			if left--; left < 0 {

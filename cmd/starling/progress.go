@@ -32,6 +32,21 @@ func (p *progress) set(name, text string) {
 	fmt.Fprintf(p.err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, text)
 }
 
+// show changes all that is told: of these names, in this order, and of no others.
+func (p *progress) show(names, texts []string) {
+	before := p.texts
+	p.names, p.texts = names, map[string]string{}
+	for i, name := range names {
+		p.texts[name] = texts[i]
+		if !p.errLive && before[name] != texts[i] {
+			fmt.Fprintf(p.err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, texts[i])
+		}
+	}
+	if p.errLive {
+		p.redraw()
+	}
+}
+
 // say tells something beside the lines.
 func (p *progress) say(text string) {
 	p.clear()

@@ -26,12 +26,14 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 		return err
 	}
 	var names []string
+	unchanged := map[string]bool{}
 	for _, document := range documents {
 		name := string(document.Spec.Name)
-		if err := r.submit(ctx, peer, &document.Spec, options.against); err != nil {
+		changed, err := r.submit(ctx, peer, &document.Spec, options.against)
+		if err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
-		names = append(names, name)
+		names, unchanged[name] = append(names, name), !changed
 		if options.detach {
 			fmt.Fprintln(r.out, name)
 		}
@@ -40,6 +42,9 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 		return nil
 	}
 	t := newTracker(peer, newProgress(r.console, names), names)
+	for _, job := range t.jobs {
+		job.unchanged = unchanged[job.name]
+	}
 	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.format == formatTable {
 		wait := func(ctx context.Context) error { return r.waitWithOutput(ctx, t) }
 		return r.follow(ctx, t, options.timeout, following{wait, r.failures})
@@ -70,11 +75,11 @@ func (r *remote) follow(ctx context.Context, t *tracker, timeout time.Duration, 
 	return how.results(t)
 }
 
-// submit brings a job, or a new version of it unless it is the same.
-func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.JobSpec, against stated) error {
+// submit brings a job, or a new version of it; changed is false if it is the same.
+func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.JobSpec, against stated) (changed bool, err error) {
 	present, err := r.present(ctx, peer, string(spec.Name))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !against.given {
 		against.number = present.GetJob().GetVersion()
@@ -82,11 +87,11 @@ func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.
 	if against.number == present.GetJob().GetVersion() && present != nil {
 		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
 			r.hint("%s: nothing has changed, it keeps version %d", spec.Name, against.number)
-			return nil
+			return false, nil
 		}
 	}
 	_, err = peer.SubmitJob(ctx, spec, against.number)
-	return r.stale(ctx, peer, string(spec.Name), against.number, err)
+	return true, r.stale(ctx, peer, string(spec.Name), against.number, err)
 }
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
@@ -186,8 +191,15 @@ func (r *remote) results(t *tracker) error {
 func (r *remote) failures(t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
-		if status := job.last.GetJob().GetStatus(); status == "failed" || status == "stopped" {
+		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
+		if u.GetFinal() && u.GetState() != succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
+			r.hint("%s: %s", job.name, updateText(u))
 			failed = append(failed, job.name)
+		} else if status == "failed" || status == "stopped" {
+			failed = append(failed, job.name)
+		}
+		if u.GetState() == paused {
+			r.hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
 		}
 	}
 	if len(failed) == 0 {

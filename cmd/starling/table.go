@@ -46,8 +46,9 @@ func (t *table) write(w io.Writer) error {
 
 // stateColours are the terminal's colours of the words of state.
 var stateColours = map[string]string{
-	"running": "32", "succeeded": "32", "member": "32",
-	"waiting": "33", "pending": "33", "assigned": "33", "delayed": "33", "stopping": "33", "joining": "33",
+	"running": "32", "succeeded": "32", "member": "32", "healthy": "32",
+	"waiting": "33", "pending": "33", "assigned": "33", "delayed": "33", "stopping": "33", "joining": "33", "draining": "33",
+	"postponed": "33", "away": "33", "unhealthy": "31",
 	"failed": "31", "silent": "31",
 	"stopped": "2",
 }

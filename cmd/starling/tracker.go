@@ -35,6 +35,8 @@ type tracked struct {
 	stalls time.Time
 	told   string
 	done   bool
+	// unchanged tells that this command changed nothing, so that what its update came to is not its doing.
+	unchanged bool
 }
 
 // update is news of the job with that number; err tells that no more will come.
@@ -52,11 +54,13 @@ func newTracker(peer *client.Client, p *progress, names []string) *tracker {
 	return t
 }
 
-// settled tells whether a job has got where it will stay: a batch job has ended, all instances of another run.
+// settled tells whether a job has got where it will stay: a batch job has ended; the update of another has, and all its
+// instances run. An update that is paused is not waited for, nor the health of instances where none ran before.
 func settled(job *starlingv1.Job) bool {
-	c := job.GetCounts()
+	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
-	return job.GetFinal() || job.GetType() != "batch" && moving == 0 && c.GetRunning() == c.GetDesired()
+	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
+	return job.GetFinal() || job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
 }
 
 // wait returns nil when all goals are reached, or why that is not known: ctx has ended, or no peer answers.
@@ -136,6 +140,9 @@ func (t *tracker) take(u update) bool {
 func standing(job *starlingv1.Job) string {
 	if job.GetFinal() {
 		return job.GetStatus()
+	}
+	if u := job.GetUpdate(); u.GetFrom() != 0 && !u.GetFinal() {
+		return fmt.Sprintf("update to version %d %s: %s", u.GetTo(), stateWords(u.GetState()), tally(job.GetCounts()))
 	}
 	return tally(job.GetCounts())
 }

@@ -73,7 +73,8 @@ func tally(c *starlingv1.Counts) string {
 		phase string
 	}{
 		{c.GetRunning(), "running"}, {c.GetAssigned(), "starting"}, {c.GetWaiting(), "waiting"},
-		{c.GetDelayed(), "waiting to restart"}, {c.GetStopping(), "stopping"}, {c.GetSucceeded(), "succeeded"},
+		{c.GetDelayed(), "waiting to restart"}, {c.GetPostponed(), "waiting to move"}, {c.GetAway(), "out of reach"},
+		{c.GetStopping(), "stopping"}, {c.GetSucceeded(), "succeeded"},
 		{c.GetFailed(), "failed"}, {c.GetStopped(), "stopped"},
 	} {
 		if p.count > 0 {

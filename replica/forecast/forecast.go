@@ -32,10 +32,12 @@ type Forecast struct {
 	End *cluster.State
 }
 
-// Wave is what happens together, without waiting for the health of anything in it.
+// Wave is what begins together, without waiting for anything else in it.
 type Wave struct {
 	// After is how long from now it begins if all goes well.
 	After cluster.Time
+	// Needs is what a user must do before, 0 for nothing: resume an update that starts paused, or promote its canaries.
+	Needs command.Steering
 	Steps []*Step
 }
 
@@ -88,9 +90,10 @@ type dream struct {
 	waves  []Wave
 	listed int
 	cut    bool
-	// open are the steps of the last wave; placed tells that something was placed in it.
-	open   map[cluster.SlotName]*Step
-	placed bool
+	// needs is what a user did since the last wave.
+	needs command.Steering
+	// open are the steps of the last wave.
+	open map[cluster.SlotName]*Step
 }
 
 // run lets rounds follow each other. It returns whether nothing is left to happen.
@@ -104,7 +107,10 @@ func (d *dream) run() bool {
 		at, ok := d.s.NextDeadline()
 		switch {
 		case !ok || d.rests():
-			return true
+			if !d.steer() {
+				return true
+			}
+			continue
 		case at > d.began+horizon:
 			return false
 		}
@@ -114,15 +120,43 @@ func (d *dream) run() bool {
 	return false
 }
 
-// rests tells that nothing of the job is under way, so that it need not be waited for.
+// steer does what the job's update waits for a user to do. It returns false if that is nothing.
+func (d *dream) steer() bool {
+	j := d.s.JobOf(d.job)
+	if j == nil || d.needs != 0 {
+		return false
+	}
+	switch u := &j.Update; {
+	case u.State == cluster.Paused:
+		d.needs = command.Resume
+	case u.State.Rolls() && !u.Promoted:
+		d.needs = command.Promote
+	default:
+		return false
+	}
+	outcome := d.fold(d.member, &command.SteerUpdate{Job: d.job, Version: j.Update.To, Steering: d.needs}, d.s.Time)
+	d.note()
+	return outcome.Results[0].Refusal.Code == cluster.OK
+}
+
+// rests tells that nothing of the job is under way, so that it need not be waited for: what only a user can end, or what
+// is in the hands of a node that left, is not.
 func (d *dream) rests() bool {
 	j := d.s.JobOf(d.job)
 	if d.s.Unfinished || j == nil {
 		return j == nil
 	}
+	if j.Update.State.Rolls() && (j.Update.Promoted || j.Spec.Update.AutoPromote) {
+		return false
+	}
 	for _, t := range j.Tasks {
-		if t.Counts[cluster.Assigned]+t.Counts[cluster.Stopping]+t.Counts[cluster.Delayed] > 0 {
+		if t.Canaries[cluster.Untried]+t.Canaries[cluster.Ready] > 0 {
 			return false
+		}
+		for _, phase := range []cluster.Phase{cluster.Postponed, cluster.Assigned, cluster.Delayed, cluster.Stopping} {
+			if t.Counts[phase]+t.Beside[phase] > 0 {
+				return false
+			}
 		}
 	}
 	return true
@@ -140,11 +174,11 @@ func (d *dream) obey() {
 		reports := &command.ReportTasks{Peer: self}
 		for _, a := range replica.ViewOf(d.s, self) {
 			news := command.Report{Slot: a.Slot, Order: a.ID.Order}
-			switch a.Phase {
-			case cluster.Assigned:
-				news.Ready = true
-			case cluster.Stopping:
+			switch {
+			case a.Phase == cluster.Stopping:
 				news.Ended = cluster.OnRequest
+			case a.Phase == cluster.Assigned, a.Phase == cluster.Running && a.Health == cluster.Untried:
+				news.Ready = true
 			default:
 				continue
 			}
@@ -194,30 +228,25 @@ func (d *dream) activate(n cluster.NodeIndex) {
 	}
 }
 
-// note adds the effects of a round to the waves. What completes a step of the last wave belongs to it. Anything else,
-// once something of that wave was placed, has waited for it and begins the next.
+// note adds the effects of a round to the waves: what does not complete a step of the last wave begins the next.
 func (d *dream) note() {
-	var fresh []*replica.Effect
-	completed := false
+	last := d.open
+	begun := false
 	for i := range d.effects {
 		e := &d.effects[i]
-		step := d.open[e.Slot]
+		step := last[e.Slot]
 		switch {
 		case e.Kind != replica.Placed && e.Kind != replica.Stopping:
 		case step != nil && e.Kind == replica.Placed && step.Starts == "":
 			step.take(e)
-			completed = true
+		case !begun:
+			begun, d.open = true, map[cluster.SlotName]*Step{}
+			d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
+			d.needs = 0
+			fallthrough
 		default:
-			fresh = append(fresh, e)
+			d.step(e)
 		}
-	}
-	if len(fresh) > 0 && (d.placed || len(d.waves) == 0) {
-		d.waves, d.open = append(d.waves, Wave{After: d.s.Time - d.began}), map[cluster.SlotName]*Step{}
-		d.placed, completed = false, false
-	}
-	d.placed = d.placed || completed
-	for _, e := range fresh {
-		d.step(e)
 	}
 	d.effects = nil
 }
@@ -227,7 +256,6 @@ func (d *dream) step(e *replica.Effect) {
 	step := &Step{Slot: e.Slot}
 	step.take(e)
 	d.open[e.Slot] = step
-	d.placed = d.placed || e.Kind == replica.Placed
 	if d.listed == StepsMax {
 		d.cut = true
 		return

@@ -119,7 +119,11 @@ func words(f forecast.Forecast) string {
 	}
 	var b strings.Builder
 	for i, wave := range f.Waves {
-		fmt.Fprintf(&b, "wave %d after %dms\n", i+1, wave.After)
+		fmt.Fprintf(&b, "wave %d after %dms", i+1, wave.After)
+		if wave.Needs != 0 {
+			fmt.Fprintf(&b, " and %s", wave.Needs)
+		}
+		b.WriteByte('\n')
 		for k, step := range wave.Steps {
 			if k == 8 {
 				fmt.Fprintf(&b, "  and %d more\n", len(wave.Steps)-k)

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+)
+
+// The states of updates that this program tells apart.
+const (
+	succeeded = "SUCCEEDED"
+	paused    = "PAUSED"
+)
+
+// linesShownMax bounds the instances that are shown at a time; those that are done give way.
+const linesShownMax = 30
+
+func newUpdateWatch(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch NAME",
+		Short: "Follow the update of a job, instance by instance, until it ends",
+		Long: `Follow the update of a job until it ends: for each instance its version and the one it goes to, how far and how well it
+is, and what it waits for. The exit status is 0 if the update succeeded, and 1 if it failed or was ended.`,
+		Args:              oneArgument("job's NAME"),
+		ValidArgsFunction: r.completeJob,
+		RunE: func(command *cobra.Command, args []string) error {
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			following, interrupted, release := attached(command.Context(), 0)
+			defer release()
+			p := newProgress(r.console, nil)
+			var last *starlingv1.Job
+			question := &starlingv1.JobStatusRequest{Job: args[0], PageSize: slotsShownMax}
+			err = peer.FollowJob(following, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
+				last = status.GetJob()
+				watchUpdate(p, status)
+				return last.GetUpdate().GetFinal() || last.GetUpdate() == nil || last.GetFinal(), nil
+			})
+			switch {
+			case interrupted():
+				return silent{exitDetached}
+			case err != nil:
+				return err
+			}
+			p.clear()
+			if err := r.showNext(last, func() string { return last.GetName() + ": " + updateText(last.GetUpdate()) + "\n" }); err != nil {
+				return err
+			}
+			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {
+				return silent{exitFailed}
+			}
+			return nil
+		},
+	}
+}
+
+// watchUpdate shows an update with a line for each instance.
+func watchUpdate(p *progress, status *starlingv1.JobStatusResponse) {
+	u := status.GetJob().GetUpdate()
+	names, texts := []string{status.GetJob().GetName()}, []string{""}
+	done, hidden := 0, 0
+	for _, slot := range status.GetSlots() {
+		isDone := slot.GetWaitsFor() == "" && slot.GetVersion() == u.GetTo()
+		if isDone {
+			done++
+		}
+		if isDone && p.errLive && len(status.GetSlots()) > linesShownMax || len(names) > linesShownMax && p.errLive {
+			hidden++
+			continue
+		}
+		names, texts = append(names, seatName(slot)), append(texts, slotProgress(slot, u))
+	}
+	texts[0] = fmt.Sprintf("%s, %d of %s done", updateText(u), done, counted(len(status.GetSlots()), "instance"))
+	if hidden > 0 {
+		texts[0] += fmt.Sprintf(", %d not shown", hidden)
+	}
+	p.show(names, texts)
+}
+
+// slotProgress says how far an instance is: "version 1 -> 2, running on a, ready, waits for its health, at 12:00:05 UTC".
+func slotProgress(slot *starlingv1.Slot, u *starlingv1.Update) string {
+	parts := []string{fmt.Sprintf("version %d", cmp.Or(slot.GetVersion(), u.GetTo()))}
+	if slot.GetVersion() != 0 && slot.GetVersion() != u.GetTo() && !u.GetFinal() {
+		parts[0] += fmt.Sprintf(" -> %d", u.GetTo())
+	}
+	where := slot.GetPhase()
+	if slot.GetNode() != "" && slot.GetPhase() != "waiting" {
+		where += " on " + slot.GetNode()
+	}
+	parts = append(parts, where)
+	if health := healthOf(slot); health != "-" {
+		parts = append(parts, health)
+	}
+	if slot.GetWaitsFor() != "" {
+		parts = append(parts, "waits for "+slot.GetWaitsFor())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// updateText says how an update stands: "update to version 2 is rolling forward".
+func updateText(u *starlingv1.Update) string {
+	if u == nil {
+		return "there was no update"
+	}
+	text := fmt.Sprintf("update to version %d %s", u.GetTo(), stateWords(u.GetState()))
+	if u.GetReason() != "" {
+		text += ": " + u.GetReason()
+	}
+	return text
+}
+
+// stateWords says the state of an update in small letters.
+func stateWords(state string) string { return strings.ToLower(strings.ReplaceAll(state, "_", " ")) }

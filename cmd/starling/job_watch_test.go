@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	starlingv1 "starling/api/v1"
+)
+
+// TestWatchUpdate shows an update to somebody without a terminal: what has changed, a line each.
+func TestWatchUpdate(t *testing.T) {
+	out := &strings.Builder{}
+	p := newProgress(&console{err: out}, nil)
+	status := &starlingv1.JobStatusResponse{
+		Job: &starlingv1.Job{Name: "web", Update: &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2}},
+		Slots: []*starlingv1.Slot{
+			{Task: "main", Seat: "main", Version: 2, Phase: "running", Health: "ready", Node: "a", WaitsFor: "its health, at 06:00:05 UTC"},
+			{Task: "main", Seat: "main", Number: 1, Version: 1, Phase: "running", Health: "healthy", Node: "b", WaitsFor: "its turn"},
+			{Task: "main", Seat: "canary", Number: 1, Phase: "waiting", Health: "untried", WaitsFor: "a machine"},
+		},
+	}
+	watchUpdate(p, status)
+	status.GetSlots()[0].Health, status.GetSlots()[0].WaitsFor = "healthy", ""
+	watchUpdate(p, status)
+	want := []string{
+		"web: update to version 2 rolling forward, 0 of 3 instances done",
+		"main[0]: version 2, running on a, ready, waits for its health, at 06:00:05 UTC",
+		"main[1]: version 1 -> 2, running on b, healthy, waits for its turn",
+		"main[1] canary: version 2, waiting, waits for a machine",
+		"web: update to version 2 rolling forward, 1 of 3 instances done",
+		"main[0]: version 2, running on a, healthy",
+	}
+	got := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i := range got {
+		_, got[i], _ = strings.Cut(got[i], "  ") // the time
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,55 @@
+package explain_test
+
+import (
+	"testing"
+
+	"starling/cluster"
+	"starling/schedule/explain"
+)
+
+// TestSlot tells what an instance of a job with checks waits for, in version 2 of which version 2 is the newest.
+func TestSlot(t *testing.T) {
+	rolls := cluster.Update{State: cluster.RollingForward, Promoted: true, To: 2}
+	tries := cluster.Update{State: cluster.RollingForward, To: 2}
+	old := cluster.Slot{Version: 1, Phase: cluster.Running, Health: cluster.Healthy}
+	canary := cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Healthy}
+	at := dawn + 5000
+	cases := []struct {
+		update cluster.Update
+		auto   bool
+		seat   cluster.Seat
+		slot   cluster.Slot
+		want   string
+	}{
+		{rolls, false, 0, cluster.Slot{}, "a machine"},
+		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Assigned}, "its start"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Stopping, Cause: cluster.ByUpdate}, "its end: a new version takes its place"},
+		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running}, "its checks"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Ready, Deadline: at}, "its health, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Healthy}, ""},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Succeeded}, ""},
+		{rolls, false, 0, old, "its turn"},
+		{cluster.Update{State: cluster.UpdateFailed, To: 2}, false, 0, old, ""},
+		{cluster.Update{State: cluster.Paused, Promoted: true, To: 2}, false, 0, old, "starling job update resume"},
+		{tries, false, 0, old, "the canaries"},
+		{tries, false, cluster.CanarySeat, canary, "starling job update promote"},
+		{tries, true, cluster.CanarySeat, canary, "the other canaries"},
+	}
+	for i, c := range cases {
+		s := cluster.NewState()
+		spec := &cluster.JobSpec{Name: "web", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
+			Name: "main", Instances: 1, Command: []string{"serve"}, Checks: []cluster.Check{{Kind: cluster.CheckTCP}},
+		}}}
+		spec.Update.AutoPromote = c.auto
+		id := s.AddJob(spec).ID
+		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+		s.SetUpdate(id, c.update, 0)
+		r := cluster.SlotRef{Job: id, Seat: c.seat}
+		if got := explain.Slot(s.Job(id), 0, r, c.slot); got != c.want {
+			t.Errorf("case %d: got %q, want %q", i, got, c.want)
+		}
+	}
+}
