@@ -26,46 +26,61 @@ func (c Change) String() string { return [...]string{"none", "in place", "replac
 // are the same.
 type field[T any] struct {
 	key    string
-	change Change
+	change func(a, b *T) Change
 	same   func(a, b *T) bool
+}
+
+func nothing[T any](_, _ *T) Change { return NoChange }
+
+func inPlace(_, _ *TaskSpec) Change { return InPlace }
+
+func replace(_, _ *TaskSpec) Change { return Replace }
+
+// asTold replaces an instance whose supervisor was told something else at its start about stopping it by itself: the fold
+// counts on that.
+func asTold(a, b *TaskSpec) Change {
+	if a.selfStop() != b.selfStop() {
+		return Replace
+	}
+	return InPlace
 }
 
 // jobFields has a row for each field of JobSpec.
 var jobFields = [...]field[JobSpec]{
-	{"job", NoChange, func(a, b *JobSpec) bool { return a.Name == b.Name }},
-	{"type", NoChange, func(a, b *JobSpec) bool { return a.Type == b.Type }},
-	{"update", NoChange, func(a, b *JobSpec) bool { return a.Update == b.Update }},
-	{"tasks", NoChange, func(a, b *JobSpec) bool {
+	{"job", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Name == b.Name }},
+	{"type", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Type == b.Type }},
+	{"update", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Update == b.Update }},
+	{"tasks", nothing[JobSpec], func(a, b *JobSpec) bool {
 		return slices.EqualFunc(a.Tasks, b.Tasks, func(a, b TaskSpec) bool { return equal(taskFields[:], &a, &b) })
 	}},
 }
 
 // taskFields has a row for each field of TaskSpec. What concerns only what comes after an end replaces nothing.
 var taskFields = [...]field[TaskSpec]{
-	{"name", Replace, func(a, b *TaskSpec) bool { return a.Name == b.Name }},
-	{"instances", NoChange, func(a, b *TaskSpec) bool { return a.Instances == b.Instances }},
-	{"command", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Command, b.Command) }},
-	{"env", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Env, b.Env) }},
-	{"work_dir", Replace, func(a, b *TaskSpec) bool { return a.WorkDir == b.WorkDir }},
-	{"user", Replace, func(a, b *TaskSpec) bool { return a.User == b.User }},
-	{"stop_grace", InPlace, func(a, b *TaskSpec) bool { return a.StopGraceMillis == b.StopGraceMillis }},
-	{"restart", InPlace, func(a, b *TaskSpec) bool { return a.Restart == b.Restart }},
-	{"reschedule", InPlace, func(a, b *TaskSpec) bool { return a.Reschedule == b.Reschedule }},
-	{"disconnect", InPlace, func(a, b *TaskSpec) bool { return a.Disconnect == b.Disconnect }},
-	{"checks", Replace, func(a, b *TaskSpec) bool {
+	{"name", replace, func(a, b *TaskSpec) bool { return a.Name == b.Name }},
+	{"instances", nothing[TaskSpec], func(a, b *TaskSpec) bool { return a.Instances == b.Instances }},
+	{"command", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Command, b.Command) }},
+	{"env", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Env, b.Env) }},
+	{"work_dir", replace, func(a, b *TaskSpec) bool { return a.WorkDir == b.WorkDir }},
+	{"user", replace, func(a, b *TaskSpec) bool { return a.User == b.User }},
+	{"stop_grace", asTold, func(a, b *TaskSpec) bool { return a.StopGraceMillis == b.StopGraceMillis }},
+	{"restart", inPlace, func(a, b *TaskSpec) bool { return a.Restart == b.Restart }},
+	{"reschedule", inPlace, func(a, b *TaskSpec) bool { return a.Reschedule == b.Reschedule }},
+	{"disconnect", asTold, func(a, b *TaskSpec) bool { return a.Disconnect == b.Disconnect }},
+	{"checks", replace, func(a, b *TaskSpec) bool {
 		return slices.EqualFunc(a.Checks, b.Checks, func(a, b Check) bool { return a.equal(&b) })
 	}},
-	{"volumes", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Volumes, b.Volumes) }},
-	{"resources", Replace, func(a, b *TaskSpec) bool { return a.Resources == b.Resources }},
-	{"devices", Replace, func(a, b *TaskSpec) bool { return slices.EqualFunc(a.Devices, b.Devices, DeviceRequest.Equal) }},
-	{"ports", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Ports, b.Ports) }},
-	{"constraints", Replace, func(a, b *TaskSpec) bool {
+	{"volumes", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Volumes, b.Volumes) }},
+	{"resources", replace, func(a, b *TaskSpec) bool { return a.Resources == b.Resources }},
+	{"devices", replace, func(a, b *TaskSpec) bool { return slices.EqualFunc(a.Devices, b.Devices, DeviceRequest.Equal) }},
+	{"ports", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Ports, b.Ports) }},
+	{"constraints", replace, func(a, b *TaskSpec) bool {
 		return slices.EqualFunc(a.Constraints, b.Constraints, constraint.Same)
 	}},
-	{"labels", Replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Labels, b.Labels) }},
-	{"per_machine_max", Replace, func(a, b *TaskSpec) bool { return a.PerNodeMax == b.PerNodeMax }},
-	{"spread_over", Replace, func(a, b *TaskSpec) bool { return a.SpreadOver == b.SpreadOver }},
-	{"placement", Replace, func(a, b *TaskSpec) bool { return a.Placement == b.Placement }},
+	{"labels", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Labels, b.Labels) }},
+	{"per_machine_max", replace, func(a, b *TaskSpec) bool { return a.PerNodeMax == b.PerNodeMax }},
+	{"spread_over", replace, func(a, b *TaskSpec) bool { return a.SpreadOver == b.SpreadOver }},
+	{"placement", replace, func(a, b *TaskSpec) bool { return a.Placement == b.Placement }},
 }
 
 func equal[T any](fields []field[T], a, b *T) bool {
@@ -82,19 +97,13 @@ func (t *TaskSpec) ChangeTo(other *TaskSpec) Change {
 		return Replace
 	}
 	change := NoChange
-	for _, f := range taskFields {
-		if f.change > change && !f.same(t, other) {
-			change = f.change
-		}
-	}
-	if t.selfStop() != other.selfStop() {
-		change = Replace
+	for _, d := range t.Differences(other) {
+		change = max(change, d.Change)
 	}
 	return change
 }
 
-// selfStop is what the supervisor of an instance was told at its start about stopping it by itself. The fold counts on
-// that, so nothing that was not told so may be of a version that says so.
+// selfStop is what the supervisor of an instance was told at its start about stopping it by itself.
 func (t *TaskSpec) selfStop() (told struct{ after, grace uint32 }) {
 	if t.Disconnect.StopAfterMillis > 0 {
 		told.after, told.grace = t.Disconnect.StopAfterMillis, t.StopGraceMillis
@@ -102,17 +111,21 @@ func (t *TaskSpec) selfStop() (told struct{ after, grace uint32 }) {
 	return told
 }
 
-// SameProgram tells whether an instance of one task is as good as one of the other.
-func (t *TaskSpec) SameProgram(other *TaskSpec) bool { return t.ChangeTo(other) != Replace }
+// Difference is a field in which two versions of a task differ: its key in job files, and what that means for an instance.
+type Difference struct {
+	Key    string
+	Change Change
+}
 
-// ChangeBy returns what another value under a task's key of job files means for an instance; ok is false for other keys.
-func ChangeBy(key string) (change Change, ok bool) {
+// Differences lists in which fields two versions of a task differ.
+func (t *TaskSpec) Differences(other *TaskSpec) []Difference {
+	var all []Difference
 	for _, f := range taskFields {
-		if f.key == key {
-			return f.change, true
+		if !f.same(t, other) {
+			all = append(all, Difference{f.key, f.change(t, other)})
 		}
 	}
-	return NoChange, false
+	return all
 }
 
 // ChangeOf returns what the newest version means for an instance of a task in an earlier version.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -176,12 +177,12 @@ func TestChangeTo(t *testing.T) {
 	if task := (&full().Tasks[0]); task.ChangeTo(nil) != Replace || (*TaskSpec)(nil).ChangeTo(task) != Replace {
 		t.Error("a missing task is like another")
 	}
-	for key, want := range map[string]Change{"instances": NoChange, "restart": InPlace, "command": Replace} {
-		if got, ok := ChangeBy(key); got != want || !ok {
-			t.Errorf("ChangeBy(%s) = %s, %v; want %s, true", key, got, ok, want)
-		}
-	}
-	if _, ok := ChangeBy("batch_size"); ok {
-		t.Error("batch_size is no key of a task")
+	old, now := &full().Tasks[0], &full().Tasks[0]
+	now.Instances++
+	now.StopGraceMillis++
+	now.Restart.AttemptsMax++
+	want := []Difference{{"instances", NoChange}, {"stop_grace", Replace}, {"restart", InPlace}}
+	if got := old.Differences(now); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

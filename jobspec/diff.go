@@ -34,7 +34,7 @@ func Diff(from, to *cluster.JobSpec) []Change {
 	for i := range to.Tasks {
 		path := "tasks." + names[i]
 		if k := slices.Index(taskNames(from), names[i]); k >= 0 {
-			d.stops = from.Tasks[k].Disconnect.StopAfterMillis > 0 && to.Tasks[i].Disconnect.StopAfterMillis > 0
+			d.changed = from.Tasks[k].Differences(&to.Tasks[i])
 			d.task(path, oldTasks.Content[k], newTasks.Content[i])
 		} else {
 			d.add(path, "", summary(&to.Tasks[i]))
@@ -53,19 +53,17 @@ type comparison struct {
 	changes []Change
 	// replaces is said of what is found now.
 	replaces bool
-	// stops tells that the task's instances stop by themselves. They were told how at their start.
-	stops bool
+	// changed are the fields in which the task differs.
+	changed []cluster.Difference
 }
 
 func (d *comparison) add(path, old, new string) {
-	replaces := d.replaces || strings.HasSuffix(path, ".disconnect.stop_after")
-	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Replaces: replaces})
+	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Replaces: d.replaces})
 }
 
 func (d *comparison) task(path string, old, new *yaml.Node) {
 	for _, key := range keys(new, old) {
-		change, _ := cluster.ChangeBy(key)
-		d.replaces = change == cluster.Replace || key == "stop_grace" && d.stops
+		d.replaces = slices.Contains(d.changed, cluster.Difference{Key: key, Change: cluster.Replace})
 		d.nodes(path+"."+key, value(old, key), value(new, key))
 	}
 	d.replaces = false

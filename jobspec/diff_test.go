@@ -37,8 +37,8 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 				path := "tasks." + string(old.Name) + "."
 				replaces = replaces || strings.HasPrefix(c.Path, path) && c.Replaces
 			}
-			if same := old.SameProgram(named(to.Tasks, old.Name)); same == replaces {
-				t.Fatalf("task %s: got %v, the cluster says that the program is the same: %v", old.Name, changes, same)
+			if change := old.ChangeTo(named(to.Tasks, old.Name)); (change == cluster.Replace) != replaces {
+				t.Fatalf("task %s: got %v, the cluster says %s", old.Name, changes, change)
 			}
 		}
 	})
