@@ -171,8 +171,8 @@ func (t *TaskSpec) problems(p *problems) {
 	p.bounded("resources.disk", t.Resources[Disk], 0, BytesMax)
 	t.requestProblems(p)
 	t.ruleProblems(p)
-	if t.Placement != Pack && t.Placement != Spread {
-		p.add("placement", `must be "pack" or "spread"`)
+	if t.Placement < Pack || t.Placement > Defragment {
+		p.add("placement", `must be "pack", "spread" or "defragment"`)
 	}
 	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, DelayMillisMax)
 	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(min(t.Restart.DelayMillis, DelayMillisMax)), DelayMillisMax)

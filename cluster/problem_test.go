@@ -89,7 +89,7 @@ func taskProblems() []problemCase {
 		{at + "resources.cpu", "must be 0 to 1000000000, is -1", func(_ *JobSpec, t *TaskSpec) { t.Resources[CPU] = -1 }},
 		{at + "resources.memory", "must be 0 to 1152921504606846976, is 1152921504606846977", func(_ *JobSpec, t *TaskSpec) { t.Resources[Memory] = BytesMax + 1 }},
 		{at + "resources.disk", "must be 0 to 1152921504606846976, is -5", func(_ *JobSpec, t *TaskSpec) { t.Resources[Disk] = -5 }},
-		{at + "placement", `must be "pack" or "spread"`, func(_ *JobSpec, t *TaskSpec) { t.Placement = 0 }},
+		{at + "placement", `must be "pack", "spread" or "defragment"`, func(_ *JobSpec, t *TaskSpec) { t.Placement = 0 }},
 		{at + "restart.delay", "must be 0 to 86400000, is 86400001", func(_ *JobSpec, t *TaskSpec) {
 			t.Restart.DelayMillis, t.Restart.DelayMaxMillis = DelayMillisMax+1, DelayMillisMax
 		}},

@@ -172,6 +172,7 @@ func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
 	if len(spec.Labels) > 0 || spec.countsOwn() {
 		s.countHead(spec, r, n, 1)
 	}
+	s.countShape(spec, 1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) { row.give(spec, r) })
 	}
@@ -222,6 +223,7 @@ func (s *State) release(spec *TaskSpec, r SlotRef, n NodeIndex) {
 	if len(spec.Labels) > 0 || spec.countsOwn() {
 		s.countHead(spec, r, n, -1)
 	}
+	s.countShape(spec, -1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) {
 			row.Ports = without(row.Ports, func(u PortUse) bool { return u.Slot == r })

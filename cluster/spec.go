@@ -95,11 +95,13 @@ const (
 	Pack Placement = iota + 1
 	// Spread puts the instances of a task on as many nodes as it can.
 	Spread
+	// Defragment puts instances where the least of the devices that are left becomes useless for typical work.
+	Defragment
 )
 
 // String returns the policy's name in job files.
 func (p Placement) String() string {
-	return [...]string{"unknown", "pack", "spread"}[p]
+	return [...]string{"unknown", "pack", "spread", "defragment"}[p]
 }
 
 // RestartsUnlimited as Restart.AttemptsMax restarts for ever.

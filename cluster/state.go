@@ -45,6 +45,8 @@ type State struct {
 	lapses     *btree.BTreeG[lapse]
 	patience   *btree.Map[TaskKey, Time]
 	woken      bool
+	// shapes are those of what holds devices.
+	shapes *btree.Map[string, Shape]
 
 	nodes      Vector[*Node]
 	nodeNames  *btree.Map[NodeName, NodeIndex]
@@ -113,7 +115,7 @@ func NewState() *State {
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
-		headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, Time]),
+		shapes: new(btree.Map[string, Shape]), headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, Time]),
 		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, btree.Options{NoLocks: true}),
@@ -133,6 +135,7 @@ func (s *State) Copy() *State {
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
 	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
+	c.shapes = s.shapes.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()

@@ -131,7 +131,7 @@ func task(c *coder, t *cluster.TaskSpec) {
 	list(c, &t.Labels, cluster.RequestsPerTaskMax, variable)
 	integer(c, &t.PerNodeMax, math.MaxUint32)
 	text(c, &t.SpreadOver, constraint.NameBytesMax)
-	integer(c, &t.Placement, uint64(cluster.Spread))
+	integer(c, &t.Placement, uint64(cluster.Defragment))
 	integer(c, &t.Restart.AttemptsMax, math.MaxUint32)
 	integer(c, &t.Restart.DelayMillis, math.MaxUint32)
 	integer(c, &t.Restart.DelayMaxMillis, math.MaxUint32)

@@ -91,7 +91,7 @@ func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
 		reflect.TypeFor[cluster.JobType](): int(cluster.Daemon), reflect.TypeFor[cluster.Growth](): int(cluster.Fibonacci),
 		reflect.TypeFor[cluster.Survivor](): int(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): int(cluster.CheckCommand),
-		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[cluster.Placement](): int(cluster.Spread),
+		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[cluster.Placement](): int(cluster.Defragment),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {

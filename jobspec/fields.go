@@ -125,7 +125,8 @@ func placeFields() []field[cluster.TaskSpec] {
 		bind(optional(text[string]("the name of an attribute")), func(t *spec) *string { return &t.SpreadOver }).
 			named("spread_over", "An attribute, such as rack: among its values the instances are spread as evenly as there is room."),
 		bind(choice[cluster.Placement](placementNames()), func(t *spec) *cluster.Placement { return &t.Placement }).
-			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can.").or("pack"),
+			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can, defragment "+
+				"leaves as much of the devices as it can to typical work.").or("pack"),
 	}
 }
 
@@ -268,7 +269,9 @@ func portsForm() form[[]cluster.PortRequest] {
 	}.form()
 }
 
-func placementNames() []string { return []string{"", cluster.Pack.String(), cluster.Spread.String()} }
+func placementNames() []string {
+	return []string{"", cluster.Pack.String(), cluster.Spread.String(), cluster.Defragment.String()}
+}
 
 func cpuForm() form[int64] {
 	return quantityForm[int64](quantity{

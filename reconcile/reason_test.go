@@ -33,6 +33,12 @@ var stories = []struct {
 	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.FollowUp = reconcile.FollowUpDue
 	}}},
+	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
+		c.FailedAt = now - 29_000 // soon enough
+	}}},
+	{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
+		t.Batch, c.Version, c.Client = true, 1, reconcile.CompleteClient // a new version of batch work runs again
+	}}},
 	{"keep: failed, and out of attempts", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Attempts = delays(1_000, 1_000)
 	}}},

@@ -141,6 +141,9 @@ func (c *clients) task(kind cluster.JobType, name cluster.TaskName) cluster.Task
 	if w.rng.IntN(3) == 0 {
 		t.Placement = cluster.Spread
 	}
+	if w.rng.IntN(6) == 0 {
+		t.Placement = cluster.Defragment
+	}
 	if w.rng.IntN(4) == 0 {
 		t.Ports = c.ports()
 	}

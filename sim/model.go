@@ -17,6 +17,8 @@ type model struct {
 	time       cluster.Time
 	rules      uint32
 	unfinished bool
+	// known are the requests for devices of what had some when placement began.
+	known []modelShape
 	// circle is the ring: every member watches the next, the last the first; one alone watches nobody.
 	circle   []cluster.PeerID
 	attempts map[cluster.PeerID]cluster.Attempt

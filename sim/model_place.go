@@ -71,6 +71,7 @@ func (r *modelRoom) take(t *modelTask, s *modelSlot) {
 func (m *model) placeAll() bool {
 	var rooms []*modelRoom
 	placed := 0
+	m.known = m.shapes()
 	for before := -1; before < placed; {
 		before = placed
 		for _, j := range m.jobs {
@@ -151,6 +152,9 @@ func (m *model) chooseBy(t *modelTask, rooms []*modelRoom, running []int64, impa
 			continue
 		}
 		rank := [4]int64{0, running[i], r.wasted(spec), r.used()}
+		if spec.Placement == cluster.Defragment {
+			rank = [4]int64{0, r.wasted(spec), r.spoilt(spec, m.known), r.left(spec)}
+		}
 		if spec.Placement == cluster.Pack {
 			rank = [4]int64{0, r.wasted(spec), int64(i / pageNodes), r.left(spec)}
 		}

@@ -371,7 +371,7 @@ type TaskSpec struct {
 	Devices     []*DeviceRequest `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
 	Ports       []*PortRequest   `protobuf:"bytes,9,rep,name=ports,proto3" json:"ports,omitempty"`
 	Constraints []*Constraint    `protobuf:"bytes,10,rep,name=constraints,proto3" json:"constraints,omitempty"`
-	// "pack" (also if empty) or "spread".
+	// "pack" (also if empty), "spread" or "defragment".
 	Placement string `protobuf:"bytes,11,opt,name=placement,proto3" json:"placement,omitempty"`
 	// In any order, each name once; constraints count instances by them.
 	Labels []*Variable `protobuf:"bytes,30,rep,name=labels,proto3" json:"labels,omitempty"`

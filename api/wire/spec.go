@@ -181,7 +181,7 @@ func jobTypeOf(word string) cluster.JobType {
 
 // placementOf returns 0, which the job's Problems name, for a word that is none.
 func placementOf(word string) cluster.Placement {
-	for _, p := range []cluster.Placement{cluster.Pack, cluster.Spread} {
+	for _, p := range []cluster.Placement{cluster.Pack, cluster.Spread, cluster.Defragment} {
 		if p.String() == word {
 			return p
 		}

@@ -27,7 +27,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		return
 	}
 	highest := map[reflect.Type]uint64{
-		reflect.TypeFor[cluster.JobType](): uint64(cluster.Daemon), reflect.TypeFor[cluster.Placement](): uint64(cluster.Spread),
+		reflect.TypeFor[cluster.JobType](): uint64(cluster.Daemon), reflect.TypeFor[cluster.Placement](): uint64(cluster.Defragment),
 		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Growth](): uint64(cluster.Fibonacci),
 		reflect.TypeFor[cluster.Survivor](): uint64(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): uint64(cluster.CheckCommand),
 	}
@@ -164,7 +164,7 @@ func TestSpecOf(t *testing.T) {
 			"tasks[0].name must not be empty; tasks[0].command must name a program"},
 		{"type", &starlingv1.JobSpec{Name: "j", Type: "bach", Tasks: task(func(*starlingv1.TaskSpec) {}).Tasks},
 			`type must be one of ["batch" "stateless" "stateful" "daemon"]`},
-		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }), `tasks[0].placement must be "pack" or "spread"`},
+		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }), `tasks[0].placement must be "pack", "spread" or "defragment"`},
 		{"words", task(func(m *starlingv1.TaskSpec) {
 			m.Reschedule = &starlingv1.Reschedule{Growth: "linear"}
 			m.Disconnect = &starlingv1.Disconnect{Keep: "both"}

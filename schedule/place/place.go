@@ -32,6 +32,7 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 	s.TakeWoken()
 	// Later are the tasks with seats of slots that were ordered with this entry already.
 	var later []cluster.TaskKey
+	gaps := &gaps{known: s.Shapes()}
 	blockedToo := len(grown) > 0
 	for keys := s.Queued(blockedToo); len(keys) > 0; {
 		key, pages := keys[0], all
@@ -42,11 +43,13 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 		}
 		waits, more := false, false
 		if key.IsSpecial() {
-			placed, all := (&search{s: s, key: key, visit: visit}).special(pages, left)
+			placed, all := (&search{s: s, key: key, visit: visit, gaps: gaps}).special(pages, left)
 			left -= placed
 			waits, more = taskOf(s, key).SpecialWaits() > 0, !all
 		} else {
-			left -= newSearch(s, key, visit).among(pages, left)
+			q := newSearch(s, key, visit)
+			q.gaps = gaps
+			left -= q.among(pages, left)
 			waits = taskOf(s, key).Waits() > 0
 		}
 		switch {

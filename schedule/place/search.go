@@ -17,6 +17,7 @@ type search struct {
 	perClass, perNode []*cluster.Constraint
 	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
 	verdicts []uint8
+	gaps     *gaps
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.

@@ -17,6 +17,7 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			slot, _ := q.s.SlotAt(r)
 			id, task := q.key.Split()
 			one := searchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
+			one.gaps = q.gaps
 			if n, ok := one.wished(&slot, pages); ok {
 				q.s.AssignSpecial(r, n, q.visit)
 				placed++

@@ -52,11 +52,12 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 			if q.spec.Placement == cluster.Spread {
 				first.class += instanceRank
 			}
-			q.rank(first)
 		}
 		if q.minds && !q.able(first.node) || q.times(first.node, 1) == 0 {
 			g.nodes[0] = g.nodes[len(g.nodes)-1]
 			g.nodes = g.nodes[:len(g.nodes)-1]
+		} else {
+			q.rank(first)
 		}
 		sink(g.nodes, 0)
 		if len(g.nodes) == 0 {
@@ -124,6 +125,9 @@ func (q *search) candidates(pages []int) []candidate {
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
 	counts := q.counts()
+	if q.spec.Placement == cluster.Defragment && q.gaps == nil {
+		q.gaps = &gaps{known: q.s.Shapes()}
+	}
 	for i, n := range nodes {
 		for i == ends[order] {
 			order++
@@ -133,6 +137,9 @@ func (q *search) candidates(pages []int) []candidate {
 			heap[i].class = uint64(counts[n])*instanceRank + order
 		} else {
 			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
+		}
+		if q.spec.Placement == cluster.Defragment {
+			heap[i].class = order
 		}
 		q.rank(&heap[i])
 	}
@@ -150,7 +157,13 @@ func (q *search) rank(c *candidate) {
 	}
 	free := q.s.Free(c.node)
 	c.score = q.left(c.node, &free)
+	if q.spec.Placement == cluster.Defragment {
+		c.score += q.gaps.growth(q.s.Node(c.node), &free, q.spec) * leftMax
+	}
 }
+
+// leftMax is above what left returns.
+const leftMax = 1 << 12
 
 // counts returns how many instances of the task each node runs, if a spread wants to know it.
 func (q *search) counts() []uint32 {

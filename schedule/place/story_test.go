@@ -117,8 +117,11 @@ func job(plain []string, set map[string]string) *cluster.JobSpec {
 		Name: "main", Instances: uint32(number(plain[1])), Command: []string{"run"}, Placement: cluster.Pack,
 		Resources: cluster.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0},
 	}
-	if plain[len(plain)-1] == "spread" {
+	switch plain[len(plain)-1] {
+	case "spread":
 		t.Placement = cluster.Spread
+	case "defragment":
+		t.Placement = cluster.Defragment
 	}
 	for _, port := range strings.Split(set["port"], ",") {
 		if port != "" {

@@ -14,18 +14,19 @@ import (
 // what is free and what runs where, and giving everybody a turn until nobody finds a node: the dumb twin.
 func plain(s *cluster.State) {
 	s.TakeGrown()
+	shapes := shapesOf(s)
 	for placed := true; placed; {
 		placed = false
 		for _, key := range s.Queued(true) {
 			id, task := key.Split()
 			if key.IsSpecial() {
-				for plainSpecial(s, key) {
+				for plainSpecial(s, key, shapes) {
 					placed = true
 				}
 				continue
 			}
 			for s.Job(id).Tasks[task].Waits() > 0 {
-				n, ok := choose(s, key, anywhere)
+				n, ok := choose(s, key, choice{among: anywhere, shapes: shapes})
 				if !ok {
 					break
 				}
@@ -42,7 +43,7 @@ func plain(s *cluster.State) {
 func anywhere(cluster.NodeIndex) bool { return true }
 
 // plainSpecial places the seats of a task that wish something of their last node.
-func plainSpecial(s *cluster.State, key cluster.TaskKey) (placed bool) {
+func plainSpecial(s *cluster.State, key cluster.TaskKey, shapes []cluster.Shape) (placed bool) {
 	var all []cluster.SlotRef
 	id, task := key.Split()
 	s.Job(id).Tasks[task].EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
@@ -57,7 +58,7 @@ func plainSpecial(s *cluster.State, key cluster.TaskKey) (placed bool) {
 			cluster.AnyNode: {anywhere}, cluster.PreferNode: {there, anywhere}, cluster.AvoidNode: {elsewhere, there}, cluster.OnlyNode: {there},
 		}[slot.Wish]
 		for _, among := range tries {
-			if n, ok := choose(s, key, among); ok {
+			if n, ok := choose(s, key, choice{among: among, shapes: shapes}); ok {
 				s.AssignSpecial(r, n, nil)
 				placed = true
 				break
@@ -69,17 +70,105 @@ func plainSpecial(s *cluster.State, key cluster.TaskKey) (placed bool) {
 
 // choose returns the node for the next instance of a task among some: where all its rules hold, or, if there is none,
 // where those do that have not ended.
-func choose(s *cluster.State, key cluster.TaskKey, among func(cluster.NodeIndex) bool) (best cluster.NodeIndex, found bool) {
-	if best, found = chooseBy(s, key, choice{rules(s, key, false), among}); found {
+func choose(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.NodeIndex, found bool) {
+	by.rules = rules(s, key, false)
+	if best, found = chooseBy(s, key, by); found {
 		return best, true
 	}
-	return chooseBy(s, key, choice{rules(s, key, true), among})
+	by.rules = rules(s, key, true)
+	return chooseBy(s, key, by)
 }
 
-// choice is what a node must be: one of some, where rules hold.
+// choice is what a node must be: one of some, where rules hold; shapes has one for every request that was met before.
 type choice struct {
-	rules []cluster.Constraint
-	among func(cluster.NodeIndex) bool
+	rules  []cluster.Constraint
+	among  func(cluster.NodeIndex) bool
+	shapes []cluster.Shape
+}
+
+// shapesOf returns a shape for every request of every instance that holds devices.
+func shapesOf(s *cluster.State) []cluster.Shape {
+	var all []cluster.Shape
+	s.EachJob(func(j *cluster.Job) bool {
+		for i := range j.Tasks {
+			s.EachSlot(j.ID, i, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+				if slot.Phase.Holds() {
+					spec := j.TaskSpecOf(i, slot.Version)
+					for _, q := range spec.Devices {
+						all = append(all, cluster.Shape{Request: q, CPU: (spec.Resources[cluster.CPU] + 999) / 1000 * 1000})
+					}
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return all
+}
+
+// growth returns how much of the node's devices becomes useless to the shapes, one by one, with an instance more.
+func (u use) growth(offer *cluster.Offer, spec *cluster.TaskSpec, shapes []cluster.Shape) int64 {
+	growth := int64(0)
+	for _, d := range offer.Devices {
+		left := make([]int64, d.Count)
+		for number := range left {
+			left[number] = 1000 - int64(u.devices[d.Kind][uint32(number)])
+		}
+		cpu := offer.Capacity[cluster.CPU] - u.resources[cluster.CPU]
+		before := useful(d, left, cpu, shapes)
+		for _, q := range spec.Devices {
+			if q.Kind != d.Kind {
+				continue
+			}
+			for range max(1, q.Amount/1000) {
+				part := min(int64(q.Amount), 1000)
+				best := -1
+				for number := range left {
+					if left[number] >= part && (best < 0 || left[number] < left[best]) {
+						best = number
+					}
+				}
+				left[best] -= part
+			}
+			growth -= int64(q.Amount) * countOf(d, shapes)
+		}
+		growth += before - useful(d, left, cpu-spec.Resources[cluster.CPU], shapes)
+	}
+	return growth
+}
+
+// countOf returns how many shapes ask for the kind of device.
+func countOf(d cluster.DeviceOffer, shapes []cluster.Shape) (count int64) {
+	for i := range shapes {
+		if shapes[i].Request.Kind == d.Kind {
+			count++
+		}
+	}
+	return count
+}
+
+// useful adds up how much of the devices each shape could use, as often as processor and devices allow.
+func useful(d cluster.DeviceOffer, left []int64, cpu int64, shapes []cluster.Shape) (sum int64) {
+	for _, shape := range shapes {
+		q := shape.Request
+		if q.Kind != d.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		some := int64(0)
+		for _, l := range left {
+			if l >= min(int64(q.Amount), 1000) {
+				some += l
+			}
+		}
+		if some < int64(q.Amount) {
+			continue
+		}
+		if shape.CPU > 0 {
+			some = min(some, cpu/shape.CPU*int64(q.Amount))
+		}
+		sum += some
+	}
+	return sum
 }
 
 // rules returns what must hold of a node; once patience is over, soft rules count no more.
@@ -109,12 +198,7 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 		if kept == 0 && !slices.ContainsFunc(spec.Constraints, mentionsExclusive) {
 			continue
 		}
-		around := int64(0)
-		for other, v := range all {
-			if spec.SpreadOver != "" && value(s, cluster.NodeIndex(other), spec.SpreadOver) == value(s, n, spec.SpreadOver) {
-				around += v.counted[key]
-			}
-		}
+		around := around(s, all, n, key)
 		// Pack takes the first 64 nodes with room, and there the least left; spread the fewest of the task, then the
 		// least used. Nodes with devices that are not needed come later, the lowest number is last in both.
 		used, left := u.amounts(s.Node(n).Offer, spec)
@@ -122,11 +206,26 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 		if spec.Placement == cluster.Spread {
 			rank = [5]int64{around, u.instances[key], kept, used, int64(n)}
 		}
+		if spec.Placement == cluster.Defragment {
+			rank = [5]int64{around, kept, u.growth(s.Node(n).Offer, spec, by.shapes), left, int64(n)}
+		}
 		if !found || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank, found = n, rank, true
 		}
 	}
 	return best, found
+}
+
+// around returns how many instances of a task the nodes have with the same value of what it is spread over.
+func around(s *cluster.State, all []use, n cluster.NodeIndex, key cluster.TaskKey) (count int64) {
+	id, task := key.Split()
+	over := s.Job(id).TaskSpecOf(task, s.Job(id).Version).SpreadOver
+	for other, v := range all {
+		if over != "" && value(s, cluster.NodeIndex(other), over) == value(s, n, over) {
+			count += v.counted[key]
+		}
+	}
+	return count
 }
 
 // keptFor returns 0 for a node that is kept for exclusive work, 1 for one that is kept for nobody else, 2 for one with
@@ -357,7 +456,7 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 	spec := &cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", last+1)), Type: cluster.Batch}
 	for i := range 1 + c.rng.IntN(2) {
 		t := cluster.TaskSpec{
-			Name: cluster.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: cluster.Placement(1 + c.rng.IntN(2)),
+			Name: cluster.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: cluster.Placement(1 + c.rng.IntN(3)),
 			Resources: cluster.Resources{int64(c.rng.IntN(10)) * 200, int64(c.rng.IntN(3)) << 29, 0},
 		}
 		c.rules(&t)
