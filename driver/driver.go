@@ -146,6 +146,9 @@ type Driver interface {
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
 	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an error.
 	Forget(id string) error
+	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes, within
+	// the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
+	Run(ctx context.Context, t Task) error
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use them.

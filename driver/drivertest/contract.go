@@ -311,6 +311,17 @@ func testVolumeSets(t *testing.T, b *bench) {
 	wantSets("db.main[0]@2")
 }
 
+func testRunNotRunning(t *testing.T, b *bench) {
+	if b.Run(b.ctx, b.task("unknown", "exit", "0")) == nil {
+		t.Error("a program ran beside a task that is not there")
+	}
+	b.start(t, "ended", "exit", "0")
+	b.exited(t, "ended")
+	if b.Run(b.ctx, b.task("ended", "exit", "0")) == nil {
+		t.Error("a program ran beside a task that has ended")
+	}
+}
+
 // testSurvivesRunning closes the driver under a running task and gives orders through the next one.
 func testSurvivesRunning(t *testing.T, b *bench) {
 	b.startReady(t, "survivor", "terminate", "5")

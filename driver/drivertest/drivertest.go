@@ -62,6 +62,7 @@ func Test(t *testing.T, m Machine) {
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
 		"VolumeSets":      testVolumeSets,
+		"RunNotRunning":   testRunNotRunning,
 		"Unproved":        testUnproved,
 		"UnprovedKills":   testUnprovedKills,
 		"UnprovedStart":   testUnprovedStart,

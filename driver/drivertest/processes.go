@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Path":             testPath,
 		"WorkDir":          testWorkDir,
 		"Volumes":          testVolumes,
+		"Run":              testRun,
 		"StopFamily":       testStopFamily,
 		"ExitEndsFamily":   testExitEndsFamily,
 		"ExitWithNoDriver": testExitWithNoDriver,
@@ -121,6 +123,30 @@ func testVolumes(t *testing.T, b *bench) {
 	}
 	if got := write("third", "slot 0", "data"); got != "third\n" {
 		t.Errorf("after the volumes were deleted: found %q, want nothing from before", got)
+	}
+}
+
+// testRun runs programs beside a task, where the task runs.
+func testRun(t *testing.T, b *bench) {
+	b.startReady(t, "task", "run")
+	run := func(words ...string) error {
+		beside := b.task("task", words...)
+		beside.Volumes = []driver.Volume{{Set: "set", Name: "data", Variable: "DATA"}}
+		return b.Run(b.ctx, beside)
+	}
+	if err := run("keep", "DATA", "line"); err != nil {
+		t.Errorf("a program that succeeds: %v", err)
+	}
+	if err := run("print", "words", "and more"); err != nil {
+		t.Errorf("a program that says something: %v", err)
+	}
+	if err := run("exit", "7"); err == nil || !strings.Contains(err.Error(), "7") || !strings.Contains(err.Error(), "exit") {
+		t.Errorf("got %v, want the status 7 and what it said", err)
+	}
+	short, cancel := context.WithTimeout(b.ctx, shortProof)
+	defer cancel()
+	if err := b.Run(short, b.task("task", "ignore")); err == nil {
+		t.Error("a program that does not end in time has succeeded")
 	}
 }
 

@@ -49,6 +49,8 @@ type Behaviour struct {
 	// Terminated is what it does when it is asked to stop, and LastWords what it then writes to stdout.
 	Terminated OnTerminate
 	LastWords  string
+	// Beside is what a program that is run beside it returns; nil is that of all that succeed.
+	Beside func(command []string) error
 }
 
 // Machine plays tasks. It is safe for concurrent use.
@@ -334,6 +336,20 @@ func (d *Driver) Forget(id string) error {
 	m.forgotten[id] = t
 	m.tell()
 	return nil
+}
+
+// Run returns what the running task's Behaviour says.
+func (d *Driver) Run(_ context.Context, t driver.Task) error {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	played := d.machine.tasks[t.ID]
+	switch {
+	case played == nil || played.status.State != driver.Running:
+		return fmt.Errorf("run %q beside task %q: it does not run", t.Command, t.ID)
+	case played.behaviour.Beside == nil:
+		return nil
+	}
+	return played.behaviour.Beside(t.Command)
 }
 
 // VolumeSets lists the sets of the volumes that tasks were started with.
