@@ -190,15 +190,19 @@ func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
 	return slot, r.Seat == MainSeat || slot != Slot{}
 }
 
-// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has.
+// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has. An empty seat
+// may have kept the order of what went to another.
 func (s *State) SeatOf(r SlotRef, order Index) (seat SlotRef, slot Slot, ok bool) {
 	for r.Seat = MainSeat; r.Seat < seatCount; r.Seat++ {
-		if slot, ok = s.SlotAt(r); ok && slot.Order == order {
-			return r, slot, true
+		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.empty()) {
+			seat, slot, ok = r, one, true
 		}
 	}
-	return r, Slot{}, false
+	return seat, slot, ok
 }
+
+// empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.
+func (s *Slot) empty() bool { return s.Phase == Waiting || s.Phase == Stopped }
 
 // OrderedNow tells whether an allocation of the slot was ordered with the present entry: no other seat of the slot may be
 // ordered with it too, since order and slot name an allocation.

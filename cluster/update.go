@@ -141,7 +141,10 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
 		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
-			j.Tasks = append(j.Tasks, newTask(j.edition, name))
+			t := newTask(j.edition, name)
+			t.row = t.hash(j.ID, len(j.Tasks))
+			s.digest += t.row
+			j.Tasks = append(j.Tasks, t)
 		}
 	}
 }
@@ -167,7 +170,7 @@ func (s *State) adopt(j *Job, task int) {
 	s.EachSlot(j.ID, task, func(r SlotRef, slot Slot) bool {
 		if fits(&slot) && slot.Phase != Stopping {
 			slot.Version = j.Version
-			if slot.Phase == Waiting {
+			if slot.Phase == Waiting && r.Seat == MainSeat {
 				slot.Version = 0
 			}
 			adopted = append(adopted, r)

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/command"
 )
@@ -148,7 +150,7 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 // restartJob replaces instances by ones of the same version, as an update.
 func (f *fold) restartJob(c *command.RestartJob) Result {
 	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
-		if c.Task != "" && j.TaskSpecOf(max(j.TaskIndex(c.Task), 0), j.Version).Name != c.Task {
+		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t cluster.TaskSpec) bool { return t.Name == c.Task }) {
 			return refused(cluster.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
 		f.update(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})

@@ -13,7 +13,9 @@ func (f *fold) prepareJoin(c *command.PrepareJoin) Result {
 		return r
 	}
 	result := Result{Refusal: ring.Prepare(f.s, c.Joiner, c.Attempt)}
-	f.joined(c.Joiner)
+	if !result.refused() {
+		f.joined(c.Joiner)
+	}
 	return result
 }
 

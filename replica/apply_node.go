@@ -23,9 +23,8 @@ func (f *fold) drainNode(c *command.DrainNode) Result {
 		f.s.SetDrain(node.Index, drain)
 		if c.Drain {
 			f.drainDue(node.Index)
-		} else {
-			f.daemonsOf(node.Index)
 		}
+		f.daemonsOf(node.Index)
 		for _, r := range f.s.Node(node.Index).Held {
 			f.touch(r.Job)
 		}
@@ -67,11 +66,9 @@ func (f *fold) leaveNode(r cluster.SlotRef) {
 // themselves until the deadline, and daemons stay as long as anything else does.
 func (f *fold) drains() {
 	for _, n := range f.s.Draining() {
-		others := false
 		for _, r := range f.held(n) {
 			j := f.s.Job(r.Job)
 			slot, _ := f.s.SlotAt(r)
-			others = others || j.Spec.Type != cluster.Daemon
 			well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy
 			batch := max(j.Spec.Update.BatchSize, 1)
 			switch {
@@ -80,18 +77,22 @@ func (f *fold) drains() {
 				f.leaveNode(r)
 			}
 		}
-		for _, r := range f.held(n) {
-			if !others {
-				f.leaveNode(r)
-			}
+		left := f.held(n)
+		if slices.ContainsFunc(left, func(r cluster.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != cluster.Daemon }) {
+			continue
+		}
+		for _, r := range left {
+			f.leaveNode(r)
 		}
 	}
 }
 
-// daemons gives every task of a daemon job a slot for every node.
-func (f *fold) daemons(j *cluster.Job) {
+// daemons gives every task of a job a slot for every node, if it is a daemon job.
+func (f *fold) daemons(id cluster.JobID) {
 	for n := range cluster.NodeIndex(f.s.Nodes()) {
-		f.daemonOn(j.ID, n)
+		if f.s.Job(id).Spec.Type == cluster.Daemon {
+			f.daemonOn(id, n)
+		}
 	}
 }
 
@@ -120,7 +121,8 @@ func (f *fold) daemonOn(id cluster.JobID, n cluster.NodeIndex) {
 		}
 		r := cluster.SlotRef{Job: id, Task: uint16(task), Index: uint32(n)}
 		slot, _ := f.s.SlotAt(r)
-		able := f.s.Eligible(n) && place.Allowed(f.s, cluster.KeyOf(id, task), n)
+		able := f.able(j, task, n)
+		f.touch(id)
 		switch {
 		case able && !slot.Phase.Holds() && slot.Phase != cluster.Postponed && slot.Phase != cluster.Failed:
 			f.wait(r, slot, cluster.OnlyNode)
@@ -129,4 +131,10 @@ func (f *fold) daemonOn(id cluster.JobID, n cluster.NodeIndex) {
 			f.s.SetSlot(r, slot)
 		}
 	}
+}
+
+// able tells whether a node can have an instance of a daemon's task.
+func (f *fold) able(j *cluster.Job, task int, n cluster.NodeIndex) bool {
+	spec := j.TaskSpecOf(task, j.Version)
+	return spec != nil && f.s.Eligible(n) && place.Allowed(f.s, cluster.KeyOf(j.ID, task), n)
 }

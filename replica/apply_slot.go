@@ -25,13 +25,14 @@ func (f *fold) reportTasks(c *command.ReportTasks) Result {
 
 func (f *fold) report(news *command.Report) {
 	r, slot, ok := f.s.SeatOf(news.Slot, news.Order)
+	if !ok || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Node != f.writer.Index {
+		return
+	}
+	f.touch(r.Job)
 	switch {
-	case !ok || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Node != f.writer.Index:
 	case news.Ended != cluster.NotEnded:
-		f.touch(r.Job)
 		f.ended(r, news, slot)
 	case slot.Phase == cluster.Away:
-		f.touch(r.Job)
 		f.returned(r, news.Ready)
 	case slot.Phase == cluster.Assigned:
 		slot.Phase, slot.Since = cluster.Running, f.s.Time
@@ -58,7 +59,6 @@ func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 	case slot.Deadline == 0 || f.s.Time+enough <= slot.Deadline:
 		slot.Deadline = f.s.Time + enough
 	}
-	f.touch(r.Job)
 	f.s.SetSlot(r, slot)
 }
 
@@ -305,7 +305,7 @@ func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 	switch {
 	case j.Spec.Type == cluster.Daemon:
 		slot.Wish, slot.Node = cluster.OnlyNode, cluster.NodeIndex(r.Index)
-		if !f.s.Eligible(slot.Node) {
+		if !f.able(j, int(r.Task), slot.Node) {
 			slot.Phase, slot.Version = cluster.Stopped, j.Version
 		}
 	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:

@@ -44,16 +44,12 @@ func (f *fold) retry(id cluster.JobID) {
 
 // begin starts the update to the newest version.
 func (f *fold) begin(j *cluster.Job, from uint32) {
-	if j.Spec.Type == cluster.Daemon {
-		f.daemons(j)
-		j = f.s.Job(j.ID)
-	}
+	f.daemons(j.ID)
+	j = f.s.Job(j.ID)
 	u := cluster.Update{From: from, To: j.Version, Began: f.s.Index, Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
-	u = rollout.Begin(u, &j.Spec.Update, f.s.Time)
-	if from == 0 {
-		u = rollout.Begin(u, &cluster.UpdatePolicy{}, f.s.Time)
-	}
-	f.setUpdate(j, u)
+	policy := j.Spec.Update
+	policy.StartPaused = policy.StartPaused && from != 0
+	f.setUpdate(j, rollout.Begin(u, &policy, f.s.Time))
 	f.touch(j.ID)
 }
 
@@ -136,6 +132,7 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	}
 	f.setUpdate(j, rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
 	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)})
+	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
 	u.State, u.Before, u.From, u.To, u.ProgressAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, true, reason
 	f.setUpdate(j, u)
@@ -251,9 +248,10 @@ func (f *fold) roll(j *cluster.Job) {
 	for task := range j.Tasks {
 		done = f.rollTask(j.ID, task) && done
 	}
-	if j = f.s.Job(j.ID); done {
+	if j = f.s.Job(j.ID); done && j.Update.State.Rolls() {
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
 	}
+	f.finish(j.ID)
 }
 
 // tryCanaries puts canaries beside the lowest slots that are to change.

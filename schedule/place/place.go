@@ -103,6 +103,9 @@ func unblockRest(s *cluster.State) {
 // among places up to most instances on nodes of the given pages and returns how many it placed.
 func (q *search) among(pages []int, most uint32) uint32 {
 	want, placed := min(q.task().Waits(), most), uint32(0)
+	if q.spec == nil {
+		return 0
+	}
 	q.s.Divide(q.key, q.spec)
 	for {
 		before := placed

@@ -34,6 +34,9 @@ func newSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *search {
 // searchFor looks for nodes for a task as it is in some version.
 func searchFor(s *cluster.State, key cluster.TaskKey, spec *cluster.TaskSpec, visit Visit) *search {
 	q := &search{s: s, key: key, spec: spec, visit: visit}
+	if spec == nil {
+		return q // the version has no such task
+	}
 	q.simple = len(q.spec.Constraints)+len(q.spec.Devices)+len(q.spec.Ports) == 0 && q.spec.PerNodeMax == 0
 	for i := range q.spec.Constraints {
 		q.exclusive = q.exclusive || q.spec.Constraints[i].Mentions(cluster.ExclusiveAttribute)

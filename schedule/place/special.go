@@ -10,15 +10,19 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 	for helped := true; helped && placed < most; {
 		helped = false
 		for _, r := range q.specials(most - placed) {
-			if q.s.OrderedNow(r) {
-				finished = false
-				continue
-			}
 			slot, _ := q.s.SlotAt(r)
 			id, task := q.key.Split()
 			one := searchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
+			if one.spec == nil {
+				continue
+			}
 			one.gaps = q.gaps
-			if n, ok := one.wished(&slot, pages); ok {
+			n, ok := one.wished(&slot, pages)
+			switch {
+			case !ok:
+			case q.s.OrderedNow(r):
+				finished = false
+			default:
 				q.s.AssignSpecial(r, n, q.visit)
 				placed++
 				helped = helped || one.helps
