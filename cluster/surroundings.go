@@ -210,10 +210,7 @@ func (s *State) attend(key TaskKey, waits, blocked bool) {
 	id, task := key.Split()
 	switch {
 	case waits && blocked:
-		j := s.Job(id)
-		if spec := j.TaskSpecOf(task, j.Version); spec != nil && len(spec.Constraints) > 0 {
-			s.heed(key, spec)
-		}
+		s.heed(key, s.Job(id).rulesOf(task, key.IsSpecial()))
 	case !waits && s.patience.Len() > 0:
 		if since, ok := s.patience.Delete(key); ok {
 			s.digest -= hashWords(tagPatience, uint64(key), uint64(since))
@@ -221,10 +218,25 @@ func (s *State) attend(key TaskKey, waits, blocked bool) {
 	}
 }
 
-func (s *State) heed(key TaskKey, spec *TaskSpec) {
+// rulesOf returns the constraints of what may wait of a task: of the newest version, or of any that is kept.
+func (j *Job) rulesOf(task int, special bool) []*Constraint {
+	var rules []*Constraint
+	for v := range j.versions {
+		if !special && j.versions[v].Number != j.Version {
+			continue
+		}
+		if spec := j.TaskSpecOf(task, j.versions[v].Number); spec != nil {
+			for i := range spec.Constraints {
+				rules = append(rules, &spec.Constraints[i])
+			}
+		}
+	}
+	return rules
+}
+
+func (s *State) heed(key TaskKey, rules []*Constraint) {
 	var what heed
-	for i := range spec.Constraints {
-		c := &spec.Constraints[i]
+	for _, c := range rules {
 		c.EachLeaf(func(leaf *Constraint) {
 			// Where there are fewer on the node itself, it has more room, too.
 			if leaf.Label == "" || leaf.Within == "" && !leaf.GainsByMore() {

@@ -28,8 +28,9 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.joined = m.core.State().Members()
 		return
 	}
-	w.model.apply(folded)
-	for _, line := range w.model.differences(m.core.State(), &folded.Outcome) {
+	w.model.Apply(folded)
+	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
+		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)
 	}
 }
@@ -190,7 +191,7 @@ func (w *World) checkJobs(s *cluster.State) {
 	if s.Unfinished {
 		w.fail("work is left over")
 	}
-	if fits := w.model.fitting(); fits != "" {
+	if fits := w.model.Fitting(); fits != "" {
 		w.fail("%s waits although there is room", fits)
 	}
 }

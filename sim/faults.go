@@ -37,6 +37,11 @@ const (
 	failStart
 	hugeJob
 	raiseRules
+	badVersion
+	unreadyTask
+	failedCheck
+	staleWrite
+	drainMachine
 	faultCount
 )
 
@@ -75,6 +80,11 @@ var faultTable = [faultCount]struct {
 	failStart:        {"failing start", 200},
 	hugeJob:          {"huge job", 6},
 	raiseRules:       {"premature raise of the rules", 60},
+	badVersion:       {"version that always fails", 800},
+	unreadyTask:      {"task that is ready late or never", 400},
+	failedCheck:      {"failed check", 300},
+	staleWrite:       {"write against an old version", 300},
+	drainMachine:     {"drained machine", 800},
 }
 
 // String returns the fault's name in reports.

@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/journal"
+	"starling/sim/model"
 )
 
 // forge appends an entry that is well formed and that no peer of this program would write: of a stranger, or of a life
@@ -15,13 +16,13 @@ func (w *World) forge() {
 	node := cluster.NodeName("stranger")
 	life := uint32(w.between(1, 3))
 	if departed := w.departedNode(); departed != nil && w.rng.IntN(3) == 0 {
-		node, life = departed.name, uint32(w.between(1, int(departed.departed)))
+		node, life = departed.Name, uint32(w.between(1, int(departed.Departed)))
 	}
 	writer := cluster.NewPeerID(node, life)
 	w.forged[writer] += uint64(w.between(0, 2))
 	e := &command.Entry{Writer: writer, Seq: w.forged[writer], Time: w.now}
 	if w.rng.IntN(2) == 0 {
-		e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: w.model.attempts[writer].Number + 1})
+		e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: w.model.Attempts[writer].Number + 1})
 	}
 	for range w.between(0, 3) {
 		e.Commands = append(e.Commands, w.nonsense(writer))
@@ -31,7 +32,7 @@ func (w *World) forge() {
 
 // slander appends the false report that a peer has died; it must come back in another life.
 func (w *World) slander() {
-	if len(w.model.circle) == 0 {
+	if len(w.model.Circle) == 0 {
 		return
 	}
 	w.slanders++
@@ -42,10 +43,10 @@ func (w *World) slander() {
 }
 
 // departedNode returns a node that had a life that is over, nil if there is none.
-func (w *World) departedNode() *modelNode {
-	var all []*modelNode
-	for _, n := range w.model.nodes {
-		if n.departed > 0 {
+func (w *World) departedNode() *model.Node {
+	var all []*model.Node
+	for _, n := range w.model.Nodes {
+		if n.Departed > 0 {
 			all = append(all, n)
 		}
 	}
@@ -57,10 +58,10 @@ func (w *World) departedNode() *modelNode {
 
 // anybody returns a peer: a member, one that joins, one that is over, or one that never was.
 func (w *World) anybody() cluster.PeerID {
-	all := slices.Clone(w.model.circle)
-	for _, n := range w.model.nodes {
-		for life := range n.departed + 2 {
-			all = append(all, cluster.NewPeerID(n.name, life+1))
+	all := slices.Clone(w.model.Circle)
+	for _, n := range w.model.Nodes {
+		for life := range n.Departed + 2 {
+			all = append(all, cluster.NewPeerID(n.Name, life+1))
 		}
 	}
 	if len(all) == 0 {
@@ -75,7 +76,7 @@ func (w *World) nonsense(writer cluster.PeerID) command.Command {
 	if w.rng.IntN(3) == 0 {
 		about = writer
 	}
-	a := w.model.attempts[about]
+	a := w.model.Attempts[about]
 	number := a.Number + uint32(w.between(0, 2)) - min(a.Number, 1)
 	if a.Observer != "" && w.rng.IntN(2) == 0 {
 		other = a.Observer
@@ -98,9 +99,7 @@ func (w *World) fiction() []command.Report {
 	var all []command.Report
 	for range w.between(1, 5) {
 		r := command.Report{Slot: cluster.SlotRef{Job: cluster.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))}, Ended: cluster.ByItself}
-		if _, s := w.model.slot(r.Slot); s != nil {
-			r.Order = s.Order
-		}
+		r.Order = w.model.OrderOf(r.Slot)
 		all = append(all, r)
 	}
 	return all

@@ -47,7 +47,9 @@ func (s *scribe) fold(e *command.Entry) {
 func playHistory(seed uint64) error {
 	s := newScribe(seed)
 	s.clients.submitted = 3
+	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
 	for range 150 {
+		s.posted++ // so that requests have names of their own
 		s.now += cluster.Time(s.between(-200, 1500))
 		s.fold(s.entry())
 		if s.failure != nil {
@@ -62,8 +64,8 @@ func playHistory(seed uint64) error {
 // entry draws the next entry: mostly of somebody who may write, sometimes of one who has left, never was, or repeats.
 func (s *scribe) entry() *command.Entry {
 	writer := cluster.NewPeerID(cluster.NodeName("abcde"[s.rng.IntN(5):][:1]), uint32(s.between(1, 2)+len(s.records)/50))
-	if len(s.model.circle) > 0 && s.rng.IntN(2) == 0 {
-		writer = s.model.circle[s.rng.IntN(len(s.model.circle))]
+	if len(s.model.Circle) > 0 && s.rng.IntN(2) == 0 {
+		writer = s.model.Circle[s.rng.IntN(len(s.model.Circle))]
 	}
 	if s.rng.IntN(20) > 0 {
 		s.numbers[writer] += uint64(s.between(1, 2))
@@ -80,17 +82,17 @@ func (s *scribe) command(writer cluster.PeerID) command.Command {
 	if s.rng.IntN(3) == 0 {
 		return s.nonsense(writer)
 	}
-	for _, joiner := range slices.Sorted(maps.Keys(s.model.attempts)) {
-		if a := s.model.attempts[joiner]; a.Observer == writer && a.Phase == cluster.Prepared && s.rng.IntN(3) > 0 {
+	for _, joiner := range slices.Sorted(maps.Keys(s.model.Attempts)) {
+		if a := s.model.Attempts[joiner]; a.Observer == writer && a.Phase == cluster.Prepared && s.rng.IntN(3) > 0 {
 			return &command.NotifyJoin{Joiner: joiner, Attempt: a.Number}
 		}
 	}
-	for _, p := range s.model.circle {
+	for _, p := range s.model.Circle {
 		if p == writer {
 			return s.work(writer)
 		}
 	}
-	switch a := s.model.attempts[writer]; a.Phase {
+	switch a := s.model.Attempts[writer]; a.Phase {
 	case cluster.Accepted:
 		return &command.AcceptJoin{Joiner: writer, Observer: a.Observer, Attempt: a.Number}
 	case cluster.Refused, cluster.Orphaned:
@@ -112,14 +114,18 @@ func (s *scribe) work(writer cluster.PeerID) command.Command {
 		return &command.Leave{Peer: s.anybody()}
 	case 1, 2:
 		return &command.Volunteer{Peer: writer, Offer: s.drawOffer(&machine{w: s.World, name: writer.Node()})}
-	case 3, 4:
+	case 3:
+		old, version := s.model.SpecOf(name)
 		spec := s.clients.spec(name, s.clients.kind())
-		if old := s.model.jobOf(name); old != nil {
-			spec = s.clients.changed(old.newest())
+		if old != nil {
+			spec = s.clients.changed(old)
 		}
-		return &command.SubmitJob{RequestID: request, Spec: spec}
-	case 5:
-		return &command.KillJob{RequestID: request, Job: name}
+		return &command.SubmitJob{RequestID: request, Spec: spec, Against: version}
+	case 4, 5:
+		if c := s.clients.wish(s.reader.core.State(), name); c != nil {
+			return c
+		}
+		return &command.TellTime{}
 	case 6:
 		return &command.TellTime{}
 	}
@@ -129,24 +135,19 @@ func (s *scribe) work(writer cluster.PeerID) command.Command {
 // news reports slots, mostly of the writer's own node and of their present allocations.
 func (s *scribe) news(writer cluster.PeerID) command.Command {
 	c := &command.ReportTasks{Peer: writer}
-	for _, j := range s.model.jobs {
-		for n, t := range j.tasks {
-			for i := range t.slots {
-				slot := &t.slots[i]
-				mine := slot.Order > 0 && s.model.nodes[slot.Node].peer == writer
-				if !mine && s.rng.IntN(10) > 0 || s.rng.IntN(2) == 0 {
-					continue
-				}
-				r := command.Report{Slot: cluster.SlotRef{Job: j.id, Task: uint16(n), Index: slot.index}, Order: slot.Order}
-				if s.rng.IntN(6) == 0 {
-					r.Order--
-				}
-				if s.rng.IntN(2) == 0 {
-					r.Ended, r.ExitCode = cluster.Ending(s.between(1, int(cluster.EndingCount)-1)), int32(s.between(0, 1))
-				}
-				c.Reports = append(c.Reports, r)
-			}
+	for _, seat := range s.model.Seats() {
+		mine := s.model.Nodes[seat.Node].Peer == writer
+		if !mine && s.rng.IntN(10) > 0 || s.rng.IntN(2) == 0 {
+			continue
 		}
+		r := command.Report{Slot: seat.Ref, Order: seat.Order, Ready: s.rng.IntN(3) > 0}
+		if s.rng.IntN(6) == 0 {
+			r.Order--
+		}
+		if s.rng.IntN(2) == 0 {
+			r.Ended, r.ExitCode = cluster.Ending(s.between(1, int(cluster.EndingCount)-1)), int32(s.between(0, 1))
+		}
+		c.Reports = append(c.Reports, r)
 	}
 	return c
 }

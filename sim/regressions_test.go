@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/constraint"
 	"starling/command"
+	"starling/schedule/place"
 )
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything; what they found is also
@@ -250,7 +251,7 @@ func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
 	plain, flash := s.drawOffer(&machine{}), s.drawOffer(&machine{})
 	plain.Attributes, flash.Attributes = nil, []cluster.EnvVar{{Name: "disk", Value: "ssd"}}
 	spec := cluster.JobSpec{Name: "many", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
-		Name: "t", Instances: placementsMax + 1000, Command: []string{"run", "0"}, Placement: cluster.Pack,
+		Name: "t", Instances: place.PlacementsMax + 1000, Command: []string{"run", "0"}, Placement: cluster.Pack,
 		Constraints: []cluster.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
 	}}}
 	few := spec

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/sim/model"
 )
 
 // Options choose a run.
@@ -74,7 +75,7 @@ func Run(seed uint64, o Options) (report Report) {
 
 func newWorld(seed uint64, o Options) *World {
 	w := &World{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: newModel(), trace: o.trace,
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: model.New(), trace: o.trace,
 		landed: map[recordName]bool{}, pulses: map[cluster.PeerID]*pulse{}, forged: map[cluster.PeerID]uint64{},
 	}
 	w.clients = newClients(w)

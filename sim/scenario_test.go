@@ -116,7 +116,11 @@ func (s *script) submit(name cluster.JobName, change func(*cluster.JobSpec), ins
 	if change != nil {
 		change(&spec)
 	}
-	s.must(&command.SubmitJob{Spec: spec})
+	against := uint32(0)
+	if j := s.value().JobOf(name); j != nil && j.Finished == 0 {
+		against = j.Version
+	}
+	s.must(&command.SubmitJob{Spec: spec, Against: against})
 }
 
 // phases returns the phases of all slots of a job, tasks parted by bars.

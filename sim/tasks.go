@@ -62,13 +62,44 @@ func (m *machine) exec(order replica.Order) {
 	if m.w.chance(slowTask) {
 		lasts *= 10
 	}
+	fares := ""
+	if len(order.Spec.Command) > 2 {
+		fares = order.Spec.Command[2]
+	}
+	m.readySoon(t, len(order.Spec.Checks) > 0, fares)
 	switch {
+	case fares == faresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
+		m.w.after(m.w.between(0, 1000), func() { m.end(t, cluster.ByItself, 1) })
 	case m.w.chance(failTask):
 		how := cluster.Ending(m.w.between(int(cluster.ByItself), int(cluster.OutOfMemory)))
 		m.w.after(m.w.between(0, 2000), func() { m.end(t, how, 1) })
+	case len(order.Spec.Checks) > 0 && m.w.chance(failedCheck):
+		m.w.after(m.w.between(0, 3000), func() { m.end(t, cluster.CheckFailed, 1) })
 	case lasts > 0:
 		m.w.after(lasts, func() { m.end(t, cluster.ByItself, 0) })
 	}
+}
+
+// repairMillis is how long after the end of the faults a bad program stays bad.
+const repairMillis = 60_000
+
+// readySoon lets a task pass its checks after a while, or late, or never.
+func (m *machine) readySoon(t *running, checked bool, fares string) {
+	wait := m.w.between(0, 500)
+	switch {
+	case !checked || fares == faresUnready:
+		return
+	case m.w.chance(unreadyTask) && m.w.rng.IntN(2) == 0:
+		return
+	case m.w.chance(unreadyTask):
+		wait = m.w.between(2000, 10_000)
+	}
+	m.w.after(wait, func() {
+		t.Ready = t.Ended == cluster.NotEnded
+		if m.up {
+			m.notice()
+		}
+	})
 }
 
 // end lets a task end; the peer learns of it if it runs.

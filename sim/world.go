@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/journal"
+	"starling/sim/model"
 )
 
 // Limits of one run.
@@ -55,7 +56,7 @@ type World struct {
 	unchecked bool
 	joined    int
 	// model is the slow twin of the fold.
-	model   *model
+	model   *model.Model
 	failure error
 	// trace takes the story, if it is told.
 	trace io.Writer

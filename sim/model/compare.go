@@ -1,4 +1,4 @@
-package sim
+package model
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 
 // comparison collects where the fold and the model differ.
 type comparison struct {
-	m     *model
+	m     *Model
 	s     *cluster.State
 	found []string
 }
 
-// differences compares the value, and what became of the last entry, with the model; nothing is found if all is well.
-func (m *model) differences(s *cluster.State, outcome *replica.Outcome) []string {
+// Differences compares the value, and what became of the last entry, with the model; nothing is found if all is well.
+func (m *Model) Differences(s *cluster.State, outcome *replica.Outcome) []string {
 	c := &comparison{m: m, s: s}
 	c.outcome(outcome)
 	same(c, about{"", "index, time and rules"}, [3]uint64{uint64(s.Index), uint64(s.Time), uint64(s.Rules)}, [3]uint64{uint64(m.index), uint64(m.time), uint64(m.rules)})
@@ -59,9 +59,9 @@ func (c *comparison) outcome(o *replica.Outcome) {
 }
 
 func (c *comparison) ring() {
-	same(c, about{"", "members"}, c.s.Members(), len(c.m.circle))
-	for i, p := range c.m.circle {
-		next := c.m.circle[(i+1)%len(c.m.circle)]
+	same(c, about{"", "members"}, c.s.Members(), len(c.m.Circle))
+	for i, p := range c.m.Circle {
+		next := c.m.Circle[(i+1)%len(c.m.Circle)]
 		if next == p {
 			next = ""
 		}
@@ -69,31 +69,28 @@ func (c *comparison) ring() {
 		same(c, about{string(p), "watches"}, c.s.Watched(p), next)
 	}
 	c.s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
-		same(c, about{string(p), "attempt"}, a, c.m.attempts[p])
+		same(c, about{string(p), "attempt"}, a, c.m.Attempts[p])
 		return true
 	})
-	for p, a := range c.m.attempts {
+	for p, a := range c.m.Attempts {
 		fast, _ := c.s.Attempt(p)
 		same(c, about{string(p), "attempt"}, fast, a)
 	}
 }
 
 func (c *comparison) jobs() {
-	same(c, about{"", "jobs"}, c.s.Jobs(), len(c.m.jobs))
-	deadline := cluster.Time(0)
-	for _, j := range c.m.jobs {
-		fast := c.s.Job(j.id)
+	same(c, about{"", "jobs"}, c.s.Jobs(), len(c.m.Jobs))
+	for _, j := range c.m.Jobs {
+		fast := c.s.Job(j.ID)
 		if fast == nil || c.s.JobOf(j.newest().Name) != fast {
-			c.found = append(c.found, fmt.Sprintf("the fold does not know job %d %s", j.id, j.newest().Name))
+			c.found = append(c.found, fmt.Sprintf("the fold does not know job %d %s", j.ID, j.newest().Name))
 			continue
 		}
 		c.job(fast, j)
+	}
+	deadline := c.m.next().at
+	for _, j := range c.m.Jobs {
 		for _, t := range j.tasks {
-			for i := range t.slots {
-				if s := &t.slots[i]; s.Phase == cluster.Delayed && (deadline == 0 || s.Deadline < deadline) {
-					deadline = s.Deadline
-				}
-			}
 			if at := c.m.lapse(t); at != 0 && (deadline == 0 || at < deadline) {
 				deadline = at
 			}
@@ -106,40 +103,79 @@ func (c *comparison) jobs() {
 	same(c, about{"", "next deadline"}, first, deadline)
 }
 
-func (c *comparison) job(fast *cluster.Job, j *modelJob) {
+func (c *comparison) job(fast *cluster.Job, j *Job) {
 	name := string(j.newest().Name)
-	same(c, about{name, "version"}, fast.Version, uint32(len(j.versions)))
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
 	same(c, about{name, "entries"}, [3]cluster.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]cluster.Index{j.submitted, j.changed, j.finished})
 	same(c, about{name, "times"}, [2]cluster.Time{fast.SubmittedAt, fast.FinishedAt}, [2]cluster.Time{j.submittedAt, j.finishedAt})
+	c.versions(fast, j)
+	record := fast.Update
+	record.Reason = ""
+	j.update.Reason = ""
+	same(c, about{name, "update"}, record, j.update)
 	if same(c, about{name, "tasks"}, len(fast.Tasks), len(j.tasks)); len(fast.Tasks) != len(j.tasks) {
 		return
 	}
 	for i, t := range j.tasks {
-		other := fast.Tasks[i]
-		same(c, about{name, "task"}, other.Name, t.name)
-		same(c, about{name, "desired"}, other.Desired, t.desired)
-		same(c, about{name, "failure"}, other.Failure, t.failure)
-		if same(c, about{name, "slots"}, other.Slots.Len(), len(t.slots)); other.Slots.Len() != len(t.slots) {
-			continue
-		}
-		for k := range t.slots {
-			if got := other.Slots.At(k); got != t.slots[k].Slot {
-				same(c, about{fmt.Sprintf("%s.%s[%d]", name, t.name, k), "slot"}, got, t.slots[k].Slot)
-			}
+		c.task(fast.Tasks[i], t)
+	}
+}
+
+func (c *comparison) versions(fast *cluster.Job, j *Job) {
+	name := string(j.newest().Name)
+	if same(c, about{name, "versions"}, len(fast.Versions()), len(j.versions)); len(fast.Versions()) != len(j.versions) {
+		return
+	}
+	for i, v := range fast.Versions() {
+		slow := j.versions[i]
+		same(c, about{name, "version"}, [3]uint32{v.Number, v.Of, uint32(v.Kind)}, [3]uint32{slow.Number, slow.Of, uint32(slow.Kind)})
+		same(c, about{name, "outcome"}, v.Outcome, slow.Outcome)
+		same(c, about{name, "version's entry"}, v.Index, slow.Index)
+		if !v.Spec.Equal(slow.Spec) {
+			c.found = append(c.found, fmt.Sprintf("%s: version %d differs", name, v.Number))
 		}
 	}
 }
 
+func (c *comparison) task(fast *cluster.Task, t *task) {
+	who := string(t.job.newest().Name) + "." + string(t.name)
+	same(c, about{who, "task"}, fast.Name, t.name)
+	same(c, about{who, "desired"}, fast.Desired, t.desired)
+	same(c, about{who, "failure"}, fast.Failure, t.failure)
+	sums := t.standing()
+	same(c, about{who, "sums"}, standing{fast.New, fast.Old, fast.Canaries}, sums)
+	if same(c, about{who, "slots"}, fast.Slots.Len(), len(t.slots)); fast.Slots.Len() != len(t.slots) {
+		return
+	}
+	fast.EachBeside(t.job.ID, t.number, func(r cluster.SlotRef, got cluster.Slot) bool {
+		if int(r.Index) >= len(t.slots) || !t.slots[r.Index].seats[r.Seat].taken() {
+			c.found = append(c.found, fmt.Sprintf("%s[%d] %s seat: the fold has %+v, the model nothing", who, r.Index, r.Seat, got))
+		}
+		return true
+	})
+	t.each(func(s *seat) {
+		got, _ := c.s.SlotAt(s.ref())
+		if got != s.Slot {
+			same(c, about{fmt.Sprintf("%s[%d]", who, s.slot.index), s.kind.String() + " seat"}, got, s.Slot)
+		}
+		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && !slices.Equal(got, s.slot.attempts) {
+			c.found = append(c.found, fmt.Sprintf("%s[%d] attempts: the fold has %+v, the model %+v", who, s.slot.index, got, s.slot.attempts))
+		}
+		if other := s.slot.ordered(s.Order); s.Phase.Holds() && other != s {
+			c.found = append(c.found, fmt.Sprintf("%s[%d] has two allocations #%d", who, s.slot.index, s.Order))
+		}
+	})
+}
+
 func (c *comparison) nodes() {
-	same(c, about{"", "nodes"}, c.s.Nodes(), len(c.m.nodes))
+	same(c, about{"", "nodes"}, c.s.Nodes(), len(c.m.Nodes))
 	rooms := c.m.rooms()
-	for i, n := range c.m.nodes {
+	for i, n := range c.m.Nodes {
 		fast := c.s.Node(cluster.NodeIndex(i))
-		name := string(n.name)
-		same(c, about{"", "name of node"}, fast.Name, n.name)
-		same(c, about{name, "peer"}, fast.Peer, n.peer)
-		same(c, about{name, "departed"}, fast.Departed, n.departed)
+		name := string(n.Name)
+		same(c, about{"", "name of node"}, fast.Name, n.Name)
+		same(c, about{name, "peer"}, fast.Peer, n.Peer)
+		same(c, about{name, "departed"}, fast.Departed, n.Departed)
 		same(c, about{name, "lives"}, len(fast.Sessions), len(n.written))
 		for _, session := range fast.Sessions {
 			same(c, about{name, "last entry"}, session.Seq, n.written[session.Incarnation])
@@ -147,6 +183,7 @@ func (c *comparison) nodes() {
 		if (fast.Offer == nil) != (n.offer == nil) || n.offer != nil && !fast.Offer.Equal(n.offer) {
 			c.found = append(c.found, fmt.Sprintf("offer of %s: the fold has %+v, the model %+v", name, fast.Offer, n.offer))
 		}
+		same(c, about{name, "drain"}, fast.Drain, n.drain)
 		same(c, about{name, "free"}, c.s.Free(fast.Index), rooms[i].free)
 		same(c, about{name, "ports"}, len(fast.Ports), len(rooms[i].ports))
 		for _, p := range rooms[i].ports {

@@ -1,0 +1,279 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+
+	"starling/cluster"
+	"starling/cluster/constraint"
+	"starling/command"
+)
+
+// A simulated program is told by its command how many milliseconds it takes, 0 for ever, and how it fares.
+const (
+	// faresBadly fails soon after each start, faresUnready never passes a check.
+	faresBadly   = "badly"
+	faresUnready = "unready"
+)
+
+// wish draws what a user asks for about a job who sees the value as it is in s; nil if nothing comes to his mind.
+func (c *clients) wish(s *cluster.State, name cluster.JobName) command.Command {
+	w, j := c.w, s.JobOf(name)
+	if w.rng.IntN(8) == 0 {
+		return c.drain(s)
+	}
+	if j == nil || j.Finished != 0 {
+		return nil
+	}
+	request, seen := c.requestID(), j.Version
+	if w.chance(staleWrite) {
+		seen -= uint32(w.between(0, 1))
+	}
+	switch w.rng.IntN(8) {
+	case 0:
+		return &command.KillJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2))}
+	case 1, 2:
+		return &command.SteerUpdate{RequestID: request, Job: name, Version: j.Update.To, Steering: command.Steering(w.between(1, 5))}
+	case 3:
+		return &command.RevertJob{RequestID: request, Job: name, Against: seen, To: uint32(w.between(0, int(seen)))}
+	case 4:
+		restart := &command.RestartJob{RequestID: request, Job: name, Against: seen}
+		if w.rng.IntN(2) == 0 {
+			restart.Task = cluster.TaskName("t" + strconv.Itoa(w.rng.IntN(3)))
+		}
+		return restart
+	case 5:
+		return c.end(s, j)
+	}
+	return &command.SubmitJob{RequestID: request, Spec: c.changed(j.Spec), Against: seen}
+}
+
+// end draws an allocation to end.
+func (c *clients) end(s *cluster.State, j *cluster.Job) command.Command {
+	var all []cluster.SlotRef
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			all = append(all, r)
+			return slot.Order != 0
+		})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	r := all[c.w.rng.IntN(len(all))]
+	slot, _ := s.SlotAt(r)
+	return &command.EndAllocation{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order, Elsewhere: c.w.rng.IntN(2) == 0}
+}
+
+// drain draws a node to empty, at once or with patience, or to fill again.
+func (c *clients) drain(s *cluster.State) command.Command {
+	if s.Nodes() == 0 {
+		return nil
+	}
+	n := s.Node(cluster.NodeIndex(c.w.rng.IntN(s.Nodes())))
+	return &command.DrainNode{
+		RequestID: c.requestID(), Node: n.Name, Drain: !n.Drain.On && c.w.chance(drainMachine), DeadlineMillis: uint32(c.w.rng.IntN(3) * c.w.between(1, 8000)),
+	}
+}
+
+// changed draws a new version of a job: another size, another program, other rules, a task more or less, or all anew.
+func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
+	w, spec := c.w, *old
+	spec.Tasks = slices.Clone(spec.Tasks)
+	t := &spec.Tasks[w.rng.IntN(len(spec.Tasks))]
+	if w.rng.IntN(2) == 0 {
+		spec.Update = c.updatePolicy(spec.Type)
+	}
+	switch w.rng.IntN(8) {
+	case 0, 1:
+		t.Instances = uint32(w.between(0, 8))
+	case 2, 3:
+		t.Command = append(slices.Clone(t.Command[:2]), "fine", strconv.Itoa(w.rng.IntN(1000)))
+		if w.chance(badVersion) {
+			t.Command[2] = []string{faresBadly, faresUnready}[w.rng.IntN(2)]
+		}
+	case 4:
+		t.Resources[cluster.CPU] = int64(w.between(0, 20)) * 100
+	case 5:
+		spec.Tasks[0], spec.Tasks[len(spec.Tasks)-1] = spec.Tasks[len(spec.Tasks)-1], spec.Tasks[0]
+		spec.Tasks = spec.Tasks[:w.between(1, len(spec.Tasks))]
+	case 6:
+		c.policies(t, spec.Type)
+	default:
+		kind := spec.Type
+		if w.rng.IntN(4) == 0 {
+			kind = c.kind()
+		}
+		spec = c.spec(spec.Name, kind)
+	}
+	return spec
+}
+
+func (c *clients) kind() cluster.JobType {
+	return cluster.JobType(c.w.between(int(cluster.Batch), int(cluster.Daemon)))
+}
+
+// spec draws a job.
+func (c *clients) spec(name cluster.JobName, kind cluster.JobType) cluster.JobSpec {
+	spec := cluster.JobSpec{Name: name, Type: kind, Update: c.updatePolicy(kind)}
+	for i := range c.w.between(1, 3) {
+		spec.Tasks = append(spec.Tasks, c.task(spec.Type, cluster.TaskName("t"+strconv.Itoa(i))))
+	}
+	if kind <= cluster.Stateless && c.w.chance(hugeJob) {
+		c.w.rates[hugeJob] = 0
+		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil
+		spec.Tasks[0].Resources = cluster.Resources{10, 1 << 20, 0}
+	}
+	return spec
+}
+
+func (c *clients) updatePolicy(kind cluster.JobType) cluster.UpdatePolicy {
+	w := c.w
+	if w.rng.IntN(3) == 0 {
+		return cluster.UpdatePolicy{}
+	}
+	u := cluster.UpdatePolicy{
+		BatchSize: uint32(w.between(0, 3)), AutoPromote: w.rng.IntN(2) == 0, AttemptsMax: uint32(w.between(0, 3)),
+		FailuresMax: uint32(w.between(0, 2)), Rollback: w.rng.IntN(2) == 0, StartPaused: w.rng.IntN(8) == 0, SameNode: w.rng.IntN(4) == 0,
+		MinHealthyMillis: uint32(w.rng.IntN(2) * w.between(1, 2000)),
+	}
+	if kind == cluster.Stateless && w.rng.IntN(2) == 0 {
+		u.Canaries = uint32(w.between(1, 2))
+	}
+	if w.rng.IntN(2) == 0 {
+		u.HealthyDeadlineMillis = u.MinHealthyMillis + uint32(w.between(1, 6000))
+	}
+	if w.rng.IntN(2) == 0 {
+		u.ProgressDeadlineMillis = u.HealthyDeadlineMillis + uint32(w.between(1, 20_000))
+	}
+	return u
+}
+
+// policies draws what comes after a failure or a loss.
+func (c *clients) policies(t *cluster.TaskSpec, kind cluster.JobType) {
+	w := c.w
+	t.Reschedule, t.Disconnect = cluster.Reschedule{}, cluster.Disconnect{}
+	if kind != cluster.Batch {
+		t.Restart.AttemptsMax = []uint32{cluster.RestartsUnlimited, uint32(w.between(0, 3))}[w.rng.IntN(2)]
+	}
+	if kind != cluster.Daemon && w.rng.IntN(2) == 0 {
+		delay := uint32(w.between(0, 3000))
+		t.Reschedule = cluster.Reschedule{
+			AttemptsMax: []uint32{cluster.RestartsUnlimited, 1, 2, 3}[w.rng.IntN(4)], IntervalMillis: uint32(w.between(1, 60_000)),
+			DelayMillis: delay, DelayMaxMillis: delay + uint32(w.between(0, 5000)), Growth: cluster.Growth(w.rng.IntN(3)),
+		}
+	}
+	d := &t.Disconnect
+	switch {
+	case kind == cluster.Stateful || w.rng.IntN(4) == 0:
+		d.StopAfterMillis = uint32(w.between(1, 8000))
+	case w.rng.IntN(2) == 0:
+		d.LostAfterMillis = uint32(w.between(1, 10_000))
+		d.Wait, d.Keep = w.rng.IntN(2) == 0, cluster.Survivor(w.rng.IntN(3))
+	}
+}
+
+func (c *clients) task(kind cluster.JobType, name cluster.TaskName) cluster.TaskSpec {
+	w := c.w
+	t := cluster.TaskSpec{
+		Name: name, Instances: uint32(w.between(0, 8)), Command: []string{"run", "0"}, Placement: cluster.Pack,
+		Resources: cluster.Resources{int64(w.between(0, 20)) * 100, int64(w.between(0, 4)) << 28, 0},
+		Restart: cluster.Restart{AttemptsMax: cluster.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 2000,
+			ResetMillis: uint32(w.between(0, 10_000))},
+		StopGraceMillis: uint32(w.between(0, 1000)),
+	}
+	if kind == cluster.Batch {
+		t.Command[1] = strconv.Itoa(w.between(1, 3000))
+		t.Restart.AttemptsMax = uint32(w.between(0, 4))
+	}
+	c.policies(&t, kind)
+	if w.rng.IntN(3) == 0 {
+		t.Placement = cluster.Spread
+	}
+	if w.rng.IntN(6) == 0 {
+		t.Placement = cluster.Defragment
+	}
+	if w.rng.IntN(4) == 0 {
+		t.Ports = c.ports()
+	}
+	if w.rng.IntN(4) == 0 {
+		t.Constraints = []cluster.Constraint{c.constraint()}
+	}
+	c.company(&t, kind)
+	if w.rng.IntN(6) == 0 {
+		t.Devices = []cluster.DeviceRequest{c.device()}
+	}
+	if w.rng.IntN(3) == 0 {
+		t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+	}
+	if kind == cluster.Stateful && w.rng.IntN(3) == 0 {
+		t.Volumes = []cluster.Volume{{Name: "data"}}
+	}
+	return t
+}
+
+// company draws how the task stands to what else runs.
+func (c *clients) company(t *cluster.TaskSpec, kind cluster.JobType) {
+	w := c.w
+	if w.rng.IntN(3) == 0 {
+		t.Labels = []cluster.EnvVar{{Name: "app", Value: []string{"db", "web"}[w.rng.IntN(2)]}}
+	}
+	if kind == cluster.Daemon {
+		return
+	}
+	if w.rng.IntN(6) == 0 {
+		operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
+		one := cluster.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]}, Operator: operators[w.rng.IntN(len(operators))],
+			Count: uint32(w.rng.IntN(4)), Within: []string{"", "rack", "disk"}[w.rng.IntN(3)]}
+		if w.rng.IntN(2) == 0 {
+			one = cluster.Constraint{Any: []cluster.Constraint{one, {All: []cluster.Constraint{c.constraint(), c.constraint()}}}}
+		}
+		if w.rng.IntN(2) == 0 {
+			one.Soft, one.PatienceMillis = true, uint32(w.between(0, 5000))
+		}
+		t.Constraints = append(t.Constraints, one)
+	}
+	if w.rng.IntN(10) == 0 {
+		t.PerNodeMax = uint32(w.between(1, 2))
+	}
+	if w.rng.IntN(8) == 0 {
+		t.SpreadOver = []string{"rack", "disk"}[w.rng.IntN(2)]
+	}
+}
+
+// device draws a request for whole devices or for a share of one, of some model or of any.
+func (c *clients) device() cluster.DeviceRequest {
+	amounts := []cluster.Millidevices{250, 400, 500, 700, 1000, 1000, 2000}
+	q := cluster.DeviceRequest{Kind: "gpu", Amount: amounts[c.w.rng.IntN(len(amounts))]}
+	if c.w.rng.IntN(3) == 0 {
+		q.Models = []string{[]string{"A100", "T4"}[c.w.rng.IntN(2)]}
+	}
+	return q
+}
+
+// ports draws requests of which some leave the choice open, and some ask for what such a choice may come upon.
+func (c *clients) ports() []cluster.PortRequest {
+	all := make([]cluster.PortRequest, c.w.between(1, 3))
+	for i := range all {
+		all[i].Name = "p" + strconv.Itoa(i)
+	}
+	switch c.w.rng.IntN(3) {
+	case 0:
+		all[len(all)-1].Number = uint16(c.w.between(80, 82))
+	case 1:
+		all[len(all)-1].Number = uint16(portFirst + c.w.rng.IntN(4))
+	}
+	return all
+}
+
+func (c *clients) constraint() cluster.Constraint {
+	return []cluster.Constraint{
+		{Attribute: "rack", Operator: constraint.In, Values: []string{"r0", "r1"}},
+		{Attribute: "rack", Operator: constraint.NotEqual, Values: []string{"r0"}},
+		{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"3"}},
+		{Attribute: "size", Operator: constraint.Less, Values: []string{"6"}},
+		{Attribute: "disk", Operator: constraint.NotExists},
+		{Attribute: "disk", Operator: constraint.Equal, Values: []string{"ssd"}},
+		{Attribute: cluster.ExclusiveAttribute, Operator: constraint.Exists},
+	}[c.w.rng.IntN(7)]
+}

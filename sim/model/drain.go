@@ -1,0 +1,130 @@
+package model
+
+import (
+	"starling/cluster"
+	"starling/command"
+)
+
+// drainNode moves what a node runs to others, or takes that back.
+func (m *Model) drainNode(c *command.DrainNode) bool {
+	node := m.nodeOf(c.Node)
+	if node == nil {
+		return false
+	}
+	node.drain = cluster.Drain{On: c.Drain}
+	for _, s := range m.on(node) {
+		s.job().touched = true
+	}
+	if c.Drain {
+		node.drain.Deadline = m.time + cluster.Time(c.DeadlineMillis)
+		m.drainDue(node)
+	}
+	m.daemonsOf(node)
+	return true
+}
+
+// drainDue ends whatever still runs on a drained node when its patience is over.
+func (m *Model) drainDue(n *Node) {
+	if !n.drain.On || n.drain.Deadline > m.time {
+		return
+	}
+	n.drain.Deadline = 0
+	for _, s := range m.on(n) {
+		m.leaveNode(s)
+	}
+}
+
+func (m *Model) leaveNode(s *seat) {
+	if s.Phase != cluster.Stopping && s.Phase != cluster.Away {
+		m.stop(s, cluster.ByDrain)
+	}
+}
+
+// drains moves from drained nodes what its jobs can spare. Batch work may end by itself, and daemons stay as long as
+// anything else is there.
+func (m *Model) drains() {
+	for _, n := range m.Nodes {
+		if !n.drain.On {
+			continue
+		}
+		for _, s := range m.on(n) {
+			kind, batch := s.job().newest().Type, max(s.job().newest().Update.BatchSize, 1)
+			well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
+			if kind != cluster.Batch && kind != cluster.Daemon && (!well || s.slot.task.spare(batch) > 0) {
+				m.leaveNode(s)
+			}
+		}
+		m.emptied(n)
+	}
+}
+
+// emptied ends the daemons of a drained node on which nothing else is left.
+func (m *Model) emptied(n *Node) {
+	for _, s := range m.on(n) {
+		if s.job().newest().Type != cluster.Daemon {
+			return
+		}
+	}
+	for _, s := range m.on(n) {
+		m.leaveNode(s)
+	}
+}
+
+// able tells whether a node can have an instance of a daemon's task.
+func (m *Model) able(t *task, n *Node) bool {
+	spec := t.spec(0)
+	if spec == nil || !n.open() {
+		return false
+	}
+	var rooms []*room
+	for i := range spec.Constraints {
+		c := &spec.Constraints[i]
+		if c.Social() && rooms == nil {
+			rooms = m.rooms()
+		}
+		if impatient := c.Soft && m.softEnd(t, false, c) <= m.time; !impatient && !holdsAt(rooms, &room{node: n}, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// daemons gives every task of a daemon job a slot for every node.
+func (m *Model) daemons(j *Job) {
+	for _, n := range m.Nodes {
+		m.daemonOn(j, n)
+	}
+}
+
+// daemonsOf gives a node its slots of all daemon jobs.
+func (m *Model) daemonsOf(n *Node) {
+	for _, j := range m.Jobs {
+		m.daemonOn(j, n)
+	}
+}
+
+// daemonOn makes a node's slots of a daemon job what they should be: empty if the node cannot have it.
+func (m *Model) daemonOn(j *Job, n *Node) {
+	if j.newest().Type != cluster.Daemon || j.stop {
+		return
+	}
+	for _, t := range j.tasks {
+		if t.spec(0) == nil {
+			continue
+		}
+		if t.desired <= uint32(n.number) {
+			m.want(t, uint32(n.number)+1)
+		}
+		j.touched = true
+		s := t.slots[n.number].main()
+		row, able := s.Slot, m.able(t, n)
+		switch {
+		case row.Phase.Holds():
+		case able && row.Phase != cluster.Postponed && row.Phase != cluster.Failed:
+			m.wait(s, row, cluster.OnlyNode)
+		case !able:
+			row.Phase, row.Version, row.Deadline, row.Wish = cluster.Stopped, j.version(), 0, cluster.AnyNode
+			m.put(s, row)
+		}
+	}
+}

@@ -1,0 +1,424 @@
+package model
+
+import (
+	"reflect"
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// Job is a job with its slots.
+type Job struct {
+	ID cluster.JobID
+	// versions are the kept ones, oldest first; the last is the newest.
+	versions                []cluster.JobVersion
+	stop                    bool
+	submitted, changed      cluster.Index
+	finished                cluster.Index
+	submittedAt, finishedAt cluster.Time
+	update                  cluster.Update
+	tasks                   []*task
+	// touched tells that something happened to it in this entry, so that its update is looked at.
+	touched bool
+}
+
+type task struct {
+	job     *Job
+	number  int
+	name    cluster.TaskName
+	desired uint32
+	slots   []*slot
+	failure cluster.Failure
+	// patience is that of the seats that take any node, and of the others.
+	patience [2]patience
+}
+
+// slot is the place of one instance, with its seats.
+type slot struct {
+	task     *task
+	index    uint32
+	seats    [3]seat
+	attempts []cluster.Attempted
+}
+
+// seat has one allocation, with what that was given; a seat that is not the main one may be empty.
+type seat struct {
+	cluster.Slot
+	slot    *slot
+	kind    cluster.Seat
+	ports   []cluster.PortUse
+	devices []cluster.DeviceUse
+}
+
+func (t *task) newSlot() *slot {
+	s := &slot{task: t, index: uint32(len(t.slots))}
+	for kind := range s.seats {
+		s.seats[kind].slot, s.seats[kind].kind = s, cluster.Seat(kind)
+	}
+	return s
+}
+
+func (s *slot) main() *seat { return &s.seats[cluster.MainSeat] }
+
+func (s *slot) wanted() bool { return !s.task.job.stop && s.index < s.task.desired }
+
+// gone tells whether the slot was dropped.
+func (s *slot) gone() bool { return int(s.index) >= len(s.task.slots) || s.task.slots[s.index] != s }
+
+func (s *seat) taken() bool { return s.kind == cluster.MainSeat || s.Slot != cluster.Slot{} }
+
+func (s *seat) job() *Job { return s.slot.task.job }
+
+// spec returns what its allocation was ordered with, or is to be.
+func (s *seat) spec() *cluster.TaskSpec { return s.slot.task.spec(s.Version) }
+
+func (s *seat) waits() bool {
+	return s.taken() && s.Phase == cluster.Waiting && s.slot.index < s.slot.task.desired
+}
+
+// each visits the seats that are taken, in order.
+func (t *task) each(visit func(*seat)) {
+	for _, slot := range slices.Clone(t.slots) {
+		for kind := range slot.seats {
+			if s := &slot.seats[kind]; s.taken() {
+				visit(s)
+			}
+		}
+	}
+}
+
+func (j *Job) each(visit func(*seat)) {
+	for _, t := range j.tasks {
+		t.each(visit)
+	}
+}
+
+// busy tells whether anything of the job waits or runs.
+func (j *Job) busy() bool {
+	busy := false
+	j.each(func(s *seat) {
+		busy = busy || s.Phase.Holds() || s.waits() || s.kind == cluster.MainSeat && s.Phase == cluster.Postponed
+	})
+	return busy
+}
+
+// on returns the seats that take room on a node, in order.
+func (m *Model) on(n *Node) []*seat {
+	var all []*seat
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) {
+			if s.Phase.Holds() && s.Node == n.number {
+				all = append(all, s)
+			}
+		})
+	}
+	return all
+}
+
+// put replaces the row of a seat. What takes no room has no ports and devices, and what is not wanted and takes none is
+// dropped from the end of its task.
+func (m *Model) put(s *seat, row cluster.Slot) {
+	s.Slot = row
+	if !row.Phase.Holds() {
+		s.ports, s.devices = nil, nil
+	}
+	s.job().touched = true
+	s.slot.task.trim()
+	s.slot.task.endPatience()
+}
+
+func (t *task) trim() {
+	for n := len(t.slots); n > int(t.desired); n-- {
+		for kind := range t.slots[n-1].seats {
+			if t.slots[n-1].seats[kind].Phase.Holds() {
+				return
+			}
+		}
+		t.slots = t.slots[:n-1]
+	}
+}
+
+// move moves what is in one seat of a slot to another.
+func (m *Model) move(from *seat, to cluster.Seat) {
+	target := &from.slot.seats[to]
+	target.Slot, target.ports, target.devices = from.Slot, from.ports, from.devices
+	from.Slot, from.ports, from.devices = cluster.Slot{}, nil, nil
+	if from.kind == cluster.MainSeat {
+		from.Slot = cluster.Slot{Order: target.Order, Node: target.Node, Phase: cluster.Stopped}
+	}
+	from.job().touched = true
+	from.slot.task.endPatience()
+}
+
+func (j *Job) newest() *cluster.JobSpec { return j.versions[len(j.versions)-1].Spec }
+
+func (j *Job) version() uint32 { return j.versions[len(j.versions)-1].Number }
+
+// spec returns what the task is in a version of the job, 0 for the newest; nil if that has no such task.
+func (t *task) spec(version uint32) *cluster.TaskSpec {
+	for _, v := range t.job.versions {
+		if v.Number != version && (version != 0 || v.Number != t.job.version()) {
+			continue
+		}
+		for i := range v.Spec.Tasks {
+			if v.Spec.Tasks[i].Name == t.name {
+				return &v.Spec.Tasks[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Model) jobOf(name cluster.JobName) *Job {
+	for _, j := range m.Jobs {
+		if j.newest().Name == name {
+			return j
+		}
+	}
+	return nil
+}
+
+func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
+	j := m.jobOf(spec.Name)
+	present := uint32(0)
+	if j != nil && j.finished == 0 {
+		present = j.version()
+	}
+	if len(spec.Problems()) > 0 || present != 0 && j.stop || against != present {
+		return false
+	}
+	switch {
+	case present == 0 && j != nil:
+		m.forget(j)
+		m.begin(spec)
+	case present == 0:
+		m.begin(spec)
+	case j.newest().Type != spec.Type:
+		return false
+	case !reflect.DeepEqual(j.newest(), spec):
+		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+	}
+	return true
+}
+
+// begin brings a job. All but batch jobs come as an update from nothing.
+func (m *Model) begin(spec *cluster.JobSpec) {
+	m.lastJob++
+	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time}
+	m.Jobs = append(m.Jobs, j)
+	m.addVersion(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+	for i, t := range j.tasks {
+		if spec.Type != cluster.Daemon {
+			m.want(t, spec.Tasks[i].Instances)
+		}
+	}
+	if spec.Type != cluster.Batch {
+		m.beginUpdate(j, 0)
+	}
+}
+
+// addVersion makes a version the newest. Instances that are as good as one of it are of it from now on.
+func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
+	v.Number, v.Index, v.At = 1, m.index, m.time
+	if len(j.versions) > 0 {
+		v.Number = j.version() + 1
+	}
+	j.versions, j.changed = append(j.versions, v), m.index
+	for i := range v.Spec.Tasks {
+		name := v.Spec.Tasks[i].Name
+		if !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.name == name }) {
+			j.tasks = append(j.tasks, &task{job: j, number: len(j.tasks), name: name})
+		}
+	}
+	j.each(func(s *seat) {
+		if s.Version == 0 || s.Phase == cluster.Stopping || !s.slot.task.asGood(s.Version) {
+			return
+		}
+		if s.Version = v.Number; s.Phase == cluster.Waiting && s.kind == cluster.MainSeat {
+			s.Version = 0
+		}
+	})
+	m.dropVersions(j)
+}
+
+// asGood tells whether an instance of an earlier version is as good as one of the newest: it is the same program, and
+// nobody asked for a restart since.
+func (t *task) asGood(version uint32) bool {
+	for _, v := range t.job.versions {
+		if v.Kind == cluster.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
+			return false
+		}
+	}
+	return sameProgram(t.spec(version), t.spec(0))
+}
+
+func sameProgram(a, b *cluster.TaskSpec) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	x, y := *a, *b
+	for _, t := range []*cluster.TaskSpec{&x, &y} {
+		t.Instances, t.StopGraceMillis = 0, 0
+		t.Restart, t.Reschedule, t.Disconnect = cluster.Restart{}, cluster.Reschedule{}, cluster.Disconnect{}
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// dropVersions forgets old versions that nothing refers to.
+func (m *Model) dropVersions(j *Job) {
+	if len(j.versions) <= cluster.VersionsMax {
+		return
+	}
+	used := map[uint32]bool{j.good(j.version()): true, j.update.From: true}
+	j.each(func(s *seat) { used[s.Version] = true })
+	newest := j.version()
+	j.versions = slices.DeleteFunc(slices.Clone(j.versions), func(v cluster.JobVersion) bool {
+		return v.Number+cluster.VersionsMax <= newest && !used[v.Number]
+	})
+}
+
+// good returns the newest version below one to which an update succeeded, 0 if there is none.
+func (j *Job) good(below uint32) uint32 {
+	best := uint32(0)
+	for _, v := range j.versions {
+		if v.Number < below && (v.Outcome == cluster.UpdateSucceeded || v.Outcome == cluster.RolledBack) {
+			best = v.Number
+		}
+	}
+	return best
+}
+
+// want changes how many slots of a task there should be. What was not wanted and is again begins anew, if nothing has come
+// of it.
+func (m *Model) want(t *task, count uint32) {
+	before := t.desired
+	t.desired = count
+	t.job.touched = true
+	daemon := t.job.newest().Type == cluster.Daemon
+	for i := before; i < count && int(i) < len(t.slots); i++ {
+		if s := t.slots[i].main(); s.Phase == cluster.Stopped || s.Phase == cluster.Waiting {
+			s.Slot = cluster.Slot{Order: s.Order, Node: s.Node}
+		}
+	}
+	for len(t.slots) < int(count) {
+		t.slots = append(t.slots, t.newSlot())
+		if daemon {
+			t.slots[len(t.slots)-1].main().Slot = cluster.Slot{Phase: cluster.Stopped, Version: t.job.version()}
+		}
+	}
+	t.each(func(s *seat) {
+		if s.slot.index >= count && s.kind != cluster.MainSeat && s.Phase == cluster.Waiting {
+			s.Slot = cluster.Slot{}
+		}
+	})
+	t.trim()
+	t.endPatience()
+}
+
+// onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
+func (m *Model) onJob(name cluster.JobName, against uint32, act func(*Job) bool) bool {
+	j := m.jobOf(name)
+	switch {
+	case j == nil || j.finished != 0 || against != 0 && against != j.version():
+		return false
+	case j.stop:
+		return true
+	}
+	return act(j)
+}
+
+// kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
+func (m *Model) kill(j *Job) bool {
+	j.stop, j.changed = true, m.index
+	j.each(func(s *seat) {
+		row := s.Slot
+		switch {
+		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == cluster.Stopping:
+			return
+		case row.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+			row.Cause = cluster.ByJob
+			m.put(s, row)
+			return
+		}
+		next := cluster.Stopped
+		if row.Phase == cluster.Assigned || row.Phase == cluster.Running {
+			next = cluster.Stopping
+		}
+		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, cluster.AnyNode, cluster.ByJob
+		if row.Version == 0 {
+			row.Version = j.version()
+		}
+		if next == cluster.Stopped && s.kind != cluster.MainSeat {
+			row = cluster.Slot{}
+		}
+		m.put(s, row)
+	})
+	for _, t := range j.tasks {
+		m.want(t, min(t.desired, t.used()))
+	}
+	m.endUpdate(j)
+	return true
+}
+
+// used returns how many slots ever had an allocation; those of a daemon all belong to their nodes.
+func (t *task) used() uint32 {
+	n := len(t.slots)
+	for ; n > 0 && t.job.newest().Type != cluster.Daemon && t.slots[n-1].main().Order == 0; n-- {
+	}
+	return uint32(n)
+}
+
+func (m *Model) revert(j *Job, to uint32) bool {
+	for _, v := range j.versions {
+		if v.Number != to {
+			continue
+		}
+		if !reflect.DeepEqual(v.Spec, j.newest()) {
+			m.change(j, cluster.JobVersion{Kind: cluster.Reverted, Of: to, Spec: v.Spec})
+		}
+		return true
+	}
+	return false
+}
+
+func (m *Model) restart(j *Job, name cluster.TaskName) bool {
+	named := slices.ContainsFunc(j.newest().Tasks, func(t cluster.TaskSpec) bool { return t.Name == name })
+	if name != "" && !named {
+		return false
+	}
+	m.change(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.version(), Spec: j.newest(), Task: name})
+	return true
+}
+
+func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
+	for _, t := range j.tasks {
+		if t.name != c.Slot.Task || int(c.Slot.Index) >= len(t.slots) {
+			continue
+		}
+		s := t.slots[c.Slot.Index].ordered(c.Order)
+		if s == nil || s.Phase.Final() || s.Phase == cluster.Stopping || s.Phase == cluster.Away {
+			return false
+		}
+		cause := cluster.ByRestart
+		if c.Elsewhere {
+			cause = cluster.ByMove
+		}
+		m.stop(s, cause)
+		return true
+	}
+	return false
+}
+
+// ordered returns the seat with the allocation of an order, nil if none has it. An empty seat may have kept the order of
+// what went aside.
+func (s *slot) ordered(order cluster.Index) *seat {
+	var found *seat
+	for kind := range s.seats {
+		one := &s.seats[kind]
+		if one.taken() && one.Order == order && (found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
+			found = one
+		}
+	}
+	return found
+}

@@ -1,0 +1,172 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+func (m *Model) volunteer(p cluster.PeerID, offer cluster.Offer) bool {
+	if offer.Problem() != "" {
+		return false
+	}
+	node := m.nodeOf(p.Node())
+	node.offer = &offer
+	m.daemonsOf(node)
+	return true
+}
+
+func (m *Model) raise(version uint32) bool {
+	for _, p := range m.Circle {
+		if offer := m.nodeOf(p.Node()).offer; offer == nil || offer.Rules < version {
+			return false
+		}
+	}
+	if version != m.rules+1 {
+		return false
+	}
+	m.rules = version
+	return true
+}
+
+// prepare begins an attempt to join.
+func (m *Model) prepare(joiner cluster.PeerID, number uint32) bool {
+	name, life := joiner.Split()
+	node := m.nodeOf(name)
+	last, tried := m.Attempts[joiner]
+	if life <= node.Departed || node.Peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 {
+		return false
+	}
+	for earlier := range node.written {
+		if p := cluster.NewPeerID(name, earlier); earlier < life && p != node.Peer {
+			delete(node.written, earlier)
+			delete(m.Attempts, p)
+		}
+	}
+	if node.Peer == "" {
+		m.bury(node, life-1)
+	}
+	if len(m.Circle) == 0 {
+		m.Circle = []cluster.PeerID{joiner}
+		m.seat(node, joiner)
+		return true
+	}
+	if len(node.written) > livesMax {
+		return false
+	}
+	attempt := cluster.Attempt{Number: number, Phase: cluster.Refused, Began: m.index, BeganAt: m.time}
+	if free := m.observers(); node.Peer == "" && len(free) > 0 {
+		attempt.Phase, attempt.Observer = cluster.Prepared, free[uint64(m.index)%uint64(len(free))]
+	}
+	m.Attempts[joiner] = attempt
+	return attempt.Phase == cluster.Prepared
+}
+
+// livesMax is how many lives of one node may be known beside the one that joins.
+const livesMax = 8
+
+// observers returns the members that may take a joiner in, ordered: they take in nobody already, and whom they watch
+// has prepared nobody.
+func (m *Model) observers() []cluster.PeerID {
+	busy, prepared := map[cluster.PeerID]bool{}, map[cluster.PeerID]bool{}
+	for _, a := range m.Attempts {
+		busy[a.Observer] = true
+		if a.Phase == cluster.Prepared {
+			prepared[a.Observer] = true
+		}
+	}
+	var free []cluster.PeerID
+	for i, p := range m.Circle {
+		if !busy[p] && !prepared[m.Circle[(i+1)%len(m.Circle)]] {
+			free = append(free, p)
+		}
+	}
+	slices.Sort(free)
+	return free
+}
+
+// seat notes that a member lives on the node; earlier lives are over.
+func (m *Model) seat(node *Node, p cluster.PeerID) {
+	_, life := p.Split()
+	node.Peer = p
+	delete(m.Attempts, p)
+	m.bury(node, life-1)
+}
+
+// bury ends a node's lives up to the given one for good.
+func (m *Model) bury(node *Node, life uint32) {
+	node.Departed = max(node.Departed, life)
+	for earlier := range node.written {
+		if earlier <= node.Departed {
+			delete(node.written, earlier)
+			delete(m.Attempts, cluster.NewPeerID(node.Name, earlier))
+		}
+	}
+}
+
+func (m *Model) notify(writer cluster.PeerID, c *command.NotifyJoin) bool {
+	a := m.Attempts[c.Joiner]
+	if a.Phase != cluster.Prepared || a.Number != c.Attempt || a.Observer != writer {
+		return false
+	}
+	a.Phase = cluster.Accepted
+	m.Attempts[c.Joiner] = a
+	return true
+}
+
+func (m *Model) accept(c *command.AcceptJoin) bool {
+	a := m.Attempts[c.Joiner]
+	node := m.nodeOf(c.Joiner.Node())
+	if a.Phase != cluster.Accepted || a.Number != c.Attempt || a.Observer != c.Observer || node.Peer != "" {
+		return false
+	}
+	m.Circle = slices.Insert(m.Circle, slices.Index(m.Circle, a.Observer)+1, c.Joiner)
+	m.seat(node, c.Joiner)
+	return true
+}
+
+func (m *Model) abort(c *command.AbortJoin) bool {
+	a, tried := m.Attempts[c.Joiner]
+	if !tried || a.Number != c.Attempt || a.Phase == cluster.Aborted {
+		return false
+	}
+	a.Phase, a.Observer = cluster.Aborted, ""
+	m.Attempts[c.Joiner] = a
+	return true
+}
+
+// leave takes a peer out; what its node ran is lost.
+func (m *Model) leave(p cluster.PeerID) bool {
+	at := slices.Index(m.Circle, p)
+	if _, tried := m.Attempts[p]; at < 0 && !tried {
+		return false
+	}
+	delete(m.Attempts, p)
+	name, life := p.Split()
+	node := m.nodeOf(name)
+	if at >= 0 {
+		for joiner, a := range m.Attempts {
+			if a.Observer == p {
+				a.Phase, a.Observer = cluster.Orphaned, ""
+				m.Attempts[joiner] = a
+			}
+		}
+		m.Circle = slices.Delete(m.Circle, at, at+1)
+		node.Peer = ""
+	}
+	m.bury(node, life)
+	if node.Peer == "" {
+		m.lost(node)
+	}
+	return true
+}
+
+// lost gives what a node without a peer ran to others.
+func (m *Model) lost(node *Node) {
+	node.offer = nil
+	for _, s := range m.on(node) {
+		m.lose(s)
+	}
+	m.daemonsOf(node)
+}

@@ -1,0 +1,304 @@
+// Package model is the fold once more, as plainly as it can be said and as slow as that is: no books, no queues, no
+// counters; whatever follows from something else is computed from it anew. It shares with the fold only the nouns and the
+// commands, and package reconcile, which it asks about all slots where the fold asks about one: so a mistake would have
+// to be made twice.
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+)
+
+// Model is the value as the model has it.
+type Model struct {
+	index      cluster.Index
+	time       cluster.Time
+	rules      uint32
+	unfinished bool
+	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
+	Circle   []cluster.PeerID
+	Attempts map[cluster.PeerID]cluster.Attempt
+	// Nodes stand at their numbers.
+	Nodes []*Node
+	// Jobs are kept in the order of their submission, ended in that of their ends.
+	Jobs, ended []*Job
+	lastJob     cluster.JobID
+	// requests are the remembered ones, oldest first.
+	requests []request
+	// dropped and refused tell what the last entry came to.
+	dropped bool
+	refused []bool
+}
+
+// Node is a machine.
+type Node struct {
+	number   cluster.NodeIndex
+	Name     cluster.NodeName
+	Peer     cluster.PeerID
+	Departed uint32
+	// written has the number of the last entry of each life that may write.
+	written  map[uint32]uint64
+	offer    *cluster.Offer
+	drain    cluster.Drain
+	portNext uint16
+}
+
+type request struct {
+	id      string
+	refused bool
+}
+
+// New returns the value before the first entry.
+func New() *Model {
+	return &Model{rules: 1, Attempts: map[cluster.PeerID]cluster.Attempt{}}
+}
+
+// Apply folds the next entry.
+func (m *Model) Apply(folded *replica.Folded) {
+	m.index++
+	m.refused = nil
+	e := folded.Entry
+	m.dropped = e == nil || !m.takes(e)
+	if m.dropped {
+		return
+	}
+	m.time = max(m.time, e.Time)
+	for _, j := range m.Jobs {
+		j.touched = false
+	}
+	finished := m.meetDeadlines()
+	m.tidy()
+	for _, c := range e.Commands {
+		m.refused = append(m.refused, !m.obey(e.Writer, c))
+		m.tidy()
+	}
+	m.advance()
+	m.tidy()
+	m.unfinished = !m.placeAll() || !finished
+}
+
+// takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.
+func (m *Model) takes(e *command.Entry) bool {
+	name, life := e.Writer.Split()
+	if life == 0 || e.Seq == 0 || cluster.NameProblem(string(name), true) != "" {
+		return false
+	}
+	joins := false
+	if len(e.Commands) > 0 {
+		_, joins = e.Commands[0].(*command.PrepareJoin)
+	}
+	node := m.nodeOf(name)
+	if node == nil && !joins {
+		return false
+	}
+	if node == nil {
+		node = &Node{number: cluster.NodeIndex(len(m.Nodes)), Name: name, written: map[uint32]uint64{}}
+		m.Nodes = append(m.Nodes, node)
+	}
+	last := node.written[life]
+	if life <= node.Departed || e.Seq <= last || last == 0 && !joins {
+		return false
+	}
+	node.written[life] = e.Seq
+	return true
+}
+
+// obey applies one command and tells whether it was obeyed.
+func (m *Model) obey(writer cluster.PeerID, c command.Command) bool {
+	member := slices.Contains(m.Circle, writer)
+	switch c := c.(type) {
+	case *command.PrepareJoin:
+		return writer == c.Joiner && m.prepare(c.Joiner, c.Attempt)
+	case *command.NotifyJoin:
+		return m.notify(writer, c)
+	case *command.AcceptJoin:
+		return writer == c.Joiner && m.accept(c)
+	case *command.AbortJoin:
+		return writer == c.Joiner && m.abort(c)
+	case *command.Leave:
+		return m.leave(c.Peer)
+	case *command.Volunteer:
+		return writer == c.Peer && member && m.volunteer(writer, c.Offer)
+	case *command.ReportTasks:
+		return writer == c.Peer && member && m.reports(writer, c.Reports)
+	case *command.TellTime:
+		return member
+	case *command.RaiseRules:
+		return member && m.raise(c.Version)
+	}
+	return member && m.ask(c)
+}
+
+// ask applies what a user asked for.
+func (m *Model) ask(c command.Command) bool {
+	switch c := c.(type) {
+	case *command.SubmitJob:
+		return m.once(c.RequestID, func() bool { return m.submit(c.Against, &c.Spec) })
+	case *command.KillJob:
+		return m.once(c.RequestID, func() bool { return m.onJob(c.Job, c.Against, m.kill) })
+	case *command.SteerUpdate:
+		return m.once(c.RequestID, func() bool {
+			return m.onJob(c.Job, 0, func(j *Job) bool { return m.steer(j, c.Version, c.Steering) })
+		})
+	case *command.RevertJob:
+		return m.once(c.RequestID, func() bool {
+			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.revert(j, c.To) })
+		})
+	case *command.RestartJob:
+		return m.once(c.RequestID, func() bool {
+			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.restart(j, c.Task) })
+		})
+	case *command.EndAllocation:
+		return m.once(c.RequestID, func() bool {
+			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.endAllocation(j, c) })
+		})
+	case *command.DrainNode:
+		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
+	}
+	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
+}
+
+// once answers a repeated request as the first.
+func (m *Model) once(id string, act func() bool) bool {
+	for _, r := range m.requests {
+		if id != "" && r.id == id {
+			return !r.refused
+		}
+	}
+	ok := act()
+	if id != "" {
+		m.requests = append(m.requests, request{id, !ok})
+		m.requests = m.requests[max(0, len(m.requests)-cluster.RequestsMax):]
+	}
+	return ok
+}
+
+func (m *Model) nodeOf(name cluster.NodeName) *Node {
+	for _, n := range m.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// open tells whether the node takes work.
+func (n *Node) open() bool { return n.offer != nil && !n.drain.On }
+
+// due is something whose time has come: of a node's drain, of a seat, or of a job's update.
+type due struct {
+	at   cluster.Time
+	node *Node
+	seat *seat
+	job  *Job
+}
+
+// next returns what is due first; at is 0 if nothing ever is. Of what is due at one time nodes come first, then jobs in
+// the order of their submission, in each the seats and then the update.
+func (m *Model) next() due {
+	first := due{}
+	offer := func(d due) {
+		if d.at != 0 && (first.at == 0 || d.at < first.at) {
+			first = d
+		}
+	}
+	for _, n := range m.Nodes {
+		offer(due{at: n.drain.Deadline, node: n})
+	}
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) { offer(due{at: s.Deadline, seat: s}) })
+		offer(due{at: j.deadline(), job: j})
+	}
+	return first
+}
+
+// meetDeadlines does what is due, and tells whether it reached all.
+func (m *Model) meetDeadlines() bool {
+	for range placementsMax {
+		switch d := m.next(); {
+		case d.at == 0 || d.at > m.time:
+			return true
+		case d.node != nil:
+			m.drainDue(d.node)
+		case d.job != nil:
+			m.fail(d.job)
+		default:
+			m.seatDue(d.seat)
+		}
+	}
+	return false
+}
+
+// tidy ends the jobs of which nothing waits or runs any more, and whose type lets them end.
+func (m *Model) tidy() {
+	for _, j := range slices.Clone(m.Jobs) {
+		if j.finished != 0 || !j.stop && j.newest().Type != cluster.Batch || j.busy() {
+			continue
+		}
+		j.finished, j.finishedAt = m.index, m.time
+		m.ended = append(m.ended, j)
+		m.endUpdate(j)
+	}
+	for len(m.ended) > cluster.FinishedJobsMax || len(m.ended) > 1 && m.endedSlots() > cluster.FinishedSlotsMax {
+		m.forget(m.ended[0])
+	}
+}
+
+func (m *Model) endedSlots() int {
+	count := 0
+	for _, j := range m.ended {
+		for _, t := range j.tasks {
+			count += len(t.slots)
+		}
+	}
+	return count
+}
+
+func (m *Model) forget(j *Job) {
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(one *Job) bool { return one == j })
+	m.ended = slices.DeleteFunc(m.ended, func(one *Job) bool { return one == j })
+}
+
+// OrderOf returns the order of the present allocation of a slot, 0 if there is none.
+func (m *Model) OrderOf(r cluster.SlotRef) cluster.Index {
+	for _, j := range m.Jobs {
+		if j.ID == r.Job && int(r.Task) < len(j.tasks) && int(r.Index) < len(j.tasks[r.Task].slots) {
+			return j.tasks[r.Task].slots[r.Index].main().Order
+		}
+	}
+	return 0
+}
+
+// Seat is one allocation as it stands in the value, for who wants to write news of it.
+type Seat struct {
+	Ref cluster.SlotRef
+	cluster.Slot
+}
+
+// Seats returns all that was ever ordered and is remembered.
+func (m *Model) Seats() []Seat {
+	var all []Seat
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) {
+			if s.Order > 0 {
+				all = append(all, Seat{s.ref(), s.Slot})
+			}
+		})
+	}
+	return all
+}
+
+// SpecOf returns the newest version of a job, nil if there is no such job, and its number, 0 if it has ended.
+func (m *Model) SpecOf(name cluster.JobName) (*cluster.JobSpec, uint32) {
+	j := m.jobOf(name)
+	switch {
+	case j == nil:
+		return nil, 0
+	case j.finished != 0:
+		return j.newest(), 0
+	}
+	return j.newest(), j.version()
+}

@@ -1,0 +1,419 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/place"
+)
+
+const (
+	placementsMax = place.PlacementsMax
+	// pageNodes is how many nodes a pack compares at a time.
+	pageNodes = 64
+)
+
+// room is what is left on a node, added up anew for every entry.
+type room struct {
+	node    *Node
+	free    cluster.Resources
+	ports   []cluster.PortUse
+	devices []cluster.DeviceUse
+	// labels counts the instances with each label, own those of each task whose version counts its own.
+	labels map[cluster.EnvVar]int
+	own    map[*task]int
+}
+
+func (r *room) portTaken(number uint16) bool {
+	return slices.ContainsFunc(r.ports, func(p cluster.PortUse) bool { return p.Number == number })
+}
+
+// deviceLeft returns how many thousandths of a device nobody has.
+func (r *room) deviceLeft(kind string, number uint32) int {
+	left := 1000
+	for _, d := range r.devices {
+		if d.Kind == kind && d.Number == number {
+			left -= int(d.Amount)
+		}
+	}
+	return left
+}
+
+// rooms adds up what is left on every node.
+func (m *Model) rooms() []*room {
+	rooms := make([]*room, len(m.Nodes))
+	for i, n := range m.Nodes {
+		rooms[i] = &room{node: n, labels: map[cluster.EnvVar]int{}, own: map[*task]int{}}
+		if n.offer != nil {
+			rooms[i].free = n.offer.Capacity
+		}
+	}
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) {
+			if s.Phase.Holds() {
+				rooms[s.Node].take(s)
+			}
+		})
+	}
+	return rooms
+}
+
+// take notes what a seat has.
+func (r *room) take(s *seat) {
+	spec := s.spec()
+	for _, l := range spec.Labels {
+		r.labels[l]++
+	}
+	if spec.PerNodeMax > 0 || spec.SpreadOver != "" {
+		r.own[s.slot.task]++
+	}
+	for k := range r.free {
+		r.free[k] -= spec.Resources[k]
+	}
+	for _, p := range s.ports {
+		p.Slot = s.ref()
+		r.ports = append(r.ports, p)
+	}
+	for _, d := range s.devices {
+		d.Slot = s.ref()
+		r.devices = append(r.devices, d)
+	}
+}
+
+func (s *seat) ref() cluster.SlotRef {
+	return cluster.SlotRef{Job: s.job().ID, Task: uint16(s.slot.task.number), Index: s.slot.index, Seat: s.kind}
+}
+
+// special tells whether a waiting seat wants a particular node or version.
+func (s *seat) special() bool { return s.Version != 0 || s.Wish != cluster.AnyNode }
+
+// placing is the placement of one entry.
+type placing struct {
+	m      *Model
+	rooms  []*room
+	placed int
+	// known are the requests for devices of what had some when placement began.
+	known []shape
+}
+
+// placeAll places everything that waits and fits, one instance after the other, in rounds until a round places nothing:
+// of every task first those that take any node and the newest version. It tells whether it reached the end.
+func (m *Model) placeAll() bool {
+	p := &placing{m: m}
+	finished := true
+	for before := -1; before < p.placed; {
+		before, finished = p.placed, true
+		for _, j := range m.Jobs {
+			for _, t := range j.tasks {
+				if !p.ordinary(t) {
+					return false
+				}
+				all, later := p.specials(t)
+				if !all {
+					return false
+				}
+				finished = finished && !later
+			}
+		}
+	}
+	m.beginPatience()
+	return finished
+}
+
+// full tells whether this entry may place nothing more.
+func (p *placing) full() bool { return p.placed == placementsMax }
+
+func (p *placing) ordinary(t *task) bool {
+	var running []int64
+	for _, slot := range t.slots {
+		s := slot.main()
+		if !s.waits() || s.special() {
+			continue
+		}
+		p.look()
+		if running == nil {
+			running = t.running(len(p.rooms))
+		}
+		room := p.choose(s.search(), running, nil)
+		if room == nil {
+			break
+		}
+		p.assign(s, room)
+		running[s.Node]++
+		if p.full() {
+			return false
+		}
+	}
+	return true
+}
+
+// specials places seats that want a particular node or version, as long as any can be placed. Those of a slot that was
+// ordered with this entry wait for the next: later tells that there are any.
+func (p *placing) specials(t *task) (all, later bool) {
+	for before := -1; before < p.placed; {
+		before = p.placed
+		for _, slot := range t.slots {
+			for kind := range slot.seats {
+				s := &slot.seats[kind]
+				if s.waits() && s.special() {
+					later = p.special(s) || later
+				}
+				if p.full() {
+					return false, later
+				}
+			}
+		}
+	}
+	return true, later
+}
+
+func (p *placing) special(s *seat) (later bool) {
+	p.look()
+	room := p.wished(s)
+	switch {
+	case room == nil:
+		return false
+	case s.slot.ordered(p.m.index) != nil:
+		return true
+	}
+	p.assign(s, room)
+	return false
+}
+
+// look adds up what is left, once.
+func (p *placing) look() {
+	if p.rooms == nil {
+		p.rooms, p.known = p.m.rooms(), p.m.shapes()
+	}
+}
+
+// wished returns the room for one seat by what it wishes of its last node, nil if there is none.
+func (p *placing) wished(s *seat) *room {
+	q, running := s.search(), s.slot.task.running(len(p.rooms))
+	isLast := func(r *room) bool { return r.node.number == s.Node }
+	var last *room
+	if s.Order != 0 || s.Wish == cluster.OnlyNode {
+		last = p.choose(q, running, isLast)
+	}
+	switch {
+	case s.Wish == cluster.OnlyNode, s.Wish == cluster.PreferNode && last != nil:
+		return last
+	case s.Wish == cluster.AvoidNode:
+		other := p.choose(q, running, func(r *room) bool { return s.Order == 0 || !isLast(r) })
+		if other == nil {
+			return last
+		}
+		return other
+	}
+	return p.choose(q, running, nil)
+}
+
+// assign gives a room to a waiting seat. While an update runs, its instances are to be healthy in time.
+func (p *placing) assign(s *seat, r *room) {
+	j := s.job()
+	version := s.Version
+	if version == 0 {
+		version = j.version()
+	}
+	s.Slot = cluster.Slot{
+		Order: p.m.index, Since: p.m.time, Node: r.node.number, Version: version, Phase: cluster.Assigned, Failures: s.Failures, Health: s.Health,
+	}
+	if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
+		s.Deadline = p.m.time + cluster.Time(limit)
+	}
+	r.give(s)
+	p.placed++
+}
+
+// running returns how many instances of the task each node has.
+func (t *task) running(nodes int) []int64 {
+	counts := make([]int64, nodes)
+	t.each(func(s *seat) {
+		if s.Phase.Holds() {
+			counts[s.Node]++
+		}
+	})
+	return counts
+}
+
+// Fitting names a task of which something waits although it fits somewhere, "" if there is none.
+func (m *Model) Fitting() string {
+	p, found := &placing{m: m}, ""
+	p.look()
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) {
+			if s.waits() && p.wished(s) != nil {
+				found = string(j.newest().Name) + "." + string(s.slot.task.name)
+			}
+		})
+	}
+	return found
+}
+
+// choose returns where the next instance goes, among rooms that may be named, nil if it fits nowhere: there where all its
+// rules hold, or if that is nowhere, there where those hold that are not soft any more.
+func (p *placing) choose(q search, running []int64, among func(*room) bool) *room {
+	if room := p.chooseBy(q, running, among, false); room != nil {
+		return room
+	}
+	return p.chooseBy(q, running, among, true)
+}
+
+// chooseBy returns the node with the fewest instances, or the first page where it fits, there where the least is left;
+// but first comes the value of the attribute that the task is spread over that has the fewest instances. Devices that it
+// does not need are left to others.
+func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, impatient bool) *room {
+	var best *room
+	var bestRank [4]int64
+	for i, r := range p.rooms {
+		if among != nil && !among(r) || !r.fits(q.spec) || !p.suits(q, r, impatient) {
+			continue
+		}
+		rank := [4]int64{0, running[i], r.wasted(q.spec), r.used()}
+		if q.spec.Placement == cluster.Defragment {
+			rank = [4]int64{0, r.wasted(q.spec), r.spoilt(q.spec, p.known), r.left(q.spec)}
+		}
+		if q.spec.Placement == cluster.Pack {
+			rank = [4]int64{0, r.wasted(q.spec), int64(i / pageNodes), r.left(q.spec)}
+		}
+		for _, other := range p.rooms {
+			if q.spec.SpreadOver != "" && other.value(q.spec.SpreadOver) == r.value(q.spec.SpreadOver) {
+				rank[0] += int64(other.own[q.t])
+			}
+		}
+		if best == nil || slices.Compare(rank[:], bestRank[:]) < 0 {
+			best, bestRank = r, rank
+		}
+	}
+	return best
+}
+
+// fits tells whether one instance can go to the node.
+func (r *room) fits(spec *cluster.TaskSpec) bool {
+	if spec == nil || !r.node.open() {
+		return false
+	}
+	for k, amount := range spec.Resources {
+		if amount > r.free[k] {
+			return false
+		}
+	}
+	for _, d := range spec.Devices {
+		if len(r.chooseDevices(d)) == 0 {
+			return false
+		}
+	}
+	_, ok := r.choosePorts(spec)
+	return ok
+}
+
+// chooseDevices returns the numbers of the devices that a request gets, none if there are too few: the lowest that
+// nobody uses, or for a share the one that has the least left for it.
+func (r *room) chooseDevices(q cluster.DeviceRequest) []uint32 {
+	var whole []uint32
+	share, least := uint32(0), 1001
+	for _, d := range r.node.offer.Devices {
+		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		for number := range d.Count {
+			left := r.deviceLeft(d.Kind, number)
+			if left == 1000 {
+				whole = append(whole, number)
+			}
+			if left >= int(q.Amount) && left < least {
+				share, least = number, left
+			}
+		}
+	}
+	switch count := int(q.Amount / 1000); {
+	case count > 0 && count <= len(whole):
+		return whole[:count]
+	case count == 0 && least <= 1000:
+		return []uint32{share}
+	}
+	return nil
+}
+
+// choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
+// offered range from where the last search ended.
+func (r *room) choosePorts(spec *cluster.TaskSpec) ([]uint16, bool) {
+	chosen := make([]uint16, len(spec.Ports))
+	mine := map[uint16]bool{}
+	for i, p := range spec.Ports {
+		if p.Number != 0 && r.portTaken(p.Number) {
+			return nil, false
+		}
+		chosen[i], mine[p.Number] = p.Number, true
+	}
+	offer := r.node.offer
+	next, tries := r.node.portNext, int(offer.PortLast)-int(offer.PortFirst)+1
+	for i := range chosen {
+		for ; chosen[i] == 0; tries-- {
+			if tries == 0 || offer.PortLast == 0 {
+				return nil, false
+			}
+			if next < offer.PortFirst || next > offer.PortLast {
+				next = offer.PortFirst
+			}
+			if !r.portTaken(next) && !mine[next] {
+				chosen[i] = next
+			}
+			next++
+		}
+	}
+	return chosen, true
+}
+
+// give gives ports and devices of the room to a seat.
+func (r *room) give(s *seat) {
+	spec := s.spec()
+	ports, _ := r.choosePorts(spec)
+	for i, p := range spec.Ports {
+		s.ports = append(s.ports, cluster.PortUse{Number: ports[i], Name: p.Name})
+		if p.Number == 0 {
+			r.node.portNext = ports[i] + 1
+		}
+	}
+	for _, d := range spec.Devices {
+		for _, number := range r.chooseDevices(d) {
+			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Amount: min(d.Amount, 1000)})
+		}
+	}
+	r.take(s)
+}
+
+// part returns how much of a node's capacity an amount is, in 1024ths.
+func (r *room) part(k cluster.Kind, amount int64) int64 {
+	return amount / (r.node.offer.Capacity[k]/1024 + 1)
+}
+
+// used is how much of the node's processor and memory is taken.
+func (r *room) used() int64 {
+	capacity := r.node.offer.Capacity
+	return r.part(cluster.CPU, capacity[cluster.CPU]-r.free[cluster.CPU]) +
+		r.part(cluster.Memory, capacity[cluster.Memory]-r.free[cluster.Memory])
+}
+
+// left is how much of both would be left after one instance; what the node does not have at all does not count.
+func (r *room) left(spec *cluster.TaskSpec) int64 {
+	sum := int64(0)
+	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+		if r.node.offer.Capacity[k] > 0 {
+			sum += r.part(k, r.free[k]-spec.Resources[k])
+		}
+	}
+	return sum
+}
+
+// wasted is 1 for a node whose devices the task would leave unused, and which others may need, and below 0 for a node
+// that is kept for such work.
+func (r *room) wasted(spec *cluster.TaskSpec) int64 {
+	if r.exclusive() {
+		return -1
+	}
+	if len(r.node.offer.Devices) > 0 && len(spec.Devices) == 0 {
+		return 1
+	}
+	return 0
+}

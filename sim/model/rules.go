@@ -1,0 +1,188 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+
+	"starling/cluster"
+	"starling/cluster/constraint"
+)
+
+// search is what somebody looks for a node for: a seat that takes any, or one that wants a particular node or version.
+type search struct {
+	t       *task
+	spec    *cluster.TaskSpec
+	special bool
+}
+
+func (s *seat) search() search { return search{s.slot.task, s.spec(), s.special()} }
+
+// suits tells whether the rules of a task hold on a node; with impatience those that were soft for long enough do not
+// count.
+func (p *placing) suits(q search, r *room, impatient bool) bool {
+	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) {
+		return false
+	}
+	if r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) {
+		return false
+	}
+	for _, c := range q.spec.Constraints {
+		if impatient && c.Soft && p.m.softEnd(q.t, q.special, &c) <= p.m.time {
+			continue
+		}
+		if !holdsAt(p.rooms, r, &c) {
+			return false
+		}
+	}
+	return true
+}
+
+// patience tells since when seats of a task wait that have soft rules; begun is false if none does.
+type patience struct {
+	begun bool
+	since cluster.Time
+}
+
+// patienceOf returns the patience of the seats that take any node, or of the others.
+func (t *task) patienceOf(special bool) *patience {
+	if special {
+		return &t.patience[1]
+	}
+	return &t.patience[0]
+}
+
+// softEnd is when a soft rule of a task that waits ends.
+func (m *Model) softEnd(t *task, special bool, c *cluster.Constraint) cluster.Time {
+	if p := t.patienceOf(special); p.begun {
+		return p.since + cluster.Time(c.PatienceMillis)
+	}
+	return m.time + cluster.Time(c.PatienceMillis)
+}
+
+// softRules returns the soft rules of what may wait: of the newest version, or of any.
+func (t *task) softRules(special bool) []cluster.Constraint {
+	var soft []cluster.Constraint
+	for _, v := range t.job.versions {
+		spec := t.spec(v.Number)
+		if spec == nil || !special && v.Number != t.job.version() {
+			continue
+		}
+		for _, c := range spec.Constraints {
+			if c.Soft {
+				soft = append(soft, c)
+			}
+		}
+	}
+	return soft
+}
+
+// beginPatience notes of every task whether it goes on waiting, after all was placed that could be.
+func (m *Model) beginPatience() {
+	for _, j := range m.Jobs {
+		for _, t := range j.tasks {
+			t.endPatience()
+			for _, special := range []bool{false, true} {
+				if p := t.patienceOf(special); !p.begun && t.waiting(special) && len(t.softRules(special)) > 0 {
+					*p = patience{true, m.time}
+				}
+			}
+		}
+	}
+}
+
+// endPatience forgets the patience of what does not wait any more.
+func (t *task) endPatience() {
+	for _, special := range []bool{false, true} {
+		if p := t.patienceOf(special); p.begun && !t.waiting(special) {
+			*p = patience{}
+		}
+	}
+}
+
+// lapse returns when the next soft rule of a task ends, 0 if none will.
+func (m *Model) lapse(t *task) (first cluster.Time) {
+	for _, special := range []bool{false, true} {
+		if !t.patienceOf(special).begun {
+			continue
+		}
+		for _, c := range t.softRules(special) {
+			if end := m.softEnd(t, special, &c); end > m.time && (first == 0 || end < first) {
+				first = end
+			}
+		}
+	}
+	return first
+}
+
+// waiting tells whether seats wait that take any node, or others.
+func (t *task) waiting(special bool) bool {
+	found := false
+	t.each(func(s *seat) { found = found || s.waits() && s.special() == special })
+	return found
+}
+
+func asksExclusive(c cluster.Constraint) bool {
+	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), asksExclusive)
+}
+
+// value returns what the node offers as an attribute, "" if it does not.
+func (r *room) value(attribute string) string {
+	if r.node.offer != nil {
+		for _, a := range r.node.offer.Attributes {
+			if a.Name == attribute {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}
+
+func (r *room) exclusive() bool {
+	return slices.ContainsFunc(r.node.offer.Attributes, func(a cluster.EnvVar) bool { return a.Name == "exclusive" })
+}
+
+func holdsAt(rooms []*room, r *room, c *cluster.Constraint) bool {
+	if len(c.All) > 0 {
+		return !slices.ContainsFunc(c.All, func(part cluster.Constraint) bool { return !holdsAt(rooms, r, &part) })
+	}
+	if len(c.Any) > 0 {
+		return slices.ContainsFunc(c.Any, func(part cluster.Constraint) bool { return holdsAt(rooms, r, &part) })
+	}
+	if c.Label == "" {
+		return satisfied(r.node.offer, c)
+	}
+	count := 0
+	for _, other := range rooms {
+		if other == r || c.Within != "" && other.value(c.Within) == r.value(c.Within) {
+			count += other.labels[cluster.EnvVar{Name: c.Label, Value: c.Values[0]}]
+		}
+	}
+	return compared(c.Operator, count, int(c.Count))
+}
+
+func compared(o constraint.Operator, x, y int) bool {
+	return map[constraint.Operator]bool{
+		constraint.Equal: x == y, constraint.NotEqual: x != y,
+		constraint.Less: x < y, constraint.LessOrEqual: x <= y, constraint.Greater: x > y, constraint.GreaterOrEqual: x >= y,
+	}[o]
+}
+
+func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
+	have, exists := "", false
+	for _, a := range offer.Attributes {
+		if a.Name == c.Attribute {
+			have, exists = a.Value, true
+		}
+	}
+	switch c.Operator {
+	case constraint.Exists, constraint.NotExists:
+		return exists == (c.Operator == constraint.Exists)
+	case constraint.Equal, constraint.In:
+		return exists && slices.Contains(c.Values, have)
+	case constraint.NotEqual, constraint.NotIn:
+		return !exists || !slices.Contains(c.Values, have)
+	}
+	x, bad := strconv.Atoi(have)
+	y, _ := strconv.Atoi(c.Values[0])
+	return bad == nil && compared(c.Operator, x, y)
+}

@@ -1,0 +1,187 @@
+package model
+
+import (
+	"starling/cluster"
+	"starling/reconcile"
+)
+
+// listedMax is up to how many slots of a task reconcile is asked about all of them.
+const listedMax = 64
+
+// settle keeps a seat's row after an event, asks reconcile what becomes of its slot, and does it. Event says what the row
+// cannot.
+func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidate)) {
+	t := s.slot.task
+	m.put(s, row)
+	if s.slot.gone() {
+		return
+	}
+	var all []reconcile.Slot
+	for _, slot := range t.slots {
+		if slot != s.slot && len(t.slots) > listedMax {
+			continue
+		}
+		one := reconcile.Slot{Index: slot.index}
+		for kind := range slot.seats {
+			c, ok := candidate(&slot.seats[kind])
+			if !ok {
+				continue
+			}
+			if &slot.seats[kind] == s {
+				event(&c)
+			}
+			one.Candidates = append(one.Candidates, c)
+		}
+		all = append(all, one)
+	}
+	question, result := m.question(t), reconcile.Result{}
+	reconcile.Reconcile(&question, all, reconcile.Tally{}, &result)
+	m.obeyResult(s.slot, &question, &result)
+}
+
+func (m *Model) question(t *task) reconcile.Task {
+	j := t.job
+	q := reconcile.Task{
+		Now: m.time, Instance: j.ID, Version: j.version(), Count: t.desired, Batch: j.newest().Type == cluster.Batch,
+		Spec: t.spec(0), Policy: &cluster.UpdatePolicy{},
+	}
+	switch {
+	case j.stop:
+		q.Wanted = reconcile.Stopped
+	case q.Spec == nil:
+		q.Wanted = reconcile.Removed
+	}
+	if u := &j.update; j.updating() || u.State == cluster.UpdateFailed {
+		q.Update = reconcile.Update{ID: u.Began, Instance: j.ID, Version: j.version(), Promoted: u.Promoted}
+	}
+	if j.update.State == cluster.UpdateFailed {
+		q.Update.State = reconcile.UpdateFailed
+	}
+	return q
+}
+
+// candidate returns what a seat has, as reconcile sees it; ok is false if it has nothing.
+func candidate(s *seat) (c reconcile.Candidate, ok bool) {
+	j := s.job()
+	c = reconcile.Candidate{
+		Order: s.Order, Instance: j.ID, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts,
+	}
+	if s.kind == cluster.CanarySeat {
+		c.CanaryOf = j.update.Began
+	}
+	switch s.Phase {
+	case cluster.Assigned, cluster.Delayed:
+		c.Client = reconcile.PendingClient
+	case cluster.Running:
+		c.Client, c.Started = reconcile.RunningClient, s.Since
+	case cluster.Stopping:
+		c.Client, c.Desired = reconcile.RunningClient, reconcile.Stop
+	case cluster.Away:
+		c.Client, c.Node, c.FollowUp = reconcile.UnknownClient, reconcile.NodeDisconnected, reconcile.FollowUpPending
+		c.Away, c.UnknownSince, c.Started = true, s.Since, s.Since
+	case cluster.Postponed:
+		c.Client, c.FollowUp = reconcile.FailedClient, reconcile.FollowUpPending
+	case cluster.Failed:
+		c.Client = reconcile.FailedClient
+	case cluster.Succeeded:
+		c.Client, c.Succeeded = reconcile.CompleteClient, true
+	default:
+		return c, false
+	}
+	if j.update.State == cluster.UpdateFailed && s.Version == j.update.To {
+		c.Update = j.update.Began
+	}
+	return c, s.Order != 0
+}
+
+// obeyResult does what was decided about one slot.
+func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.Result) {
+	decision := reconcile.Decision{}
+	for _, d := range result.Decisions {
+		if d.Index == s.index {
+			decision = d
+		}
+	}
+	for _, r := range result.Disconnects {
+		if one := s.ordered(r.Order); r.Index == s.index && one != nil {
+			row := one.Slot
+			row.Phase, row.Since, row.Deadline = cluster.Away, m.time, decision.Until
+			m.put(one, row)
+		}
+	}
+	for _, r := range result.Reconnects {
+		if one := s.ordered(r.Order); r.Index == s.index && one != nil {
+			m.back(one)
+		}
+	}
+	for _, stop := range result.Stops {
+		if one := s.ordered(stop.Order); stop.Index == s.index && one != nil {
+			m.dismiss(one, stop.Client)
+		}
+	}
+	m.fill(s.main(), &decision.Main, question)
+	if canary := &s.seats[cluster.CanarySeat]; canary.taken() {
+		m.fill(canary, &decision.Canary, question)
+	}
+}
+
+// back notes that an allocation that was out of reach runs. It has its old seat again unless another has that.
+func (m *Model) back(s *seat) {
+	row := s.Slot
+	row.Phase, row.Deadline, row.Health = cluster.Running, 0, cluster.Untried
+	m.put(s, row)
+	if s.kind == cluster.AwaySeat && !s.slot.main().Phase.Holds() {
+		m.move(s, cluster.MainSeat)
+	}
+}
+
+// dismiss ends an allocation that does not keep its seat.
+func (m *Model) dismiss(s *seat, client reconcile.Client) {
+	over := client == reconcile.LostClient || client == reconcile.FailedClient || s.Phase == cluster.Failed
+	switch {
+	case over && s.kind != cluster.MainSeat:
+		m.put(s, cluster.Slot{})
+	case !over && s.Phase.Holds():
+		m.stop(s, cluster.ByRival)
+	}
+}
+
+// fill does with a seat what was decided about it.
+func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
+	if s.slot.gone() {
+		return
+	}
+	row := s.Slot
+	switch {
+	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
+		m.again(s, question)
+	case v.Action == reconcile.Place && row.Phase != cluster.Waiting && row.Phase != cluster.Stopping:
+		m.wait(s, row, cluster.AnyNode)
+	case v.Reason == reconcile.WaitsToRetry && row.Phase != cluster.Away:
+		row.Phase, row.Deadline = cluster.Postponed, v.Until
+		m.put(s, row)
+	case v.Reason == reconcile.OutOfAttempts || v.Reason == reconcile.HeldByFailure || v.Reason == reconcile.LeftToUpdate:
+		row.Phase, row.Health, row.Deadline = cluster.Failed, cluster.Unhealthy, 0
+		m.put(s, row)
+	case v.Reason == reconcile.NotWanted && !row.Phase.Final() && row.Phase != cluster.Stopping:
+		row.Cause = cluster.ByScale
+		m.vacate(s, row)
+	}
+}
+
+// again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are, the
+// older is given up.
+func (m *Model) again(s *seat, question *reconcile.Task) {
+	row, policy, before := s.Slot, &question.Spec.Reschedule, s.slot.attempts
+	next := cluster.Attempted{At: m.time, DelayMillis: reconcile.NextDelay(policy, before, row.Since)}
+	s.slot.attempts = reconcile.Inherit(nil, policy, before, next)
+	s.slot.attempts = s.slot.attempts[max(0, len(s.slot.attempts)-cluster.AttemptedMax):]
+	if row.Phase == cluster.Away {
+		version := row.Version
+		m.move(s, cluster.AwaySeat)
+		row = s.Slot
+		row.Version = version
+	}
+	row.Failures = 0
+	m.wait(s, row, cluster.AvoidNode)
+}

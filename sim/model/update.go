@@ -1,0 +1,378 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// change brings a new version of a job and begins the update to it; one that runs is over.
+func (m *Model) change(j *Job, v cluster.JobVersion) {
+	from := j.version()
+	if j.updating() {
+		m.conclude(j, cluster.UpdateAborted)
+	}
+	m.dropCanaries(j)
+	m.addVersion(j, v)
+	j.each(func(s *seat) {
+		if s.kind == cluster.MainSeat && s.Phase == cluster.Failed && s.Version == j.version() && s.slot.wanted() {
+			m.renew(s, s.Slot)
+		}
+	})
+	m.beginUpdate(j, from)
+}
+
+func (j *Job) updating() bool { return j.update.State != cluster.NoUpdate && !j.update.State.Final() }
+
+func (m *Model) beginUpdate(j *Job, from uint32) {
+	m.daemons(j)
+	policy := &j.newest().Update
+	j.update = cluster.Update{
+		State: cluster.RollingForward, From: from, To: j.version(), Began: m.index, BeganAt: m.time, ProgressAt: m.time,
+		Promoted: policy.Canaries == 0 || len(j.outdated()) == 0,
+	}
+	if policy.StartPaused && from != 0 {
+		j.update.State, j.update.Before = cluster.Paused, cluster.RollingForward
+	}
+	j.touched = true
+}
+
+// conclude ends the update, and notes how with the version that it brought.
+func (m *Model) conclude(j *Job, state cluster.UpdateState) {
+	j.update.State, j.update.Before, j.update.EndedAt = state, cluster.NoUpdate, m.time
+	j.versions = slices.Clone(j.versions)
+	for i := range j.versions {
+		if j.versions[i].Number == j.update.To {
+			j.versions[i].Outcome = state
+		}
+	}
+}
+
+// endUpdate ends the update of a job that ended or was stopped.
+func (m *Model) endUpdate(j *Job) {
+	switch {
+	case !j.updating():
+	case j.stop:
+		m.conclude(j, cluster.UpdateAborted)
+	default:
+		m.succeedUpdate(j)
+	}
+}
+
+func (m *Model) succeedUpdate(j *Job) {
+	state := cluster.UpdateSucceeded
+	if j.update.State == cluster.RollingBackward {
+		state = cluster.RolledBack
+	}
+	m.conclude(j, state)
+}
+
+// deadline is by when the update must get on; 0 if it need not.
+func (j *Job) deadline() cluster.Time {
+	limit := j.newest().Update.ProgressDeadlineMillis
+	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || !j.update.Promoted && j.tried() {
+		return 0
+	}
+	return j.update.ProgressAt + cluster.Time(limit)
+}
+
+// standing returns how a main seat counts: whether it has the newest version, or is on its way to it, and its health.
+func (s *seat) standing() (newest bool, health cluster.Health) {
+	switch {
+	case s.Phase == cluster.Succeeded || s.Phase == cluster.Stopped:
+		return true, cluster.Healthy
+	case s.Phase == cluster.Stopping && s.Cause == cluster.ByUpdate:
+		return true, cluster.Untried
+	}
+	return s.Version == 0 || s.Version == s.job().version(), s.condition()
+}
+
+// condition is the health of what runs; what does not counts as untried, unless it has failed.
+func (s *seat) condition() cluster.Health {
+	if s.Phase == cluster.Running || s.Health == cluster.Unhealthy {
+		return s.Health
+	}
+	return cluster.Untried
+}
+
+// standing is how the main seats of the wanted slots and the canaries of a task are.
+type standing struct{ newest, old, canaries [cluster.HealthCount]uint32 }
+
+func (t *task) standing() (c standing) {
+	t.each(func(s *seat) {
+		if s.kind == cluster.CanarySeat {
+			c.canaries[s.condition()]++
+		}
+		if s.kind != cluster.MainSeat || s.slot.index >= t.desired {
+			return
+		}
+		if newest, health := s.standing(); newest {
+			c.newest[health]++
+		} else {
+			c.old[health]++
+		}
+	})
+	return c
+}
+
+// well returns how many wanted instances of any version are well.
+func (c *standing) well() uint32 { return c.newest[cluster.Healthy] + c.old[cluster.Healthy] }
+
+// outdated returns the main seats of wanted slots that are to be of the newest version and are not on their way.
+func (t *task) outdated() []*seat {
+	var all []*seat
+	for _, slot := range t.slots[:t.desired] {
+		if newest, _ := slot.main().standing(); !newest {
+			all = append(all, slot.main())
+		}
+	}
+	return all
+}
+
+func (j *Job) outdated() []*seat {
+	var all []*seat
+	for _, t := range j.tasks {
+		all = append(all, t.outdated()...)
+	}
+	return all
+}
+
+// spare returns how many well instances may be taken away now: a batch without health, and those that may fail.
+func (t *task) spare(batch uint32) uint32 {
+	c, policy := t.standing(), &t.job.newest().Update
+	if batch == 0 {
+		return c.well()
+	}
+	ill := t.desired - min(t.desired, c.well())
+	ill -= min(ill, min(c.newest[cluster.Unhealthy], policy.FailuresMax))
+	return batch - min(batch, ill)
+}
+
+// canaries returns the canary seats that are taken.
+func (t *task) canaries() []*seat {
+	var all []*seat
+	t.each(func(s *seat) {
+		if s.kind == cluster.CanarySeat {
+			all = append(all, s)
+		}
+	})
+	return all
+}
+
+// trials returns how many canaries a task is to have.
+func (t *task) trials() int {
+	return min(int(t.job.newest().Update.Canaries), len(t.outdated()))
+}
+
+// tried tells whether all canaries are healthy.
+func (j *Job) tried() bool {
+	for _, t := range j.tasks {
+		if c := t.standing(); int(c.canaries[cluster.Healthy]) < t.trials() {
+			return false
+		}
+	}
+	return true
+}
+
+// fail ends an update that cannot succeed: it goes back to the last good version if the job asks for that, but only once.
+func (m *Model) fail(j *Job) {
+	m.dropCanaries(j)
+	u, good := j.update, j.good(j.update.To)
+	back := u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward
+	spec := j.newest()
+	m.conclude(j, cluster.UpdateFailed)
+	if !spec.Update.Rollback || back || good == 0 {
+		return
+	}
+	for _, v := range j.versions {
+		if v.Number == good {
+			spec = v.Spec
+		}
+	}
+	m.addVersion(j, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: spec})
+	m.daemons(j)
+	u.State, u.Before, u.From, u.To = cluster.RollingBackward, cluster.NoUpdate, u.To, j.version()
+	u.ProgressAt, u.Promoted = m.time, true
+	j.update, j.touched = u, true
+}
+
+// dropCanaries ends the canaries that were not promoted.
+func (m *Model) dropCanaries(j *Job) {
+	if j.update.Promoted {
+		return
+	}
+	for _, t := range j.tasks {
+		for _, s := range t.canaries() {
+			m.stop(s, cluster.ByRival)
+		}
+	}
+}
+
+// steer lets a user steer the update that he saw.
+func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
+	u := &j.update
+	switch {
+	case version != u.To || !j.updating():
+		return false
+	case how == command.Pause && u.State == cluster.Paused, how == command.Resume && u.State != cluster.Paused,
+		how == command.Promote && (u.Promoted || !j.tried()):
+		return false
+	}
+	switch how {
+	case command.Pause:
+		u.State, u.Before = cluster.Paused, u.State
+	case command.Resume:
+		u.State, u.Before, u.ProgressAt = u.Before, cluster.NoUpdate, m.time
+	case command.Promote:
+		m.promote(j)
+	case command.Fail:
+		m.fail(j)
+	case command.Abort:
+		m.dropCanaries(j)
+		m.conclude(j, cluster.UpdateAborted)
+	}
+	j.touched = true
+	return true
+}
+
+// promote lets canaries take the places beside which they were tried.
+func (m *Model) promote(j *Job) {
+	j.update.Promoted, j.update.ProgressAt = true, m.time
+	for _, t := range j.tasks {
+		for _, s := range t.canaries() {
+			if main := s.slot.main(); main.Phase.Holds() {
+				m.stop(main, cluster.ByUpdate)
+			} else {
+				m.move(s, cluster.MainSeat)
+			}
+		}
+	}
+}
+
+// advance lets drains go on, and the updates of the jobs to which something happened.
+func (m *Model) advance() {
+	if !slices.ContainsFunc(m.Jobs, func(j *Job) bool { return j.touched }) {
+		return
+	}
+	m.drains()
+	for _, j := range slices.Clone(m.Jobs) {
+		if j.touched && j.finished == 0 && !j.stop && j.update.State.Rolls() {
+			m.roll(j)
+		}
+	}
+}
+
+// roll takes the next step of an update.
+func (m *Model) roll(j *Job) {
+	failed := uint32(0)
+	for _, t := range j.tasks {
+		c := t.standing()
+		failed += c.newest[cluster.Unhealthy] + c.canaries[cluster.Unhealthy]
+	}
+	if most := j.newest().Update.FailuresMax; most != cluster.RestartsUnlimited && failed > most {
+		if m.fail(j); !j.update.State.Rolls() {
+			return
+		}
+	}
+	if !j.update.Promoted {
+		m.tryCanaries(j)
+		if !j.newest().Update.AutoPromote || !j.tried() {
+			return
+		}
+		m.promote(j)
+	}
+	done := true
+	for _, t := range j.tasks {
+		done = m.rollTask(t) && done
+	}
+	if done {
+		m.succeedUpdate(j)
+	}
+}
+
+// tryCanaries puts the canaries that are missing beside the lowest slots that are to change.
+func (m *Model) tryCanaries(j *Job) {
+	for _, t := range j.tasks {
+		missing := t.trials() - len(t.canaries())
+		for _, main := range t.outdated() {
+			if canary := &main.slot.seats[cluster.CanarySeat]; missing > 0 && !canary.taken() {
+				m.put(canary, cluster.Slot{Version: j.version()})
+				missing--
+			}
+		}
+	}
+}
+
+// rollTask takes the next step of one task, and tells whether nothing is left to do. At most a batch is under way at a time:
+// what is added comes first, then what is moved, then what is removed. If only the number changes, all is done at once.
+func (m *Model) rollTask(t *task) bool {
+	wanted := t.wanted()
+	add, move, remove, underWay := t.left(wanted)
+	if batch := t.job.newest().Update.BatchSize; batch > 0 {
+		room := batch - min(batch, underWay)
+		if moving := min(move, room-min(room, add)); move > 0 {
+			remove = min(remove, room-min(room, add)-moving)
+			add, move = min(add, room), moving
+		}
+	}
+	m.shrink(t, remove)
+	if add > 0 {
+		m.want(t, t.desired+add)
+	}
+	m.moveOn(t, int(move))
+	add, move, remove, underWay = t.left(wanted)
+	return add+move+remove+underWay == 0 && len(t.canaries()) == 0
+}
+
+// wanted returns how many slots the newest version wants.
+func (t *task) wanted() uint32 {
+	switch spec := t.spec(0); {
+	case spec == nil:
+		return 0
+	case t.job.newest().Type == cluster.Daemon:
+		return t.desired
+	default:
+		return spec.Instances
+	}
+}
+
+// left returns what an update has to do still, and what it has begun and is not healthy.
+func (t *task) left(wanted uint32) (add, move, remove, underWay uint32) {
+	c := t.standing()
+	underWay = c.newest[cluster.Untried] + c.newest[cluster.Ready] + uint32(len(t.slots)) - t.desired
+	return wanted - min(t.desired, wanted), uint32(len(t.outdated())), t.desired - min(t.desired, wanted), underWay
+}
+
+// shrink takes away so many slots, the highest.
+func (m *Model) shrink(t *task, count uint32) {
+	if count == 0 {
+		return
+	}
+	m.want(t, t.desired-count)
+	t.each(func(s *seat) {
+		if s.slot.index >= t.desired && s.Phase.Holds() {
+			m.stop(s, cluster.ByScale)
+		}
+	})
+}
+
+// moveOn lets so many outdated seats go to the newest version: those that are not well, then as many others as can be
+// spared. What may run out of reach is left alone.
+func (m *Model) moveOn(t *task, count int) {
+	var ill, well []*seat
+	for _, s := range t.outdated() {
+		switch {
+		case s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+		case s.Phase == cluster.Running && s.Health == cluster.Healthy:
+			well = append(well, s)
+		default:
+			ill = append(ill, s)
+		}
+	}
+	well = well[:min(len(well), int(t.spare(t.job.newest().Update.BatchSize)))]
+	all := append(ill, well...)
+	for _, s := range all[:min(len(all), count)] {
+		m.stop(s, cluster.ByUpdate)
+	}
+}
