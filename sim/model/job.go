@@ -260,7 +260,8 @@ func sameProgram(a, b *cluster.TaskSpec) bool {
 	x, y := *a, *b
 	for _, t := range []*cluster.TaskSpec{&x, &y} {
 		t.Instances, t.StopGraceMillis = 0, 0
-		t.Restart, t.Reschedule, t.Disconnect = cluster.Restart{}, cluster.Reschedule{}, cluster.Disconnect{}
+		t.Restart, t.Reschedule = cluster.Restart{}, cluster.Reschedule{}
+		t.Disconnect = cluster.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
 	}
 	return reflect.DeepEqual(x, y)
 }
