@@ -78,7 +78,7 @@ var faultTable = [faultCount]struct {
 	failTask:         {"failing task", 400},
 	slowTask:         {"slow task", 200},
 	failStart:        {"failing start", 200},
-	hugeJob:          {"huge job", 6},
+	hugeJob:          {"huge job", 12},
 	raiseRules:       {"premature raise of the rules", 60},
 	badVersion:       {"version that always fails", 800},
 	unreadyTask:      {"task that is ready late or never", 400},

@@ -102,7 +102,7 @@ func (m *Model) placeAll() bool {
 	p := &placing{m: m}
 	finished := true
 	for before := -1; before < p.placed; {
-		before, finished = p.placed, true
+		before = p.placed
 		for _, j := range m.Jobs {
 			for _, t := range j.tasks {
 				if !p.ordinary(t) {
