@@ -160,7 +160,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != cluster.Away:
 		row.Phase, row.Deadline = cluster.Postponed, v.Until
 		m.put(s, row)
-	case v.Reason == reconcile.OutOfAttempts || v.Reason == reconcile.NotRetried, v.Reason == reconcile.HeldByFailure || v.Reason == reconcile.LeftToUpdate:
+	case v.Reason.GivenUp():
 		row.Phase, row.Health, row.Deadline = cluster.Failed, cluster.Unhealthy, 0
 		m.put(s, row)
 	case v.Reason == reconcile.NotWanted && !row.Phase.Final() && row.Phase != cluster.Stopping:

@@ -307,20 +307,22 @@ func (m *Model) tryCanaries(j *Job) {
 // rollTask takes the next step of one task, and tells whether nothing is left to do. At most a batch is under way at a time:
 // what is added comes first, then what is moved, then what is removed. If only the number changes, all is done at once.
 func (m *Model) rollTask(t *task) bool {
-	wanted := t.wanted()
+	wanted, batch := t.wanted(), t.job.newest().Update.BatchSize
 	add, move, remove, underWay := t.left(wanted)
-	if batch := t.job.newest().Update.BatchSize; batch > 0 {
+	movable := t.movable(min(wanted, t.desired))
+	if batch > 0 && move > 0 {
 		room := batch - min(batch, underWay)
-		if moving := min(move, room-min(room, add)); move > 0 {
-			remove = min(remove, room-min(room, add)-moving)
-			add, move = min(add, room), moving
-		}
+		add = min(add, room)
+		movable = movable[:min(len(movable), int(room-add))]
+		remove = min(remove, room-add-uint32(len(movable)))
 	}
 	m.shrink(t, remove)
 	if add > 0 {
 		m.want(t, t.desired+add)
 	}
-	m.moveOn(t, int(move))
+	for _, s := range movable {
+		m.stop(s, cluster.ByUpdate)
+	}
 	add, move, remove, underWay = t.left(wanted)
 	return add+move+remove+underWay == 0 && len(t.canaries()) == 0
 }
@@ -357,22 +359,18 @@ func (m *Model) shrink(t *task, count uint32) {
 	})
 }
 
-// moveOn lets so many outdated seats go to the newest version: those that are not well, then as many others as can be
-// spared. What may run out of reach is left alone.
-func (m *Model) moveOn(t *task, count int) {
+// movable returns the outdated seats below a number that may go to the newest version: those that are not well, then as
+// many others as can be spared. What may run out of reach is left alone.
+func (t *task) movable(below uint32) []*seat {
 	var ill, well []*seat
 	for _, s := range t.outdated() {
 		switch {
-		case s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
-		case s.Phase == cluster.Running && s.Health == cluster.Healthy:
+		case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+		case s.condition() == cluster.Healthy:
 			well = append(well, s)
 		default:
 			ill = append(ill, s)
 		}
 	}
-	well = well[:min(len(well), int(t.spare(t.job.newest().Update.BatchSize)))]
-	all := append(ill, well...)
-	for _, s := range all[:min(len(all), count)] {
-		m.stop(s, cluster.ByUpdate)
-	}
+	return append(ill, well[:min(len(well), int(t.spare(t.job.newest().Update.BatchSize)))]...)
 }
