@@ -73,7 +73,7 @@ func (w *World) countJoins(folded *replica.Folded) {
 // ended until nothing is written any more.
 const (
 	ringRestMillisMax = 30_000
-	restMillisMax     = 30_000
+	restMillisMax     = 90_000
 )
 
 // checkRest checks what must hold when nothing happens any more.

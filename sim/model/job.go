@@ -259,7 +259,9 @@ func sameProgram(a, b *cluster.TaskSpec) bool {
 	}
 	x, y := *a, *b
 	for _, t := range []*cluster.TaskSpec{&x, &y} {
-		t.Instances, t.StopGraceMillis = 0, 0
+		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
+			t.StopGraceMillis = 0
+		}
 		t.Restart, t.Reschedule = cluster.Restart{}, cluster.Reschedule{}
 		t.Disconnect = cluster.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
 	}
