@@ -259,3 +259,11 @@ func (p *peer) report(slot cluster.SlotName, ended cluster.Ending) {
 	p.lock.Unlock()
 	p.add(p.self, &command.ReportTasks{Peer: p.self, Reports: []command.Report{{Slot: r, Order: row.Order, Ended: ended}}})
 }
+
+// ready tells that the slot's present allocation runs and has passed its checks.
+func (p *peer) ready(r cluster.SlotRef) {
+	p.lock.Lock()
+	row, _ := p.state.SlotAt(r)
+	p.lock.Unlock()
+	p.add(p.self, &command.ReportTasks{Peer: p.self, Reports: []command.Report{{Slot: r, Order: row.Order, Ready: true}}})
+}

@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -162,5 +164,63 @@ func TestFollowJob(t *testing.T) {
 	})
 	if want := "[assigned running succeeded]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("got %v, %v, want %s", got, err, want)
+	}
+}
+
+// TestJobStatusOfAnUpdate tries a canary beside one of two instances.
+func TestJobStatusOfAnUpdate(t *testing.T) {
+	a, b := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	spec := jobOn("web", 2, "b")
+	spec.Type = cluster.Stateless
+	spec.Update = cluster.UpdatePolicy{BatchSize: 1, Canaries: 1}
+	if _, err := c.SubmitJob(ctx, spec, 0); err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint32(2) {
+		b.ready(cluster.SlotRef{Job: 1, Index: index})
+	}
+	spec.Tasks[0].Command = []string{"better"}
+	submitted, err := c.SubmitJob(ctx, spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := c.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := status.GetJob().GetUpdate()
+	want := &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2, BeganIndex: submitted.GetIndex(), BeganAt: status.GetTime(), ProgressAt: status.GetTime()}
+	if !proto.Equal(u, want) {
+		t.Errorf("got update %v, want %v", u, want)
+	}
+	got := []string{}
+	for _, slot := range status.GetSlots() {
+		got = append(got, fmt.Sprintf("%d %s v%d %s %s: %s", slot.GetNumber(), slot.GetSeat(), slot.GetVersion(), slot.GetPhase(),
+			slot.GetHealth(), slot.GetWaitsFor()))
+	}
+	wantSlots := []string{
+		"0 main v1 running healthy: the canaries", "0 canary v2 assigned untried: its start", "1 main v1 running healthy: the canaries",
+	}
+	if !slices.Equal(got, wantSlots) {
+		t.Errorf("got %q, want %q", got, wantSlots)
+	}
+	history, err := c.JobHistory(ctx, "web")
+	if err != nil || len(history.GetVersions()) != 2 || history.GetVersions()[0].GetOutcome() != "SUCCEEDED" ||
+		history.GetVersions()[1].GetOutcome() != "" || history.GetVersions()[1].GetKind() != "submitted" {
+		t.Errorf("got %v, %v", history, err)
+	}
+}
+
+// TestDrainedNode shows a node that is being emptied.
+func TestDrainedNode(t *testing.T) {
+	a, _ := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	if _, err := c.DrainNode(ctx, "b", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	peers, err := c.AllPeers(ctx)
+	if err != nil || peers.GetPeers()[0].GetDraining() || !peers.GetPeers()[1].GetDraining() {
+		t.Errorf("got %v, %v", peers, err)
 	}
 }

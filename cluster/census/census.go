@@ -24,8 +24,8 @@ func New[Node cmp.Ordered]() *Census[Node] {
 	return &Census[Node]{nodes: new(btree.Map[Node, uint32])}
 }
 
-// Copy returns a census that is equal to c and does not change with it, in constant time. It leaves c as it is, so that
-// others may be reading it.
+// Copy returns a census that is equal to c, for changing, in constant time. From then on c must not change: others may be
+// reading it.
 func (c *Census[Node]) Copy() *Census[Node] {
 	clone := &Census[Node]{nodes: copied(c.nodes), regions: append([]region(nil), c.regions...)}
 	for i := range clone.regions {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,15 +35,16 @@ func (p *progress) set(name, text string) {
 
 // show changes all that is told: of these names, in this order, and of no others.
 func (p *progress) show(names, texts []string) {
-	before := p.texts
+	before, same := p.texts, slices.Equal(p.names, names)
 	p.names, p.texts = names, map[string]string{}
 	for i, name := range names {
 		p.texts[name] = texts[i]
+		same = same && before[name] == texts[i]
 		if !p.errLive && before[name] != texts[i] {
 			fmt.Fprintf(p.err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, texts[i])
 		}
 	}
-	if p.errLive {
+	if p.errLive && !same {
 		p.redraw()
 	}
 }

@@ -240,15 +240,23 @@ func (d *dream) note() {
 		case step != nil && e.Kind == replica.Placed && step.Starts == "":
 			step.take(e)
 		case !begun:
-			begun, d.open = true, map[cluster.SlotName]*Step{}
-			d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
-			d.needs = 0
+			begun = true
+			d.begin()
 			fallthrough
 		default:
 			d.step(e)
 		}
 	}
 	d.effects = nil
+}
+
+// begin begins a wave, unless no more steps are listed.
+func (d *dream) begin() {
+	d.open = map[cluster.SlotName]*Step{}
+	if d.listed < StepsMax {
+		d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
+	}
+	d.needs = 0
 }
 
 // step begins a step of the last wave.
