@@ -112,7 +112,13 @@ func TestPlanJob(t *testing.T) {
 		{func(s *cluster.JobSpec) { s.Tasks[0].Command = []string{"better"} },
 			"version 1; tasks.main.command [work] to [better] replaces; 3 steps; main: 3 replaced"},
 	}
+	if _, err := c.SubmitJob(ctx, service(2), 0); err != nil {
+		t.Fatal(err)
+	}
 	index := a.Status().Index
+	if answer, err := c.PlanJob(ctx, service(3)); err != nil || !strings.HasSuffix(planned(answer), "FAILED; 2 findings") {
+		t.Errorf("got %s, %v, want that the update fails", planned(answer), err)
+	}
 	for _, one := range cases {
 		spec := jobOn("web", 3, "b")
 		one.change(spec)
@@ -136,6 +142,14 @@ func TestPlanJob(t *testing.T) {
 	if got := asFailure(t, second(c.PlanJob(ctx, spec))); got.Code != wire.Invalid {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// service is a job on a whose new version needs so many cores, and gets none for long.
+func service(cores int64) *cluster.JobSpec {
+	spec := jobOn("service", 2, "a")
+	spec.Type, spec.Update = cluster.Stateless, cluster.UpdatePolicy{BatchSize: 1, ProgressDeadlineMillis: 60_000}
+	spec.Tasks[0].Resources[cluster.CPU] = cores * 1000
+	return spec
 }
 
 // planned says a plan in a line.
@@ -169,6 +183,9 @@ func planned(answer *starlingv1.PlanJobResponse) string {
 			}
 		}
 		parts = append(parts, task.GetTask()+": "+strings.Join(counts, ", "))
+	}
+	if u := answer.GetUpdate(); u.GetFinal() && u.GetState() != "SUCCEEDED" {
+		parts = append(parts, u.GetState())
 	}
 	if n := len(answer.GetFindings()); n > 0 {
 		parts = append(parts, words.Count(uint64(n), "finding"))

@@ -56,6 +56,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Waves = append(answer.Waves, wave)
 	}
 	if after := f.End.JobOf(spec.Name); after != nil {
+		answer.Update = updateMessage(&after.Update)
 		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(f.End, after)
 	}
 	return answer, nil

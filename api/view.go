@@ -29,13 +29,19 @@ func jobMessage(j *cluster.Job) *starlingv1.Job {
 	for _, t := range j.Tasks {
 		add(m.Counts, t)
 	}
-	if u := &j.Update; u.State != cluster.NoUpdate {
-		m.Update = &starlingv1.Update{
-			State: u.State.String(), Final: u.State.Final(), From: u.From, To: u.To, Promoted: u.Promoted, Reason: u.Reason,
-			BeganIndex: uint64(u.Began), BeganAt: timestamp(u.BeganAt), ProgressAt: timestamp(u.ProgressAt), EndedAt: timestamp(u.EndedAt),
-		}
-	}
+	m.Update = updateMessage(&j.Update)
 	return m
+}
+
+// updateMessage returns nil for a job that has had no update.
+func updateMessage(u *cluster.Update) *starlingv1.Update {
+	if u.State == cluster.NoUpdate {
+		return nil
+	}
+	return &starlingv1.Update{
+		State: u.State.String(), Final: u.State.Final(), From: u.From, To: u.To, Promoted: u.Promoted, Reason: u.Reason,
+		BeganIndex: uint64(u.Began), BeganAt: timestamp(u.BeganAt), ProgressAt: timestamp(u.ProgressAt), EndedAt: timestamp(u.EndedAt),
+	}
 }
 
 func counts(t *cluster.Task) *starlingv1.Counts {

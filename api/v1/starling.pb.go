@@ -1589,10 +1589,12 @@ type PlanJobResponse struct {
 	Cut bool `protobuf:"varint,7,opt,name=cut,proto3" json:"cut,omitempty"`
 	// Nothing more would happen by itself; otherwise the end was not reached within the limits of a plan.
 	Complete bool `protobuf:"varint,8,opt,name=complete,proto3" json:"complete,omitempty"`
-	// Why some instances would wait in the end.
+	// Why some instances would not run, or not in the new version, in the end.
 	Findings []*Finding `protobuf:"bytes,9,rep,name=findings,proto3" json:"findings,omitempty"`
 	// How many instances of other jobs would be moved, stopped or started.
-	Others        uint32 `protobuf:"varint,10,opt,name=others,proto3" json:"others,omitempty"`
+	Others uint32 `protobuf:"varint,10,opt,name=others,proto3" json:"others,omitempty"`
+	// How the update would stand in the end.
+	Update        *Update `protobuf:"bytes,11,opt,name=update,proto3" json:"update,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1695,6 +1697,13 @@ func (x *PlanJobResponse) GetOthers() uint32 {
 		return x.Others
 	}
 	return 0
+}
+
+func (x *PlanJobResponse) GetUpdate() *Update {
+	if x != nil {
+		return x.Update
+	}
+	return nil
 }
 
 // Change is one difference between two versions of a job.
@@ -5412,7 +5421,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"W\n" +
 	"\x0ePlanJobRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12(\n" +
-	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\xd0\x02\n" +
+	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\xfd\x02\n" +
 	"\x0fPlanJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
@@ -5424,7 +5433,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bcomplete\x18\b \x01(\bR\bcomplete\x120\n" +
 	"\bfindings\x18\t \x03(\v2\x14.starling.v1.FindingR\bfindings\x12\x16\n" +
 	"\x06others\x18\n" +
-	" \x01(\rR\x06others\"\\\n" +
+	" \x01(\rR\x06others\x12+\n" +
+	"\x06update\x18\v \x01(\v2\x13.starling.v1.UpdateR\x06update\"\\\n" +
 	"\x06Change\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
@@ -5864,87 +5874,88 @@ var file_v1_starling_proto_depIdxs = []int32{
 	22, // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	23, // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
 	52, // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	24, // 21: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	65, // 22: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 23: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	37, // 24: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	65, // 25: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,  // 26: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	21, // 27: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	65, // 28: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 29: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	44, // 30: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	65, // 31: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	65, // 32: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	43, // 33: starling.v1.Job.update:type_name -> starling.v1.Update
-	65, // 34: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	65, // 35: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	65, // 36: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	65, // 37: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 38: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 39: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	47, // 40: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	48, // 41: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	44, // 42: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	65, // 43: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	65, // 44: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	49, // 45: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	65, // 46: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 47: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	52, // 48: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	65, // 49: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	65, // 50: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	65, // 51: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	55, // 52: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 53: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 54: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 55: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 56: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	65, // 57: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	58, // 58: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	65, // 59: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	59, // 60: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	60, // 61: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	65, // 62: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 63: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 64: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 65: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25, // 66: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27, // 67: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29, // 68: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31, // 69: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33, // 70: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	35, // 71: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	38, // 72: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	40, // 73: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	45, // 74: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	50, // 75: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	53, // 76: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	56, // 77: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	61, // 78: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	63, // 79: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 80: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 81: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 82: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26, // 83: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28, // 84: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30, // 85: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32, // 86: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34, // 87: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	36, // 88: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	39, // 89: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	41, // 90: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	46, // 91: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	51, // 92: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	54, // 93: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	57, // 94: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	62, // 95: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	64, // 96: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	80, // [80:97] is the sub-list for method output_type
-	63, // [63:80] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	43, // 21: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	24, // 22: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	65, // 23: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 24: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	37, // 25: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	65, // 26: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,  // 27: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	21, // 28: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	65, // 29: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 30: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	44, // 31: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	65, // 32: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	65, // 33: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	43, // 34: starling.v1.Job.update:type_name -> starling.v1.Update
+	65, // 35: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	65, // 36: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	65, // 37: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	65, // 38: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 39: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,  // 40: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	47, // 41: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	48, // 42: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	44, // 43: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	65, // 44: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	65, // 45: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	49, // 46: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	65, // 47: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	42, // 48: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	52, // 49: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	65, // 50: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	65, // 51: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	65, // 52: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	55, // 53: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,  // 54: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,  // 55: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,  // 56: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,  // 57: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	65, // 58: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	58, // 59: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	65, // 60: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	59, // 61: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	60, // 62: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	65, // 63: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 64: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17, // 65: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19, // 66: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25, // 67: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27, // 68: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29, // 69: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31, // 70: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33, // 71: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	35, // 72: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	38, // 73: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	40, // 74: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	45, // 75: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	50, // 76: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	53, // 77: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	56, // 78: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	61, // 79: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	63, // 80: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16, // 81: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18, // 82: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20, // 83: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26, // 84: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28, // 85: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30, // 86: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32, // 87: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34, // 88: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	36, // 89: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	39, // 90: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	41, // 91: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	46, // 92: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	51, // 93: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	54, // 94: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	57, // 95: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	62, // 96: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	64, // 97: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	81, // [81:98] is the sub-list for method output_type
+	64, // [64:81] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

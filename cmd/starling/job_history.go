@@ -129,18 +129,18 @@ func changesText(changes []*starlingv1.Change) string {
 		if c.GetReplaces() {
 			how = "replaces"
 		}
-		fmt.Fprintf(b, "  %s  %s: ", how, c.GetPath())
+		fmt.Fprintf(b, "  %s  %s:", how, c.GetPath())
 		switch {
 		case c.GetOld() == "":
-			fmt.Fprintf(b, "added, %s\n", c.GetNew())
+			fmt.Fprintf(b, " added, %s\n", c.GetNew())
 		case c.GetNew() == "":
-			fmt.Fprintf(b, "removed, was %s\n", c.GetOld())
+			fmt.Fprintf(b, " removed, was %s\n", c.GetOld())
 		case strings.Contains(c.GetOld()+c.GetNew(), "\n"):
 			fmt.Fprintln(b)
 			changedLines(b, "-", c.GetOld())
 			changedLines(b, "+", c.GetNew())
 		default:
-			fmt.Fprintf(b, "%s -> %s\n", c.GetOld(), c.GetNew())
+			fmt.Fprintf(b, " %s -> %s\n", c.GetOld(), c.GetNew())
 		}
 	}
 	return b.String()

@@ -70,7 +70,10 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	}
 	planSteps(b, answer)
 	for _, f := range answer.GetFindings() {
-		fmt.Fprintf(b, "%s of %s would wait: %s\n", counted(f.GetInstances(), "instance"), f.GetTask(), f.GetReason())
+		fmt.Fprintf(b, "in the end, %s of %s: %s\n", counted(f.GetInstances(), "instance"), f.GetTask(), f.GetReason())
+	}
+	if u := answer.GetUpdate(); u.GetFinal() && u.GetState() != succeeded {
+		fmt.Fprintf(b, "although all else goes well, the %s\n", updateText(u))
 	}
 	switch {
 	case !answer.GetComplete():
