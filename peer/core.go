@@ -45,6 +45,8 @@ type Core struct {
 	volumes  []cluster.VolumeSet
 	starting map[cluster.AllocationID]bool
 	refused  map[cluster.AllocationID]string
+	// unwell are the allocations of which a check failed too often, with the reason.
+	unwell map[cluster.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
 	stopping map[cluster.AllocationID]uint32
 	// Explain asks the fold for effects.
@@ -55,7 +57,7 @@ type Core struct {
 func NewCore() *Core {
 	return &Core{
 		state: cluster.NewState(), starting: map[cluster.AllocationID]bool{},
-		refused: map[cluster.AllocationID]string{}, stopping: map[cluster.AllocationID]uint32{},
+		refused: map[cluster.AllocationID]string{}, stopping: map[cluster.AllocationID]uint32{}, unwell: map[cluster.AllocationID]string{},
 	}
 }
 
@@ -156,6 +158,9 @@ func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 // DriverKeeps replaces the sets of volumes that the driver keeps.
 func (c *Core) DriverKeeps(sets []cluster.VolumeSet) { c.volumes = sets }
 
+// CheckFailed takes the news that a check of an allocation that runs failed too often.
+func (c *Core) CheckFailed(id cluster.AllocationID, why string) { c.unwell[id] = why }
+
 // DriverStarted takes the driver's answer to a start: refusal is why it does not have the allocation, "" if it has.
 func (c *Core) DriverStarted(id cluster.AllocationID, refusal string) {
 	delete(c.starting, id)
@@ -171,6 +176,8 @@ type Work struct {
 	Start  []replica.Order
 	Stop   []replica.StopOrder
 	Forget []cluster.AllocationID
+	// Probe are all instances that are to be asked from now on whether they are well.
+	Probe []replica.Order
 	// DeleteVolumes are the sets of volumes to delete.
 	DeleteVolumes []cluster.VolumeSet
 	// Watch lists all pulses that must be watched from now on.
@@ -187,7 +194,7 @@ func (c *Core) React(own cluster.Time) Work {
 	}
 	now := c.clock.now(own)
 	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer})
-	w := Work{Watch: r.Watch, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
+	w := Work{Watch: r.Watch, Probe: r.Probe, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}
@@ -210,13 +217,16 @@ func (c *Core) React(own cluster.Time) Work {
 	return w
 }
 
-// seen is what the driver has, and what it refused to start as if it had ended. A start that was not answered yet hides
+// seen is what the driver has, with what checks say, and what it refused to start as if it had ended. A start that was not answered yet hides
 // nothing: the core remembers that it asked.
 func (c *Core) seen() []replica.LocalTask {
-	if len(c.refused) == 0 {
+	if len(c.refused)+len(c.unwell) == 0 {
 		return c.local
 	}
 	all := slices.Clone(c.local)
+	for i := range all {
+		all[i].CheckFailure = c.unwell[all[i].ID]
+	}
 	for id, refusal := range c.refused {
 		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
 	}
@@ -229,6 +239,7 @@ func (c *Core) forget(over []cluster.AllocationID) []cluster.AllocationID {
 	var known []cluster.AllocationID
 	for _, id := range over {
 		delete(c.stopping, id)
+		delete(c.unwell, id)
 		if _, refused := c.refused[id]; refused {
 			delete(c.refused, id)
 			continue

@@ -50,6 +50,7 @@ type Peer struct {
 	snapshot *cluster.State
 	history  history
 	goal     journal.Index
+	checked  checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
 	// deleting tells that volumes are being deleted.
@@ -80,6 +81,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain = true
+	p.startProber(ctx)
 	p.history.init()
 	none := cluster.PeerID("")
 	p.self.Store(&none)
@@ -161,6 +163,7 @@ func (p *Peer) post(ctx context.Context, act func()) {
 func (p *Peer) run(ctx context.Context) {
 	defer close(p.stopped)
 	defer p.group.Wait()
+	defer p.checked.prober.Wait()
 	defer p.cancel()
 	defer p.end()
 	publish := time.NewTicker(publishEvery)
@@ -182,6 +185,8 @@ func (p *Peer) run(ctx context.Context) {
 			p.begin(next)
 			p.prove(ctx) // tasks may have waited for it as long as they can
 		case <-p.config.Driver.Changed():
+			p.driverChanged()
+		case <-p.checked.news:
 			p.driverChanged()
 		case <-publish.C:
 			p.publish(ctx)
@@ -270,6 +275,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.driverChanged()
 	}
 	p.deleteVolumes(ctx, work.DeleteVolumes)
+	p.probe(work.Probe)
 	p.watch(ctx, work.Watch)
 	wait := time.Hour
 	if work.AskAgain != 0 {

@@ -22,7 +22,11 @@ func (p *Peer) driverChanged() {
 			p.log.Warn("the driver has a task that is no allocation", "id", status.ID)
 			continue
 		}
-		local = append(local, localTask(id, status))
+		task := localTask(id, status)
+		if task.Ended == cluster.NotEnded {
+			p.askProber(&task)
+		}
+		local = append(local, task)
 	}
 	p.core.DriverHas(local)
 	p.core.DriverKeeps(p.volumeSets())

@@ -31,6 +31,8 @@ type LocalTask struct {
 	ExitCode int32
 	// Ready tells that it runs and has passed all its checks; without checks it need not be told.
 	Ready bool
+	// CheckFailure says why a check of it failed too often, "" if none did. It is ended for that.
+	CheckFailure string
 	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
 	Detail string
 }
@@ -58,6 +60,8 @@ type Reactions struct {
 	Commands []command.Command
 	Start    []Order
 	Stop     []StopOrder
+	// Probe lists all instances that run here and are to be asked whether they are well.
+	Probe []Order
 	// Forget lists ended allocations whose end the value knows, or does not care for.
 	Forget []cluster.AllocationID
 	// DeleteVolumes lists the sets of volumes that nobody will come back for.
@@ -167,7 +171,11 @@ func (r *reacting) tasks() {
 		if !r.s.IsMember(r.self) {
 			continue
 		}
-		if news, ok := r.allocation(&a, local[a.ID]); ok && len(reports.Reports) < reportsMax {
+		task := local[a.ID]
+		if task != nil && task.Ended == cluster.NotEnded && a.Phase != cluster.Stopping && len(a.Spec.Checks) > 0 {
+			r.out.Probe = append(r.out.Probe, a.order())
+		}
+		if news, ok := r.allocation(&a, task); ok && len(reports.Reports) < reportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
@@ -189,29 +197,34 @@ func (r *reacting) tasks() {
 // allocation starts or stops one allocation, or returns the news of it.
 func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Report, ok bool) {
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
+	if tellEnd(a, task, &news); news.Ended != cluster.NotEnded {
+		return news, true
+	}
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
 	switch {
-	case task != nil && task.Ended != cluster.NotEnded:
-		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
-		return news, true
-	case a.Phase == cluster.Stopping && task == nil:
-		news.Ended = cluster.OnRequest
-		return news, true
-	case a.Phase == cluster.Away && task == nil:
-		news.Ended = cluster.NodeLost
-		return news, true
-	case a.Phase == cluster.Stopping:
-		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case task == nil:
-		r.out.Start = append(r.out.Start, Order{
-			ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
-			Volumes: cluster.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
-		})
+		r.out.Start = append(r.out.Start, a.order())
+	case a.Phase == cluster.Stopping || task.CheckFailure != "":
+		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:
 		news.Ready = ready
 		return news, true
 	}
 	return news, false
+}
+
+// tellEnd completes the news of an allocation that has ended.
+func tellEnd(a *Assignment, task *LocalTask, news *command.Report) {
+	switch {
+	case task != nil && task.CheckFailure != "" && task.Ended != cluster.NotEnded && task.Ended != cluster.NodeLost:
+		news.Ended, news.ExitCode, news.Detail = cluster.CheckFailed, task.ExitCode, clipped(task.CheckFailure)
+	case task != nil:
+		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
+	case a.Phase == cluster.Stopping:
+		news.Ended = cluster.OnRequest
+	case a.Phase == cluster.Away:
+		news.Ended = cluster.NodeLost
+	}
 }
 
 // clipped makes what a node says fit into a report: an entry that nobody can decode would stay under way for ever.
@@ -254,6 +267,14 @@ type Assignment struct {
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
+}
+
+// order tells the driver to run it.
+func (a *Assignment) order() Order {
+	return Order{
+		ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
+		Volumes: cluster.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
+	}
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.

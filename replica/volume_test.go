@@ -26,7 +26,7 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 		t.Errorf("got %v deleted, want %v", got, want)
 	}
 	observed.Local = []LocalTask{{ID: cluster.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
-	if got, want := React("here~1", s, observed).DeleteVolumes, []cluster.VolumeSet{set(0, id + 1)}; !slices.Equal(got, want) {
+	if got, want := React("here~1", s, observed).DeleteVolumes, []cluster.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted while a task of the slot is there, want %v", got, want)
 	}
 	if got := React("here~2", s, &Observed{Volumes: all}).DeleteVolumes; got != nil {

@@ -1,0 +1,86 @@
+package peer
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/cluster"
+	"starling/driver"
+	"starling/driver/fake"
+)
+
+// asked starts a lone peer with a service that is asked every second, and bears one failure in a row. How long an
+// instance has run decides what it answers.
+func asked(t *testing.T, answer func(age time.Duration) error) *flock {
+	f := newFlock(t)
+	f.machines["a"] = fake.NewMachine(func(driver.Task) fake.Behaviour {
+		began := time.Now()
+		return fake.Behaviour{Beside: func(command []string) error {
+			if command[0] != "ask" {
+				t.Errorf("the instance was asked by %q", command)
+			}
+			return answer(time.Since(began))
+		}}
+	})
+	f.ids["a"] = &MemoryIdentity{}
+	f.start("a")
+	f.ready("a")
+	spec := job("web", cluster.Stateless, 1, "serve")
+	spec.Tasks[0].Checks = []cluster.Check{{
+		Kind: cluster.CheckCommand, Command: []string{"ask"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 1,
+	}}
+	f.submit("a", spec)
+	return f
+}
+
+func slotWith(wanted func(cluster.Slot) bool) func(*cluster.State) bool {
+	return func(s *cluster.State) bool { return wanted(s.JobOf("web").Tasks[0].Slots.At(0)) }
+}
+
+func TestAnInstanceIsReadyWhenItsChecksHavePassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := asked(t, func(age time.Duration) error {
+			if age < time.Second {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		defer f.stop()
+		s := f.await("a", "it runs", running("web", 1))
+		if got := s.JobOf("web").Tasks[0].Slots.At(0).Health; got != cluster.Untried {
+			t.Errorf("an instance that was not asked yet is %s", got)
+		}
+		f.await("a", "it is well", slotWith(func(slot cluster.Slot) bool { return slot.Health == cluster.Healthy }))
+		if took := time.Since(began); took < time.Second || took > 3*time.Second {
+			t.Errorf("that took %v, want until the second question", took)
+		}
+		task := f.tasks()
+		f.crash("a")
+		f.start("a")
+		f.ready("a")
+		f.oneAtATime(10 * time.Second)
+		f.wantRunning(task[0])
+	})
+}
+
+func TestAnInstanceThatFailsItsChecksIsStoppedAndHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := asked(t, func(age time.Duration) error {
+			if age > 5*time.Second {
+				return errors.New("out of order")
+			}
+			return nil
+		})
+		defer f.stop()
+		s := f.await("a", "it has failed", slotWith(func(slot cluster.Slot) bool { return slot.Failures > 0 }))
+		failure := s.JobOf("web").Tasks[0].Failure
+		if failure.Ended != cluster.CheckFailed || !strings.Contains(failure.Detail, "out of order") {
+			t.Errorf("got %+v, want that a check failed", failure)
+		}
+		f.await("a", "it runs again", running("web", 1))
+	})
+}
