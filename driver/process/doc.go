@@ -6,9 +6,9 @@
 //	  │ orders  (FIFO) ──▶ │ ◀── stdout, stderr (pipes)
 //	  │ alive   (FIFO) ◀── │ ──▶ segments of output, started.json, ended.json
 //
-// All they share is the task's folder. Whether a supervisor lives is never guessed: it holds the writing end of the FIFO
-// "alive" from before it was forked until it ends, however that happens, and whoever reads the other end sees the end
-// of file. Records are written whole or not at all, the last two durably:
+// All they share is the task's folder; the volumes of slots lie beside those of tasks. Whether a supervisor lives is never
+// guessed: it holds the writing end of the FIFO "alive" from before it was forked until it ends, however that happens, and
+// whoever reads the other end sees the end of file. Records are written whole or not at all, the last two durably:
 //
 //	origin.json   by the driver, before the fork     which run of the machine, which control group
 //	started.json  by the supervisor, after the fork  the processes, by number and start time
