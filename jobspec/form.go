@@ -84,7 +84,7 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 		for _, m := range members {
 			r.note(m.value)
 			given[m.name] = m.value
-			if !hasName(fields, m.name) {
+			if !hasName(fields, m.name) && !r.isFull() {
 				meant := nearest(m.name, names(fields))
 				if meant != "" {
 					r.failed = append(r.failed, p.at(meant, nil).known)

@@ -70,12 +70,12 @@ func (c *Constraint) problems(field string, report Report, depth int) {
 // leafProblems reports what is wrong with the fields of a constraint that asks about something itself, or with those
 // that are there although it does not.
 func (c *Constraint) leafProblems(field string, report Report) {
-	for name, text := range c.texts() {
-		if len(text) > NameBytesMax {
-			report(field+"."+name, "must have at most %d bytes", NameBytesMax)
+	for _, name := range [...]struct{ field, text string }{{".attribute", c.Attribute}, {".label", c.Label}, {".within", c.Within}} {
+		if len(name.text) > NameBytesMax {
+			report(field+name.field, "must have at most %d bytes", NameBytesMax)
 		}
-		if !sound(text) {
-			report(field+"."+name, "must be UTF-8 without zero bytes")
+		if !sound(name.text) {
+			report(field+name.field, "must be UTF-8 without zero bytes")
 		}
 	}
 	for i, v := range c.Values {
@@ -96,13 +96,6 @@ func (c *Constraint) leafProblems(field string, report Report) {
 	}
 	if c.Label == "" && (c.Within != "" || c.Count != 0) {
 		report(field+".within", "within and count must be absent without label")
-	}
-}
-
-// texts yields the names in the constraint by the fields that hold them.
-func (c *Constraint) texts() func(yield func(name, text string) bool) {
-	return func(yield func(name, text string) bool) {
-		_ = yield("attribute", c.Attribute) && yield("label", c.Label) && yield("within", c.Within)
 	}
 }
 

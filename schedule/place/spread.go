@@ -124,7 +124,10 @@ func (q *search) candidates(pages []int) []candidate {
 	}
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
-	counts := q.counts()
+	var instances func(cluster.NodeIndex) uint32
+	if q.spec.Placement == cluster.Spread {
+		instances = q.counts(pages)
+	}
 	if q.spec.Placement == cluster.Defragment && q.gaps == nil {
 		q.gaps = &gaps{known: q.s.Shapes()}
 	}
@@ -134,7 +137,7 @@ func (q *search) candidates(pages []int) []candidate {
 		}
 		heap[i].node = n
 		if q.spec.Placement == cluster.Spread {
-			heap[i].class = uint64(counts[n])*instanceRank + order
+			heap[i].class = uint64(instances(n))*instanceRank + order
 		} else {
 			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
 		}
@@ -165,20 +168,28 @@ func (q *search) rank(c *candidate) {
 // leftMax is above what left returns.
 const leftMax = 1 << 12
 
-// counts returns how many instances of the task each node runs, if a spread wants to know it.
-func (q *search) counts() []uint32 {
-	if q.spec.Placement != cluster.Spread {
-		return nil
+// counts tells how many instances of the task each node of the pages runs: of all nodes at once, or node by node if the
+// pages are few, as they are when a blocked task is tried again.
+func (q *search) counts(pages []int) func(n cluster.NodeIndex) uint32 {
+	id, task := q.key.Split()
+	if len(pages) < q.s.RoomPages() {
+		return func(n cluster.NodeIndex) (count uint32) {
+			for _, r := range q.s.Node(n).Held {
+				if r.Job == id && int(r.Task) == task {
+					count++
+				}
+			}
+			return count
+		}
 	}
 	counts := make([]uint32, q.s.Nodes())
-	id, task := q.key.Split()
 	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
 		if slot.Phase.Holds() {
 			counts[slot.Node]++
 		}
 		return true
 	})
-	return counts
+	return func(n cluster.NodeIndex) uint32 { return counts[n] }
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.
