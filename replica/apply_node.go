@@ -63,7 +63,7 @@ func (f *fold) leaveNode(r cluster.SlotRef) {
 }
 
 // drains moves from drained nodes as many service instances as their jobs can spare. Batch instances may end by
-// themselves until the deadline, and daemons stay as long as anything else does.
+// themselves until the deadline, and daemons stay as long as anything else does; what comes back after the deadline leaves at once.
 func (f *fold) drains() {
 	for _, n := range f.s.Draining() {
 		for _, r := range f.held(n) {
@@ -72,6 +72,8 @@ func (f *fold) drains() {
 			well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy
 			batch := max(j.Spec.Update.BatchSize, 1)
 			switch {
+			case f.s.Node(n).Drain.Deadline == 0:
+				f.leaveNode(r) // it returned when patience was over
 			case j.Spec.Type == cluster.Batch || j.Spec.Type == cluster.Daemon:
 			case !well || r.Seat != cluster.MainSeat || rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) > 0:
 				f.leaveNode(r)

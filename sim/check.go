@@ -28,6 +28,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.joined = m.core.State().Members()
 		return
 	}
+	w.promises.checkHealth(m.core.State())
 	w.model.Apply(folded)
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
@@ -105,6 +106,7 @@ func (w *World) checkRest() {
 		return true
 	})
 	w.checkJobs(s)
+	w.checkUpdates(s)
 	w.foldAgain(s)
 }
 

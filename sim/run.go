@@ -78,7 +78,7 @@ func newWorld(seed uint64, o Options) *World {
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: model.New(), trace: o.trace,
 		landed: map[recordName]bool{}, pulses: map[cluster.PeerID]*pulse{}, forged: map[cluster.PeerID]uint64{},
 	}
-	w.clients = newClients(w)
+	w.clients, w.promises.w = newClients(w), w
 	return w
 }
 

@@ -55,6 +55,7 @@ type World struct {
 	// unchecked leaves the model and the audits out, for measurements; joined is then the number of members.
 	unchecked bool
 	joined    int
+	promises  promises
 	// model is the slow twin of the fold.
 	model   *model.Model
 	failure error

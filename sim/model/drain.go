@@ -41,7 +41,7 @@ func (m *Model) leaveNode(s *seat) {
 }
 
 // drains moves from drained nodes what its jobs can spare. Batch work may end by itself, and daemons stay as long as
-// anything else is there.
+// anything else is there; when patience is over nothing does.
 func (m *Model) drains() {
 	for _, n := range m.Nodes {
 		if !n.drain.On {
@@ -50,7 +50,8 @@ func (m *Model) drains() {
 		for _, s := range m.on(n) {
 			kind, batch := s.job().newest().Type, max(s.job().newest().Update.BatchSize, 1)
 			well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
-			if kind != cluster.Batch && kind != cluster.Daemon && (!well || s.slot.task.spare(batch) > 0) {
+			stays := kind == cluster.Batch || kind == cluster.Daemon || well && s.slot.task.spare(batch) == 0
+			if n.drain.Deadline == 0 || !stays {
 				m.leaveNode(s)
 			}
 		}

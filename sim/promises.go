@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"starling/cluster"
+)
+
+// promises remembers what is needed to see in an entry whether the system kept its word.
+type promises struct {
+	w *World
+	// stopping are the allocations that were told to stop before this entry.
+	stopping map[cluster.AllocationID]bool
+}
+
+// checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as many
+// as desired, less a batch and those that an update may lose.
+func (p *promises) checkHealth(s *cluster.State) {
+	stopping := map[cluster.AllocationID]bool{}
+	s.EachJob(func(j *cluster.Job) bool {
+		for task := range j.Tasks {
+			batch, broken := uint32(0), false
+			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				id := cluster.AllocationID{Slot: s.NameOf(r), Order: slot.Order}
+				if slot.Phase != cluster.Stopping {
+					return true
+				}
+				stopping[id] = true
+				if most, taken := p.takes(s, j, r, &slot); taken && !p.stopping[id] {
+					batch, broken = max(batch, most), true
+				}
+				return true
+			})
+			if well, want := healthySlots(s, j, task), promisedHealth(j, task, batch); broken && well < want {
+				t := j.Tasks[task]
+				p.w.fail("%s.%s has %d healthy instances since some were stopped, promised are %d: %d desired, new %v, old %v, %+v",
+					j.Name(), t.Name, well, want, t.Desired, t.New, t.Old, j.Spec.Update)
+			}
+		}
+		return true
+	})
+	p.stopping = stopping
+}
+
+// takes tells whether the stop of an instance takes a healthy one away of the system's own accord, and how many may be
+// without health then.
+func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
+	if r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == cluster.Batch || r.Index >= j.Tasks[r.Task].Desired {
+		return 0, false
+	}
+	size := j.Spec.Update.BatchSize
+	switch slot.Cause {
+	case cluster.ByUpdate:
+		return size, size > 0
+	case cluster.ByDrain:
+		patient := s.Node(slot.Node).Drain.Deadline != 0
+		return max(size, 1), patient && j.Spec.Type != cluster.Daemon
+	}
+	return 0, false
+}
+
+func promisedHealth(j *cluster.Job, task int, batch uint32) uint32 {
+	t := j.Tasks[task]
+	spared := batch + min(t.New[cluster.Unhealthy], j.Spec.Update.FailuresMax)
+	return t.Desired - min(t.Desired, spared)
+}
+
+// healthySlots counts the wanted slots of which some seat is well, and those of a daemon whose node cannot have it.
+func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
+	count, t := uint32(0), j.Tasks[task]
+	for index := range t.Desired {
+		for _, seat := range []cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
+			slot, ok := s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
+			if ok && (slot.Phase == cluster.Running && slot.Health == cluster.Healthy || slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
+
+// checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its user,
+// and that nothing is left of those that have.
+func (w *World) checkUpdates(s *cluster.State) {
+	s.EachJob(func(j *cluster.Job) bool {
+		waits, ill, canaries := false, false, 0
+		for task := range j.Tasks {
+			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				waits = waits || slot.Phase == cluster.Waiting
+				ill = ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
+				if r.Seat == cluster.CanarySeat {
+					canaries++
+				}
+				if slot.Phase == cluster.Stopped && r.Seat == cluster.MainSeat && r.Index < j.Tasks[task].Desired && j.Spec.Type != cluster.Daemon && !j.Stop {
+					w.fail("%s is empty without a reason", s.NameOf(r))
+				}
+				return true
+			})
+			waits = waits || j.Tasks[task].Waits() > 0
+		}
+		u := &j.Update
+		if u.State.Rolls() && !waits && !ill && (u.Promoted || j.Spec.Update.AutoPromote) {
+			w.fail("the update of %s to version %d does not end", j.Name(), u.To)
+		}
+		if u.State.Final() && canaries > 0 {
+			w.fail("the update of %s to version %d has ended and left %d canaries", j.Name(), u.To, canaries)
+		}
+		return true
+	})
+	for _, n := range s.Draining() {
+		if held := s.Node(n).Held; len(held) > 0 {
+			w.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(held[0]))
+		}
+	}
+}
