@@ -121,11 +121,15 @@ func (f *fold) updateDue(id cluster.JobID) {
 	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
 }
 
-// fail ends an update that cannot succeed: it goes back to the last good version if the job asks for that.
+// fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or to
+// the one before if none has had the time to be.
 func (f *fold) fail(j *cluster.Job, reason string) {
 	u := j.Update
 	f.dropCanaries(j)
 	good := j.Good(u.To)
+	if good == 0 {
+		good = u.From
+	}
 	if !j.Spec.Update.Rollback || u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward || good == 0 {
 		f.setUpdate(f.s.Job(j.ID), rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
 		return

@@ -175,10 +175,14 @@ func (j *Job) tried() bool {
 	return true
 }
 
-// fail ends an update that cannot succeed: it goes back to the last good version if the job asks for that, but only once.
+// fail ends an update that cannot succeed: it goes back to the last good version, or the one before, if
+// the job asks for that, but only once.
 func (m *Model) fail(j *Job) {
 	m.dropCanaries(j)
 	u, good := j.update, j.good(j.update.To)
+	if good == 0 {
+		good = u.From
+	}
 	back := u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward
 	spec := j.newest()
 	m.conclude(j, cluster.UpdateFailed)
