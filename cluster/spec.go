@@ -99,9 +99,15 @@ const (
 	Defragment
 )
 
+// Placements lists every policy's name in job files at its number.
+func Placements() []string { return []string{"", "pack", "spread", "defragment"} }
+
 // String returns the policy's name in job files.
 func (p Placement) String() string {
-	return [...]string{"unknown", "pack", "spread", "defragment"}[p]
+	if p == 0 {
+		return "unknown"
+	}
+	return Placements()[p]
 }
 
 // RestartsUnlimited as Restart.AttemptsMax restarts for ever.

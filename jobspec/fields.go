@@ -124,7 +124,7 @@ func placeFields() []field[cluster.TaskSpec] {
 			named("per_machine_max", "The most instances on one machine; without it there is no bound."),
 		bind(optional(text[string]("the name of an attribute")), func(t *spec) *string { return &t.SpreadOver }).
 			named("spread_over", "An attribute, such as rack: among its values the instances are spread as evenly as there is room."),
-		bind(choice[cluster.Placement](placementNames()), func(t *spec) *cluster.Placement { return &t.Placement }).
+		bind(choice[cluster.Placement](cluster.Placements()), func(t *spec) *cluster.Placement { return &t.Placement }).
 			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can, defragment "+
 				"leaves as much of the devices as it can to typical work.").or("pack"),
 	}
@@ -267,10 +267,6 @@ func portsForm() form[[]cluster.PortRequest] {
 			return at + ".name", at + ".number"
 		},
 	}.form()
-}
-
-func placementNames() []string {
-	return []string{"", cluster.Pack.String(), cluster.Spread.String(), cluster.Defragment.String()}
 }
 
 func cpuForm() form[int64] {

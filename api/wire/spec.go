@@ -181,15 +181,10 @@ func jobTypeOf(word string) cluster.JobType {
 
 // placementOf returns 0, which the job's Problems name, for a word that is none.
 func placementOf(word string) cluster.Placement {
-	for _, p := range []cluster.Placement{cluster.Pack, cluster.Spread, cluster.Defragment} {
-		if p.String() == word {
-			return p
-		}
-	}
 	if word == "" {
 		return cluster.Pack
 	}
-	return 0
+	return cluster.Placement(max(slices.Index(cluster.Placements(), word), 0))
 }
 
 // operatorOf returns 0, which the job's Problems name, for a word that is none.

@@ -66,7 +66,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
 		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newNode(remote), newJournal(remote)},
-		groupOther:   {newSim(c), newVersion(remote), newExitCodes(), newSupervise()},
+		groupOther:   {newSim(remote), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

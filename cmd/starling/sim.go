@@ -13,7 +13,8 @@ import (
 	"starling/sim"
 )
 
-func newSim(c *console) *cobra.Command {
+func newSim(r *remote) *cobra.Command {
+	c := r.console
 	seeds, trace := "", false
 	command := &cobra.Command{
 		Use:   "sim --seeds A-B",
@@ -22,7 +23,7 @@ func newSim(c *console) *cobra.Command {
 drawn from one number. The same seed is the same history, so a failure is replayed by its seed alone.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			chosen, err := parseSeeds(seeds)
+			chosen, err := parseSeeds("--seeds", seeds)
 			if err != nil {
 				return usageError(command, err)
 			}
@@ -39,10 +40,12 @@ drawn from one number. The same seed is the same history, so a failure is replay
 	}
 	command.Flags().StringVar(&seeds, "seeds", "1-100", "the seeds, as `A-B` or A")
 	command.Flags().BoolVar(&trace, "trace", false, "tell all that happens under one seed")
+	command.AddCommand(newSimTrace(r))
 	return command
 }
 
-func parseSeeds(text string) (sim.Seeds, error) {
+// parseSeeds reads the value of a flag.
+func parseSeeds(flag, text string) (sim.Seeds, error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {
 		high = low
@@ -50,7 +53,7 @@ func parseSeeds(text string) (sim.Seeds, error) {
 	first, err1 := strconv.ParseUint(low, 10, 63)
 	last, err2 := strconv.ParseUint(high, 10, 63)
 	if err1 != nil || err2 != nil || first > last {
-		return sim.Seeds{}, fmt.Errorf("--seeds: %q is neither a number nor a range such as 1-100", text)
+		return sim.Seeds{}, fmt.Errorf("%s: %q is neither a number nor a range such as 1-100", flag, text)
 	}
 	return sim.Seeds{From: first, To: last}, nil
 }

@@ -24,10 +24,19 @@ type Finding struct {
 	// Reason is one sentence; Details are lines that prove it: counts of nodes per obstacle, the nearest misses.
 	Reason  string
 	Details []string
+	// Obstacles are what keeps instances that have no node from the nodes, as the details count it.
+	Obstacles []Obstacle
 	// Since is the time from which on it holds, 0 if not known.
 	Since cluster.Time
 	// Until is the time at which it ends by itself, 0 if it does not.
 	Until cluster.Time
+}
+
+// Obstacle is one thing that keeps a task from nodes, such as "cpu is short".
+type Obstacle struct {
+	What string
+	// Nodes are those from which it keeps it, 0 if it is told of the largest of all.
+	Nodes int
 }
 
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is

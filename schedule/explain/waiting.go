@@ -36,7 +36,8 @@ func (e *explainer) waiting(returned []held) Finding {
 	default:
 		f.Reason = fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
 	}
-	f.Details, f.Until = c.details(returned), c.softEnd()
+	f.Obstacles, f.Until = c.obstacles(), c.softEnd()
+	f.Details = c.details(returned, f.Obstacles)
 	return f
 }
 
@@ -302,7 +303,7 @@ func (c *survey) holder(node *cluster.Node, number uint16) string {
 }
 
 // details returns the proof: the count of each obstacle, the nearest misses, what would help.
-func (c *survey) details(returned []held) []string {
+func (c *survey) details(returned []held, obstacles []Obstacle) []string {
 	proof := c.before(returned)
 	if c.offers > 0 {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
@@ -313,7 +314,13 @@ func (c *survey) details(returned []held) []string {
 	if c.gone > 0 {
 		proof = append(proof, plural(c.gone, "node has left the cluster", "nodes have left the cluster"))
 	}
-	proof = append(proof, c.obstacles()...)
+	for _, o := range obstacles {
+		line := o.What
+		if o.Nodes > 0 {
+			line += " on " + ofNodes(o.Nodes, c.offers)
+		}
+		proof = append(proof, line)
+	}
 	for _, m := range c.misses[:min(len(c.misses), linesMax)] {
 		proof = append(proof, fmt.Sprintf("nearest: %s: %s", m.node.Name, strings.Join(m.words, ", ")))
 	}
@@ -331,12 +338,12 @@ func (c *survey) before(returned []held) []string {
 	})
 }
 
-// obstacles returns a line for everything that keeps some node from running the task.
-func (c *survey) obstacles() []string {
-	var found []string
+// obstacles returns everything that keeps some node from running the task.
+func (c *survey) obstacles() []Obstacle {
+	var found []Obstacle
 	count := func(nodes int, format string, args ...any) {
 		if nodes > 0 {
-			found = append(found, fmt.Sprintf(format, args...)+" on "+ofNodes(nodes, c.offers))
+			found = append(found, Obstacle{fmt.Sprintf(format, args...), nodes})
 		}
 	}
 	spec := c.e.spec
@@ -349,7 +356,7 @@ func (c *survey) obstacles() []string {
 		kind := cluster.Kind(k)
 		count(c.short[k], "%s is short", kind)
 		if c.small[k] > 0 && spec.Resources[k] > c.largest[k] {
-			found = append(found, fmt.Sprintf("no node is so large: the largest has %s", amount(kind, c.largest[k])))
+			found = append(found, Obstacle{What: "no node is so large: the largest has " + amount(kind, c.largest[k])})
 		}
 	}
 	for i, d := range spec.Devices {
