@@ -217,10 +217,10 @@ func (c *Core) React(own cluster.Time) Work {
 	return w
 }
 
-// seen is what the driver has, with what checks say, and what it refused to start as if it had ended. A start that was not answered yet hides
-// nothing: the core remembers that it asked.
+// seen is what the driver has, with what checks say; what it refused to start as if it had ended; and what it was told to
+// start and may have in a moment: nobody may say that this does not run.
 func (c *Core) seen() []replica.LocalTask {
-	if len(c.refused)+len(c.unwell) == 0 {
+	if len(c.refused)+len(c.unwell)+len(c.starting) == 0 {
 		return c.local
 	}
 	all := slices.Clone(c.local)
@@ -229,6 +229,11 @@ func (c *Core) seen() []replica.LocalTask {
 	}
 	for id, refusal := range c.refused {
 		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
+	}
+	for id := range c.starting {
+		if !slices.ContainsFunc(c.local, func(t replica.LocalTask) bool { return t.ID == id }) {
+			all = append(all, replica.LocalTask{ID: id, Starting: true})
+		}
 	}
 	slices.SortFunc(all, func(a, b replica.LocalTask) int { return a.ID.Compare(b.ID) })
 	return all

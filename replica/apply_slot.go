@@ -204,11 +204,8 @@ func (f *fold) returned(r cluster.SlotRef, ready bool) {
 		return
 	}
 	f.settle(r, slot, func(c *reconcile.Candidate) { c.Client, c.Node = reconcile.RunningClient, reconcile.NodeReady })
-	if slot, _ = f.s.SlotAt(r); slot.Phase != cluster.Running && r.Seat == cluster.AwaySeat {
-		r.Seat = cluster.MainSeat
-	}
-	if slot, _ = f.s.SlotAt(r); slot.Phase == cluster.Running {
-		f.ready(r, slot, ready)
+	if seat, slot, ok := f.s.SeatOf(r, slot.Order); ok && slot.Phase == cluster.Running {
+		f.ready(seat, slot, ready)
 	}
 }
 

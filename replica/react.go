@@ -29,6 +29,8 @@ type LocalTask struct {
 	// Ended is NotEnded while it runs.
 	Ended    cluster.Ending
 	ExitCode int32
+	// Starting tells that the driver was told to start it and has not answered: it may run, now or in a moment.
+	Starting bool
 	// Ready tells that it runs and has passed all its checks; without checks it need not be told.
 	Ready bool
 	// CheckFailure says why a check of it failed too often, "" if none did. It is ended for that.
@@ -185,7 +187,7 @@ func (r *reacting) tasks() {
 	for i := range r.o.Local {
 		task := &r.o.Local[i]
 		switch {
-		case wanted[task.ID]:
+		case wanted[task.ID] || task.Starting:
 		case task.Ended == cluster.NotEnded:
 			r.out.Stop = append(r.out.Stop, StopOrder{task.ID, graceOrphanMillis})
 		default:
@@ -204,6 +206,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	switch {
 	case task == nil:
 		r.out.Start = append(r.out.Start, a.order())
+	case task.Starting:
 	case a.Phase == cluster.Stopping || task.CheckFailure != "":
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:

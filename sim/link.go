@@ -16,6 +16,7 @@ var errCut = errors.New("the journal cannot be reached")
 // cut separates the machine from the journal for a while, in one direction or both.
 func (m *machine) cut(reading, writing bool, millis int) {
 	m.cutRead, m.cutWrite = m.cutRead || reading, m.cutWrite || writing
+	m.prove()
 	m.tell("is cut from the journal for %d ms: cannot read %v, cannot write %v", millis, m.cutRead, m.cutWrite)
 	if writing && m.begun {
 		m.w.neglect(m.core.Self())
@@ -53,7 +54,9 @@ func (m *machine) reclaim() {
 		return
 	}
 	one.owner = m
+	m.disk.interrupted = m.disk.interrupted || !one.alive
 	m.w.renew(m.self())
+	m.prove()
 	if m.claimed {
 		m.target = len(m.w.records)
 	}

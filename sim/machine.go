@@ -46,6 +46,8 @@ type machine struct {
 // disk is what a machine keeps over restarts of the process.
 type disk struct {
 	incarnation uint32
+	// interrupted tells that the incarnation's pulse has ended once and was brought back.
+	interrupted bool
 	// starts counts from 1 when the incarnation's pulse is this machine's, so that it may be taken up again.
 	starts uint32
 }
@@ -99,6 +101,7 @@ func (m *machine) crash(whole bool) {
 		m.w.neglect(m.self())
 	}
 	m.leaveGhost()
+	m.prove()
 	if whole {
 		m.power++
 	}
@@ -213,6 +216,12 @@ func (m *machine) wake() {
 	}
 	if m.stale {
 		m.driverChanged()
+	}
+	m.prove()
+	if m.mustMoveOn() {
+		m.disk.starts = 0
+		m.moveOn()
+		return
 	}
 	if phase, _ := m.core.Phase(); phase == peer.Left {
 		m.moveOn()

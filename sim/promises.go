@@ -20,7 +20,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 			batch, broken := uint32(0), false
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 				id := cluster.AllocationID{Slot: s.NameOf(r), Order: slot.Order}
-				if slot.Phase != cluster.Stopping {
+				if slot.Cause == cluster.NoCause {
 					return true
 				}
 				stopping[id] = true
@@ -43,7 +43,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 // takes tells whether the stop of an instance takes a healthy one away of the system's own accord, and how many may be
 // without health then.
 func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
-	if r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == cluster.Batch || r.Index >= j.Tasks[r.Task].Desired {
+	if slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == cluster.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size := j.Spec.Update.BatchSize

@@ -49,6 +49,9 @@ func (w *World) expire(one *pulse, wait int) {
 			w.expire(one, int(w.outageUntil-w.now)+pulseMillis)
 		default:
 			one.alive = false
+			if one.owner != nil {
+				one.owner.prove()
+			}
 			w.tell("pulse", "of %s ended", one.peer)
 			w.show(one.peer)
 		}

@@ -27,6 +27,9 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{2655, "as 1064, with two tasks"},
 		{4737, "a twin took an incarnation that had come and gone since it had read the journal"},
 		{8136, "a machine took up the pulse that its twin had created"},
+		{45, "an instance returned to a node that was drained meanwhile, and stayed"},
+		{568, "an instance was said to have stopped while its start was under way, and another began beside it"},
+		{635, "the readiness of an instance that returned was taken for that of its replacement"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

@@ -13,6 +13,11 @@ import (
 type running struct {
 	replica.LocalTask
 	stopping bool
+	// stopAfter and grace are what its supervisor was told, proved tells that somebody proves it wanted now, and lapses
+	// counts how often that ended.
+	stopAfter, grace uint32
+	proved           bool
+	lapses           int
 }
 
 // find returns where the allocation is among the tasks, or would be.
@@ -34,6 +39,16 @@ func (m *machine) driverChanged() {
 func (m *machine) start(order replica.Order) {
 	run, power := m.run, m.power
 	m.w.after(m.w.between(1, 30), func() {
+		unproved := order.Spec.Disconnect.StopAfterMillis > 0 && !m.vouches()
+		if unproved && m.run == run {
+			m.later(500, func() {
+				m.core.DriverStarted(order.ID, "")
+				m.notice()
+			})
+		}
+		if unproved {
+			return
+		}
 		refused := m.w.chance(failStart)
 		if m.power != power || m.run != run && (refused || m.w.rng.IntN(2) == 0) {
 			return
@@ -53,7 +68,8 @@ func (m *machine) start(order replica.Order) {
 }
 
 func (m *machine) exec(order replica.Order) {
-	t := &running{LocalTask: replica.LocalTask{ID: order.ID}}
+	m.w.checkAlone(m, &order)
+	t := &running{LocalTask: replica.LocalTask{ID: order.ID}, stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
 	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
