@@ -48,7 +48,8 @@ num_gpu and gpu_milli (thousandths of a device where num_gpu is 1), and may have
 "|" between them; qos, pod_phase and the times of a task are passed over.
 
 --inflate 130 draws tasks again at random until all that arrive ask for 130 percent of the GPUs there are, or leaves out at
-random what exceeds that. With several seeds the table and the plot show their mean.`,
+random what exceeds that. With several seeds the table and the plot show their mean. Fragmented is what is left of the GPUs
+and of no use to a task of the trace, in the mean; placements are counted per second of scheduling alone.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := t.check(known); err != nil {
