@@ -78,31 +78,46 @@ func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	return count
 }
 
+// rested is what the seats of a job show at rest.
+type rested struct {
+	// waits tells that something waits for room, ill that something runs and is not healthy.
+	waits, ill bool
+	canaries   int
+	// empty is a wanted slot that is empty without a reason.
+	empty string
+}
+
+func restOf(s *cluster.State, j *cluster.Job) (r rested) {
+	for task, t := range j.Tasks {
+		r.waits = r.waits || t.Waits() > 0
+		s.EachSlot(j.ID, task, func(ref cluster.SlotRef, slot cluster.Slot) bool {
+			r.waits = r.waits || slot.Phase == cluster.Waiting
+			r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
+			switch {
+			case ref.Seat == cluster.CanarySeat:
+				r.canaries++
+			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired && j.Spec.Type != cluster.Daemon:
+				r.empty = s.NameOf(ref).String()
+			}
+			return true
+		})
+	}
+	return r
+}
+
 // checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its user,
-// and that nothing is left of those that have.
+// and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes are empty.
 func (w *World) checkUpdates(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
-		waits, ill, canaries := false, false, 0
-		for task := range j.Tasks {
-			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				waits = waits || slot.Phase == cluster.Waiting
-				ill = ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
-				if r.Seat == cluster.CanarySeat {
-					canaries++
-				}
-				if slot.Phase == cluster.Stopped && r.Seat == cluster.MainSeat && r.Index < j.Tasks[task].Desired && j.Spec.Type != cluster.Daemon && !j.Stop {
-					w.fail("%s is empty without a reason", s.NameOf(r))
-				}
-				return true
-			})
-			waits = waits || j.Tasks[task].Waits() > 0
-		}
-		u := &j.Update
-		if u.State.Rolls() && !waits && !ill && (u.Promoted || j.Spec.Update.AutoPromote) {
+		r, u := restOf(s, j), &j.Update
+		if u.State.Rolls() && !r.waits && !r.ill && (u.Promoted || j.Spec.Update.AutoPromote) {
 			w.fail("the update of %s to version %d does not end", j.Name(), u.To)
 		}
-		if u.State.Final() && canaries > 0 {
-			w.fail("the update of %s to version %d has ended and left %d canaries", j.Name(), u.To, canaries)
+		if u.State.Final() && r.canaries > 0 {
+			w.fail("the update of %s to version %d has ended and left %d canaries", j.Name(), u.To, r.canaries)
+		}
+		if r.empty != "" && !j.Stop {
+			w.fail("%s is empty without a reason", r.empty)
 		}
 		return true
 	})
