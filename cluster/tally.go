@@ -74,7 +74,7 @@ func (s *State) recount(j *Job, task int) {
 
 // trial returns how a canary counts.
 func (s *Slot) trial() Health {
-	if s.Phase == Running || s.Health == Unhealthy {
+	if s.Phase == Running || s.Health == Unhealthy && s.Phase != Stopping {
 		return s.Health
 	}
 	return Untried

@@ -71,10 +71,10 @@ func (f *fold) leave(c *command.Leave) Result {
 	return result
 }
 
-// finish notes that a job ended, if it did.
+// finish notes that a job ended, if it did. One whose update has instances to add has not.
 func (f *fold) finish(id cluster.JobID) {
 	j := f.s.Job(id)
-	if j.Finished != 0 {
+	if j.Finished != 0 || f.grows(j) {
 		return
 	}
 	name := j.Name()

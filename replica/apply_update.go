@@ -15,7 +15,7 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	if !j.Update.State.Final() && j.Update.State != cluster.NoUpdate {
 		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "a newer update took its place", f.s.Time))
 	}
-	f.dropCanaries(j)
+	f.endCanaries(j)
 	f.s.AddVersion(j.ID, v)
 	f.retry(j.ID)
 	f.begin(f.s.Job(j.ID), from)
@@ -145,12 +145,33 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 
 // dropCanaries ends the canaries that were not promoted.
 func (f *fold) dropCanaries(j *cluster.Job) {
-	if j.Update.Promoted {
-		return
+	if !j.Update.Promoted {
+		f.endCanaries(j)
 	}
+}
+
+// endCanaries ends all canaries. Even promoted ones whose places are not free yet are none of another version.
+func (f *fold) endCanaries(j *cluster.Job) {
 	for task := range j.Tasks {
 		for _, r := range f.seats(j, task, cluster.CanarySeat) {
 			f.stop(r, cluster.ByRival)
+		}
+	}
+}
+
+// endSpare ends promoted canaries beside which another allocation of the newest version has come to run meanwhile.
+func (f *fold) endSpare(id cluster.JobID) {
+	j := f.s.Job(id)
+	for task, t := range j.Tasks {
+		if rollout.ProgressOf(t, 0).Canaries == 0 {
+			continue
+		}
+		for _, r := range f.seats(j, task, cluster.CanarySeat) {
+			main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+			canary, _ := f.s.SlotAt(r)
+			if main.Phase == cluster.Running && main.Version == j.Version && canary.Phase != cluster.Stopping {
+				f.stop(r, cluster.ByRival)
+			}
 		}
 	}
 }
@@ -220,8 +241,15 @@ func (f *fold) advance() {
 	f.drains()
 	slices.Sort(f.touched)
 	for _, id := range slices.Compact(f.touched) {
-		if j := f.s.Job(id); j != nil && j.Finished == 0 && !j.Stop && j.Update.State.Rolls() {
+		j := f.s.Job(id)
+		if j == nil || j.Finished != 0 || j.Stop {
+			continue
+		}
+		if j.Update.State.Rolls() {
 			f.roll(j)
+		}
+		if j.Spec.Type == cluster.Batch && f.s.Job(id).Update.State.Final() {
+			f.finish(id) // it may have waited for the update
 		}
 	}
 	f.touched = f.touched[:0]
@@ -248,6 +276,7 @@ func (f *fold) roll(j *cluster.Job) {
 		}
 		f.promote(f.s.Job(j.ID))
 	}
+	f.endSpare(j.ID)
 	done := true
 	for task := range j.Tasks {
 		done = f.rollTask(j.ID, task) && done
@@ -277,28 +306,42 @@ func (f *fold) tryCanaries(j *cluster.Job) {
 	}
 }
 
-// rollTask takes the next step of an update for one task. It returns true if nothing is left to do.
+// rollTask takes the next steps of an update for one task. It returns true if nothing is left to do.
 func (f *fold) rollTask(id cluster.JobID, task int) bool {
+	for {
+		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
+		if p, removed := f.rollStep(id, task); !removed || p.UnderWay > 0 {
+			return p.Done()
+		}
+	}
+}
+
+// rollStep takes the next step, and returns how far the task is then and whether slots were taken away. What it adds is
+// without health at first, so that comes before the count of what can be spared.
+func (f *fold) rollStep(id cluster.JobID, task int) (rollout.Progress, bool) {
 	j := f.s.Job(id)
-	t, policy := j.Tasks[task], &j.Spec.Update
-	wanted := f.wanted(j, task)
-	p := rollout.ProgressOf(t, wanted)
-	movable := f.movable(j, task, min(wanted, t.Desired), rollout.Room(policy.BatchSize, p.UnderWay))
-	left := rollout.Work{Add: p.Left.Add, Move: uint32(len(movable)), Remove: p.Left.Remove}
-	now := rollout.Wave(policy.BatchSize, p.UnderWay, left)
-	if p.Left.Move == 0 {
-		// Only the number changes: nothing is on trial that waves would protect from.
-		now.Add, now.Remove = p.Left.Add, p.Left.Remove
+	wanted, batch := f.wanted(j, task), j.Spec.Update.BatchSize
+	p := rollout.ProgressOf(j.Tasks[task], wanted)
+	onlySize := p.Left.Move == 0
+	add := rollout.Wave(batch, p.UnderWay, rollout.Work{Add: p.Left.Add}).Add
+	if onlySize {
+		add = p.Left.Add // nothing is on trial that waves would protect from
+	}
+	if add > 0 {
+		f.s.SetDesired(id, task, j.Tasks[task].Desired+add)
+		j = f.s.Job(id)
+		p = rollout.ProgressOf(j.Tasks[task], wanted)
+	}
+	movable := f.movable(j, task, min(wanted, j.Tasks[task].Desired), rollout.Room(batch, p.UnderWay))
+	now := rollout.Wave(batch, p.UnderWay, rollout.Work{Move: uint32(len(movable)), Remove: p.Left.Remove})
+	if onlySize {
+		now.Remove = p.Left.Remove
 	}
 	f.shrink(j, task, now.Remove)
-	if now.Add > 0 {
-		f.s.SetDesired(id, task, t.Desired+now.Add)
-	}
 	for _, r := range movable[:now.Move] {
 		f.stop(r, cluster.ByUpdate)
 	}
-	p = rollout.ProgressOf(f.s.Job(id).Tasks[task], wanted)
-	return p.Done()
+	return rollout.ProgressOf(f.s.Job(id).Tasks[task], wanted), now.Remove > 0
 }
 
 // movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those
@@ -330,6 +373,19 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 		return true
 	})
 	return all
+}
+
+// grows tells whether an update has instances to add.
+func (f *fold) grows(j *cluster.Job) bool {
+	if u := &j.Update; j.Stop || !u.State.Rolls() && u.State != cluster.Paused {
+		return false
+	}
+	for task := range j.Tasks {
+		if j.Tasks[task].Desired < f.wanted(j, task) {
+			return true
+		}
+	}
+	return false
 }
 
 // wanted returns how many slots the newest version wants of a task.

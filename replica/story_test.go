@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +79,8 @@ type story struct {
 	out    strings.Builder
 	quiet  bool
 	shown  bool
+	// folded, unless nil, looks at every entry.
+	folded func(before *cluster.State, outcome Outcome)
 }
 
 func newStory() *story {
@@ -184,7 +187,7 @@ func (w *story) join(names []string, cpu int64) {
 	for _, name := range names {
 		w.offers[named(name)] = &cluster.Offer{Capacity: cluster.Resources{max(cpu, 1), 0, 0}, Rules: 1}
 		w.write(named(name), &command.PrepareJoin{Joiner: named(name), Attempt: 1})
-		for p := range w.offers {
+		for _, p := range slices.Sorted(maps.Keys(w.offers)) {
 			w.act(p)
 		}
 		w.act(named(name))
@@ -279,7 +282,11 @@ func (w *story) write(by cluster.PeerID, commands ...command.Command) {
 
 func (w *story) apply(e *command.Entry) {
 	w.last = e
+	before := w.s.Copy()
 	outcome := Apply(w.s, w.s.Index+1, e, true)
+	if w.folded != nil {
+		w.folded(before, outcome)
+	}
 	if w.quiet {
 		return
 	}

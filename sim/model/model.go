@@ -232,10 +232,10 @@ func (m *Model) meetDeadlines() bool {
 	return false
 }
 
-// tidy ends the jobs of which nothing waits or runs any more, and whose type lets them end.
+// tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
-		if j.finished != 0 || !j.stop && j.newest().Type != cluster.Batch || j.busy() {
+		if j.finished != 0 || !j.stop && j.newest().Type != cluster.Batch || j.busy() || j.grows() {
 			continue
 		}
 		j.finished, j.finishedAt = m.index, m.time

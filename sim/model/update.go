@@ -13,7 +13,7 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 	if j.updating() {
 		m.conclude(j, cluster.UpdateAborted)
 	}
-	m.dropCanaries(j)
+	m.endCanaries(j)
 	m.addVersion(j, v)
 	j.each(func(s *seat) {
 		if s.kind == cluster.MainSeat && s.Phase == cluster.Failed && s.Version == j.version() && s.slot.wanted() {
@@ -102,7 +102,11 @@ type standing struct{ newest, old, canaries [cluster.HealthCount]uint32 }
 func (t *task) standing() (c standing) {
 	t.each(func(s *seat) {
 		if s.kind == cluster.CanarySeat {
-			c.canaries[s.condition()]++
+			if s.Phase == cluster.Stopping {
+				c.canaries[cluster.Untried]++
+			} else {
+				c.canaries[s.condition()]++
+			}
 		}
 		if s.kind != cluster.MainSeat || s.slot.index >= t.desired {
 			return
@@ -203,9 +207,12 @@ func (m *Model) fail(j *Job) {
 
 // dropCanaries ends the canaries that were not promoted.
 func (m *Model) dropCanaries(j *Job) {
-	if j.update.Promoted {
-		return
+	if !j.update.Promoted {
+		m.endCanaries(j)
 	}
+}
+
+func (m *Model) endCanaries(j *Job) {
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
 			m.stop(s, cluster.ByRival)
@@ -286,6 +293,7 @@ func (m *Model) roll(j *Job) {
 		}
 		m.promote(j)
 	}
+	m.endSpare(j)
 	done := true
 	for _, t := range j.tasks {
 		done = m.rollTask(t) && done
@@ -311,24 +319,51 @@ func (m *Model) tryCanaries(j *Job) {
 // rollTask takes the next step of one task, and tells whether nothing is left to do. At most a batch is under way at a time:
 // what is added comes first, then what is moved, then what is removed. If only the number changes, all is done at once.
 func (m *Model) rollTask(t *task) bool {
+	for {
+		removed := m.rollStep(t)
+		add, move, remove, underWay := t.left(t.wanted())
+		if !removed || underWay > 0 {
+			return add+move+remove+underWay == 0 && len(t.canaries()) == 0
+		}
+	}
+}
+
+// endSpare ends promoted canaries beside which another instance of the newest version runs.
+func (m *Model) endSpare(j *Job) {
+	for _, t := range j.tasks {
+		for _, s := range t.canaries() {
+			main := &s.slot.seats[cluster.MainSeat]
+			if main.Phase == cluster.Running && main.Version == j.version() && s.Phase != cluster.Stopping {
+				m.stop(s, cluster.ByRival)
+			}
+		}
+	}
+}
+
+// rollStep adds, removes and moves what it may; it returns true if it removed slots.
+func (m *Model) rollStep(t *task) bool {
 	wanted, batch := t.wanted(), t.job.newest().Update.BatchSize
 	add, move, remove, underWay := t.left(wanted)
-	movable := t.movable(min(wanted, t.desired))
-	if batch > 0 && move > 0 {
-		room := batch - min(batch, underWay)
-		add = min(add, room)
-		movable = movable[:min(len(movable), int(room-add))]
-		remove = min(remove, room-add-uint32(len(movable)))
+	waves := batch > 0 && move > 0
+	if waves {
+		add = min(add, batch-min(batch, underWay))
 	}
-	m.shrink(t, remove)
 	if add > 0 {
 		m.want(t, t.desired+add)
+		_, _, _, underWay = t.left(wanted)
 	}
+	movable := t.movable(min(wanted, t.desired))
+	if batch > 0 {
+		movable = movable[:min(len(movable), int(batch-min(batch, underWay)))]
+	}
+	if waves {
+		remove = min(remove, batch-min(batch, underWay)-uint32(len(movable)))
+	}
+	m.shrink(t, remove)
 	for _, s := range movable {
 		m.stop(s, cluster.ByUpdate)
 	}
-	add, move, remove, underWay = t.left(wanted)
-	return add+move+remove+underWay == 0 && len(t.canaries()) == 0
+	return remove > 0
 }
 
 // wanted returns how many slots the newest version wants.
@@ -341,6 +376,11 @@ func (t *task) wanted() uint32 {
 	default:
 		return spec.Instances
 	}
+}
+
+// grows tells whether an update has instances to add.
+func (j *Job) grows() bool {
+	return !j.stop && j.updating() && slices.ContainsFunc(j.tasks, func(t *task) bool { return t.desired < t.wanted() })
 }
 
 // left returns what an update has to do still, and what it has begun and is not healthy.
