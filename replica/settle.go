@@ -152,6 +152,8 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		f.again(r, slot, question)
+	case slot.Phase == cluster.Away && slot.Cause != cluster.NoCause:
+		// It lives and is told to stop; nothing takes its place before.
 	case v.Action == reconcile.Place && slot.Phase != cluster.Waiting && slot.Phase != cluster.Stopping:
 		f.wait(r, slot, cluster.AnyNode)
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != cluster.Away:

@@ -155,6 +155,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
+	case row.Phase == cluster.Away && row.Cause != cluster.NoCause:
 	case v.Action == reconcile.Place && row.Phase != cluster.Waiting && row.Phase != cluster.Stopping:
 		m.wait(s, row, cluster.AnyNode)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != cluster.Away:
