@@ -138,7 +138,11 @@ func (s *State) queue(j *Job, task int) {
 	s.enqueue(key.Special(), t.SpecialWaits() > 0, t.specialBlocked)
 }
 
+// enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
 func (s *State) enqueue(key TaskKey, waits, blocked bool) {
+	if s.blocked.Contains(key) == (waits && blocked) && s.unblocked.Contains(key) == (waits && !blocked) {
+		return
+	}
 	s.unblocked.Delete(key)
 	s.blocked.Delete(key)
 	switch {

@@ -216,7 +216,7 @@ func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 	})
 }
 
-// promote lets canaries take the places beside which they were tried.
+// promote lets canaries take the places beside which they were tried. One that is not well takes none that is filled.
 func (f *fold) promote(j *cluster.Job) {
 	u := j.Update
 	u.Promoted, u.ProgressAt = true, f.s.Time
@@ -224,10 +224,15 @@ func (f *fold) promote(j *cluster.Job) {
 	for task := range j.Tasks {
 		for _, r := range f.seats(j, task, cluster.CanarySeat) {
 			main := seatOf(r, cluster.MainSeat)
-			if slot, _ := f.s.SlotAt(main); slot.Phase.Holds() {
-				f.stop(main, cluster.ByUpdate)
-			} else {
+			old, _ := f.s.SlotAt(main)
+			canary, _ := f.s.SlotAt(r)
+			switch {
+			case !old.Phase.Holds():
 				f.s.MoveSeat(r, cluster.MainSeat)
+			case canary.Phase == cluster.Running && canary.Health == cluster.Healthy:
+				f.stop(main, cluster.ByUpdate)
+			case canary.Phase != cluster.Stopping:
+				f.stop(r, cluster.ByRival)
 			}
 		}
 	}
@@ -258,12 +263,20 @@ func (f *fold) advance() {
 // roll takes the next step of an update.
 func (f *fold) roll(j *cluster.Job) {
 	policy := &j.Spec.Update
-	failed := uint32(0)
+	failed, lost := uint32(0), uint32(0)
 	for _, t := range j.Tasks {
 		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
+		lost += t.Beside[cluster.Failed]
 	}
-	if rollout.Failed(failed, policy.FailuresMax) {
-		f.fail(j, fmt.Sprintf("instances that failed: %d, allowed: %d", failed, policy.FailuresMax))
+	reason := ""
+	switch {
+	case rollout.Failed(failed, policy.FailuresMax):
+		reason = fmt.Sprintf("instances that failed: %d, allowed: %d", failed, policy.FailuresMax)
+	case lost > 0 && !j.Update.Promoted:
+		reason = "a canary failed for good"
+	}
+	if reason != "" {
+		f.fail(j, reason)
 		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
 			return
 		}

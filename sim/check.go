@@ -73,7 +73,7 @@ func (w *World) countJoins(folded *replica.Folded) {
 // The longest that healing may take once the faults have ended: until the ring is whole, and after the last task has
 // ended until nothing is written any more.
 const (
-	ringRestMillisMax = 30_000
+	ringRestMillisMax = 75_000
 	restMillisMax     = 90_000
 )
 

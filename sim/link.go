@@ -43,7 +43,7 @@ func (m *machine) heal() {
 // reclaim brings the pulse back that may have ended meanwhile. If another machine of the same name has created it
 // since, that one has this life now, and another must be found.
 func (m *machine) reclaim() {
-	if !m.up || !m.begun && !m.claimed {
+	if !m.up || m.seeking || !m.begun && !m.claimed {
 		return
 	}
 	one := m.w.pulseOf(m.self())

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"starling/cluster"
 )
 
@@ -46,12 +48,17 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 	if slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == cluster.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
-	size := j.Spec.Update.BatchSize
+	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
+	patient := drain.Deadline != 0
 	switch slot.Cause {
 	case cluster.ByUpdate:
-		return size, size > 0
+		// What a drain that is out of patience has stopped may be given to the update in the same entry, and a canary that is
+		// well takes a place before it is empty.
+		r.Seat = cluster.CanarySeat
+		canary, _ := s.SlotAt(r)
+		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
+		return size, size > 0 && !instead && (patient || !drain.On)
 	case cluster.ByDrain:
-		patient := s.Node(slot.Node).Drain.Deadline != 0
 		return max(size, 1), patient && j.Spec.Type != cluster.Daemon
 	}
 	return 0, false
@@ -111,9 +118,9 @@ func (w *World) checkUpdates(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		r, u := restOf(s, j), &j.Update
 		if u.State.Rolls() && !r.waits && !r.ill && (u.Promoted || j.Spec.Update.AutoPromote) {
-			w.fail("the update of %s to version %d does not end", j.Name(), u.To)
+			w.fail("the update of %s to version %d does not end: %+v%s", j.Name(), u.To, *u, standings(j))
 		}
-		if u.State.Final() && r.canaries > 0 {
+		if u.State.Final() && r.canaries > 0 && !j.Stop {
 			w.fail("the update of %s to version %d has ended and left %d canaries", j.Name(), u.To, r.canaries)
 		}
 		if r.empty != "" && !j.Stop {
@@ -122,8 +129,20 @@ func (w *World) checkUpdates(s *cluster.State) {
 		return true
 	})
 	for _, n := range s.Draining() {
-		if held := s.Node(n).Held; len(held) > 0 {
-			w.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(held[0]))
+		for _, r := range s.Node(n).Held {
+			// What is away keeps its room there until patience with it ends.
+			if slot, _ := s.SlotAt(r); slot.Phase != cluster.Away {
+				w.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
+			}
 		}
 	}
+}
+
+// standings tells how the tasks of a job stand for its update.
+func standings(j *cluster.Job) string {
+	text := ""
+	for _, t := range j.Tasks {
+		text += fmt.Sprintf("; %s: %d of %d slots, new %v, old %v, canaries %v, phases %v", t.Name, t.Desired, t.Slots.Len(), t.New, t.Old, t.Canaries, t.Counts)
+	}
+	return text
 }

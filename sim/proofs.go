@@ -10,7 +10,7 @@ import (
 // vouches tells whether the machine could prove at this moment that its peer is still a member: it asks the engine whether
 // its pulse lives, and that has never been interrupted.
 func (m *machine) vouches() bool {
-	return m.up && m.begun && !m.cutRead && !m.cutWrite && m.w.now >= m.w.outageUntil && !m.disk.interrupted && m.w.pulseOf(m.self()).alive
+	return m.up && m.begun && !m.claimed && !m.cutRead && !m.cutWrite && m.w.now >= m.w.outageUntil && !m.disk.interrupted && m.w.pulseOf(m.self()).alive
 }
 
 // prove tells the supervisors of tasks with stop_after whether they are still wanted. One that nobody tells so stops its

@@ -31,6 +31,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{568, "an instance was said to have stopped while its start was under way, and another began beside it"},
 		{635, "the readiness of an instance that returned was taken for that of its replacement"},
 		{1462, "an outdated instance of a stateful job returned, and another began before it had stopped"},
+		{1184, "when one lane of a task was woken, the other forgot that its patience had ended"},
+		{16510, "a canary failed for good, was borne by the budget, and held its update for ever"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

@@ -247,15 +247,18 @@ func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
 	return true
 }
 
-// promote lets canaries take the places beside which they were tried.
+// promote lets canaries take the places beside which they were tried; one that is not well takes none that is filled.
 func (m *Model) promote(j *Job) {
 	j.update.Promoted, j.update.ProgressAt = true, m.time
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
-			if main := s.slot.main(); main.Phase.Holds() {
-				m.stop(main, cluster.ByUpdate)
-			} else {
+			switch main := s.slot.main(); {
+			case !main.Phase.Holds():
 				m.move(s, cluster.MainSeat)
+			case s.Phase == cluster.Running && s.Health == cluster.Healthy:
+				m.stop(main, cluster.ByUpdate)
+			case s.Phase != cluster.Stopping:
+				m.stop(s, cluster.ByRival)
 			}
 		}
 	}
@@ -276,12 +279,15 @@ func (m *Model) advance() {
 
 // roll takes the next step of an update.
 func (m *Model) roll(j *Job) {
-	failed := uint32(0)
+	failed, lost := uint32(0), false
 	for _, t := range j.tasks {
 		c := t.standing()
 		failed += c.newest[cluster.Unhealthy] + c.canaries[cluster.Unhealthy]
+		for _, s := range t.canaries() {
+			lost = lost || s.Phase == cluster.Failed && !j.update.Promoted
+		}
 	}
-	if most := j.newest().Update.FailuresMax; most != cluster.RestartsUnlimited && failed > most {
+	if most := j.newest().Update.FailuresMax; lost || most != cluster.RestartsUnlimited && failed > most {
 		if m.fail(j); !j.update.State.Rolls() {
 			return
 		}
