@@ -151,7 +151,7 @@ func (u *taskSum) main(j *Job, t *Task, r SlotRef, slot *Slot) {
 	} else {
 		u.old[health]++
 		u.outdated++
-		if health != Healthy && !j.fenced(r, slot) {
+		if health != Healthy && !j.MayLive(r, slot) {
 			u.ill++
 		}
 	}

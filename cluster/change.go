@@ -105,7 +105,7 @@ func (t *TaskSpec) ChangeTo(other *TaskSpec) Change {
 
 // selfStop is what the supervisor of an instance was told at its start about stopping it by itself.
 func (t *TaskSpec) selfStop() (told struct{ after, grace uint32 }) {
-	if t.Disconnect.StopAfterMillis > 0 {
+	if t.StopsItself() {
 		told.after, told.grace = t.Disconnect.StopAfterMillis, t.StopGraceMillis
 	}
 	return told

@@ -253,7 +253,10 @@ func dump(s *State) string {
 				fmt.Fprint(out, index, " ")
 				return true
 			})
-			t.EachWaiting(1000, func(index uint32) { fmt.Fprint(out, index, " ") })
+			t.returned.Scan(func(index uint32) bool {
+				fmt.Fprint(out, index, " ")
+				return true
+			})
 		}
 		return true
 	})

@@ -22,7 +22,7 @@ func (s *State) StopJob(id JobID) {
 // StopSlot ends the allocation of a seat for good: its node is told to end it if it has it, otherwise it has ended.
 func (s *State) StopSlot(r SlotRef, cause Cause) {
 	slot, _ := s.SlotAt(r)
-	if spec := s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version); slot.Phase == Away && spec.Disconnect.StopAfterMillis > 0 {
+	if s.Job(r.Job).MayLive(r, &slot) {
 		// It may still run until it has certainly stopped itself.
 		slot.Cause = cause
 		s.SetSlot(r, slot)

@@ -109,22 +109,6 @@ func (t *Task) Waits() uint32 {
 	return t.Desired - min(t.Fresh, t.Desired) + uint32(t.returned.Len())
 }
 
-// EachWaiting calls visit with up to most waiting slots, lowest first; visit must not change the task.
-func (t *Task) EachWaiting(most uint32, visit func(index uint32)) {
-	t.returned.Scan(func(index uint32) bool {
-		if most == 0 {
-			return false
-		}
-		most--
-		visit(index)
-		return true
-	})
-	for index := t.Fresh; index < t.Desired && most > 0; index++ {
-		most--
-		visit(index)
-	}
-}
-
 // Status is a job's state in one word.
 type Status uint8
 

@@ -86,6 +86,9 @@ func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
 // String returns the kind's name in job files.
 func (k CheckKind) String() string { return CheckKinds()[k] }
 
+// StopsItself tells whether an instance that is cut off from the cluster stops itself, and nothing may take its place before.
+func (t *TaskSpec) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
+
 // Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; one
 // whose check fails too often in a row is stopped, as a failure.
 type Check struct {

@@ -91,7 +91,6 @@ const (
 	ByScale
 	ByJob
 	ByRival
-	CauseCount
 )
 
 // String returns the cause in words.

@@ -33,7 +33,7 @@ func (t *Task) tally(j *Job, r SlotRef, s *Slot, more bool) {
 	case newest:
 	case more:
 		t.seldom().outdated.Insert(r.Index)
-		if health != Healthy && !j.fenced(r, s) {
+		if health != Healthy && !j.MayLive(r, s) {
 			t.rare.ill.Insert(r.Index)
 		}
 	case t.rare != nil:
@@ -42,9 +42,9 @@ func (t *Task) tally(j *Job, r SlotRef, s *Slot, more bool) {
 	}
 }
 
-// fenced tells whether nothing may take the place of a slot's allocation before it has certainly stopped itself.
-func (j *Job) fenced(r SlotRef, s *Slot) bool {
-	return s.Phase == Away && j.TaskSpecOf(int(r.Task), s.Version).Disconnect.StopAfterMillis > 0
+// MayLive tells whether nothing may take the place of a seat's allocation before it has certainly stopped itself.
+func (j *Job) MayLive(r SlotRef, s *Slot) bool {
+	return s.Phase == Away && j.TaskSpecOf(int(r.Task), s.Version).StopsItself()
 }
 
 // tallyFrom counts the main seats from one to before another, all below Desired, or no more.

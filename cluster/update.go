@@ -7,8 +7,6 @@ type UpdateState uint8
 const (
 	// NoUpdate is the state of a job that has none.
 	NoUpdate UpdateState = iota
-	// Initialized: it has begun and changed nothing.
-	Initialized
 	// RollingForward: instances are moved to the new version.
 	RollingForward
 	// Paused: what is under way ends, and nothing begins.
@@ -28,7 +26,7 @@ const (
 
 // String returns the state as the user guide writes it.
 func (s UpdateState) String() string {
-	return [...]string{"", "INITIALIZED", "ROLLING_FORWARD", "PAUSED", "ROLLING_BACKWARD", "SUCCEEDED", "ROLLED_BACK", "FAILED", "ABORTED"}[s]
+	return [...]string{"", "ROLLING_FORWARD", "PAUSED", "ROLLING_BACKWARD", "SUCCEEDED", "ROLLED_BACK", "FAILED", "ABORTED"}[s]
 }
 
 // Final tells whether the update has ended.

@@ -100,7 +100,7 @@ func (c *Core) Guarded() []cluster.AllocationID {
 	}
 	var guarded []cluster.AllocationID
 	for _, a := range replica.ViewOf(c.state, c.self) {
-		if a.Spec.Disconnect.StopAfterMillis > 0 && a.Phase != cluster.Away {
+		if a.Spec.StopsItself() && a.Phase != cluster.Away {
 			guarded = append(guarded, a.ID)
 		}
 	}

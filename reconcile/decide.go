@@ -243,7 +243,7 @@ func (d *decider) afterLoss(c *Candidate) Verdict {
 		since = d.t.Now
 	}
 	at := since + cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(max(selfStopSlackMillis, spec.StopGraceMillis))
-	if spec.Disconnect.StopAfterMillis > 0 && at > d.t.Now && (!c.ended() || c.LostSince != 0) {
+	if spec.StopsItself() && at > d.t.Now && (!c.ended() || c.LostSince != 0) {
 		d.d.Weight.Waiting++
 		d.until(at)
 		if !c.ended() {

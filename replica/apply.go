@@ -135,11 +135,11 @@ func (f *fold) slotDue(r cluster.SlotRef) {
 
 // awayDue gives up an allocation that was out of reach for too long, or looks for another node meanwhile.
 func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
-	stopsItself := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Disconnect.StopAfterMillis > 0
+	lived := f.s.Job(r.Job).MayLive(r, &slot)
 	switch {
-	case stopsItself && slot.Cause != cluster.NoCause:
+	case lived && slot.Cause != cluster.NoCause:
 		f.vacate(r, slot)
-	case stopsItself:
+	case lived:
 		f.wait(r, slot, cluster.AnyNode)
 	default:
 		slot.Deadline = 0

@@ -165,11 +165,10 @@ func (f *fold) lose(r cluster.SlotRef) {
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
-	stopsItself := spec.Disconnect.StopAfterMillis > 0 && slot.Phase != cluster.Delayed
 	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
-	case stopsItself:
+	case spec.StopsItself() && slot.Phase != cluster.Delayed:
 		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
 		slot.Phase, slot.Since = cluster.Away, f.s.Time
 		slot.Deadline = f.s.Time + selfStopTime(spec)
@@ -219,7 +218,7 @@ func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
 		f.s.SetSlot(r, slot)
 		f.effect(Stopping, r, cause.String())
 	case cluster.Away:
-		if f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Disconnect.StopAfterMillis > 0 {
+		if f.s.Job(r.Job).MayLive(r, &slot) {
 			f.s.SetSlot(r, slot)
 			return
 		}

@@ -39,7 +39,7 @@ func (m *machine) driverChanged() {
 func (m *machine) start(order replica.Order) {
 	run, power := m.run, m.power
 	m.w.after(m.w.between(1, 30), func() {
-		unproved := order.Spec.Disconnect.StopAfterMillis > 0 && !m.vouches()
+		unproved := order.Spec.StopsItself() && !m.vouches()
 		if unproved && m.run == run {
 			m.later(500, func() {
 				m.core.DriverStarted(order.ID, "")

@@ -3271,7 +3271,7 @@ func (x *Job) GetUpdate() *Update {
 // Update is the move of a job from one version to another.
 type Update struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// INITIALIZED, ROLLING_FORWARD, PAUSED, SUCCEEDED, ROLLING_BACKWARD, ROLLED_BACK, FAILED or ABORTED.
+	// ROLLING_FORWARD, PAUSED, SUCCEEDED, ROLLING_BACKWARD, ROLLED_BACK, FAILED or ABORTED.
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// Whether the state is final.
 	Final bool `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"`

@@ -40,9 +40,10 @@ func database(folder string) int {
 		}
 	}
 	lock, err := os.Open(filepath.Join(folder, lockName))
-	for err == nil && syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for ; err == nil && syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil; <-beat.C {
 		err = addLine(filepath.Join(folder, beatsName), fmt.Sprint(uptime.Now(), " ", allocation))
-		time.Sleep(beatEvery)
 	}
 	fmt.Fprintln(os.Stderr, "the test is gone:", err)
 	return 9

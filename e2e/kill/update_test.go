@@ -18,8 +18,8 @@ import (
 )
 
 // web is an instance of a service that answers over HTTP with the version that it was given. A version called broken
-// answers, but says of itself that it is not well. Told to end, it goes on answering for a while: whoever sends requests
-// learns meanwhile that it goes.
+// answers, but says of itself that it is not well. Told to end, it answers what it has begun and takes nothing new: whoever
+// sends requests turns to another instance.
 func web(version string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, version) })
@@ -34,7 +34,6 @@ func web(version string) int {
 	ended := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		time.Sleep(farewell)
 		soon, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		ended <- server.Shutdown(soon)
@@ -49,9 +48,6 @@ func web(version string) int {
 	}
 	return 0
 }
-
-// farewell is how long an instance answers after it was told to end.
-const farewell = 500 * time.Millisecond
 
 // webJob is a service of this binary in a version.
 func (tr *trial) webJob(version string) *cluster.JobSpec {

@@ -96,7 +96,7 @@ func (e *explainer) away(slots []held) Finding {
 	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline, Since: earliest(slots)}
 	f.Details = lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
-		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil && spec.Disconnect.StopAfterMillis > 0 {
+		if e.job.MayLive(cluster.SlotRef{Task: uint16(e.number)}, &h.slot) {
 			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
 		}
 		return line
