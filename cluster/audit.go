@@ -10,7 +10,7 @@ import (
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
 // difference: room, counts, queues, deadlines, digest. It takes time proportional to the value.
 func (s *State) Audit() []string {
-	a := &audit{s: s, free: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows()}
+	a := &audit{s: s, free: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions))}
 	for n := range a.free {
 		node := s.Node(NodeIndex(n))
 		if node.Offer != nil {
@@ -25,6 +25,7 @@ func (s *State) Audit() []string {
 		return true
 	})
 	a.nodes()
+	a.pools()
 	a.headcounts()
 	a.membership()
 	if a.deadlines != s.deadlines.Len() {
@@ -43,6 +44,8 @@ type audit struct {
 	held      [][]SlotRef
 	sum       uint64
 	deadlines int
+	// accounts are what jobs hold and ask for, as counted anew.
+	accounts []Account
 }
 
 func (a *audit) say(format string, args ...any) {
@@ -74,6 +77,9 @@ func (a *audit) job(j *Job) {
 	if j.updateDeadline != 0 {
 		a.deadlines++
 	}
+	if j.Finished == 0 {
+		a.accounts[j.pool].Jobs++
+	}
 	for i, t := range j.Tasks {
 		sum := taskSum{}
 		for index := range t.Slots.Len() {
@@ -101,8 +107,43 @@ func (a *audit) job(j *Job) {
 		if kept := keptSum(t); sum != kept {
 			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
+		a.asked(j, t, j.TaskSpecOf(i, j.Version), &sum)
 		a.queued(j, KeyOf(j.ID, i), sum.waits > 0)
 		a.queued(j, KeyOf(j.ID, i).Special(), sum.special > 0)
+	}
+}
+
+// asked counts what the waiting instances of a task ask for.
+func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
+	if spec == nil {
+		return
+	}
+	waits, need := int64(sum.waits+sum.special), spec.Amounts()
+	if spec.MaxRunning > 0 {
+		waits = min(waits, max(int64(spec.MaxRunning)-int64(sum.live), 0))
+	}
+	a.accounts[j.pool].Asked.add(j.Spec, &need, waits)
+}
+
+// pools compares the accounts, and what nodes offer together, with what is counted anew.
+func (a *audit) pools() {
+	for id, want := range a.accounts {
+		if got := a.s.account(PoolID(id)); got != want {
+			a.say("account %d is %+v, kept is %+v", id, want, got)
+		}
+	}
+	offered := Amounts{}
+	for n := range a.free {
+		node := a.s.Node(NodeIndex(n))
+		if node.Offer == nil || node.Drain.On {
+			continue
+		}
+		for k, amount := range node.Offer.amounts() {
+			offered[k] += amount
+		}
+	}
+	if offered != a.s.offered {
+		a.say("the nodes offer %v, kept is %v", offered, a.s.offered)
 	}
 }
 
@@ -177,6 +218,11 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 	if spec == nil {
 		a.say("slot %s runs version %d, which is not kept", a.s.NameOf(r), slot.Version)
 		return
+	}
+	need := spec.Amounts()
+	a.accounts[j.pool].Held.add(j.Spec, &need, 1)
+	if j.Spec.Type != Batch {
+		a.accounts[j.pool].Lasting.add(j.Spec, &need, 1)
 	}
 	a.free[slot.Node] = a.free[slot.Node].Minus(spec.Resources)
 	a.held[slot.Node] = append(a.held[slot.Node], r)

@@ -117,6 +117,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 	old := s.Node(n).Offer
+	s.countOffer(n, -1)
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -131,12 +132,14 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 		}
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
+	s.countOffer(n, 1)
 	s.moveHeads(n, old)
 }
 
 // SetDrain begins, changes or ends the emptying of a node.
 func (s *State) SetDrain(n NodeIndex, drain Drain) {
 	r := SlotRef{Index: uint32(n)}
+	s.countOffer(n, -1)
 	s.changeNode(n, func(row *Node) {
 		if row.Drain.Deadline != 0 {
 			s.deadlines.Delete(due{row.Drain.Deadline, r})
@@ -149,6 +152,18 @@ func (s *State) SetDrain(n NodeIndex, drain Drain) {
 		}
 		s.setFree(n, s.free(n), row.Offer != nil && !drain.On)
 	})
+	s.countOffer(n, 1)
+}
+
+// countOffer counts what a node gives to pools if it takes work, or no more.
+func (s *State) countOffer(n NodeIndex, times int64) {
+	if !s.Eligible(n) {
+		return
+	}
+	for k, amount := range s.Node(n).Offer.amounts() {
+		s.offered[k] += times * amount
+	}
+	s.stirred = true
 }
 
 // Draining returns the nodes that are being emptied, in order.

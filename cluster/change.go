@@ -49,6 +49,12 @@ func asTold(a, b *TaskSpec) Change {
 var jobFields = [...]field[JobSpec]{
 	{"job", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Name == b.Name }},
 	{"type", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Type == b.Type }},
+	{"priority", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Priority == b.Priority }},
+	{"preemptible", nothing[JobSpec], func(a, b *JobSpec) bool { return a.NonPreemptible == b.NonPreemptible }},
+	{"revocable", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Revocable == b.Revocable }},
+	{"controller", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Controller == b.Controller }},
+	{"kill_on_preempt", nothing[JobSpec], func(a, b *JobSpec) bool { return a.KillOnPreempt == b.KillOnPreempt }},
+	{"min_available", nothing[JobSpec], func(a, b *JobSpec) bool { return a.MinAvailable == b.MinAvailable }},
 	{"update", nothing[JobSpec], func(a, b *JobSpec) bool { return a.Update == b.Update }},
 	{"tasks", nothing[JobSpec], func(a, b *JobSpec) bool {
 		return slices.EqualFunc(a.Tasks, b.Tasks, func(a, b TaskSpec) bool { return equal(taskFields[:], &a, &b) })
@@ -59,6 +65,9 @@ var jobFields = [...]field[JobSpec]{
 var taskFields = [...]field[TaskSpec]{
 	{"name", replace, func(a, b *TaskSpec) bool { return a.Name == b.Name }},
 	{"instances", nothing[TaskSpec], func(a, b *TaskSpec) bool { return a.Instances == b.Instances }},
+	{"min_available", nothing[TaskSpec], func(a, b *TaskSpec) bool { return a.MinAvailable == b.MinAvailable }},
+	{"max_running", nothing[TaskSpec], func(a, b *TaskSpec) bool { return a.MaxRunning == b.MaxRunning }},
+	{"max_run_time", inPlace, func(a, b *TaskSpec) bool { return a.MaxRunMillis == b.MaxRunMillis }},
 	{"command", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Command, b.Command) }},
 	{"env", replace, func(a, b *TaskSpec) bool { return slices.Equal(a.Env, b.Env) }},
 	{"work_dir", replace, func(a, b *TaskSpec) bool { return a.WorkDir == b.WorkDir }},

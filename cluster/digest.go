@@ -18,6 +18,7 @@ const (
 	tagState
 	tagAttempts
 	tagPatience
+	tagPools
 )
 
 // Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
@@ -102,6 +103,8 @@ func (f *Failure) hash() uint64 {
 func (s *JobSpec) hash() uint64 {
 	h := hashText(tagJob, string(s.Name))
 	h = mix(mix(h, uint64(s.Type)), s.Update.hash())
+	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
+		bit(s.KillOnPreempt)))
 	for i := range s.Tasks {
 		h = mix(h, s.Tasks[i].hash())
 	}
@@ -128,7 +131,7 @@ func (t *TaskSpec) hash() uint64 {
 		h = mix(h, hashText(tagJob, l.Name, l.Value))
 	}
 	h = mix(hashText(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
-	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
+	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))
 }

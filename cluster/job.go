@@ -24,6 +24,8 @@ type Job struct {
 	versions []JobVersion
 	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
 	updateDeadline Time
+	// pool is the account that the job's work is charged to.
+	pool PoolID
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.
@@ -52,6 +54,9 @@ type Task struct {
 	Failure Failure
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
+	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
+	asked     uint32
+	askedEach Amounts
 	// rare is what few tasks have; nil for the others.
 	rare *rare
 	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special

@@ -19,8 +19,50 @@ type NodeName string
 // PeerID is one incarnation of a node: "a~3" is the third life of node a. Peers are ordered by this string.
 type PeerID string
 
-// JobName is unique among the jobs that have not been forgotten.
+// JobName is the path of the pool that a job lives in and its own name: "analytics/etl/nightly". A job of DefaultPool has
+// its own name alone. It is unique among the jobs that have not been forgotten.
 type JobName string
+
+// JobNameBytesMax bounds a job's name with the path of its pool.
+const JobNameBytesMax = 127
+
+// Split returns the path of the pool and the job's own name.
+func (n JobName) Split() (pool PoolPath, own string) {
+	at := strings.LastIndexByte(string(n), '/')
+	if at < 0 {
+		return DefaultPool, string(n)
+	}
+	return PoolPath(n[:at]), string(n[at+1:])
+}
+
+// Pool returns the path of the pool that the job lives in.
+func (n JobName) Pool() PoolPath {
+	pool, _ := n.Split()
+	return pool
+}
+
+// NewJobName returns the name of a job in a pool.
+func NewJobName(pool PoolPath, own string) JobName {
+	if pool == DefaultPool || pool == "" {
+		return JobName(own)
+	}
+	return JobName(string(pool) + "/" + own)
+}
+
+// problem returns what is wrong with the name, or "".
+func (n JobName) problem() string {
+	if len(n) > JobNameBytesMax {
+		return fmt.Sprintf("must have at most %d characters with the path of its pool, has %d", JobNameBytesMax, len(n))
+	}
+	pool, own := n.Split()
+	if reason := NameProblem(own, false); reason != "" {
+		return reason
+	}
+	if pool == DefaultPool && own != string(n) {
+		return fmt.Sprintf("is %s: jobs of the pool %s are named without it", own, DefaultPool)
+	}
+	return pool.Problem()
+}
 
 // TaskName is unique within its job.
 type TaskName string

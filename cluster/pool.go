@@ -1,5 +1,10 @@
 package cluster
 
+import (
+	"fmt"
+	"strings"
+)
+
 // AmountCount is the number of kinds that pools divide: the resources, and GPU.
 const AmountCount = GPU + 1
 
@@ -23,6 +28,26 @@ func (k Kind) Overcommitted() bool { return k == CPU }
 // path.
 type PoolPath string
 
+// PathDepthMax bounds the names in the path of a pool.
+const PathDepthMax = 8
+
+// Problem returns what is wrong with the path, or "".
+func (p PoolPath) Problem() string {
+	names := strings.Split(string(p), "/")
+	if len(names) > PathDepthMax {
+		return fmt.Sprintf("must have at most %d names, has %d", PathDepthMax, len(names))
+	}
+	if names[0] == "root" {
+		return `"root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`
+	}
+	for _, name := range names {
+		if reason := NameProblem(name, false); reason != "" {
+			return fmt.Sprintf("name %q %s", name, reason)
+		}
+	}
+	return ""
+}
+
 // DefaultPool takes the jobs that name no pool. It is there from the start.
 const DefaultPool PoolPath = "default"
 
@@ -44,19 +69,25 @@ const NoPercent Percent = 255
 // SlackPercentDefault is the slack limit of a pool that states none.
 const SlackPercentDefault Percent = 20
 
+// PatienceMillisDefault is the patience of a pool that states none.
+const PatienceMillisDefault = 1000
+
 // PoolSpec is a resource pool as its author wrote it. Jobs live in the leaves of the tree of pools.
 type PoolSpec struct {
 	Path   PoolPath
 	Quotas [AmountCount]Quota
 	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones, but of overcommitted kinds.
 	ControllerLimit, SlackLimit Percent
+	// PatienceMillis is how long work that the pool is entitled to waits for room before others give way, so that nobody
+	// is ended for what comes free by itself in a moment.
+	PatienceMillis uint32
 	// Owners are the teams and groups that the pool belongs to.
 	Owners []string
 }
 
 // NewPool returns a pool without reservation and limit, and with the defaults for all else.
 func NewPool(path PoolPath) PoolSpec {
-	s := PoolSpec{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault}
+	s := PoolSpec{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault, PatienceMillis: PatienceMillisDefault}
 	for k := range s.Quotas {
 		s.Quotas[k] = Quota{Limit: Unlimited, Share: 1}
 	}
@@ -80,4 +111,12 @@ func (p Percent) of(amount int64) int64 {
 		return Unlimited
 	}
 	return amount/100*int64(p) + amount%100*int64(p)/100
+}
+
+// Work is an amount of work, by what bounds it.
+type Work struct {
+	// NonSlack is all work that is not revocable, Slack all that is.
+	NonSlack, Slack Amounts
+	// NonPreemptible and Controller are parts of NonSlack.
+	NonPreemptible, Controller Amounts
 }

@@ -74,10 +74,13 @@ func (p *problems) bounded(field string, value, low, high int64) {
 // cluster takes. The job file, the API and the fold all ask here.
 func (s *JobSpec) Problems() []Problem {
 	p := &problems{}
-	p.name("job", string(s.Name))
+	if reason := s.Name.problem(); reason != "" {
+		p.add("job", "%s", reason)
+	}
 	if s.Type < Batch || s.Type > Daemon {
 		p.add("type", "must be one of %q", JobTypes()[1:])
 	}
+	s.sharingProblems(p)
 	p.path = "update"
 	s.Update.problems(p, s.Type)
 	p.path = ""
@@ -91,6 +94,7 @@ func (s *JobSpec) Problems() []Problem {
 		p.path = "tasks[" + strconv.Itoa(i) + "]"
 		t.problems(p)
 		t.policyProblems(p, s.Type)
+		t.sharingProblems(p, s.Type)
 		for k := range i {
 			if s.Tasks[k].Name == t.Name {
 				p.add("name", "is also the name of tasks[%d]: each task needs a name of its own", k)

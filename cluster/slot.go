@@ -91,12 +91,17 @@ const (
 	ByScale
 	ByJob
 	ByRival
+	// ByPreemption: others are entitled to its room; it waits for its next turn, unless its job ends what gave way.
+	ByPreemption
+	// ByRunTime: it ran for as long as it may; nothing takes its place.
+	ByRunTime
 )
 
 // String returns the cause in words.
 func (c Cause) String() string {
 	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
-		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays"}[c]
+		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays",
+		"it gave way to work that is entitled to its room", "it ran for as long as it may"}[c]
 }
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
@@ -164,12 +169,17 @@ const (
 	OnRequest
 	// CheckFailed: one of its checks failed too often.
 	CheckFailed
+	// Preempted: it gave way to others, and its job wants no other try.
+	Preempted
+	// OutOfTime: it ran for as long as it may.
+	OutOfTime
 	EndingCount
 )
 
 // String returns the ending in words.
 func (e Ending) String() string {
-	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed"}[e]
+	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed",
+		"gave way to others", "ran for too long"}[e]
 }
 
 // SlotRef names a slot by numbers, and one of its seats.

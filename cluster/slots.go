@@ -6,6 +6,10 @@ import "slices"
 func (s *State) AddJob(spec *JobSpec) *Job {
 	s.LastJob++
 	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
+	if number, found := s.pools.find(spec.Name.Pool()); found && spec.Type != Daemon {
+		j.pool = s.pools.ids[number]
+	}
+	s.changeAccount(j.pool, func(a *Account) { a.Jobs++ })
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(spec.Name, j.ID)
 	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
@@ -136,6 +140,7 @@ func (s *State) queue(j *Job, task int) {
 	t, key := j.Tasks[task], KeyOf(j.ID, task)
 	s.enqueue(key, t.Waits() > 0, t.blocked)
 	s.enqueue(key.Special(), t.SpecialWaits() > 0, t.specialBlocked)
+	s.ask(j, task)
 }
 
 // enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
@@ -252,23 +257,34 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	j := s.editJob(r.Job)
 	t := s.editTask(j, int(r.Task))
 	old := t.seat(r)
-	switch {
-	case old.Phase.Holds() && !next.Phase.Holds():
-		s.release(j.TaskSpecOf(int(r.Task), old.Version), r, old.Node)
-	case !old.Phase.Holds() && next.Phase.Holds():
-		s.hold(j.TaskSpecOf(int(r.Task), next.Version), r, next.Node)
-	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
-		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
-	}
+	s.takeRoom(j, r, &old, &next)
 	s.putSlot(j, r, next)
 	if old.Phase == Waiting || next.Phase == Waiting {
 		if next.Phase == Waiting {
 			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
 		}
 		s.queue(j, int(r.Task))
+	} else if t.asked > 0 || old.Phase.Holds() {
+		s.ask(j, int(r.Task)) // what ended may let another run
 	}
 	if r.Index >= t.Desired && !next.Phase.Holds() {
 		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
+	}
+}
+
+// takeRoom takes the room that a seat's next row holds, or gives back what the old one held.
+func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
+	switch {
+	case old.Phase.Holds() && !next.Phase.Holds():
+		spec := j.TaskSpecOf(int(r.Task), old.Version)
+		s.release(spec, r, old.Node)
+		s.charge(j, spec, -1)
+	case !old.Phase.Holds() && next.Phase.Holds():
+		spec := j.TaskSpecOf(int(r.Task), next.Version)
+		s.hold(spec, r, next.Node)
+		s.charge(j, spec, 1)
+	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
+		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
 	}
 }
 
@@ -335,7 +351,8 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 				visit(r)
 			}
 		}
-		if t.Waits() == 0 {
+		s.charge(j, spec, int64(count))
+		if s.ask(j, task); t.Waits() == 0 {
 			s.queue(j, task)
 		}
 	})

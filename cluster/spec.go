@@ -37,16 +37,68 @@ func (t JobType) String() string {
 
 // JobSpec is a job as its author submitted it. It is a value that is never changed once it is in an entry.
 type JobSpec struct {
-	Name   JobName
-	Type   JobType
-	Update UpdatePolicy
-	Tasks  []TaskSpec
+	// Name is the path of its pool and its own name: see JobName.
+	Name JobName
+	Type JobType
+	// Priority orders the jobs of a pool, 0 to PriorityMax: the highest is admitted first, and takes the place of lower
+	// ones that are preemptible.
+	Priority uint32
+	// NonPreemptible instances are never told to give way, and count against the reservation of their pool.
+	NonPreemptible bool
+	// Revocable instances run on what others reserved and leave idle, and give way first.
+	Revocable bool
+	// Controller instances lead others, such as drivers: their pool bounds them.
+	Controller bool
+	// KillOnPreempt ends an instance that gave way for good; otherwise it waits for its next turn.
+	KillOnPreempt bool
+	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
+	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
+	MinAvailable uint32
+	Update       UpdatePolicy
+	Tasks        []TaskSpec
+}
+
+// PriorityMax bounds the priority of a job.
+const PriorityMax = 100
+
+// GangMax bounds the instances of a gang, which one entry places.
+const GangMax = 1 << 16
+
+// most returns how many instances of a task may run at a time.
+func (t *TaskSpec) most() uint32 {
+	if t.MaxRunning > 0 {
+		return min(t.Instances, t.MaxRunning)
+	}
+	return t.Instances
+}
+
+// Gang returns how many instances of a task belong to the job's gang.
+func (s *JobSpec) Gang(task TaskName) uint32 {
+	left := s.MinAvailable
+	for i := range s.Tasks {
+		left -= min(left, s.Tasks[i].MinAvailable)
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		beyond := min(left, t.most()-min(t.most(), t.MinAvailable))
+		left -= beyond
+		if t.Name == task {
+			return t.MinAvailable + beyond
+		}
+	}
+	return 0
 }
 
 // TaskSpec is one named part of a job: one program with what it needs, run as a number of instances.
 type TaskSpec struct {
 	Name      TaskName
 	Instances uint32
+	// MinAvailable is how many of the instances belong to the job's gang at least.
+	MinAvailable uint32
+	// MaxRunning bounds the instances that run at a time, 0 not at all.
+	MaxRunning uint32
+	// MaxRunMillis is after which time an instance is ended as a failure for good; 0 is never.
+	MaxRunMillis uint32
 	// Command is the program and its arguments.
 	Command []string
 	// Env is ordered by name, each name once.

@@ -48,6 +48,14 @@ type State struct {
 	// shapes are those of what holds devices.
 	shapes *btree.Map[string, Shape]
 
+	// pools is the tree of resource pools, accounts what the jobs of each hold and ask for, at its PoolID. Offered is what
+	// the nodes that take work offer.
+	pools    *pools
+	accounts Vector[Account]
+	offered  Amounts
+	// stirred tells that more or less is held, asked for or offered since placement last looked.
+	stirred bool
+
 	nodes      Vector[*Node]
 	nodeNames  *btree.Map[NodeName, NodeIndex]
 	rooms      []*room
@@ -109,7 +117,7 @@ const RulesNewest = 1
 // NewState returns the value before the first entry.
 func NewState() *State {
 	return &State{
-		edition: new(Edition), Rules: 1, Membership: newMembership(),
+		edition: new(Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
 		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
 		finished: new(btree.Map[uint64, JobID]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
@@ -146,7 +154,7 @@ func (s *State) Copy() *State {
 // Digest is a hash of everything in the value; equal values have equal digests.
 func (s *State) Digest() uint64 {
 	return hashWords(tagState, s.digest, s.Membership.digest, uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
-		s.requestNext, bit(s.Unfinished))
+		s.requestNext, bit(s.Unfinished), s.pools.hash)
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.

@@ -49,6 +49,7 @@ const (
 	KindRestartJob
 	KindEndAllocation
 	KindDrainNode
+	KindChangePools
 	kindEnd
 )
 
@@ -56,7 +57,8 @@ const (
 func (k Kind) String() string {
 	return [...]string{"unknown", "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
-		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node"}[k]
+		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
+		"change-pools"}[k]
 }
 
 // Command is one verb with its arguments.
@@ -183,6 +185,17 @@ type DrainNode struct {
 	DeadlineMillis uint32
 }
 
+// ChangePools changes the tree of resource pools, all at once or not at all.
+type ChangePools struct {
+	RequestID string
+	// Against is the version of the tree that the writer saw; 0 is any.
+	Against uint32
+	// Pools are created, or replace those with the same paths.
+	Pools []cluster.PoolSpec
+	// Gone are deleted.
+	Gone []cluster.PoolPath
+}
+
 // ReportTasks tells what became of allocations. Its author is the member on whose node they are.
 type ReportTasks struct {
 	Peer    cluster.PeerID
@@ -256,3 +269,6 @@ func (*EndAllocation) Kind() Kind { return KindEndAllocation }
 
 // Kind returns KindDrainNode.
 func (*DrainNode) Kind() Kind { return KindDrainNode }
+
+// Kind returns KindChangePools.
+func (*ChangePools) Kind() Kind { return KindChangePools }

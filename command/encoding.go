@@ -131,6 +131,8 @@ func blank(k Kind) Command {
 		return &EndAllocation{}
 	case KindDrainNode:
 		return &DrainNode{}
+	case KindChangePools:
+		return &ChangePools{}
 	}
 	return nil
 }

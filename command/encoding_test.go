@@ -57,7 +57,7 @@ func TestDecodeRefuses(t *testing.T) {
 	start := []byte{encodingVersion, 3, 'a', '~', '1', 1, 0, 0}
 	after := func(data ...byte) []byte { return seal(append(slices.Clone(start), data...)...) }
 	// policy is a job up to its tasks.
-	policy := append([]byte{1, byte(KindSubmitJob), 0, 0, 0, 1}, make([]byte, 11)...)
+	policy := append([]byte{1, byte(KindSubmitJob), 0, 0, 0, 1}, make([]byte, 17)...)
 	cases := []struct {
 		name string
 		data []byte
@@ -80,14 +80,14 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a command too many", after(0, byte(KindTellTime)), "entry has 1 bytes too many"},
 		{"too many commands", after(0x81, 0x20), "entry holds 4097 where at most 4096 is allowed"},
 		{"kind 0", after(1, 0), "entry holds a command of kind 0, which this program does not know: run a newer one"},
-		{"a kind of tomorrow", after(1, byte(kindEnd)), "entry holds a command of kind 17, which this program does not know: run a newer one"},
+		{"a kind of tomorrow", after(1, byte(kindEnd)), "entry holds a command of kind 18, which this program does not know: run a newer one"},
 		{"a kind of two bytes", after(1, 0x80, 1), "entry holds 128 where at most 127 is allowed"},
 		{"an attempt beyond 32 bits", after(1, byte(KindPrepareJoin), 0, 0x80, 0x80, 0x80, 0x80, 0x10), "entry holds 4294967296 where at most 4294967295 is allowed"},
 		{"a long request id", after(1, byte(KindKillJob), RequestIDBytesMax+1), "entry holds 65 where at most 64 is allowed"},
 		{"an unknown job type", after(1, byte(KindSubmitJob), 0, 0, 0, 5), "entry holds 5 where at most 4 is allowed"},
 		{"too many tasks", after(append(policy, cluster.TasksMax+1)...), "entry holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", after(append(policy, 64, 0, 0)...), "entry ends within a list"},
-		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 8 where at most 7 is allowed"},
+		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 10 where at most 9 is allowed"},
 		{"a slot beyond 16 bits", after(1, byte(KindReportTasks), 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0), "entry holds 65536 where at most 65535 is allowed"},
 	}
 	for _, c := range cases {

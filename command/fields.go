@@ -46,8 +46,14 @@ func (m *Volunteer) code(c *coder) {
 func (m *SubmitJob) code(c *coder) {
 	text(c, &m.RequestID, RequestIDBytesMax)
 	integer(c, &m.Against, math.MaxUint32)
-	text(c, &m.Spec.Name, cluster.NameBytesMax)
+	text(c, &m.Spec.Name, cluster.JobNameBytesMax)
 	integer(c, &m.Spec.Type, uint64(cluster.Daemon))
+	integer(c, &m.Spec.Priority, math.MaxUint32)
+	flag(c, &m.Spec.NonPreemptible)
+	flag(c, &m.Spec.Revocable)
+	flag(c, &m.Spec.Controller)
+	flag(c, &m.Spec.KillOnPreempt)
+	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
 	updatePolicy(c, &m.Spec.Update)
 	list(c, &m.Spec.Tasks, cluster.TasksMax, task)
 }
@@ -60,7 +66,7 @@ func (m *KillJob) code(c *coder) {
 // request codes how a command about a job begins.
 func request(c *coder, id *string, job *cluster.JobName) {
 	text(c, id, RequestIDBytesMax)
-	text(c, job, cluster.NameBytesMax)
+	text(c, job, cluster.JobNameBytesMax)
 }
 
 func (m *SteerUpdate) code(c *coder) {
@@ -120,6 +126,9 @@ func report(c *coder, r *Report) {
 func task(c *coder, t *cluster.TaskSpec) {
 	text(c, &t.Name, cluster.NameBytesMax)
 	integer(c, &t.Instances, math.MaxUint32)
+	integer(c, &t.MinAvailable, math.MaxUint32)
+	integer(c, &t.MaxRunning, math.MaxUint32)
+	integer(c, &t.MaxRunMillis, math.MaxUint32)
 	list(c, &t.Command, cluster.ArgumentsMax, argument)
 	list(c, &t.Env, cluster.ArgumentsMax, variable)
 	text(c, &t.WorkDir, cluster.TextBytesMax)

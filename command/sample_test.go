@@ -22,27 +22,28 @@ func samples() map[Kind]*Entry {
 			Capacity: cluster.Resources{4000, 8 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
 			Devices: []cluster.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
-		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: cluster.JobSpec{Name: "web", Type: cluster.Stateless, Update: cluster.UpdatePolicy{
-			BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
-			AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
-		}, Tasks: []cluster.TaskSpec{{
-			Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
-			WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
-			Devices: []cluster.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
-			Constraints: []cluster.Constraint{{
-				Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
-				All: []cluster.Constraint{{Attribute: "all"}}, Any: []cluster.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
-			}},
-			Labels: []cluster.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
-			Placement: cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
-			Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},
-			Disconnect: cluster.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: cluster.KeepLongest, StopAfterMillis: 10000},
-			Checks: []cluster.Check{{
-				Kind: cluster.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
-			}},
-			Volumes:         []cluster.Volume{{Name: "data"}},
-			StopGraceMillis: 5000,
-		}}}},
+		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: cluster.JobSpec{Name: "shop/web", Type: cluster.Stateless, Priority: 60,
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, Update: cluster.UpdatePolicy{
+				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
+				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
+			}, Tasks: []cluster.TaskSpec{{
+				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
+				WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
+				Devices: []cluster.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
+				Constraints: []cluster.Constraint{{
+					Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
+					All: []cluster.Constraint{{Attribute: "all"}}, Any: []cluster.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
+				}},
+				Labels: []cluster.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
+				Placement: cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+				Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},
+				Disconnect: cluster.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: cluster.KeepLongest, StopAfterMillis: 10000},
+				Checks: []cluster.Check{{
+					Kind: cluster.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
+				}},
+				Volumes:         []cluster.Volume{{Name: "data"}},
+				StopGraceMillis: 5000,
+			}}}},
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
 			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3, Seat: cluster.CanarySeat}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Ready: true, Detail: "killed"},
@@ -54,6 +55,10 @@ func samples() map[Kind]*Entry {
 		&RestartJob{RequestID: "0fa0", Job: "web", Against: 4, Task: "server"},
 		&EndAllocation{RequestID: "0fa1", Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
+		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []cluster.PoolSpec{{Path: "shop/web", Quotas: [cluster.AmountCount]cluster.Quota{
+			{Reservation: 4000, Limit: cluster.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
+			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
+		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, Owners: []string{"team"}}}, Gone: []cluster.PoolPath{"shop/old"}},
 	} {
 		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}

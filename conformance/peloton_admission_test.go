@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/schedule/entitle"
 	"starling/schedule/share"
 )
 
@@ -131,7 +130,7 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 			*part.to = amounts
 		}
 	}
-	p.Allocated = entitle.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
+	p.Allocated = cluster.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
 	if total, told := held["total"]; told {
 		p.Allocated.NonSlack = lessOf(total, p.Allocated.Slack)
 	}
@@ -170,7 +169,7 @@ func (c *admissionCase) gangs() ([]share.Gang, error) {
 type admitted struct {
 	rounds  []int64
 	waiting int64
-	work    entitle.Work
+	work    cluster.Work
 }
 
 // ours returns what our passes admit.
@@ -202,7 +201,7 @@ func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
 }
 
 // hold adds some equal gangs to what is allocated.
-func hold(w *entitle.Work, g *share.Gang, count int64) {
+func hold(w *cluster.Work, g *share.Gang, count int64) {
 	for k, need := range g.Need {
 		need *= count
 		if g.Revocable {

@@ -146,13 +146,13 @@ func (r *poolRequest) pathRefusal() (string, *difference) {
 	path, rooted := strings.CutPrefix(r.Path.Value, "/")
 	switch {
 	case r.Path.Tag == "!!null":
-		return pool.PathProblem(""), nil
+		return cluster.PoolPath("").Problem(), nil
 	case rooted && path == "":
 		return "", nil // the root's path, which is empty here
 	case rooted:
-		return pool.PathProblem(cluster.PoolPath(path)), nil
+		return cluster.PoolPath(path).Problem(), nil
 	}
-	return pool.PathProblem(cluster.PoolPath(path)), noSlash
+	return cluster.PoolPath(path).Problem(), noSlash
 }
 
 // problems makes the change that is asked for and returns what is wrong with it. The error is about what our words
@@ -300,7 +300,7 @@ func (c *poolCase) checkBound(t *testing.T) {
 
 // standardTree is the tree of the files: two pools at the top with the standard quota, and three below them.
 func standardTree() pool.Tree {
-	tree := pool.First()
+	tree := pool.Tree(cluster.NewState().Pools())
 	for _, path := range []cluster.PoolPath{"respool1", "respool1/respool11", "respool1/respool12", "respool2", "respool2/respool21"} {
 		tree = append(tree, standardPool(path))
 		if parent, _ := pool.Split(path); parent == "" {

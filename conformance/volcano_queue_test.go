@@ -245,7 +245,7 @@ func (c *queueCase) hierarchy(t *testing.T, differences tally) {
 	for _, job := range c.Given.Jobs {
 		number, known := numbers[job.Path]
 		task, err := job.Task.amounts()
-		if !known || err != nil || number < 0 || in.Pools[number].Demand != (entitle.Work{}) {
+		if !known || err != nil || number < 0 || in.Pools[number].Demand != (cluster.Work{}) {
 			t.Fatalf("job %s must be alone in its queue %s: %v", job.Name, job.Path, err)
 		}
 		kinds := 0

@@ -39,7 +39,7 @@ func (t Tree) Problems(busy Busy) []cluster.Problem {
 	parents := t.Parents()
 	for i := range t {
 		p.path = t[i].Path
-		if i > 0 && Compare(t[i-1].Path, p.path) >= 0 {
+		if i > 0 && t[i-1].Path.Compare(p.path) >= 0 {
 			p.add("", "must stand once, and the pools in the order of their paths")
 			return p.found
 		}

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -10,8 +9,6 @@ import (
 
 // Limits of a pool.
 const (
-	// DepthMax bounds the names in a path.
-	DepthMax = 8
 	// ShareMax bounds a share.
 	ShareMax = 1_000_000
 	// OwnersMax bounds the owners of a pool, OwnerBytesMax the name of one.
@@ -21,7 +18,7 @@ const (
 
 // spec checks a pool by itself.
 func (p *problems) spec(s *cluster.PoolSpec) {
-	if reason := PathProblem(s.Path); reason != "" {
+	if reason := s.Path.Problem(); reason != "" {
 		p.add("", "%s", reason)
 	}
 	for k, q := range s.Quotas {
@@ -45,6 +42,9 @@ func (p *problems) spec(s *cluster.PoolSpec) {
 	if s.SlackLimit > 100 {
 		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
 	}
+	if s.PatienceMillis > cluster.DelayMillisMax {
+		p.add("patience", "must be at most 24 h, is %d ms", s.PatienceMillis)
+	}
 	p.owners(s.Owners)
 }
 
@@ -57,21 +57,4 @@ func (p *problems) owners(owners []string) {
 			p.add("owners", "an owner must be 1 to %d bytes of UTF-8 without zero bytes, is %q", OwnerBytesMax, owner)
 		}
 	}
-}
-
-// PathProblem returns what is wrong with the path of a pool, or "".
-func PathProblem(path cluster.PoolPath) string {
-	names := strings.Split(string(path), "/")
-	if len(names) > DepthMax {
-		return fmt.Sprintf("must have at most %d names, has %d", DepthMax, len(names))
-	}
-	if names[0] == "root" {
-		return `"root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`
-	}
-	for _, name := range names {
-		if reason := cluster.NameProblem(name, false); reason != "" {
-			return fmt.Sprintf("name %q %s", name, reason)
-		}
-	}
-	return ""
 }

@@ -44,7 +44,7 @@ func TestPathOrder(t *testing.T) {
 	ordered := []cluster.PoolPath{"a", "a/b", "a/b/c", "a/d", "a-b", "a-b/c", "b"}
 	for i, a := range ordered {
 		for k, b := range ordered {
-			if got := Compare(a, b); got < 0 != (i < k) || got == 0 != (i == k) {
+			if got := a.Compare(b); got < 0 != (i < k) || got == 0 != (i == k) {
 				t.Errorf("%s compared with %s is %d", a, b, got)
 			}
 		}

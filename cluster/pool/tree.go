@@ -15,11 +15,6 @@ import (
 // Tree holds every pool but the root, ordered by path: a pool stands directly before all that is below it.
 type Tree []cluster.PoolSpec
 
-// Compare orders pools by name, each directly before all that is below it.
-func Compare(a, b cluster.PoolPath) int {
-	return slices.Compare(strings.Split(string(a), "/"), strings.Split(string(b), "/"))
-}
-
 // Split returns the path of a pool's parent and its own name.
 func Split(path cluster.PoolPath) (parent cluster.PoolPath, name string) {
 	at := strings.LastIndexByte(string(path), '/')
@@ -37,7 +32,7 @@ func Kind(name string) (k cluster.Kind, found bool) {
 }
 
 // SizeMax bounds the pools of a tree.
-const SizeMax = 4096
+const SizeMax = 1 << 14
 
 // Root is the number of the root as a parent.
 const Root = -1
@@ -45,16 +40,13 @@ const Root = -1
 // New puts pools into the order of a tree.
 func New(pools []cluster.PoolSpec) Tree {
 	t := slices.Clone(pools)
-	slices.SortStableFunc(t, func(a, b cluster.PoolSpec) int { return Compare(a.Path, b.Path) })
+	slices.SortStableFunc(t, func(a, b cluster.PoolSpec) int { return a.Path.Compare(b.Path) })
 	return t
 }
 
-// First returns the tree that every cluster begins with: the default pool, without limits.
-func First() Tree { return Tree{cluster.NewPool(cluster.DefaultPool)} }
-
 // Find returns the number of a pool, or where it would stand.
 func (t Tree) Find(path cluster.PoolPath) (int, bool) {
-	return slices.BinarySearchFunc(t, path, func(s cluster.PoolSpec, path cluster.PoolPath) int { return Compare(s.Path, path) })
+	return slices.BinarySearchFunc(t, path, func(s cluster.PoolSpec, path cluster.PoolPath) int { return s.Path.Compare(path) })
 }
 
 // Parents returns the number of each pool's parent, Root for the pools at the top and for those whose parent is missing.

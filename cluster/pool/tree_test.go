@@ -10,7 +10,7 @@ import (
 
 // treeOf returns a tree of pools that each reserve, and may use at most, so much memory, given as "path 10/20".
 func treeOf(lines ...string) Tree {
-	pools := First()
+	pools := Tree(cluster.NewState().Pools())
 	for _, line := range lines {
 		pools = append(pools, poolOf(line))
 	}
@@ -78,7 +78,7 @@ func TestProblems(t *testing.T) {
 	if got, want := text(treeOf("a", "a").Problems(nil)), "a: must stand once, and the pools in the order of their paths"; got != want {
 		t.Errorf("a pool that stands twice: got %s, want %s", got, want)
 	}
-	if got, want := text(make(Tree, SizeMax+1).Problems(nil)), "root: must have at most 4096 pools, has 4097"; got != want {
+	if got, want := text(make(Tree, SizeMax+1).Problems(nil)), "root: must have at most 16384 pools, has 16385"; got != want {
 		t.Errorf("many pools: got %s, want %s", got, want)
 	}
 }

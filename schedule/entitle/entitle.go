@@ -16,15 +16,7 @@ type Pool struct {
 	Parent int
 	Spec   *cluster.PoolSpec
 	// Allocated is held by jobs, Demand waits to be admitted. Only leaves have any.
-	Allocated, Demand Work
-}
-
-// Work is an amount of work, by what bounds it.
-type Work struct {
-	// NonSlack is all work that is not revocable, Slack all that is.
-	NonSlack, Slack cluster.Amounts
-	// NonPreemptible and Controller are parts of NonSlack.
-	NonPreemptible, Controller cluster.Amounts
+	Allocated, Demand cluster.Work
 }
 
 // Entitlement is what a pool may use.

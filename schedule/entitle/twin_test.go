@@ -286,7 +286,7 @@ func small(rng *rand.Rand, valid bool) *Input {
 	return in
 }
 
-func work(rng *rand.Rand) (w Work) {
+func work(rng *rand.Rand) (w cluster.Work) {
 	for k := range w.NonSlack[:2] {
 		if rng.IntN(2) == 0 {
 			w.NonSlack[k] = rng.Int64N(8)

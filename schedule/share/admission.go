@@ -25,7 +25,7 @@ type Pool struct {
 	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
 	Reservation, ControllerLimit cluster.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
-	Allocated, Lasting entitle.Work
+	Allocated, Lasting cluster.Work
 }
 
 // bound is one thing that gangs must fit into.

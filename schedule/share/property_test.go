@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/schedule/entitle"
 )
 
 // history is a pool in which work ends, one gang after the other, and others wait.
@@ -24,7 +23,7 @@ func randomGang(rng *rand.Rand, most int64) Gang {
 }
 
 // add adds what a gang holds.
-func add(w *entitle.Work, g *Gang, times int64) {
+func add(w *cluster.Work, g *Gang, times int64) {
 	for k, need := range g.Need {
 		need *= times
 		if g.Revocable {

@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
+// machines.
+type PoolID uint32
+
+// Account is what the jobs of a pool hold and ask for.
+type Account struct {
+	// Held is held by instances, Lasting the part of it that services hold, which do not end by themselves.
+	Held, Lasting Work
+	// Asked is wanted by instances that wait. Of a task that may not run more at a time only so many ask.
+	Asked Work
+	// Jobs are those that have not ended.
+	Jobs uint32
+}
+
+// pools is the tree of resource pools as it is kept. It is never changed, but replaced whole.
+type pools struct {
+	version uint32
+	// specs are in the order of a tree, ids are their accounts; positions tells where each account's pool stands, -1 for
+	// none.
+	specs     []PoolSpec
+	ids       []PoolID
+	positions []int32
+	hash      uint64
+}
+
+// firstPools returns the tree that every cluster begins with: the default pool, without limits.
+func firstPools() *pools {
+	p := &pools{}
+	return p.with([]PoolSpec{NewPool(DefaultPool)})
+}
+
+// with returns the next version of the tree. Pools that stay keep their accounts, new ones get the lowest that are free.
+func (p *pools) with(specs []PoolSpec) *pools {
+	next := &pools{version: p.version + 1, specs: specs, ids: make([]PoolID, len(specs))}
+	next.positions = make([]int32, max(len(p.positions), 1), len(p.positions)+len(specs)+1)
+	for i := range next.positions {
+		next.positions[i] = -1
+	}
+	for i := range specs {
+		if at, found := p.find(specs[i].Path); found {
+			next.ids[i] = p.ids[at]
+			next.positions[p.ids[at]] = int32(i)
+		}
+	}
+	free := PoolID(1)
+	for i := range specs {
+		if next.ids[i] != 0 {
+			continue
+		}
+		for int(free) < len(next.positions) && next.positions[free] >= 0 {
+			free++
+		}
+		if int(free) == len(next.positions) {
+			next.positions = append(next.positions, -1)
+		}
+		next.ids[i], next.positions[free] = free, int32(i)
+	}
+	next.hash = hashWords(tagPools, uint64(next.version))
+	for i := range specs {
+		next.hash = mix(next.hash, specs[i].hash())
+	}
+	return next
+}
+
+// find returns where a pool stands.
+func (p *pools) find(path PoolPath) (int, bool) {
+	return slices.BinarySearchFunc(p.specs, path, func(s PoolSpec, path PoolPath) int { return s.Path.Compare(path) })
+}
+
+// Compare orders pools by name, each directly before all that is below it.
+func (p PoolPath) Compare(other PoolPath) int {
+	return slices.Compare(strings.Split(string(p), "/"), strings.Split(string(other), "/"))
+}
+
+// Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
+func (s *State) Pools() []PoolSpec { return s.pools.specs }
+
+// PoolsVersion is the version of the tree of pools, from 1; every change makes the next.
+func (s *State) PoolsVersion() uint32 { return s.pools.version }
+
+// PoolNumber returns where a pool stands in the tree, and whether it is there.
+func (s *State) PoolNumber(path PoolPath) (int, bool) { return s.pools.find(path) }
+
+// PoolOf returns where the pool of a job stands in the tree, -1 for a daemon job, which has none.
+func (s *State) PoolOf(j *Job) int {
+	if j.pool == 0 {
+		return -1
+	}
+	return int(s.pools.positions[j.pool])
+}
+
+// Account returns what the jobs of the pool at a number hold and ask for.
+func (s *State) Account(number int) Account {
+	id := int(s.pools.ids[number])
+	if id >= s.accounts.Len() {
+		return Account{}
+	}
+	return s.accounts.At(id)
+}
+
+// SetPools replaces the tree, which must keep to the rules of package pool. Pools with jobs must stay.
+func (s *State) SetPools(specs []PoolSpec) {
+	s.pools = s.pools.with(specs)
+	s.stirred = true
+}
+
+// Capacity returns what the nodes that take work offer together, less what daemons hold: what pools divide.
+func (s *State) Capacity() Amounts {
+	left := s.offered
+	daemons := s.account(0).Held.NonSlack
+	for k := range left {
+		left[k] = min(max(left[k]-daemons[k], 0), Unlimited)
+	}
+	return left
+}
+
+func (s *State) account(id PoolID) Account {
+	if int(id) >= s.accounts.Len() {
+		return Account{}
+	}
+	return s.accounts.At(int(id))
+}
+
+func (s *State) changeAccount(id PoolID, change func(*Account)) {
+	if int(id) >= s.accounts.Len() {
+		s.accounts.Resize(s.edition, int(id)+1)
+	}
+	a := s.accounts.At(int(id))
+	change(&a)
+	s.accounts.Set(s.edition, int(id), a)
+	s.stirred = true
+}
+
+// Amounts returns what an instance of the task takes of what pools divide.
+func (t *TaskSpec) Amounts() (a Amounts) {
+	copy(a[:], t.Resources[:])
+	for i := range t.Devices {
+		if t.Devices[i].Kind == GPU.String() {
+			a[GPU] += int64(t.Devices[i].Amount)
+		}
+	}
+	return a
+}
+
+// amounts returns what a node gives to pools.
+func (o *Offer) amounts() (a Amounts) {
+	copy(a[:], o.Capacity[:])
+	for _, d := range o.Devices {
+		if d.Kind == GPU.String() {
+			a[GPU] += int64(d.Count) * int64(WholeDevice)
+		}
+	}
+	return a
+}
+
+// add adds so many times an amount, by what bounds the job's work. What is revocable is slack.
+func (w *Work) add(j *JobSpec, need *Amounts, times int64) {
+	for k, amount := range need {
+		amount *= times
+		switch {
+		case j.Revocable:
+			w.Slack[k] += amount
+			continue
+		case j.NonPreemptible:
+			w.NonPreemptible[k] += amount
+		}
+		if j.Controller {
+			w.Controller[k] += amount
+		}
+		w.NonSlack[k] += amount
+	}
+}
+
+// charge notes that so many more instances of a task hold room, or fewer.
+func (s *State) charge(j *Job, spec *TaskSpec, times int64) {
+	need := spec.Amounts()
+	s.changeAccount(j.pool, func(a *Account) {
+		a.Held.add(j.Spec, &need, times)
+		if j.Spec.Type != Batch {
+			a.Lasting.add(j.Spec, &need, times)
+		}
+	})
+}
+
+// ask notes how many instances of a task wait.
+func (s *State) ask(j *Job, task int) {
+	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
+	waits, need := t.asks(spec), Amounts{}
+	if waits > 0 {
+		need = spec.Amounts()
+	}
+	if waits == t.asked && need == t.askedEach {
+		return
+	}
+	s.changeAccount(j.pool, func(a *Account) {
+		a.Asked.add(j.Spec, &t.askedEach, -int64(t.asked))
+		a.Asked.add(j.Spec, &need, int64(waits))
+	})
+	t.asked, t.askedEach = waits, need
+}
+
+// asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
+func (t *Task) asks(spec *TaskSpec) uint32 {
+	if spec == nil {
+		return 0
+	}
+	waits := t.Waits() + uint32(t.SpecialWaits())
+	if spec.MaxRunning > 0 {
+		waits = min(waits, spec.MaxRunning-min(spec.MaxRunning, t.Live()))
+	}
+	return waits
+}
+
+func (s *PoolSpec) hash() uint64 {
+	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)
+	for _, q := range s.Quotas {
+		h = mix(h, hashWords(tagPools, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), bit(q.Static)))
+	}
+	return mix(h, hashWords(tagPools, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
+}

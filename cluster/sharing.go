@@ -1,0 +1,45 @@
+package cluster
+
+// What a job says about sharing its pool, and the rules for it.
+
+// sharingProblems adds what is wrong with what the job says as a whole.
+func (s *JobSpec) sharingProblems(p *problems) {
+	p.bounded("priority", int64(s.Priority), 0, PriorityMax)
+	if s.Revocable && s.NonPreemptible {
+		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
+	}
+	if s.KillOnPreempt && (s.NonPreemptible || s.Type != Batch) {
+		p.add("kill_on_preempt", "needs a batch job that is preemptible: services wait for their next turn")
+	}
+	if s.Type == Daemon && (s.NonPreemptible || s.Revocable || s.Controller) {
+		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
+	}
+	minima, most := uint64(0), uint64(0)
+	for i := range s.Tasks {
+		minima += uint64(s.Tasks[i].MinAvailable)
+		most += uint64(s.Tasks[i].most())
+	}
+	switch gang := max(minima, uint64(s.MinAvailable)); {
+	case s.MinAvailable > 0 && uint64(s.MinAvailable) < minima:
+		p.add("min_available", "must be at least the sum of those of the tasks, %d, is %d", minima, s.MinAvailable)
+	case gang > 0 && s.Type == Daemon:
+		p.add("min_available", "must be 0 in a daemon job: its instances belong to their machines")
+	case gang > GangMax:
+		p.add("min_available", "must be at most %d, is %d", GangMax, gang)
+	case gang > most:
+		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", most, gang)
+	}
+}
+
+// sharingProblems adds what is wrong with what the task says.
+func (t *TaskSpec) sharingProblems(p *problems, kind JobType) {
+	if t.MaxRunning > 0 && kind != Batch {
+		p.add("max_running", "needs a batch job: all instances of a service run")
+	}
+	if t.MaxRunMillis > 0 && kind != Batch {
+		p.add("max_run_time", "needs a batch job: services run until they are stopped")
+	}
+	if t.MinAvailable > t.most() {
+		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", t.most(), t.MinAvailable)
+	}
+}

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"math"
+
+	"starling/cluster"
+)
+
+func (m *ChangePools) code(c *coder) {
+	text(c, &m.RequestID, RequestIDBytesMax)
+	integer(c, &m.Against, math.MaxUint32)
+	list(c, &m.Pools, PoolsMax, pool)
+	list(c, &m.Gone, PoolsMax, poolPath)
+}
+
+// PoolsMax bounds the pools of one command, of each kind of change.
+const PoolsMax = 1 << 14
+
+func poolPath(c *coder, p *cluster.PoolPath) { text(c, p, cluster.JobNameBytesMax) }
+
+func pool(c *coder, s *cluster.PoolSpec) {
+	poolPath(c, &s.Path)
+	for k := range s.Quotas {
+		q := &s.Quotas[k]
+		integer(c, &q.Reservation, math.MaxInt64)
+		integer(c, &q.Limit, math.MaxInt64)
+		integer(c, &q.Share, math.MaxInt64)
+		flag(c, &q.Static)
+	}
+	integer(c, &s.ControllerLimit, math.MaxUint8)
+	integer(c, &s.SlackLimit, math.MaxUint8)
+	integer(c, &s.PatienceMillis, math.MaxUint32)
+	list(c, &s.Owners, cluster.RequestsPerTaskMax, owner)
+}
+
+func owner(c *coder, o *string) { text(c, o, 256) }
