@@ -1,11 +1,6 @@
 package cluster
 
-import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "slices"
 
 // Millidevices is an amount of one kind of device, in thousandths of a device.
 type Millidevices uint32
@@ -18,12 +13,7 @@ const (
 )
 
 // String returns the number of devices: "2", "0.25".
-func (m Millidevices) String() string {
-	if m%WholeDevice == 0 {
-		return strconv.Itoa(int(m / WholeDevice))
-	}
-	return strings.TrimRight(fmt.Sprintf("%d.%03d", m/WholeDevice, m%WholeDevice), "0")
-}
+func (m Millidevices) String() string { return GPU.Text(int64(m)) }
 
 // DeviceRequest asks for a share of one device of a kind, or for whole ones: 500 or 2000 of "gpu".
 type DeviceRequest struct {

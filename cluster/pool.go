@@ -15,11 +15,6 @@ type Amounts [AmountCount]int64
 // Unlimited as a pool's limit is more than there can be of anything.
 const Unlimited = 2 * BytesMax
 
-// Unit returns the unit in which the kind is counted.
-func (k Kind) Unit() string {
-	return [...]string{"millicores", "bytes", "bytes", "thousandths"}[k]
-}
-
 // Overcommitted tells whether revocable work uses what others reserved and leave idle, beyond every entitlement. Only
 // processor time can be taken back at once; revocable work takes the other kinds out of its pool's own entitlement.
 func (k Kind) Overcommitted() bool { return k == CPU }

@@ -16,3 +16,19 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestText(t *testing.T) {
+	cases := []struct {
+		kind   Kind
+		amount int64
+		want   string
+	}{
+		{CPU, 0, "0"}, {CPU, 2000, "2"}, {CPU, 1500, "1500m"}, {Memory, 0, "0"}, {Memory, 1536, "1536B"}, {Memory, 3 << 29, "1536Mi"},
+		{Disk, BytesMax, "1024Pi"}, {GPU, 2000, "2"}, {GPU, 1250, "1.25"}, {GPU, Unlimited, "unlimited"},
+	}
+	for _, c := range cases {
+		if got := c.kind.Text(c.amount); got != c.want {
+			t.Errorf("%d of %s is %s, want %s", c.amount, c.kind, got, c.want)
+		}
+	}
+}

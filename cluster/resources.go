@@ -1,5 +1,11 @@
 package cluster
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // Kind is a divisible resource.
 type Kind uint8
 
@@ -17,6 +23,28 @@ const GPU = KindCount
 // String returns the kind's name in job files and reports.
 func (k Kind) String() string {
 	return [...]string{"cpu", "memory", "disk", "gpu"}[k]
+}
+
+// Text writes an amount as job files do, exactly: "20", "500m", "64Gi", "0.5".
+func (k Kind) Text(amount int64) string {
+	switch {
+	case amount == Unlimited:
+		return "unlimited"
+	case k == CPU && amount%1000 != 0:
+		return strconv.FormatInt(amount, 10) + "m"
+	case k == CPU || k == GPU && amount%1000 == 0:
+		return strconv.FormatInt(amount/1000, 10)
+	case k == GPU:
+		return strings.TrimRight(fmt.Sprintf("%d.%03d", amount/1000, amount%1000), "0")
+	case amount == 0:
+		return "0"
+	}
+	for i, unit := range [...]string{"Pi", "Ti", "Gi", "Mi", "Ki"} {
+		if bytes := int64(1) << (50 - 10*i); amount%bytes == 0 {
+			return strconv.FormatInt(amount/bytes, 10) + unit
+		}
+	}
+	return strconv.FormatInt(amount, 10) + "B"
 }
 
 // Resources is an amount of every kind: millicores of processor, bytes of memory, bytes of disk.

@@ -14,9 +14,9 @@ import (
 	"starling/cluster"
 )
 
-// Limits of a job file.
+// Limits of a file.
 const (
-	// FileBytesMax bounds a job file: no job that the cluster takes needs half as much.
+	// FileBytesMax bounds a file: nothing that fits into an entry of the journal needs half as much.
 	FileBytesMax = 1 << 20
 	// depthMax bounds how deep values are nested; job files need 6.
 	depthMax = 50
@@ -32,33 +32,9 @@ type Document struct {
 // Parse reads a job file: YAML 1.2 (or JSON), one job a document. The error, if any, is of type Errors and holds
 // everything that is wrong with all documents, at most the first hundred; file names the data in it.
 func Parse(file string, data []byte) ([]Document, error) {
-	if err := unreadable(file, data); err != nil {
-		return nil, Errors{err}
-	}
-	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
-	if err != nil {
-		panic("jobspec: the options of the YAML loader are wrong: " + err.Error()) // they are constant
-	}
 	form := jobForm()
 	var documents []Document
-	var found Errors
-	for len(found) < errorsMax {
-		var root yaml.Node
-		err := loader.Load(&root)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			found = append(found, syntaxError(file, data, err))
-			break
-		}
-		if isEmpty(&root) {
-			continue
-		}
-		r := &reader{file: file, places: map[string]place{}}
-		documents = append(documents, r.document(form, root.Content[0]))
-		found = append(found, r.found.ordered()...)
-	}
+	found := eachDocument(file, data, func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
 	if len(found) == 0 {
 		found = sameNames(file, documents)
 	}
@@ -73,12 +49,42 @@ func Parse(file string, data []byte) ([]Document, error) {
 	return documents, nil
 }
 
+// eachDocument gives the documents that are not empty to read, each with a reader of its own, and returns what is wrong
+// with them.
+func eachDocument(file string, data []byte, read func(r *reader, root *yaml.Node)) Errors {
+	if err := unreadable(file, data); err != nil {
+		return Errors{err}
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
+	if err != nil {
+		panic("jobspec: the options of the YAML loader are wrong: " + err.Error()) // they are constant
+	}
+	var found Errors
+	for len(found) < errorsMax {
+		var root yaml.Node
+		err := loader.Load(&root)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return append(found, syntaxError(file, data, err))
+		}
+		if isEmpty(&root) {
+			continue
+		}
+		r := &reader{file: file, places: map[string]place{}}
+		read(r, root.Content[0])
+		found = append(found, r.found.ordered()...)
+	}
+	return found
+}
+
 // document reads one document that is not empty.
 func (r *reader) document(form form[cluster.JobSpec], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, &d.Spec)
+	r.problems(root, d.Spec.Problems())
 	return d
 }
 
@@ -105,8 +111,8 @@ func sameNames(file string, documents []Document) Errors {
 // unreadable says why the data are no text that could be read at all; nil if they are.
 func unreadable(file string, data []byte) *Error {
 	if len(data) > FileBytesMax {
-		return &Error{File: file, Line: 1, Column: 1, Reason: fmt.Sprintf("is too large for a job file: it has %d bytes, at most %d are read; "+
-			"put large input into files", len(data), FileBytesMax)}
+		return &Error{File: file, Line: 1, Column: 1, Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; "+
+			"put large input into files of its own", len(data), FileBytesMax)}
 	}
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])

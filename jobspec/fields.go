@@ -227,7 +227,10 @@ func devicesForm() form[[]cluster.DeviceRequest] {
 func deviceForm() form[cluster.DeviceRequest] {
 	amount := func(d *cluster.DeviceRequest) *cluster.Millidevices { return &d.Amount }
 	short := quantityForm[cluster.Millidevices](quantity{
-		words: devicesWords, pattern: `^` + decimalPattern + `$`, parse: parseDevices, format: formatDevices,
+		words: devicesWords, pattern: `^` + decimalPattern + `$`, format: formatDevices,
+		parse: func(text string) (int64, error) {
+			return parseDevices(text, cluster.DevicesMax*int64(cluster.WholeDevice))
+		},
 		bare: object{{"anyOf", []object{
 			{{"type", "integer"}, {"minimum", 1}, {"maximum", cluster.DevicesMax}},
 			{{"type", "number"}, {"minimum", 0.001}, {"exclusiveMaximum", 1}},

@@ -43,7 +43,9 @@ const (
 )
 
 // ParseCPU reads an amount of processor, exactly, in millicores: 2, 0.5 or 500m.
-func ParseCPU(text string) (int64, error) {
+func ParseCPU(text string) (int64, error) { return parseCPU(text, cluster.CPUMillicoresMax) }
+
+func parseCPU(text string, most int64) (int64, error) {
 	number, milli := strings.CutSuffix(text, "m")
 	unit := int64(1000)
 	if milli {
@@ -52,41 +54,36 @@ func ParseCPU(text string) (int64, error) {
 	if !isDecimal(number) || milli && strings.Contains(number, ".") {
 		return 0, misunderstood(text, "", cpuWords)
 	}
-	value, err := exact(number, unit, cluster.CPUMillicoresMax)
+	value, err := exact(number, unit, most)
 	switch {
 	case errors.Is(err, errPart):
 		return 0, fmt.Errorf("must be in whole thousandths of a core, is %s", quoted(text))
 	case err != nil:
-		return 0, fmt.Errorf("must be at most %s cores, is %s", FormatCPU(cluster.CPUMillicoresMax), quoted(text))
+		return 0, fmt.Errorf("must be at most %s cores, is %s", FormatCPU(most), quoted(text))
 	}
 	return value, nil
 }
 
 // FormatCPU writes millicores as ParseCPU reads them.
-func FormatCPU(millicores int64) string {
-	if millicores%1000 == 0 {
-		return strconv.FormatInt(millicores/1000, 10)
-	}
-	return strconv.FormatInt(millicores, 10) + "m"
-}
+func FormatCPU(millicores int64) string { return cluster.CPU.Text(millicores) }
 
 // parseDevices reads an amount of devices, exactly, in thousandths of one: 2 or 0.5.
-func parseDevices(text string) (int64, error) {
+func parseDevices(text string, most int64) (int64, error) {
 	if !isDecimal(text) {
 		return 0, misunderstood(text, "", devicesWords)
 	}
-	value, err := exact(text, int64(cluster.WholeDevice), cluster.DevicesMax*int64(cluster.WholeDevice))
+	value, err := exact(text, int64(cluster.WholeDevice), most)
 	switch {
 	case errors.Is(err, errPart):
 		return 0, fmt.Errorf("must be in whole thousandths of a device, is %s", quoted(text))
 	case err != nil:
-		return 0, fmt.Errorf("must be at most %d devices, is %s", cluster.DevicesMax, quoted(text))
+		return 0, fmt.Errorf("must be at most %s devices, is %s", formatDevices(most), quoted(text))
 	}
 	return value, nil
 }
 
 // formatDevices writes thousandths of devices as parseDevices reads them.
-func formatDevices(amount int64) string { return cluster.Millidevices(amount).String() }
+func formatDevices(amount int64) string { return cluster.GPU.Text(amount) }
 
 // ParseBytes reads an amount of bytes, exactly: 256Mi, 1.5Gi, 10G, 4096B or 0.
 func ParseBytes(text string) (int64, error) {
@@ -131,17 +128,7 @@ func likelyBytes(number, suffix string) string {
 }
 
 // FormatBytes writes bytes as ParseBytes reads them, in the largest unit by 1024 that is exact.
-func FormatBytes(bytes int64) string {
-	if bytes == 0 {
-		return "0"
-	}
-	for _, u := range byteUnits()[:5] {
-		if bytes%u.bytes == 0 {
-			return strconv.FormatInt(bytes/u.bytes, 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(bytes, 10) + "B"
-}
+func FormatBytes(bytes int64) string { return cluster.Memory.Text(bytes) }
 
 // durationUnits are the suffixes of durations, in the order in which they are written.
 func durationUnits() []byteUnit {

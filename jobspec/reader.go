@@ -194,9 +194,9 @@ func shortened(p place) place {
 	return p
 }
 
-// problems adds what the cluster has to say about the job, where the file says it.
-func (r *reader) problems(root place, spec *cluster.JobSpec) {
-	for _, problem := range spec.Problems() {
+// problems adds what the cluster has to say, where the file says it.
+func (r *reader) problems(root place, all []cluster.Problem) {
+	for _, problem := range all {
 		if !r.hasFailed(problem.Path) {
 			at := r.place(root, problem.Path)
 			r.complain(shortened(at), problem.Reason)

@@ -105,7 +105,7 @@ func truthForm() form[bool] {
 }
 
 // whole is a number from low to high in plain decimal digits.
-func whole[V ~uint16 | ~uint32](low, high uint32) form[V] {
+func whole[V ~uint8 | ~uint16 | ~uint32 | ~int64](low, high uint32) form[V] {
 	words := fmt.Sprintf("a whole number from %d to %d", low, high)
 	return form[V]{
 		words:  words,

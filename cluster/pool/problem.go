@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"strings"
 
 	"starling/cluster"
 )
@@ -65,7 +66,7 @@ func (p *problems) place(t Tree, number, parent int) {
 	for k, q := range t[number].Quotas {
 		if most := t[parent].Quotas[k].Limit; q.Limit > most && q.Limit != cluster.Unlimited {
 			k := cluster.Kind(k)
-			p.quota(k, "limit", "is %d %s, but the limit of %s is %d", q.Limit, k.Unit(), t[parent].Path, most)
+			p.quota(k, "limit", "is %s, but the limit of %s is %s", k.Text(q.Limit), t[parent].Path, k.Text(most))
 		}
 	}
 }
@@ -78,7 +79,8 @@ func (p *problems) sums(t Tree) {
 		for k, own := range t[i].Quotas {
 			if sum := sums[i+1][k]; sum > max(own.Reservation, 0) {
 				k := cluster.Kind(k)
-				p.quota(k, "reservation", "the pools below %s reserve %d %s, more than its own %d", p.path, sum, k.Unit(), own.Reservation)
+				p.quota(k, "reservation", "is %s, but the pools below it reserve %s together (%s): raise it, or lower theirs",
+					k.Text(own.Reservation), k.Text(sum), t.reservations(p.path, k))
 			}
 		}
 	}
@@ -109,10 +111,31 @@ func (t Tree) Overcommitted(capacity *cluster.Amounts) []cluster.Problem {
 	p := &problems{path: "root"}
 	for k, sum := range t.reserved()[0] {
 		if k := cluster.Kind(k); sum > capacity[k] {
-			p.quota(k, "reservation", "the pools at the top reserve %d %s, the cluster has %d", sum, k.Unit(), capacity[k])
+			p.quota(k, "reservation", "the pools at the top reserve %s together (%s), the cluster has %s: each gets its part of that",
+				k.Text(sum), t.reservations("", k), k.Text(capacity[k]))
 		}
 	}
 	return p.found
+}
+
+// reservations lists the first few reservations directly below the pool at path.
+func (t Tree) reservations(path cluster.PoolPath, k cluster.Kind) string {
+	const most = 4
+	var all []string
+	first, _ := t.Find(path)
+	for _, below := range t[first:] {
+		if path != "" && below.Path != path && !strings.HasPrefix(string(below.Path), string(path)+"/") {
+			break
+		}
+		parent, _ := Split(below.Path)
+		if reservation := below.Quotas[k].Reservation; parent == path && reservation > 0 && below.Path != path {
+			all = append(all, fmt.Sprintf("%s %s", below.Path, k.Text(reservation)))
+		}
+	}
+	if len(all) > most {
+		all = append(all[:most], fmt.Sprintf("and %d more", len(all)-most))
+	}
+	return strings.Join(all, ", ")
 }
 
 // reserved returns what the pools below each pool reserve together, beginning with those at the top; never more than

@@ -27,7 +27,7 @@ func (p *problems) spec(s *cluster.PoolSpec) {
 			p.quota(k, "reservation", "must be 0 to 2^60, is %d", q.Reservation)
 		}
 		if q.Limit < q.Reservation {
-			p.quota(k, "limit", "must be at least the reservation, %d %s, is %d", q.Reservation, k.Unit(), q.Limit)
+			p.quota(k, "limit", "must be at least the reservation, %s, is %s", k.Text(q.Reservation), k.Text(q.Limit))
 		}
 		if q.Limit > cluster.BytesMax && q.Limit != cluster.Unlimited {
 			p.quota(k, "limit", "must be at most 2^60, is %d: leave it out for no limit", q.Limit)

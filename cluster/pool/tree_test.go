@@ -49,12 +49,12 @@ func TestProblems(t *testing.T) {
 			"b/x: its parent b does not exist: create that first"},
 		{"a sum that is equal", []string{"a 100/200", "a/x 40/100", "a/y 60/200"}, nil, ""},
 		{"a sum that is not", []string{"a 100/200", "a/x 50/100", "a/y 51/200"}, nil,
-			"a.memory.reservation: the pools below a reserve 101 bytes, more than its own 100"},
+			"a.memory.reservation: is 100B, but the pools below it reserve 101B together (a/x 50B, a/y 51B): raise it, or lower theirs"},
 		{"a limit above the parent's", []string{"a 100/200", "a/x 50/201"}, nil,
-			"a/x.memory.limit: is 201 bytes, but the limit of a is 200"},
+			"a/x.memory.limit: is 201B, but the limit of a is 200B"},
 		{"no limit below one", []string{"a 100/200", "a/x"}, nil, ""},
 		{"a limit below the reservation", []string{"a 50/10"}, nil,
-			"a.memory.limit: must be at least the reservation, 50 bytes, is 10"},
+			"a.memory.limit: must be at least the reservation, 50B, is 10B"},
 		{"less than nothing", []string{"a -5/10"}, nil, "a.memory.reservation: must be 0 to 2^60, is -5"},
 		{"more than anything", []string{"a 1152921504606846976/1152921504606846976", "b 1/1"}, nil,
 			"root.memory.reservation: the pools at the top reserve more than 2^60 together"},
@@ -92,14 +92,14 @@ func TestChanges(t *testing.T) {
 	}{
 		{"create", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 50/200"), nil) }, "a a/x a/y b default"},
 		{"create too much", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 51/200"), nil) },
-			"a.memory.reservation: the pools below a reserve 101 bytes, more than its own 100"},
+			"a.memory.reservation: is 100B, but the pools below it reserve 101B together (a/x 50B, a/y 51B): raise it, or lower theirs"},
 		{"create again", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b"), nil) },
 			"b: exists already: update it, or choose another name"},
 		{"create below jobs", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b/x"), Busy{"b"}) },
 			"b: is for jobs, and jobs live in pools with none below: take b/x away"},
 		{"update", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a/x 60/100"), nil) }, "a a/x b default"},
 		{"update below the sum", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a 40/200"), nil) },
-			"a.memory.reservation: the pools below a reserve 50 bytes, more than its own 40"},
+			"a.memory.reservation: is 40B, but the pools below it reserve 50B together (a/x 50B): raise it, or lower theirs"},
 		{"move", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("b/x"), nil) },
 			"b/x: does not exist: create it; a pool is not moved, but made anew and deleted where it was"},
 		{"delete", func() (Tree, []cluster.Problem) { return tree.Delete("a/x", nil) }, "a b default"},
@@ -137,7 +137,7 @@ func TestOvercommitted(t *testing.T) {
 		want     string
 	}{
 		{150, ""},
-		{149, "root.memory.reservation: the pools at the top reserve 150 bytes, the cluster has 149"},
+		{149, "root.memory.reservation: the pools at the top reserve 150B together (a 100B, b 50B), the cluster has 149B: each gets its part of that"},
 	} {
 		if got := text(tree.Overcommitted(&cluster.Amounts{cluster.Memory: c.capacity})); got != c.want {
 			t.Errorf("with %d: got %s, want %s", c.capacity, got, c.want)
