@@ -1,0 +1,118 @@
+package preempt
+
+import "starling/cluster"
+
+// Input is all that the choice depends on. The order of nodes and victims does not matter.
+type Input struct {
+	// Wants are needed together, as a gang. With Partial there is one, and as many of its instances as can run are wanted.
+	Wants   []Want
+	Partial bool
+	// Pool, Revocable and Priority are those of the job that wants room.
+	Pool      int
+	Revocable bool
+	Priority  uint32
+	// Room is what the pool may hold beyond what it holds, revocable or not as the wanted work is; below 0 if it holds more
+	// already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not wanted
+	// do not matter.
+	Room cluster.Amounts
+	// Over is, by pool, what it holds above its entitlement, of the class of the wanted work. Others than the own pool
+	// give way only as long as some of that is left in a kind that is wanted.
+	Over    []cluster.Amounts
+	Nodes   []Node
+	Victims []Victim
+	Gangs   []Gang
+}
+
+// Want is a number of equal instances that want room.
+type Want struct {
+	Need  cluster.Amounts
+	Count uint32
+	// Most returns how many of them a node may run, by rules that are not about amounts; nil is any number. It is asked
+	// only for nodes that come into question.
+	Most func(cluster.NodeIndex) uint32
+}
+
+// Node is a machine that may run what is wanted.
+type Node struct {
+	Index cluster.NodeIndex
+	// Free is what it has left if all have stopped that were told to; it may be below 0.
+	Free cluster.Amounts
+}
+
+// NoGang is the gang of a victim whose job has none.
+const NoGang = -1
+
+// Victim is an instance that is preemptible and was not told to stop. Its node need not be among the nodes: then nothing
+// can be placed there, but the victim may have to go with its gang or for its pool.
+type Victim struct {
+	Slot cluster.SlotRef
+	Node cluster.NodeIndex
+	// Need comes free on its node and in its pool.
+	Need      cluster.Amounts
+	Pool      int
+	Revocable bool
+	Stage     Stage
+	Priority  uint32
+	// Since is when it started, or was ordered to.
+	Since cluster.Time
+	// Gang is the number of its job's gang, NoGang if it has none.
+	Gang int
+}
+
+// Stage is how far an instance is. Those that are less far give way first.
+type Stage uint8
+
+const (
+	// Delayed holds its room and waits for its next start.
+	Delayed Stage = iota
+	// Ordered has a node that did not report it yet.
+	Ordered
+	// Running has been started.
+	Running
+)
+
+// Gang is a job that is of no use with fewer instances than its gang has. All its instances that are no victims yet are
+// in the input.
+type Gang struct {
+	// Surplus is, by task, how many instances may go before the gang breaks.
+	Surplus []uint32
+}
+
+// Plan is who gives way, and where what is wanted can run then.
+type Plan struct {
+	// Victims are in the order in which they are chosen: the first are the least valuable.
+	Victims []Chosen
+	// Seats are in the order of wants and nodes.
+	Seats []Seat
+}
+
+// Chosen is a victim by its number in the input, and the rule that allows to end it.
+type Chosen struct {
+	Victim int
+	Rule   Rule
+}
+
+// Rule says why an instance may be ended.
+type Rule uint8
+
+const (
+	// ByRevocable is because it is revocable.
+	ByRevocable Rule = iota + 1
+	// ByEntitlement is because its pool holds more than it is entitled to.
+	ByEntitlement
+	// ByPriority is because its own pool has more important work.
+	ByPriority
+)
+
+// Seat is how many instances of a want have room on a node.
+type Seat struct {
+	Want  int
+	Node  cluster.NodeIndex
+	Count uint32
+}
+
+// Choose returns who gives way so that what is wanted can run, and false if nothing lets it run. If it fits as it is,
+// nobody does.
+func Choose(in *Input) (Plan, bool) {
+	return Plan{}, false
+}
