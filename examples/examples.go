@@ -1,4 +1,5 @@
-// Package examples holds job files that run as they are, on any machine with a shell, and explain themselves.
+// Package examples holds job files that run as they are, on any machine with a shell, and explain themselves, and a
+// pools file for them to run in.
 package examples
 
 import (
@@ -9,23 +10,30 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// File is a job file.
+// File is an example.
 type File struct {
 	// Name is what the file is called, such as "hello.yaml".
 	Name string
 	Data []byte
 }
 
-// Files returns all files, in the order in which a newcomer reads them.
+// Files returns all job files, in the order in which a newcomer reads them.
 func Files() []File {
 	names := []string{"hello.yaml", "largest.yaml", "array.yaml", "service.yaml", "update.yaml", "constraints.yaml", "neighbours.yaml", "restart.yaml"}
 	all := make([]File, len(names))
 	for i, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			panic(fmt.Sprintf("examples: %s is not embedded: %v", name, err)) // a test reads them all
-		}
-		all[i] = File{Name: name, Data: data}
+		all[i] = file(name)
 	}
 	return all
+}
+
+// Pools returns the pools file.
+func Pools() File { return file("pools.yaml") }
+
+func file(name string) File {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(fmt.Sprintf("examples: %s is not embedded: %v", name, err)) // a test reads them all
+	}
+	return File{Name: name, Data: data}
 }

@@ -16,8 +16,10 @@ import (
 
 // Limits of a file.
 const (
-	// FileBytesMax bounds a file: nothing that fits into an entry of the journal needs half as much.
+	// FileBytesMax bounds a job file: no job that the cluster takes needs half as much.
 	FileBytesMax = 1 << 20
+	// PoolsBytesMax bounds a pools file: the largest tree takes half as much.
+	PoolsBytesMax = 4 << 20
 	// depthMax bounds how deep values are nested; job files need 6.
 	depthMax = 50
 )
@@ -34,7 +36,7 @@ type Document struct {
 func Parse(file string, data []byte) ([]Document, error) {
 	form := jobForm()
 	var documents []Document
-	found := eachDocument(file, data, func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
+	found := eachDocument(file, data, FileBytesMax, func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
 	if len(found) == 0 {
 		found = sameNames(file, documents)
 	}
@@ -51,8 +53,8 @@ func Parse(file string, data []byte) ([]Document, error) {
 
 // eachDocument gives the documents that are not empty to read, each with a reader of its own, and returns what is wrong
 // with them.
-func eachDocument(file string, data []byte, read func(r *reader, root *yaml.Node)) Errors {
-	if err := unreadable(file, data); err != nil {
+func eachDocument(file string, data []byte, bytesMax int, read func(r *reader, root *yaml.Node)) Errors {
+	if err := unreadable(file, data, bytesMax); err != nil {
 		return Errors{err}
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
@@ -109,10 +111,10 @@ func sameNames(file string, documents []Document) Errors {
 }
 
 // unreadable says why the data are no text that could be read at all; nil if they are.
-func unreadable(file string, data []byte) *Error {
-	if len(data) > FileBytesMax {
+func unreadable(file string, data []byte, bytesMax int) *Error {
+	if len(data) > bytesMax {
 		return &Error{File: file, Line: 1, Column: 1, Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; "+
-			"put large input into files of its own", len(data), FileBytesMax)}
+			"put large input into files of their own", len(data), bytesMax)}
 	}
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])

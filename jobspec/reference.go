@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Reference returns the description of job files in Markdown: every key, from the same tables that read them.
+// Reference returns the description of job files and pools files in Markdown: every key, from the same tables that read
+// them.
 func Reference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
@@ -14,6 +15,8 @@ func Reference() []byte {
 	writeTable(&b, "A constraint", constraintTable().rows)
 	b.WriteString(referenceChanges)
 	b.WriteString(referenceEnvironment)
+	writeTable(&b, "The pools file", poolsForm().rows)
+	b.WriteString(referencePools)
 	return b.Bytes()
 }
 
@@ -92,4 +95,10 @@ const referenceEnvironment = `
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
 | ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
+`
+
+const referencePools = `
+A pools file is read like a job file, and holds the whole tree in one document of at most 4 MiB. What pools below another
+reserve is part of what that reserves, and none has a limit above its parent's. ` + "`starling pool dump`" + ` writes the tree that
+there is as such a file, ` + "`starling pool apply`" + ` makes a file the tree, ` + "`starling schema pools`" + ` prints the JSON Schema.
 `

@@ -38,17 +38,17 @@ func (o object) MarshalJSON() ([]byte, error) {
 
 // Schema returns the JSON Schema (draft-07) of one document of a job file.
 func Schema() []byte {
-	schema := object{
-		{"$schema", "http://json-schema.org/draft-07/schema#"},
-		{"title", "Starling job"},
-		{"description", "A job of a Starling cluster: one document of a job file."},
-	}
+	return schemaOf("Starling job", "A job of a Starling cluster: one document of a job file.",
+		append(jobForm().schema, pair{"definitions", object{{"constraint", constraintTable().schema}}}))
+}
+
+func schemaOf(title, description string, what object) []byte {
+	schema := object{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}, {"description", description}}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	schema = append(append(schema, jobForm().schema...), pair{"definitions", object{{"constraint", constraintTable().schema}}})
-	if err := encoder.Encode(schema); err != nil {
+	if err := encoder.Encode(append(schema, what...)); err != nil {
 		panic("jobspec: the schema is no JSON: " + err.Error()) // it holds only texts, numbers and lists of them
 	}
 	return b.Bytes()

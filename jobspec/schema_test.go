@@ -16,9 +16,11 @@ import (
 const draft7 = "http://json-schema.org/draft-07/schema"
 
 // compiled checks that the schema is one of draft-07 and returns it.
-func compiled(t testing.TB) *jsonschema.Schema {
+func compiled(t testing.TB) *jsonschema.Schema { return compiledOf(t, Schema()) }
+
+func compiledOf(t testing.TB, data []byte) *jsonschema.Schema {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
