@@ -58,8 +58,11 @@ type JobSpec struct {
 	Tasks        []TaskSpec
 }
 
-// PriorityMax bounds the priority of a job.
-const PriorityMax = 100
+// PriorityMax bounds the priority of a job, PriorityDefault is that of jobs that state none.
+const (
+	PriorityMax     = 100
+	PriorityDefault = 50
+)
 
 // GangMax bounds the instances of a gang, which one entry places.
 const GangMax = 1 << 16

@@ -12,5 +12,7 @@ func Command(name string, argv []string) cluster.JobSpec {
 	var task cluster.TaskSpec
 	taskForm().read(&reader{places: map[string]place{}}, place{node: &yaml.Node{Kind: yaml.MappingNode}}, &task)
 	task.Name, task.Command, task.Restart.AttemptsMax, task.Reschedule.AttemptsMax = "main", argv, 0, 0
-	return cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Tasks: []cluster.TaskSpec{task}}
+	return cluster.JobSpec{
+		Name: cluster.JobName(name), Type: cluster.Batch, Priority: cluster.PriorityDefault, Tasks: []cluster.TaskSpec{task},
+	}
 }

@@ -15,11 +15,13 @@ import (
 func TestDiffAgreesWithCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := jobs().Draw(t, "one"), jobs().Draw(t, "other")
-		from := cluster.JobSpec{Name: one.Name, Type: one.Type, Update: one.Update, Tasks: append([]cluster.TaskSpec(nil), one.Tasks...)}
-		to := from
+		from, to := one, one
 		to.Tasks = append([]cluster.TaskSpec(nil), from.Tasks...)
 		if rapid.Bool().Draw(t, "update") {
 			to.Update = other.Update
+		}
+		if rapid.Bool().Draw(t, "sharing") {
+			to.Priority, to.KillOnPreempt, to.MinAvailable = other.Priority, other.KillOnPreempt, other.MinAvailable
 		}
 		for i := range min(len(to.Tasks), len(other.Tasks)) {
 			mixed(t, &to.Tasks[i], &other.Tasks[i])
@@ -53,7 +55,8 @@ func mixed(t *rapid.T, task, other *cluster.TaskSpec) {
 		func() { task.Placement = other.Placement }, func() { task.Restart = other.Restart },
 		func() { task.Reschedule = other.Reschedule }, func() { task.Disconnect = other.Disconnect },
 		func() { task.Volumes = other.Volumes }, func() { task.Ports, task.Checks = other.Ports, other.Checks },
-		func() { task.StopGraceMillis = other.StopGraceMillis },
+		func() { task.StopGraceMillis = other.StopGraceMillis }, func() { task.MinAvailable = other.MinAvailable },
+		func() { task.MaxRunning, task.MaxRunMillis = other.MaxRunning, other.MaxRunMillis },
 	} {
 		if rapid.IntRange(0, 9).Draw(t, "take") == i%10 {
 			take()

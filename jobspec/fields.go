@@ -33,15 +33,14 @@ func jobForm() form[cluster.JobSpec] {
 		}
 		return writeUpdate(j)
 	}
-	return mapping([]field[cluster.JobSpec]{
-		bind(nameForm[cluster.JobName](), func(j *cluster.JobSpec) *cluster.JobName { return &j.Name }).
-			named("job", "The job's name, unique in the cluster.").must(),
-		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
-			"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
-			"daemon ones run on every machine that can.").or("batch"),
+	fields := append(nameFields(), kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
+		"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
+		"daemon ones run on every machine that can.").or("batch"))
+	fields = append(fields, sharingFields()...)
+	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
-	}, nil)
+	), nil)
 }
 
 // nameTasks gives the only task of a job its name.
@@ -62,7 +61,7 @@ func nameTasks(r *reader, p place, tasks []cluster.TaskSpec) {
 }
 
 func taskForm() form[cluster.TaskSpec] {
-	return mapping(append(programFields(), placeFields()...), func(r *reader, p place, given map[string]place, t *cluster.TaskSpec) {
+	return mapping(append(append(programFields(), boundFields()...), placeFields()...), func(r *reader, p place, given map[string]place, t *cluster.TaskSpec) {
 		checkPorts(t)
 		if at, ok := given["instances"]; ok && r.kind == cluster.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
 			r.fail(at, "must be absent in a daemon job: one instance runs on every machine that can")

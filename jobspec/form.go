@@ -71,6 +71,18 @@ func (f field[T]) orByType(batch, service, daemon string) field[T] {
 	return f
 }
 
+// quiet leaves the key out where it would say what an absent one does.
+func (f field[T]) quiet() field[T] {
+	write := f.write
+	f.write = func(from *T) *yaml.Node {
+		if n := write(from); n != nil && n.Value != f.batch {
+			return n
+		}
+		return nil
+	}
+	return f
+}
+
 // mapping is a mapping with known keys. After all are read, check sees which were given.
 func mapping[T any](fields []field[T], check func(r *reader, p place, given map[string]place, into *T)) form[T] {
 	f := form[T]{words: "a mapping with the keys " + strings.Join(names(fields), ", ")}

@@ -33,14 +33,44 @@ func TestFormatIsReadBack(t *testing.T) {
 // jobs draws jobs that the cluster takes, with texts of all kinds.
 func jobs() *rapid.Generator[cluster.JobSpec] {
 	return rapid.Custom(func(t *rapid.T) cluster.JobSpec {
-		spec := cluster.JobSpec{Name: cluster.JobName(namesDrawn().Draw(t, "name")), Type: cluster.JobType(rapid.IntRange(1, 4).Draw(t, "type"))}
+		pool := strings.Join(rapid.SliceOfN(namesDrawn(), 0, 3).Draw(t, "pool"), "/")
+		spec := cluster.JobSpec{
+			Name: cluster.NewJobName(cluster.PoolPath(pool), namesDrawn().Draw(t, "name")),
+			Type: cluster.JobType(rapid.IntRange(1, 4).Draw(t, "type")),
+		}
+		sharing(t, &spec)
 		spec.Update = update(t, spec.Type)
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 1, 3, rapid.ID).Draw(t, "tasks") {
 			spec.Tasks = append(spec.Tasks, task(t, cluster.TaskName(name)))
 			policies(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
+			bounds(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 		}
 		return spec
 	}).Filter(func(spec cluster.JobSpec) bool { return len(spec.Problems()) == 0 })
+}
+
+// sharing draws what such a job may say about its pool.
+func sharing(t *rapid.T, spec *cluster.JobSpec) {
+	spec.Priority = rapid.Uint32Range(0, cluster.PriorityMax).Draw(t, "priority")
+	if spec.Type == cluster.Daemon {
+		return
+	}
+	spec.MinAvailable = rapid.SampledFrom([]uint32{0, 0, 1, 5, cluster.GangMax}).Draw(t, "gang")
+	spec.Controller = rapid.Bool().Draw(t, "controller")
+	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
+	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
+	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == cluster.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+}
+
+// bounds draws how many instances of a task may run, and how long.
+func bounds(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
+	if kind == cluster.Batch {
+		spec.MaxRunning = rapid.Uint32Range(0, 3).Draw(t, "max_running")
+		spec.MaxRunMillis = rapid.Uint32().Draw(t, "max_run_time")
+	}
+	if kind != cluster.Daemon {
+		spec.MinAvailable = min(spec.Instances, rapid.Uint32Range(0, 2).Draw(t, "min_available"))
+	}
 }
 
 func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {

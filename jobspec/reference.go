@@ -86,7 +86,8 @@ const referenceEnvironment = `
 
 | variable | |
 |---|---|
-| ` + "`STARLING_JOB`, `STARLING_TASK`" + ` | the names of the job and the task |
+| ` + "`STARLING_JOB`, `STARLING_TASK`" + ` | the names of the job, with the path of its pool, and of the task |
+| ` + "`STARLING_POOL`" + ` | the path of the job's pool; jobs that name none are in default |
 | ` + "`STARLING_INDEX`, `STARLING_INSTANCES`" + ` | the number of the instance, from 0, and how many there are |
 | ` + "`STARLING_ALLOCATION`" + ` | this attempt to run it, such as web.server[2]#4711; no two are alike |
 | ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
