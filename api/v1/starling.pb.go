@@ -152,12 +152,25 @@ func (x *Problem) GetReason() string {
 // JobSpec is a job as its author wrote it.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The path of its pool and its own name: "analytics/etl/nightly"; in the pool default, its own name alone.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "batch", "stateless", "stateful" or "daemon".
 	Type  string      `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	Tasks []*TaskSpec `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// How it moves from one version to the next; absent changes all instances at once.
-	Update        *UpdatePolicy `protobuf:"bytes,4,opt,name=update,proto3" json:"update,omitempty"`
+	Update *UpdatePolicy `protobuf:"bytes,4,opt,name=update,proto3" json:"update,omitempty"`
+	// Who comes first in the pool, 0 to 100; 50 if absent.
+	Priority *uint32 `protobuf:"varint,5,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// Its instances are never told to give way, and count against the reservation of the pool.
+	NonPreemptible bool `protobuf:"varint,6,opt,name=non_preemptible,json=nonPreemptible,proto3" json:"non_preemptible,omitempty"`
+	// It runs in what others reserved and leave idle, and gives way first.
+	Revocable bool `protobuf:"varint,7,opt,name=revocable,proto3" json:"revocable,omitempty"`
+	// It leads others, such as a driver: the pool bounds such jobs together.
+	Controller bool `protobuf:"varint,8,opt,name=controller,proto3" json:"controller,omitempty"`
+	// An instance that gave way has ended for good; otherwise it waits for its next turn.
+	KillOnPreempt bool `protobuf:"varint,9,opt,name=kill_on_preempt,json=killOnPreempt,proto3" json:"kill_on_preempt,omitempty"`
+	// How many instances start together or not at all, all tasks counted; 0 for the sum of those of the tasks.
+	MinAvailable  uint32 `protobuf:"varint,10,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +231,48 @@ func (x *JobSpec) GetUpdate() *UpdatePolicy {
 		return x.Update
 	}
 	return nil
+}
+
+func (x *JobSpec) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
+func (x *JobSpec) GetNonPreemptible() bool {
+	if x != nil {
+		return x.NonPreemptible
+	}
+	return false
+}
+
+func (x *JobSpec) GetRevocable() bool {
+	if x != nil {
+		return x.Revocable
+	}
+	return false
+}
+
+func (x *JobSpec) GetController() bool {
+	if x != nil {
+		return x.Controller
+	}
+	return false
+}
+
+func (x *JobSpec) GetKillOnPreempt() bool {
+	if x != nil {
+		return x.KillOnPreempt
+	}
+	return false
+}
+
+func (x *JobSpec) GetMinAvailable() uint32 {
+	if x != nil {
+		return x.MinAvailable
+	}
+	return 0
 }
 
 type UpdatePolicy struct {
@@ -388,7 +443,13 @@ type TaskSpec struct {
 	Disconnect *Disconnect `protobuf:"bytes,15,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
 	Checks     []*Check    `protobuf:"bytes,16,rep,name=checks,proto3" json:"checks,omitempty"`
 	// The names of the folders that a slot keeps.
-	Volumes       []string `protobuf:"bytes,17,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	Volumes []string `protobuf:"bytes,17,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	// How many of the instances belong to the gang of the job.
+	MinAvailable uint32 `protobuf:"varint,18,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
+	// The most instances that run at a time; 0 for no bound.
+	MaxRunning uint32 `protobuf:"varint,19,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
+	// After which time an instance is stopped and has failed for good; 0 is never.
+	MaxRunMillis  uint32 `protobuf:"varint,20,opt,name=max_run_millis,json=maxRunMillis,proto3" json:"max_run_millis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -561,6 +622,27 @@ func (x *TaskSpec) GetVolumes() []string {
 		return x.Volumes
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetMinAvailable() uint32 {
+	if x != nil {
+		return x.MinAvailable
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetMaxRunning() uint32 {
+	if x != nil {
+		return x.MaxRunning
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetMaxRunMillis() uint32 {
+	if x != nil {
+		return x.MaxRunMillis
+	}
+	return 0
 }
 
 type Variable struct {
@@ -5297,12 +5379,22 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf3\x02\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
 	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\x121\n" +
-	"\x06update\x18\x04 \x01(\v2\x19.starling.v1.UpdatePolicyR\x06update\"\xae\x03\n" +
+	"\x06update\x18\x04 \x01(\v2\x19.starling.v1.UpdatePolicyR\x06update\x12\x1f\n" +
+	"\bpriority\x18\x05 \x01(\rH\x00R\bpriority\x88\x01\x01\x12'\n" +
+	"\x0fnon_preemptible\x18\x06 \x01(\bR\x0enonPreemptible\x12\x1c\n" +
+	"\trevocable\x18\a \x01(\bR\trevocable\x12\x1e\n" +
+	"\n" +
+	"controller\x18\b \x01(\bR\n" +
+	"controller\x12&\n" +
+	"\x0fkill_on_preempt\x18\t \x01(\bR\rkillOnPreempt\x12#\n" +
+	"\rmin_available\x18\n" +
+	" \x01(\rR\fminAvailableB\v\n" +
+	"\t_priority\"\xae\x03\n" +
 	"\fUpdatePolicy\x12\x1d\n" +
 	"\n" +
 	"batch_size\x18\x01 \x01(\rR\tbatchSize\x12\x1a\n" +
@@ -5316,7 +5408,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xa9\x06\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x95\a\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -5344,7 +5436,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"disconnect\x18\x0f \x01(\v2\x17.starling.v1.DisconnectR\n" +
 	"disconnect\x12*\n" +
 	"\x06checks\x18\x10 \x03(\v2\x12.starling.v1.CheckR\x06checks\x12\x18\n" +
-	"\avolumes\x18\x11 \x03(\tR\avolumes\"4\n" +
+	"\avolumes\x18\x11 \x03(\tR\avolumes\x12#\n" +
+	"\rmin_available\x18\x12 \x01(\rR\fminAvailable\x12\x1f\n" +
+	"\vmax_running\x18\x13 \x01(\rR\n" +
+	"maxRunning\x12$\n" +
+	"\x0emax_run_millis\x18\x14 \x01(\rR\fmaxRunMillis\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"t\n" +
@@ -5963,6 +6059,7 @@ func file_v1_starling_proto_init() {
 	if File_v1_starling_proto != nil {
 		return
 	}
+	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	starlingv1 "starling/api/v1"
@@ -20,7 +21,11 @@ import (
 
 // Spec returns the message of a job.
 func Spec(spec *cluster.JobSpec) *starlingv1.JobSpec {
-	m := &starlingv1.JobSpec{Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update)}
+	m := &starlingv1.JobSpec{
+		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
+		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
+		MinAvailable: spec.MinAvailable,
+	}
 	for i := range spec.Tasks {
 		m.Tasks = append(m.Tasks, taskMessage(&spec.Tasks[i]))
 	}
@@ -31,6 +36,9 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 	m := &starlingv1.TaskSpec{
 		Name:            string(t.Name),
 		Instances:       t.Instances,
+		MinAvailable:    t.MinAvailable,
+		MaxRunning:      t.MaxRunning,
+		MaxRunMillis:    t.MaxRunMillis,
 		Command:         t.Command,
 		Env:             Variables(t.Env),
 		WorkDir:         t.WorkDir,
@@ -95,7 +103,14 @@ func Resources(r cluster.Resources) *starlingv1.Resources {
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
 // cluster takes, its own Problems tell. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
-	spec := &cluster.JobSpec{Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate())}
+	spec := &cluster.JobSpec{
+		Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: cluster.PriorityDefault,
+		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
+		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(),
+	}
+	if m != nil && m.Priority != nil {
+		spec.Priority = m.GetPriority()
+	}
 	problems := unknownFields(m.ProtoReflect(), "")
 	slices.SortStableFunc(problems, func(a, b cluster.Problem) int { return cmp.Compare(a.Path, b.Path) })
 	for i, task := range m.GetTasks() {
@@ -110,6 +125,9 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 	t := cluster.TaskSpec{
 		Name:            cluster.TaskName(m.GetName()),
 		Instances:       m.GetInstances(),
+		MinAvailable:    m.GetMinAvailable(),
+		MaxRunning:      m.GetMaxRunning(),
+		MaxRunMillis:    m.GetMaxRunMillis(),
 		Command:         m.GetCommand(),
 		WorkDir:         m.GetWorkDir(),
 		User:            m.GetUser(),

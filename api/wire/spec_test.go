@@ -201,6 +201,17 @@ func TestSpecOf(t *testing.T) {
 	}
 }
 
+func TestPriorityOf(t *testing.T) {
+	for _, c := range []struct {
+		sent *uint32
+		want uint32
+	}{{nil, cluster.PriorityDefault}, {proto.Uint32(0), 0}, {proto.Uint32(100), 100}} {
+		if got, _ := wire.SpecOf(&starlingv1.JobSpec{Priority: c.sent}); got.Priority != c.want {
+			t.Errorf("got %d for %v, want %d", got.Priority, c.sent, c.want)
+		}
+	}
+}
+
 func FuzzSpecOf(f *testing.F) {
 	for seed := range uint64(3) {
 		data, err := proto.Marshal(wire.Spec(randomSpec(rand.New(rand.NewPCG(seed, 0)))))
