@@ -276,13 +276,15 @@ func (tr *trial) status(a *agents.Agent, job string) *starlingv1.JobStatusRespon
 	return status
 }
 
-// awaitRunning waits until all slots of a service run, for an agent, and returns them.
+// awaitRunning waits until all slots of a service run, for an agent, and returns them. Of what they replaced, or what was
+// to replace them, nothing is left then: the value keeps it in a seat beside until it knows that it ended.
 func (tr *trial) awaitRunning(a *agents.Agent, job string) []*starlingv1.Slot {
 	tr.Helper()
 	var slots []*starlingv1.Slot
 	err := tr.asked(a).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
 		slots = status.GetSlots()
-		return status.GetJob().GetCounts().GetRunning() == status.GetJob().GetCounts().GetDesired(), nil
+		desired := status.GetJob().GetCounts().GetDesired()
+		return status.GetJob().GetCounts().GetRunning() == desired && len(slots) == int(desired), nil
 	})
 	if err != nil {
 		tr.Fatalf("agent %s waits until %s runs: %v; slots are %v", a.Node, job, err, slots)

@@ -247,7 +247,8 @@ func TestAFrozenPeerReturns(t *testing.T) {
 			spec.Tasks[0].Reschedule = cluster.Reschedule{AttemptsMax: cluster.RestartsUnlimited}
 			tr.submit(spec)
 			before := tr.awaitRunning(tr.Agents[0], "web")
-			frozen, other := tr.memberThat(false), tr.memberThat(true)
+			frozen := tr.memberThat(false)
+			other := tr.others(frozen)[0]
 			original := allocationOn(before, frozen.Node)
 			tr.must(frozen.Pause())
 			tr.awaitPeer(other, frozen, "has left", hasLeft)
