@@ -152,7 +152,7 @@ func testRun(t *testing.T, b *bench) {
 
 // testStopFamily stops a task whose descendants ignore SIGTERM, one of them in a session of its own.
 func testStopFamily(t *testing.T, b *bench) {
-	lock := filepath.Join(t.TempDir(), "lock")
+	lock := FamilyLock(t)
 	b.startReady(t, "family", "family", lock, "stay")
 	if alone(t, lock) {
 		t.Fatal("nobody holds the lock although the family said that it is ready")
@@ -166,7 +166,7 @@ func testStopFamily(t *testing.T, b *bench) {
 
 // testExitEndsFamily has the first process end and leave its descendants behind.
 func testExitEndsFamily(t *testing.T, b *bench) {
-	lock := filepath.Join(t.TempDir(), "lock")
+	lock := FamilyLock(t)
 	b.start(t, "family", "family", lock, "leave")
 	wantExit(t, b.exited(t, "family"), 6, 0)
 	if !alone(t, lock) {
@@ -193,6 +193,28 @@ func testExitWithNoDriver(t *testing.T, b *bench) {
 	if got, want := b.output(t, "alone", driver.Stdout), "ready\nthrough\n"; got != want {
 		t.Errorf("it wrote %q, want %q", got, want)
 	}
+}
+
+// testSuffix names, after a family's lock, the lock that its test holds.
+const testSuffix = ".test"
+
+// FamilyLock returns a lock for a family to hold. What a driver cannot end of the family ends with the test, even if that
+// is killed.
+func FamilyLock(t *testing.T) string {
+	t.Helper()
+	lock := filepath.Join(t.TempDir(), "lock")
+	own, err := os.Create(lock + testSuffix)
+	if err == nil {
+		err = syscall.Flock(int(own.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		own.Close()
+		waitAlone(t, lock)
+	})
+	return lock
 }
 
 // alone tells whether no process holds the lock that a program took.

@@ -23,7 +23,8 @@ import (
 //	environment             writes its environment
 //	folder                  writes its working directory
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
-//	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK; then ignores it too, or leaves with 6
+//	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
+//	                        ignores it too, or leaves with 6
 //	member LOCK [verb...]   one of the family; starts the rest
 //	gate FIFO LOCK CODE     holds LOCK, writes "ready", waits for FIFO to be opened, writes "through" and ends
 func Program(arguments []string) int {
@@ -107,7 +108,16 @@ func family(first bool, lock, then string) int {
 	if first && then == "leave" {
 		return 6
 	}
-	return wait()
+	return outlast(lock + testSuffix)
+}
+
+// outlast says that the program is ready and waits until nobody holds a lock any more.
+func outlast(path string) int {
+	file, err := os.Open(path)
+	must(err)
+	fmt.Println("ready")
+	must(syscall.Flock(int(file.Fd()), syscall.LOCK_SH))
+	return 0
 }
 
 // member starts one of the family and returns when it, and what it starts, is ready.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/drivertest"
 	"starling/driver/output"
 	"starling/driver/process"
 )
@@ -22,7 +23,7 @@ import (
 func TestSupervisorKilled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	lock := filepath.Join(t.TempDir(), "lock")
+	lock := drivertest.FamilyLock(t)
 	b.run(t, "family", programWord, "family", lock, "stay")
 	b.ready(t, "family")
 	if err := syscall.Kill(b.supervisor(t, "family"), syscall.SIGKILL); err != nil {
@@ -61,7 +62,7 @@ func (b *bench) reopen(t testing.TB, between func()) {
 func TestSupervisorKilledUnseen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	lock := filepath.Join(t.TempDir(), "lock")
+	lock := drivertest.FamilyLock(t)
 	b.run(t, "family", programWord, "family", lock, "stay")
 	b.ready(t, "family")
 	supervisor := b.supervisor(t, "family")
