@@ -32,3 +32,20 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestRound(t *testing.T) {
+	cases := []struct {
+		kind   Kind
+		amount int64
+		want   string
+	}{
+		{CPU, 0, "0"}, {CPU, 2000, "2"}, {CPU, 1333, "1.333"}, {CPU, 500, "0.5"}, {Memory, 0, "0"}, {Memory, 1023, "1023B"},
+		{Memory, 1536, "1.5Ki"}, {Memory, 7158278826, "6.6Gi"}, {Disk, 64 << 30, "64Gi"}, {Disk, BytesMax, "1024Pi"}, {GPU, 250, "0.25"},
+		{Memory, Unlimited, "unlimited"},
+	}
+	for _, c := range cases {
+		if got := c.kind.Round(c.amount); got != c.want {
+			t.Errorf("%d of %s is %s, want %s", c.amount, c.kind, got, c.want)
+		}
+	}
+}

@@ -47,6 +47,25 @@ func (k Kind) Text(amount int64) string {
 	return strconv.FormatInt(amount, 10) + "B"
 }
 
+// Round writes an amount as people read it, in cores, devices, or tenths of the largest unit of bytes, rounded down:
+// "1.333", "6.6Gi".
+func (k Kind) Round(amount int64) string {
+	switch {
+	case amount == Unlimited || amount < 1024 && k != CPU && k != GPU:
+		return k.Text(amount)
+	case k == CPU || k == GPU:
+		return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", amount/1000, amount%1000), "0"), ".")
+	}
+	units, unit := [...]string{"Ki", "Mi", "Gi", "Ti", "Pi"}, 0
+	for ; amount >= 1<<20 && unit < len(units)-1; unit++ {
+		amount >>= 10
+	}
+	if tenths := amount % 1024 * 10 / 1024; tenths > 0 {
+		return fmt.Sprintf("%d.%d%s", amount/1024, tenths, units[unit])
+	}
+	return strconv.FormatInt(amount/1024, 10) + units[unit]
+}
+
 // Resources is an amount of every kind: millicores of processor, bytes of memory, bytes of disk.
 type Resources [KindCount]int64
 
