@@ -15,6 +15,8 @@ type Account struct {
 	Held, Lasting Work
 	// Asked is wanted by instances that wait. Of a task that may not run more at a time only so many ask.
 	Asked Work
+	// Asking counts the instances that ask, AskingRevocable the revocable ones among them.
+	Asking, AskingRevocable uint32
 	// Jobs are those that have not ended.
 	Jobs uint32
 }
@@ -90,7 +92,7 @@ func (s *State) PoolNumber(path PoolPath) (int, bool) { return s.pools.find(path
 
 // PoolOf returns where the pool of a job stands in the tree, -1 for a daemon job, which has none.
 func (s *State) PoolOf(j *Job) int {
-	if j.pool == 0 {
+	if j.account() == 0 {
 		return -1
 	}
 	return int(s.pools.positions[j.pool])
@@ -111,7 +113,7 @@ func (s *State) SetPools(specs []PoolSpec) {
 	s.stirred = true
 }
 
-// Capacity returns what the nodes that take work offer together, less what daemons hold: what pools divide.
+// Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
 func (s *State) Capacity() Amounts {
 	left := s.offered
 	daemons := s.account(0).Held.NonSlack
@@ -128,14 +130,22 @@ func (s *State) account(id PoolID) Account {
 	return s.accounts.At(int(id))
 }
 
-func (s *State) changeAccount(id PoolID, change func(*Account)) {
+// editAccount returns an account for changing.
+func (s *State) editAccount(id PoolID) *Account {
+	s.stirred = true
 	if int(id) >= s.accounts.Len() {
 		s.accounts.Resize(s.edition, int(id)+1)
 	}
-	a := s.accounts.At(int(id))
-	change(&a)
-	s.accounts.Set(s.edition, int(id), a)
-	s.stirred = true
+	return s.accounts.Edit(s.edition, int(id))
+}
+
+// asks notes that so many more instances ask for room.
+func (a *Account) asks(j *JobSpec, each *Amounts, count uint32) {
+	a.Asked.add(j, each, int64(count))
+	a.Asking += count
+	if j.Revocable {
+		a.AskingRevocable += count
+	}
 }
 
 // Amounts returns what an instance of the task takes of what pools divide.
@@ -181,29 +191,29 @@ func (w *Work) add(j *JobSpec, need *Amounts, times int64) {
 // charge notes that so many more instances of a task hold room, or fewer.
 func (s *State) charge(j *Job, spec *TaskSpec, times int64) {
 	need := spec.Amounts()
-	s.changeAccount(j.pool, func(a *Account) {
-		a.Held.add(j.Spec, &need, times)
-		if j.Spec.Type != Batch {
-			a.Lasting.add(j.Spec, &need, times)
-		}
-	})
+	account := s.editAccount(j.account())
+	account.Held.add(j.Spec, &need, times)
+	if j.Spec.Type != Batch {
+		account.Lasting.add(j.Spec, &need, times)
+	}
 }
 
-// ask notes how many instances of a task wait.
-func (s *State) ask(j *Job, task int) {
-	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
-	waits, need := t.asks(spec), Amounts{}
-	if waits > 0 {
-		need = spec.Amounts()
+// ask notes what the waiting instances of a task ask for.
+func (s *State) ask(j *Job, t *Task, asks uint32, each Amounts) {
+	if asks == 0 {
+		each = Amounts{}
 	}
-	if waits == t.asked && need == t.askedEach {
+	if asks == t.asked && each == t.askedEach {
 		return
 	}
-	s.changeAccount(j.pool, func(a *Account) {
-		a.Asked.add(j.Spec, &t.askedEach, -int64(t.asked))
-		a.Asked.add(j.Spec, &need, int64(waits))
-	})
-	t.asked, t.askedEach = waits, need
+	account := s.editAccount(j.account())
+	account.Asked.add(j.Spec, &t.askedEach, -int64(t.asked))
+	account.asks(j.Spec, &each, asks)
+	account.Asking -= t.asked
+	if j.Spec.Revocable {
+		account.AskingRevocable -= t.asked
+	}
+	t.asked, t.askedEach = asks, each
 }
 
 // asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
@@ -217,6 +227,9 @@ func (t *Task) asks(spec *TaskSpec) uint32 {
 	}
 	return waits
 }
+
+// Asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
+func (t *Task) Asks() uint32 { return t.asked }
 
 func (s *PoolSpec) hash() uint64 {
 	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)

@@ -10,7 +10,7 @@ import (
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
 // difference: room, counts, queues, deadlines, digest. It takes time proportional to the value.
 func (s *State) Audit() []string {
-	a := &audit{s: s, free: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions))}
+	a := &audit{s: s, free: make([]Resources, s.Nodes()), lasting: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions))}
 	for n := range a.free {
 		node := s.Node(NodeIndex(n))
 		if node.Offer != nil {
@@ -28,6 +28,9 @@ func (s *State) Audit() []string {
 	a.pools()
 	a.headcounts()
 	a.membership()
+	if a.turns != s.turns.Len() {
+		a.say("%d lanes are queued, there are %d", s.turns.Len(), a.turns)
+	}
 	if a.deadlines != s.deadlines.Len() {
 		a.say("%d deadlines are kept, there are %d", s.deadlines.Len(), a.deadlines)
 	}
@@ -41,9 +44,11 @@ type audit struct {
 	s         *State
 	found     []string
 	free      []Resources
+	lasting   []Resources
 	held      [][]SlotRef
 	sum       uint64
 	deadlines int
+	turns     int
 	// accounts are what jobs hold and ask for, as counted anew.
 	accounts []Account
 }
@@ -108,8 +113,9 @@ func (a *audit) job(j *Job) {
 			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
 		a.asked(j, t, j.TaskSpecOf(i, j.Version), &sum)
-		a.queued(j, KeyOf(j.ID, i), sum.waits > 0)
-		a.queued(j, KeyOf(j.ID, i).Special(), sum.special > 0)
+		asks := t.asks(j.TaskSpecOf(i, j.Version)) > 0
+		a.queued(j, t.turn, asks && sum.waits > 0)
+		a.queued(j, t.specialTurn, asks && sum.special > 0)
 	}
 }
 
@@ -122,7 +128,7 @@ func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
 	if spec.MaxRunning > 0 {
 		waits = min(waits, max(int64(spec.MaxRunning)-int64(sum.live), 0))
 	}
-	a.accounts[j.pool].Asked.add(j.Spec, &need, waits)
+	a.accounts[j.account()].asks(j.Spec, &need, uint32(waits))
 }
 
 // pools compares the accounts, and what nodes offer together, with what is counted anew.
@@ -134,11 +140,7 @@ func (a *audit) pools() {
 	}
 	offered := Amounts{}
 	for n := range a.free {
-		node := a.s.Node(NodeIndex(n))
-		if node.Offer == nil || node.Drain.On {
-			continue
-		}
-		for k, amount := range node.Offer.amounts() {
+		for k, amount := range a.s.givenBy(a.s.Node(NodeIndex(n))) {
 			offered[k] += amount
 		}
 	}
@@ -147,10 +149,18 @@ func (a *audit) pools() {
 	}
 }
 
-func (a *audit) queued(j *Job, key TaskKey, waits bool) {
-	if queued := a.s.blocked.Contains(key) != a.s.unblocked.Contains(key); queued != waits {
-		_, task := key.Split()
-		a.say("task %s of job %s waits: %v, but queued is %v", j.Tasks[task].Name, j.Name(), waits, queued)
+// queued checks one lane of a task in the queue.
+func (a *audit) queued(j *Job, turn Turn, waits bool) {
+	queued := turn.Key != 0
+	if queued {
+		a.turns++
+		kept, found := a.s.turns.Get(turn)
+		if rank, _ := j.unit(0, Amounts{}); !found || kept != turn || turn.Rank != rank || turn.pool != j.account() {
+			a.say("job %s has its turn at %+v, kept is %+v", j.Name(), turn, kept)
+		}
+	}
+	if queued != waits {
+		a.say("job %s waits: %v, but queued is %v", j.Name(), waits, queued)
 	}
 }
 
@@ -220,9 +230,12 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 		return
 	}
 	need := spec.Amounts()
-	a.accounts[j.pool].Held.add(j.Spec, &need, 1)
+	a.accounts[j.account()].Held.add(j.Spec, &need, 1)
 	if j.Spec.Type != Batch {
-		a.accounts[j.pool].Lasting.add(j.Spec, &need, 1)
+		a.accounts[j.account()].Lasting.add(j.Spec, &need, 1)
+	}
+	if j.Spec.Type != Batch {
+		a.lasting[slot.Node] = a.lasting[slot.Node].Plus(spec.Resources)
 	}
 	a.free[slot.Node] = a.free[slot.Node].Minus(spec.Resources)
 	a.held[slot.Node] = append(a.held[slot.Node], r)
@@ -263,6 +276,9 @@ func (a *audit) nodes() {
 		}
 		if a.free[n] != a.s.free(node.Index) {
 			a.say("node %s has %v free, kept is %v", node.Name, a.free[n], a.s.free(node.Index))
+		}
+		if a.lasting[n] != node.lasting {
+			a.say("services hold %v of node %s, kept is %v", a.lasting[n], node.Name, node.lasting)
 		}
 		if a.s.Eligible(node.Index) != (node.Offer != nil && !node.Drain.On) {
 			a.say("node %s takes work: %v, but its offer is %v", node.Name, a.s.Eligible(node.Index), node.Offer)

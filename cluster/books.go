@@ -117,7 +117,6 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 	old := s.Node(n).Offer
-	s.countOffer(n, -1)
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -132,14 +131,13 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 		}
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
-	s.countOffer(n, 1)
+	s.countGiven(n)
 	s.moveHeads(n, old)
 }
 
 // SetDrain begins, changes or ends the emptying of a node.
 func (s *State) SetDrain(n NodeIndex, drain Drain) {
 	r := SlotRef{Index: uint32(n)}
-	s.countOffer(n, -1)
 	s.changeNode(n, func(row *Node) {
 		if row.Drain.Deadline != 0 {
 			s.deadlines.Delete(due{row.Drain.Deadline, r})
@@ -152,18 +150,38 @@ func (s *State) SetDrain(n NodeIndex, drain Drain) {
 		}
 		s.setFree(n, s.free(n), row.Offer != nil && !drain.On)
 	})
-	s.countOffer(n, 1)
+	s.countGiven(n)
 }
 
-// countOffer counts what a node gives to pools if it takes work, or no more.
-func (s *State) countOffer(n NodeIndex, times int64) {
-	if !s.Eligible(n) {
-		return
+// countGiven counts anew what a node gives to pools: what is held there, and what is free if it takes work.
+func (s *State) countGiven(n NodeIndex) {
+	row := s.editNode(n)
+	given := s.givenBy(row)
+	for k := range given {
+		s.offered[k] += given[k] - row.given[k]
 	}
-	for k, amount := range s.Node(n).Offer.amounts() {
-		s.offered[k] += times * amount
-	}
+	row.given = given
 	s.stirred = true
+}
+
+func (s *State) givenBy(row *Node) (given Amounts) {
+	offered, free := Amounts{}, s.free(row.Index)
+	if row.Offer != nil {
+		offered = row.Offer.amounts()
+	}
+	held := offered
+	for k := range free {
+		held[k] -= free[k]
+	}
+	held[GPU] = 0
+	row.EachDeviceInUse(GPU.String(), func(_ uint32, used Millidevices) { held[GPU] += int64(used) })
+	for k := range given {
+		given[k] = held[k]
+		if s.Eligible(row.Index) {
+			given[k] = max(given[k], offered[k])
+		}
+	}
+	return given
 }
 
 // Draining returns the nodes that are being emptied, in order.

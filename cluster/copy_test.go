@@ -128,7 +128,7 @@ func (b *books) canary() {
 
 // assign places waiting slots of some task where there is room.
 func (b *books) assign() {
-	for _, key := range b.s.Queued(true) {
+	for _, key := range b.s.QueuedKeys() {
 		id, task := key.Split()
 		j := b.s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
@@ -266,7 +266,7 @@ func dump(s *State) string {
 		}
 	}
 	at, ok := s.NextDeadline()
-	fmt.Fprintln(out, at, ok, s.Queued(true))
+	fmt.Fprintln(out, at, ok, s.QueuedKeys())
 	return out.String()
 }
 

@@ -55,7 +55,7 @@ func (s *State) FinishIfDone(id JobID) {
 	}
 	s.SetUpdate(id, j.Update, 0)
 	s.daemons.Delete(id)
-	s.changeAccount(j.pool, func(a *Account) { a.Jobs-- })
+	s.editAccount(j.pool).Jobs--
 	s.changeJob(id, func(j *Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
 		j.finishOrder = s.finishedNext

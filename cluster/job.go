@@ -24,8 +24,12 @@ type Job struct {
 	versions []JobVersion
 	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
 	updateDeadline Time
-	// pool is the account that the job's work is charged to.
+	// pool is the account of the pool that the job lives in.
 	pool PoolID
+	// gang is how many instances of each task must run together, nil for a job without a gang, and gangState how that
+	// stands as the queue knows it.
+	gang      []uint32
+	gangState GangState
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.
@@ -57,6 +61,8 @@ type Task struct {
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
 	asked     uint32
 	askedEach Amounts
+	// turn and specialTurn are where its lanes stand in the queue, zero where nothing waits.
+	turn, specialTurn Turn
 	// rare is what few tasks have; nil for the others.
 	rare *rare
 	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special

@@ -26,6 +26,10 @@ type Node struct {
 	// PortNext is where the search for a free port begins, so that ports are not used again at once.
 	PortNext uint16
 
+	// lasting is what services hold here, which do not end by themselves.
+	lasting Resources
+	// given is what the node adds to what pools divide.
+	given Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
 }

@@ -16,6 +16,12 @@ func (s *State) free(n NodeIndex) Resources {
 // Free returns what the node has left; after an offer shrank below what runs there it can be negative.
 func (s *State) Free(n NodeIndex) Resources { return s.free(n) }
 
+// Yields returns what the node would have free if all work were done that ends by itself.
+func (s *State) Yields(n NodeIndex) Resources {
+	row := s.Node(n)
+	return row.Offer.Capacity.Minus(row.lasting)
+}
+
 // editRoom returns the page of a node for changing.
 func (s *State) editRoom(n NodeIndex) *room {
 	if s.roomsOwner != s.edition {
@@ -165,9 +171,13 @@ func (s *State) TakeGrown() []int {
 }
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
-func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
+func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
+	before := s.leastFree(n)
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
+	if j.Spec.Type != Batch {
+		row.lasting = row.lasting.Plus(spec.Resources)
+	}
 	row.Held = append(row.Held, r)
 	if len(spec.Labels) > 0 || spec.countsOwn() {
 		s.countHead(spec, r, n, 1)
@@ -175,6 +185,21 @@ func (s *State) hold(spec *TaskSpec, r SlotRef, n NodeIndex) {
 	s.countShape(spec, 1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) { row.give(spec, r) })
+	}
+	s.countMoved(n, spec, before)
+}
+
+// leastFree returns what the node has left of the kind of which that is least, below 0 if it holds more than it offers.
+func (s *State) leastFree(n NodeIndex) int64 {
+	free := s.free(n)
+	return slices.Min(free[:])
+}
+
+// countMoved counts what a node gives to pools after room was taken or given back there, of which the least free was so
+// much before. Usually that is the same.
+func (s *State) countMoved(n NodeIndex, spec *TaskSpec, before int64) {
+	if before < 0 || s.leastFree(n) < 0 || !s.Eligible(n) || len(spec.Devices) > 0 {
+		s.countGiven(n)
 	}
 }
 
@@ -209,9 +234,13 @@ func (n *Node) givePort(use PortUse) {
 }
 
 // release gives back what hold took.
-func (s *State) release(spec *TaskSpec, r SlotRef, n NodeIndex) {
+func (s *State) release(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
+	before := s.leastFree(n)
 	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
 	row := s.editNode(n)
+	if j.Spec.Type != Batch {
+		row.lasting = row.lasting.Minus(spec.Resources)
+	}
 	for i := range row.Held {
 		if row.Held[i] == r {
 			last := len(row.Held) - 1
@@ -230,6 +259,7 @@ func (s *State) release(spec *TaskSpec, r SlotRef, n NodeIndex) {
 			row.Devices = without(row.Devices, func(u DeviceUse) bool { return u.Slot == r })
 		})
 	}
+	s.countMoved(n, spec, before)
 }
 
 func without[T any](all []T, gone func(T) bool) []T {

@@ -1,15 +1,13 @@
 package cluster
 
-import "slices"
-
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *JobSpec) *Job {
 	s.LastJob++
 	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
-	if number, found := s.pools.find(spec.Name.Pool()); found && spec.Type != Daemon {
+	if number, found := s.pools.find(spec.Name.Pool()); found {
 		j.pool = s.pools.ids[number]
 	}
-	s.changeAccount(j.pool, func(a *Account) { a.Jobs++ })
+	s.editAccount(j.pool).Jobs++
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(spec.Name, j.ID)
 	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
@@ -135,59 +133,6 @@ func (s *State) count(t *Task, change uint64) {
 	s.digest += change
 }
 
-// queue puts the task among those that placement looks at, or takes it out.
-func (s *State) queue(j *Job, task int) {
-	t, key := j.Tasks[task], KeyOf(j.ID, task)
-	s.enqueue(key, t.Waits() > 0, t.blocked)
-	s.enqueue(key.Special(), t.SpecialWaits() > 0, t.specialBlocked)
-	s.ask(j, task)
-}
-
-// enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
-func (s *State) enqueue(key TaskKey, waits, blocked bool) {
-	if s.blocked.Contains(key) == (waits && blocked) && s.unblocked.Contains(key) == (waits && !blocked) {
-		return
-	}
-	s.unblocked.Delete(key)
-	s.blocked.Delete(key)
-	switch {
-	case !waits:
-	case blocked:
-		s.blocked.Insert(key)
-	default:
-		s.unblocked.Insert(key)
-	}
-	s.attend(key, waits, blocked)
-}
-
-// SetBlocked notes that all nodes were tried for what waits of the task, so that only nodes which grow can help; or
-// that all have to be tried.
-func (s *State) SetBlocked(key TaskKey, blocked bool) {
-	id, task := key.Split()
-	j := s.editJob(id)
-	t := s.editTask(j, task)
-	if key.IsSpecial() {
-		t.specialBlocked = blocked
-	} else {
-		t.blocked = blocked
-	}
-	s.queue(j, task)
-}
-
-// Queued returns the tasks with waiting slots, oldest job first: those for which every node has to be tried, and with
-// blocked also those for which only nodes that grew can help.
-func (s *State) Queued(blocked bool) []TaskKey {
-	keys := s.unblocked.Keys()
-	if blocked && s.blocked.Len() > 0 {
-		keys = append(keys, s.blocked.Keys()...)
-		slices.Sort(keys)
-	}
-	return keys
-}
-
-// Blocked tells whether all nodes were tried for what waits of the task.
-func (s *State) Blocked(key TaskKey) bool { return s.blocked.Contains(key) }
-
 // SlotAt returns a seat of a slot; ok is false if there is no slot with that number, or nothing in a seat beside the main
 // one.
 func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
@@ -264,8 +209,8 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
 		}
 		s.queue(j, int(r.Task))
-	} else if t.asked > 0 || old.Phase.Holds() {
-		s.ask(j, int(r.Task)) // what ended may let another run
+	} else if j.gang != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
+		s.queue(j, int(r.Task)) // what ended may let another run, or break a gang
 	}
 	if r.Index >= t.Desired && !next.Phase.Holds() {
 		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
@@ -277,11 +222,11 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 	switch {
 	case old.Phase.Holds() && !next.Phase.Holds():
 		spec := j.TaskSpecOf(int(r.Task), old.Version)
-		s.release(spec, r, old.Node)
+		s.release(j, spec, r, old.Node)
 		s.charge(j, spec, -1)
 	case !old.Phase.Holds() && next.Phase.Holds():
 		spec := j.TaskSpecOf(int(r.Task), next.Version)
-		s.hold(spec, r, next.Node)
+		s.hold(j, spec, r, next.Node)
 		s.charge(j, spec, 1)
 	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
 		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
@@ -346,15 +291,13 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 			}
 			r := SlotRef{Job: id, Task: uint16(task), Index: index}
 			s.putSlot(j, r, j.ordered(s, t.Slots.At(int(index)), n))
-			s.hold(spec, r, n)
+			s.hold(j, spec, r, n)
 			if visit != nil {
 				visit(r)
 			}
 		}
 		s.charge(j, spec, int64(count))
-		if s.ask(j, task); t.Waits() == 0 {
-			s.queue(j, task)
-		}
+		s.queue(j, task)
 	})
 }
 

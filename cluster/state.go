@@ -31,8 +31,8 @@ type State struct {
 	finished      *btree.Map[uint64, JobID]
 	finishedNext  uint64
 	finishedSlots uint32
-	// unblocked and blocked hold the tasks with waiting slots; see Task.blocked.
-	unblocked, blocked *btree.Set[TaskKey]
+	// turns is the queue of what waits.
+	turns *btree.BTreeG[Turn]
 	// deadlines are what is due at a time: seats, updates of jobs and drains of nodes.
 	deadlines *btree.BTreeG[due]
 
@@ -49,7 +49,7 @@ type State struct {
 	shapes *btree.Map[string, Shape]
 
 	// pools is the tree of resource pools, accounts what the jobs of each hold and ask for, at its PoolID. Offered is what
-	// the nodes that take work offer.
+	// nodes hold, and what those that take work have free besides.
 	pools    *pools
 	accounts Vector[Account]
 	offered  Amounts
@@ -119,7 +119,8 @@ func NewState() *State {
 	return &State{
 		edition: new(Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
 		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
-		finished: new(btree.Map[uint64, JobID]), unblocked: new(btree.Set[TaskKey]), blocked: new(btree.Set[TaskKey]),
+		finished: new(btree.Map[uint64, JobID]),
+		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.before(&b) }, btree.Options{NoLocks: true}),
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
@@ -141,7 +142,7 @@ func (s *State) Copy() *State {
 	c.Membership = s.Membership.copy()
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
-	c.unblocked, c.blocked = s.unblocked.Copy(), s.blocked.Copy()
+	c.turns = s.turns.Copy()
 	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
 	c.shapes = s.shapes.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()

@@ -93,7 +93,7 @@ func (s *State) wake(h *headcount, more, fewer bool) {
 		keys = append(keys, h.fewer.Keys()...)
 	}
 	for _, key := range keys {
-		if s.blocked.Contains(key) {
+		if s.Blocked(key) {
 			s.SetBlocked(key, false)
 			s.woken = true
 		}

@@ -145,6 +145,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 			j.Tasks = append(j.Tasks, t)
 		}
 	}
+	j.setGang()
 }
 
 // adopt gives the newest version to the allocations that are as good as of it, and counts anew.

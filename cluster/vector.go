@@ -55,6 +55,12 @@ func (v *Vector[T]) Set(e *Edition, i int, row T) {
 	*v.slot(e, i) = row
 }
 
+// Edit returns row i, which must be below Len, for changing.
+func (v *Vector[T]) Edit(e *Edition, i int) *T {
+	v.own(e)
+	return v.slot(e, i)
+}
+
 func (v *Vector[T]) own(e *Edition) {
 	if v.edition != e {
 		v.pages = append(make([]*page[T], 0, len(v.pages)+1), v.pages...)

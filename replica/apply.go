@@ -206,6 +206,8 @@ func (f *fold) obey(c command.Command) Result {
 		return f.endAllocation(c)
 	case *command.DrainNode:
 		return f.drainNode(c)
+	case *command.ChangePools:
+		return f.changePools(c)
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }

@@ -33,6 +33,9 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 		if problems := spec.Problems(); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
+		if r := f.poolProblem(&spec); r.refused() {
+			return r
+		}
 		result := Result{Job: spec.Name}
 		old := f.s.JobOf(spec.Name)
 		present := uint32(0)
@@ -50,6 +53,8 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
 			return refused(cluster.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
+		case sharingProblem(old.Spec, &spec).refused():
+			return sharingProblem(old.Spec, &spec)
 		case !old.Spec.Equal(&spec):
 			f.update(old, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
 		}

@@ -68,13 +68,21 @@ func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
 	j := f.s.Job(r.Job)
 	enough := slot.Since + cluster.Time(j.Spec.Update.MinHealthyMillis)
 	slot.Deadline = 0
-	if slot.Health == cluster.Ready && enough <= f.s.Time {
+	most := cluster.Time(j.TaskSpecOf(int(r.Task), slot.Version).MaxRunMillis)
+	switch {
+	case slot.Health == cluster.Ready && enough <= f.s.Time:
 		slot.Health = cluster.Healthy
+		if most > 0 {
+			slot.Deadline = slot.Since + most
+		}
 		f.s.SetSlot(r, slot)
 		f.progressed(j, &slot)
 		return
-	}
-	if slot.Health != cluster.Healthy {
+	case slot.Health == cluster.Healthy && most > 0 && slot.Since+most <= f.s.Time:
+		f.s.SetSlot(r, slot)
+		f.stop(r, cluster.ByRunTime)
+		return
+	case slot.Health != cluster.Healthy:
 		slot.Health = cluster.Unhealthy
 		f.effect(Unhealthy, r, "it was not healthy in time")
 	}
@@ -240,6 +248,10 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	case unwanted:
 		f.s.SetSlot(r, slot)
 	case f.inherited(r, slot):
+	case cause == cluster.ByRunTime:
+		f.giveUp(r, slot, cluster.OutOfTime)
+	case cause == cluster.ByPreemption && j.Spec.KillOnPreempt:
+		f.giveUp(r, slot, cluster.Preempted)
 	case cause == cluster.ByUpdate:
 		f.renew(r, slot)
 	case cause == cluster.ByRestart:
@@ -250,6 +262,12 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 		f.wait(r, slot, cluster.AnyNode)
 	}
 	f.finish(r.Job)
+}
+
+// giveUp ends a slot for good, as a failure.
+func (f *fold) giveUp(r cluster.SlotRef, slot cluster.Slot, ended cluster.Ending) {
+	slot.Phase, slot.Ended, slot.Health = cluster.Failed, ended, cluster.Unhealthy
+	f.s.SetSlot(r, slot)
 }
 
 // inherited lets whoever has a seat beside the main one of a slot and is to have the main one take it.

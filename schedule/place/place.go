@@ -1,104 +1,21 @@
-// Package place answers "where does it go?": it gives nodes to the slots that wait, oldest job first.
+// Package place answers "where does it go?": it gives nodes to the instances that wait and are admitted.
+//
+// The unit is the gang: all of it is given nodes or nothing is. Every pool gives their turns to those that wait in it, in
+// their order, as far as it is entitled to more; package share says who is admitted. What is revocable comes after all
+// else, since it takes what the others leave.
 //
 // A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
 // nobody else can help it, so the result is that of trying all. Equal instances are placed together, so that the cost
 // is that of the nodes they need and not of the nodes there are.
 package place
 
-import (
-	"slices"
-
-	"starling/cluster"
-)
+import "starling/cluster"
 
 // PlacementsMax bounds the placements of one entry; the rest goes on with the next.
 const PlacementsMax = 1 << 16
 
 // Visit is called for every slot that was given a node; it may be nil.
 type Visit func(cluster.SlotRef)
-
-// Waiting places what waits and fits. It returns false if it stopped at PlacementsMax, so that there may be more.
-//
-// Tasks have their turn oldest first. What is placed may wake a task that waits for it; then that has its turn, too, after
-// the others if it is older, until nobody waits who was not tried since.
-func Waiting(s *cluster.State, visit Visit) (finished bool) {
-	s.WakeLapsed()
-	left := uint32(PlacementsMax)
-	grown := s.TakeGrown()
-	all := make([]int, s.RoomPages())
-	for page := range all {
-		all[page] = page
-	}
-	s.TakeWoken()
-	// Later are the tasks with seats of slots that were ordered with this entry already.
-	var later []cluster.TaskKey
-	gaps := &gaps{known: s.Shapes()}
-	blockedToo := len(grown) > 0
-	for keys := s.Queued(blockedToo); len(keys) > 0; {
-		key, pages := keys[0], all
-		keys = keys[1:]
-		wasBlocked := s.Blocked(key)
-		if wasBlocked {
-			pages = grown
-		}
-		waits, more := false, false
-		if key.IsSpecial() {
-			placed, all := (&search{s: s, key: key, visit: visit, gaps: gaps}).special(pages, left)
-			left -= placed
-			waits, more = taskOf(s, key).SpecialWaits() > 0, !all
-		} else {
-			q := newSearch(s, key, visit)
-			q.gaps = gaps
-			left -= q.among(pages, left)
-			waits = taskOf(s, key).Waits() > 0
-		}
-		switch {
-		case more:
-			s.SetBlocked(key, true)
-			later = append(later, key)
-		case left == 0:
-			s.SetBlocked(key, false)
-			unblockRest(s)
-			return false
-		case waits && !wasBlocked:
-			s.SetBlocked(key, true)
-		}
-		if s.TakeWoken() {
-			keys = after(s.Queued(blockedToo), key)
-		}
-		if len(keys) == 0 {
-			blockedToo = false
-			keys = s.Queued(false)
-		}
-	}
-	for _, key := range later {
-		s.SetBlocked(key, false)
-	}
-	return len(later) == 0
-}
-
-func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {
-	id, task := key.Split()
-	return s.Job(id).Tasks[task]
-}
-
-// after returns those of the ordered keys that are above one.
-func after(keys []cluster.TaskKey, key cluster.TaskKey) []cluster.TaskKey {
-	at, found := slices.BinarySearch(keys, key)
-	if found {
-		at++
-	}
-	return keys[at:]
-}
-
-// unblockRest lets every task try all nodes with the next entry: which nodes grew is forgotten with this one.
-func unblockRest(s *cluster.State) {
-	for _, key := range s.Queued(true) {
-		if s.Blocked(key) {
-			s.SetBlocked(key, false)
-		}
-	}
-}
 
 // among places up to most instances on nodes of the given pages and returns how many it placed.
 func (q *search) among(pages []int, most uint32) uint32 {

@@ -18,6 +18,9 @@ type search struct {
 	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
 	verdicts []uint8
 	gaps     *gaps
+	// admit, unless nil, takes the room of one instance of a version in its pool; refused tells that it refused some.
+	admit   func(*cluster.TaskSpec) bool
+	refused bool
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.

@@ -22,6 +22,7 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			case !ok:
 			case q.s.OrderedNow(r):
 				finished = false
+			case q.admit != nil && !q.admit(one.spec):
 			default:
 				q.s.AssignSpecial(r, n, q.visit)
 				placed++

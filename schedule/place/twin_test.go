@@ -17,7 +17,7 @@ func plain(s *cluster.State) {
 	shapes := shapesOf(s)
 	for placed := true; placed; {
 		placed = false
-		for _, key := range s.Queued(true) {
+		for _, key := range s.QueuedKeys() {
 			id, task := key.Split()
 			if key.IsSpecial() {
 				for plainSpecial(s, key, shapes) {
@@ -35,7 +35,7 @@ func plain(s *cluster.State) {
 			}
 		}
 	}
-	for _, key := range s.Queued(true) {
+	for _, key := range s.QueuedKeys() {
 		s.SetBlocked(key, true)
 	}
 }
@@ -542,6 +542,15 @@ func (c *scene) empty(s *cluster.State, n cluster.NodeIndex) {
 	}
 }
 
+// wealthy adds a node that nobody may use, so that the pool is always entitled to more than there is room for.
+func wealthy(s *cluster.State) {
+	s.SetOffer(s.EnsureNode("bank").Index, &cluster.Offer{
+		Capacity:   cluster.Resources{1 << 50, 1 << 60, 1 << 60},
+		Attributes: []cluster.EnvVar{{Name: cluster.ExclusiveAttribute, Value: "nobody"}},
+		Devices:    []cluster.DeviceOffer{{Kind: "gpu", Count: cluster.DevicesMax}},
+	})
+}
+
 // TestTwin holds Waiting against the dumb twin and against itself on copies, and checks that what waits fits nowhere.
 func TestTwin(t *testing.T) {
 	scenes := uint64(12)
@@ -551,6 +560,7 @@ func TestTwin(t *testing.T) {
 	for seed := range scenes {
 		c := &scene{rand.New(rand.NewPCG(seed, 1))}
 		s := cluster.NewState()
+		wealthy(s)
 		dumb, copied := s.Copy(), s.Copy()
 		for step := range 120 {
 			change := c.change()
@@ -582,7 +592,7 @@ func faults(s *cluster.State) []string {
 	var all []string
 	for n := range cluster.NodeIndex(s.Nodes()) {
 		node := s.Node(n)
-		for _, key := range s.Queued(true) {
+		for _, key := range s.QueuedKeys() {
 			id, task := key.Split()
 			if Fits(s, key, n) && !key.IsSpecial() {
 				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), s.Job(id).Tasks[task].Name, node.Name))

@@ -40,24 +40,12 @@ const (
 )
 
 // class numbers the gangs that are bound alike.
-func (g *Gang) class() int {
-	class := 0
-	switch {
-	case g.Revocable:
-		return classCount - 1
-	case g.NonPreemptible:
-		class = 1
-	}
-	if g.Controller {
-		class += 2
-	}
-	return class
+func (g *Gang) class() cluster.Class {
+	return cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 }
 
-const classCount = 5
-
 // bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well.
-var bounds = [classCount][]bound{
+var bounds = [cluster.ClassCount][]bound{
 	{entitled}, {entitled, reserved}, {entitled, controlled}, {entitled, reserved, controlled}, {slack},
 }
 
@@ -67,7 +55,7 @@ type Admission struct {
 	// were done that ends.
 	free, ever [boundCount]cluster.Amounts
 	// awaited are the classes for whose first gang room is kept.
-	awaited [classCount]bool
+	awaited [cluster.ClassCount]bool
 }
 
 // NewAdmission begins a pass.
@@ -99,6 +87,21 @@ func (a *Admission) Room(g *Gang) uint32 {
 	}
 	return uint32(times)
 }
+
+// Fits tells whether work of a class that needs so much can be admitted now.
+func (a *Admission) Fits(class cluster.Class, need *cluster.Amounts) bool {
+	for _, b := range bounds[class] {
+		for k, amount := range need {
+			if amount > 0 && amount > a.free[b][k] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Awaits tells whether room is kept for a gang of the class.
+func (a *Admission) Awaits(class cluster.Class) bool { return a.awaited[class] }
 
 // Take admits so many of the equal gangs.
 func (a *Admission) Take(g *Gang, count uint32) {

@@ -1,0 +1,291 @@
+package cluster
+
+// The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
+
+// Class numbers work by what bounds it.
+type Class uint8
+
+// The classes are numbered by ClassOf; Revocable is the last.
+const (
+	Revocable  Class = 4
+	ClassCount Class = 5
+)
+
+// ClassOf returns the class of work. What is revocable is bound by the slack alone.
+func ClassOf(revocable, nonPreemptible, controller bool) Class {
+	class := Class(0)
+	switch {
+	case revocable:
+		return Revocable
+	case nonPreemptible:
+		class = 1
+	}
+	if controller {
+		class += 2
+	}
+	return class
+}
+
+// Class returns the class of the job's work.
+func (s *JobSpec) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Controller) }
+
+// Turn is the place of a task's waiting instances in the queue of their pool.
+type Turn struct {
+	// pool is the account of the pool, 0 for daemons, which come first and are not admitted.
+	pool PoolID
+	// Rank is lower the earlier: 0 for a gang that runs and lost members, then the highest priority. Key, and with it the age
+	// of the job, decides between equals.
+	Rank uint32
+	Key  TaskKey
+	// Need is at most what is admitted together: the whole gang as long as it does not run, else one instance.
+	Need  Amounts
+	Class Class
+	// Blocked tells that all nodes were tried, and that only nodes which grow can help.
+	Blocked bool
+}
+
+func (t *Turn) before(other *Turn) bool {
+	switch {
+	case t.pool != other.pool:
+		return t.pool < other.pool
+	case t.Rank != other.Rank:
+		return t.Rank < other.Rank
+	}
+	return t.Key < other.Key
+}
+
+// BrokenRank is the rank of a gang that runs and lost members.
+const BrokenRank = 0
+
+// account returns the number of the account that the job's work is charged to.
+func (j *Job) account() PoolID {
+	if j.Spec.Type == Daemon {
+		return 0
+	}
+	return j.pool
+}
+
+// GangState is how a job's gang stands.
+type GangState uint8
+
+// The states of a gang. A job without one has it whole.
+const (
+	// GangWhole: as many run as must run together.
+	GangWhole GangState = iota
+	// GangBroken: it ran, and lost members.
+	GangBroken
+	// GangAbsent: nothing of it runs. It is admitted whole.
+	GangAbsent
+)
+
+// living counts the main seats of the task that run or are about to.
+func (t *Task) living() uint32 {
+	return t.Counts[Assigned] + t.Counts[Running] + t.Counts[Delayed] + t.Counts[Away]
+}
+
+// Missing returns how many members of the job's gang a task lacks.
+func (j *Job) Missing(task int) uint32 {
+	if j.gang == nil {
+		return 0
+	}
+	t := j.Tasks[task]
+	return j.gang[task] - min(j.gang[task], t.living()+t.Counts[Succeeded])
+}
+
+// Surplus returns how many living instances of a task are not needed for the job's gang.
+func (j *Job) Surplus(task int) uint32 {
+	t := j.Tasks[task]
+	if j.gang == nil {
+		return t.living()
+	}
+	return t.living() - min(t.living(), j.gang[task]-min(j.gang[task], t.Counts[Succeeded]))
+}
+
+// GangState returns how the job's gang stands.
+func (j *Job) GangState() GangState {
+	if j.gang == nil {
+		return GangWhole
+	}
+	missing, living := uint32(0), uint32(0)
+	for task, t := range j.Tasks {
+		missing += j.Missing(task)
+		living += t.living()
+	}
+	switch {
+	case missing == 0:
+		return GangWhole
+	case living > 0:
+		return GangBroken
+	}
+	return GangAbsent
+}
+
+// setGang notes how many instances of each task belong to the gang of the newest version.
+func (j *Job) setGang() {
+	j.gang = nil
+	for i := range j.Spec.Tasks {
+		if j.Spec.MinAvailable > 0 || j.Spec.Tasks[i].MinAvailable > 0 {
+			j.gang = make([]uint32, len(j.Tasks))
+			break
+		}
+	}
+	for task := range j.gang {
+		j.gang[task] = j.Spec.Gang(j.Tasks[task].Name)
+	}
+}
+
+// unit returns the rank of the job's waiting work, and what is admitted together of a task.
+func (j *Job) unit(task int, each Amounts) (rank uint32, need Amounts) {
+	rank = 1 + PriorityMax - min(j.Spec.Priority, PriorityMax)
+	switch j.GangState() {
+	case GangBroken:
+		return BrokenRank, each
+	case GangAbsent:
+		return rank, j.GangNeed()
+	}
+	return rank, each
+}
+
+// GangNeed returns what the missing members of the job's gang take together.
+func (j *Job) GangNeed() (sum Amounts) {
+	for task := range j.Tasks {
+		missing := int64(j.Missing(task))
+		if missing == 0 {
+			continue
+		}
+		for k, amount := range j.TaskSpecOf(task, j.Version).Amounts() {
+			sum[k] = min(sum[k]+amount*missing, Unlimited)
+		}
+	}
+	return sum
+}
+
+// queue puts the task's waiting instances where they belong in the queue, and notes what they ask for.
+func (s *State) queue(j *Job, task int) {
+	s.queueTask(j, task)
+	if j.gang == nil {
+		return
+	}
+	if state := j.GangState(); state != j.gangState || state == GangAbsent {
+		j.gangState = state
+		s.woken = true
+		for other := range j.Tasks {
+			if other != task {
+				s.queueTask(j, other)
+			}
+		}
+	}
+}
+
+func (s *State) queueTask(j *Job, task int) {
+	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
+	asks, each := t.asks(spec), Amounts{}
+	if spec != nil {
+		each = spec.Amounts()
+	}
+	s.ask(j, t, asks, each)
+	rank, need := j.unit(task, each)
+	turn := Turn{pool: j.account(), Rank: rank, Key: KeyOf(j.ID, task), Need: need, Class: j.Spec.Class(), Blocked: t.blocked}
+	s.enqueue(&t.turn, turn, t.Waits() > 0 && asks > 0)
+	turn.Key, turn.Blocked = turn.Key.Special(), t.specialBlocked
+	// Those that wait for a particular version may need less.
+	turn.Need = Amounts{}
+	s.enqueue(&t.specialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
+}
+
+// enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
+func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
+	if !waits {
+		turn = Turn{}
+	}
+	if *old == turn {
+		return
+	}
+	key := old.Key | turn.Key
+	if old.Key != 0 {
+		s.turns.Delete(*old)
+	}
+	if turn.Key != 0 {
+		s.turns.Set(turn)
+	}
+	stays := old.Key != 0 && turn.Key != 0 && old.Blocked == turn.Blocked
+	*old = turn
+	if !turn.Blocked {
+		s.stirred = true
+	}
+	if !stays {
+		s.attend(key, turn.Key != 0, turn.Blocked)
+	}
+}
+
+// SetBlocked notes that all nodes were tried for what waits of the task, so that only nodes which grow can help; or
+// that all have to be tried.
+func (s *State) SetBlocked(key TaskKey, blocked bool) {
+	id, task := key.Split()
+	j := s.editJob(id)
+	t := s.editTask(j, task)
+	if key.IsSpecial() {
+		t.specialBlocked = blocked
+	} else {
+		t.blocked = blocked
+	}
+	s.queue(j, task)
+}
+
+// Blocked tells whether all nodes were tried for what waits of the task.
+func (s *State) Blocked(key TaskKey) bool { return s.laneOf(key).Blocked }
+
+// Waiting returns how many lanes of tasks wait.
+func (s *State) Waiting() int { return s.turns.Len() }
+
+// FirstTurn returns the place before everything that waits in the pool at a number of the tree, -1 for daemons.
+func (s *State) FirstTurn(number int) Turn {
+	if number < 0 {
+		return Turn{}
+	}
+	return Turn{pool: s.pools.ids[number]}
+}
+
+// NextTurn returns the first turn of the same pool behind one that is wanted; ok is false if there is none.
+func (s *State) NextTurn(behind Turn, wanted func(*Turn) bool) (next Turn, ok bool) {
+	s.turns.Ascend(behind, func(t Turn) bool {
+		switch {
+		case t.pool != behind.pool:
+			return false
+		case !behind.before(&t) || !wanted(&t):
+			return true
+		}
+		next, ok = t, true
+		return false
+	})
+	return next, ok
+}
+
+// Queued tells whether a lane of a task waits.
+func (s *State) Queued(key TaskKey) bool { return s.laneOf(key).Key != 0 }
+
+// laneOf returns where a lane of a task stands in the queue.
+func (s *State) laneOf(key TaskKey) *Turn {
+	id, task := key.Split()
+	if key.IsSpecial() {
+		return &s.Job(id).Tasks[task].specialTurn
+	}
+	return &s.Job(id).Tasks[task].turn
+}
+
+// QueuedKeys returns all lanes that wait, in the order of the accounts of their pools and then of their turns.
+func (s *State) QueuedKeys() []TaskKey {
+	keys := make([]TaskKey, 0, s.turns.Len())
+	s.turns.Scan(func(t Turn) bool {
+		keys = append(keys, t.Key)
+		return true
+	})
+	return keys
+}
+
+// TakeStirred tells whether more or less was held, asked for or offered since it was called last.
+func (s *State) TakeStirred() bool {
+	stirred := s.stirred
+	s.stirred = false
+	return stirred
+}

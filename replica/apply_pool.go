@@ -1,0 +1,66 @@
+package replica
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/command"
+)
+
+// changePools changes the tree of resource pools, if the result keeps to the rules and no pool with jobs goes.
+func (f *fold) changePools(c *command.ChangePools) Result {
+	return f.once(c.RequestID, func() Result {
+		if present := f.s.PoolsVersion(); c.Against != 0 && c.Against != present {
+			return refused(cluster.Conflict, "the pools have version %d by now: they were changed against version %d", present, c.Against)
+		}
+		for _, path := range c.Gone {
+			if _, found := f.s.PoolNumber(path); !found {
+				return refused(cluster.NotFound, "there is no pool %s", path)
+			}
+		}
+		tree := slices.Clone(c.Pools)
+		for _, spec := range f.s.Pools() {
+			changed := slices.ContainsFunc(c.Pools, func(p cluster.PoolSpec) bool { return p.Path == spec.Path })
+			if !changed && !slices.Contains(c.Gone, spec.Path) {
+				tree = append(tree, spec)
+			}
+		}
+		changed := pool.New(tree)
+		if problems := changed.Problems(pool.BusyOf(f.s)); len(problems) > 0 {
+			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
+		}
+		f.s.SetPools(changed)
+		return Result{}
+	})
+}
+
+// poolProblem refuses a job for whose pool there is no leaf.
+func (f *fold) poolProblem(spec *cluster.JobSpec) Result {
+	path := spec.Name.Pool()
+	number, found := f.s.PoolNumber(path)
+	switch {
+	case !found:
+		return refused(cluster.NotFound, "there is no pool %s: create it, or name another", path)
+	case !pool.Tree(f.s.Pools()).Leaf(number):
+		return refused(cluster.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path, f.s.Pools()[number+1].Path)
+	}
+	return Result{}
+}
+
+// sharingProblem refuses a new version that shares its pool in another way, on which what runs was admitted.
+func sharingProblem(old, spec *cluster.JobSpec) Result {
+	for _, field := range [...]struct {
+		name     string
+		old, now bool
+	}{
+		{"preemptible", !old.NonPreemptible, !spec.NonPreemptible},
+		{"revocable", old.Revocable, spec.Revocable},
+		{"controller", old.Controller, spec.Controller},
+	} {
+		if field.old != field.now {
+			return refused(cluster.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name, field.old)
+		}
+	}
+	return Result{}
+}

@@ -1,0 +1,111 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/schedule/share"
+)
+
+// placeGang places the gang of a job of which nothing runs: all of it, or nothing.
+func (p *turns) placeGang(j *cluster.Job) bool {
+	members, blocked := uint32(0), true
+	for task, t := range j.Tasks {
+		missing := j.Missing(task)
+		if t.Asks() < missing {
+			return false // some are not to be tried yet
+		}
+		members += missing
+		key := cluster.KeyOf(j.ID, task)
+		if missing > 0 {
+			blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
+		}
+	}
+	gang := share.GangOf(j, j.GangNeed(), 1)
+	switch {
+	case p.room(gang) == 0:
+		p.await(gang, func() bool { return p.possibleGang(j) })
+	case blocked && len(p.grown) == 0:
+	case members > p.left:
+		p.left = 0 // the next entry has room for all
+		return false
+	case p.tryGang(j):
+		p.took(gang, 1)
+		p.left -= members - 1
+		return true
+	default:
+		p.blockGang(j)
+	}
+	return false
+}
+
+// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself.
+func (p *turns) possibleGang(j *cluster.Job) bool {
+	for task := range j.Tasks {
+		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).possible(missing) {
+			return false
+		}
+	}
+	return true
+}
+
+// blockGang notes that all nodes were tried for a gang.
+func (p *turns) blockGang(j *cluster.Job) {
+	for task := range j.Tasks {
+		key := cluster.KeyOf(j.ID, task)
+		for _, lane := range [...]cluster.TaskKey{key, key.Special()} {
+			if p.s.Queued(lane) && !p.s.Blocked(lane) {
+				p.s.SetBlocked(lane, true)
+			}
+		}
+	}
+}
+
+// tryGang places the missing members on a copy of the value, which takes the place of the value if all have nodes.
+func (p *turns) tryGang(j *cluster.Job) bool {
+	for task := range j.Tasks {
+		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
+			return false
+		}
+	}
+	trial := p.s.Copy()
+	var placed []cluster.SlotRef
+	note := func(r cluster.SlotRef) { placed = append(placed, r) }
+	for task := range j.Tasks {
+		missing := j.Missing(task)
+		q := newSearch(trial, cluster.KeyOf(j.ID, task), note)
+		q.gaps = p.gaps
+		if missing > 0 {
+			missing -= q.among(p.all, missing)
+		}
+		if missing > 0 {
+			q.key = q.key.Special()
+			some, _ := q.special(p.all, missing)
+			missing -= some
+		}
+		if missing > 0 {
+			return false
+		}
+	}
+	*p.s = *trial
+	for _, r := range placed {
+		if p.visit != nil {
+			p.visit(r)
+		}
+	}
+	return true
+}
+
+// enough tells, at little cost, whether nodes may have room for so many instances of the task; if not they have not.
+func (q *search) enough(count uint32) bool {
+	for page := range q.s.RoomPages() {
+		for _, kept := range q.purposes() {
+			q.s.EachRoom(page, kept, &q.spec.Resources, func(_ cluster.NodeIndex, free *cluster.Resources) bool {
+				count -= min(count, q.spec.Resources.Times(free, count))
+				return count > 0
+			})
+			if count == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,285 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/schedule/entitle"
+	"starling/schedule/share"
+)
+
+// heldBackMax bounds, for each pool and entry, how many of those that wait are asked whether nodes could ever have them.
+const heldBackMax = 8
+
+// pass gives nodes to what waits, with one entry.
+type pass struct {
+	s     *cluster.State
+	visit Visit
+	// left is how much this entry may still place.
+	left uint32
+	// all are the pages of nodes, grown those with nodes that have more room than with the last entry.
+	all, grown []int
+	gaps       *gaps
+	// later are the lanes with seats of slots that were ordered with this entry already.
+	later    []cluster.TaskKey
+	entitled []entitle.Entitlement
+}
+
+// Waiting places what waits, is admitted and fits. It returns false if it stopped at PlacementsMax, so that there may be
+// more.
+//
+// What is placed may let others in: those who asked for neighbours, or who wait for the gang of their job. So everybody
+// has a turn until nobody waits who was not tried since.
+func Waiting(s *cluster.State, visit Visit) (finished bool) {
+	s.WakeLapsed()
+	p := &pass{s: s, visit: visit, left: PlacementsMax, grown: s.TakeGrown(), gaps: &gaps{known: s.Shapes()}}
+	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished || s.Waiting() == 0 {
+		return true
+	}
+	p.all = make([]int, s.RoomPages())
+	for page := range p.all {
+		p.all[page] = page
+	}
+	p.entitled = entitle.Entitlements(entitle.Of(s))
+	for again := true; again && p.left > 0; {
+		s.TakeWoken()
+		p.round()
+		again = s.TakeWoken()
+		p.grown = nil // they have been looked at
+	}
+	for _, key := range p.later {
+		s.SetBlocked(key, false)
+	}
+	s.TakeStirred()
+	if p.left == 0 {
+		unblockRest(s)
+	}
+	return p.left > 0 && len(p.later) == 0
+}
+
+// round gives everybody a turn: daemons, then every pool with what is not revocable, then with what is.
+func (p *pass) round() {
+	(&turns{pass: p, number: -1}).take()
+	for _, revocable := range [...]bool{false, true} {
+		for number := range p.entitled {
+			account := p.s.Account(number)
+			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
+				continue
+			}
+			pool := share.PoolOf(p.s, number, &p.entitled[number])
+			(&turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}).take()
+		}
+	}
+}
+
+// turns gives those that wait in one pool their turns.
+type turns struct {
+	*pass
+	number    int
+	revocable bool
+	// admission is nil for daemons, which are not admitted.
+	admission *share.Admission
+	// looks is how many may still be asked whether nodes could ever have them.
+	looks int
+	// gang is the job whose gang was tried last.
+	gang cluster.JobID
+}
+
+func (p *turns) take() {
+	for at := p.s.FirstTurn(p.number); p.left > 0; {
+		next, ok := p.s.NextTurn(at, p.wanted)
+		if !ok {
+			return
+		}
+		at = next
+		p.turn(next)
+	}
+}
+
+// wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
+func (p *turns) wanted(t *cluster.Turn) bool {
+	switch {
+	case p.admission == nil:
+		return !t.Blocked || len(p.grown) > 0
+	case (t.Class == cluster.Revocable) != p.revocable:
+		return false
+	case p.looks > 0 && !p.admission.Awaits(t.Class):
+		return true
+	}
+	return (!t.Blocked || len(p.grown) > 0) && p.admission.Fits(t.Class, &t.Need)
+}
+
+// turn places what it can of one lane of a task.
+func (p *turns) turn(t cluster.Turn) {
+	id, task := t.Key.Split()
+	j := p.s.Job(id)
+	switch j.GangState() {
+	case cluster.GangAbsent:
+		if p.gang == id {
+			return
+		}
+		if p.gang = id; !p.placeGang(j) {
+			return
+		}
+		j = p.s.Job(id)
+	case cluster.GangBroken:
+		p.singles(j, t.Key, min(j.Tasks[task].Asks(), j.Missing(task)))
+		return
+	}
+	p.singles(j, t.Key, j.Tasks[task].Asks())
+}
+
+// singles places up to most instances of one lane of a task, each by itself.
+func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
+	if !p.s.Queued(key) || most == 0 {
+		return
+	}
+	blocked := p.s.Blocked(key)
+	if key.IsSpecial() {
+		p.special(j, key, most)
+		return
+	}
+	q := newSearch(p.s, key, p.visit)
+	q.gaps = p.gaps
+	most = min(most, taskOf(p.s, key).Waits())
+	gang := share.GangOf(j, q.spec.Amounts(), most)
+	room, placed := p.room(gang), uint32(0)
+	if room > 0 && (!blocked || len(p.grown) > 0) {
+		placed = q.among(p.pages(blocked), min(room, p.left))
+		p.took(gang, placed)
+	}
+	switch {
+	case p.left == 0:
+	case placed == room && most > room:
+		p.await(gang, func() bool { return q.possible(1) })
+	case placed < room && !blocked:
+		p.s.SetBlocked(key, true)
+	}
+}
+
+// pages returns the nodes on which a lane is tried: one for which all were tried before only those that have grown.
+func (p *turns) pages(blocked bool) []int {
+	if blocked {
+		return p.grown
+	}
+	return p.all
+}
+
+// special places up to most seats that wait for a particular node or version.
+func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
+	blocked := p.s.Blocked(key)
+	q := newSearch(p.s, key, p.visit)
+	q.gaps = p.gaps
+	q.admit = func(spec *cluster.TaskSpec) bool {
+		gang := share.GangOf(j, spec.Amounts(), 1)
+		if p.room(gang) == 0 {
+			q.refused = true
+			p.await(gang, func() bool { return searchFor(p.s, key, spec, nil).possible(1) })
+			return false
+		}
+		p.took(gang, 1)
+		return true
+	}
+	if blocked && len(p.grown) == 0 {
+		return
+	}
+	_, finished := q.special(p.pages(blocked), min(most, p.left))
+	switch waits := taskOf(p.s, key).SpecialWaits() > 0; {
+	case !finished:
+		p.s.SetBlocked(key, true)
+		p.later = append(p.later, key)
+	case waits && !blocked && !q.refused && p.left > 0:
+		p.s.SetBlocked(key, true)
+	}
+}
+
+// room returns how many of the equal gangs are admitted now.
+func (p *turns) room(g *share.Gang) uint32 {
+	if p.admission == nil {
+		return g.Count
+	}
+	return p.admission.Room(g)
+}
+
+// took notes that so many of the equal gangs were placed.
+func (p *turns) took(g *share.Gang, count uint32) {
+	p.left -= count
+	if p.admission != nil {
+		p.admission.Take(g, count)
+	}
+}
+
+// await keeps room for a gang that has to wait, if it is the first of its class and nodes could ever have it.
+func (p *turns) await(g *share.Gang, possible func() bool) {
+	if p.admission == nil || p.looks == 0 {
+		return
+	}
+	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	if p.admission.Awaits(class) {
+		return
+	}
+	if p.looks--; possible() {
+		p.admission.Await(g)
+	}
+}
+
+// possible tells whether nodes could have so many instances if all work were done that ends by itself.
+func (q *search) possible(count uint32) bool {
+	for n := range cluster.NodeIndex(q.s.Nodes()) {
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == cluster.ExclusiveWork {
+			continue
+		}
+		yields := q.s.Yields(n)
+		times := q.spec.Resources.Times(&yields, count)
+		if times > 0 && len(q.spec.Constraints) > 0 && !q.ever(n) {
+			continue
+		}
+		if count -= min(count, q.offers(q.s.Node(n), times)); count == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ever tells whether the rules about a node itself hold.
+func (q *search) ever(n cluster.NodeIndex) bool {
+	q.asked = q.s.Node(n)
+	for i := range q.spec.Constraints {
+		if c := &q.spec.Constraints[i]; !c.Soft && !c.Social() && !c.Holds(q) {
+			return false
+		}
+	}
+	return true
+}
+
+// offers returns for how many instances the node has devices at all, at most most.
+func (q *search) offers(node *cluster.Node, most uint32) uint32 {
+	for i := range q.spec.Devices {
+		request := &q.spec.Devices[i]
+		offer := node.DeviceOf(request.Kind)
+		switch {
+		case !request.Takes(offer.Model):
+			return 0
+		case request.Share():
+			most = min(most, offer.Count*uint32(cluster.WholeDevice/request.Amount))
+		default:
+			most = min(most, offer.Count/uint32(request.Amount/cluster.WholeDevice))
+		}
+	}
+	if q.spec.PerNodeMax > 0 {
+		most = min(most, q.spec.PerNodeMax)
+	}
+	return most
+}
+
+func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {
+	id, task := key.Split()
+	return s.Job(id).Tasks[task]
+}
+
+// unblockRest lets every task try all nodes with the next entry: which nodes grew is forgotten with this one.
+func unblockRest(s *cluster.State) {
+	for _, key := range s.QueuedKeys() {
+		if s.Blocked(key) {
+			s.SetBlocked(key, false)
+		}
+	}
+}
