@@ -110,9 +110,3 @@ type Seat struct {
 	Node  cluster.NodeIndex
 	Count uint32
 }
-
-// Choose returns who gives way so that what is wanted can run, and false if nothing lets it run. If it fits as it is,
-// nobody does.
-func Choose(in *Input) (Plan, bool) {
-	return Plan{}, false
-}

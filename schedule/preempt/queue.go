@@ -1,0 +1,128 @@
+package preempt
+
+// queue holds the nodes that may be taken for the next instance, the cheapest first. What it says of a node is a lower
+// bound: as others are chosen and take seats, a node only gets dearer, or is added again where it gets cheaper. So only
+// the nodes at the front are asked again.
+type queue struct {
+	entries []entry
+}
+
+// entry is a node with what it costs at least.
+type entry struct {
+	cost cost
+	node int32
+	// asked tells that the cost was right when it was entered; otherwise it is a bound.
+	asked bool
+}
+
+func (c *choice) before(a, b *entry) bool {
+	if order := a.cost.compare(&b.cost); order != 0 {
+		return order < 0
+	}
+	if a.asked != b.asked {
+		return b.asked
+	}
+	if order := b.cost.slot.Compare(a.cost.slot); order != 0 {
+		return order < 0
+	}
+	return c.nodes[a.node].index < c.nodes[b.node].index
+}
+
+// fill enters all nodes that come into question for a want.
+func (c *choice) fill(q *queue, want int, own bool) {
+	q.entries = q.entries[:0]
+	for at := range c.nodes {
+		if bound, possible := c.bound(int32(at), want, own); possible {
+			q.entries = append(q.entries, entry{cost: bound, node: int32(at)})
+		}
+	}
+	for at := len(q.entries)/2 - 1; at >= 0; at-- {
+		c.sink(q, at)
+	}
+}
+
+// bound returns a lower bound of what an instance more costs on a node, and false if it cannot run it even if all go who
+// may.
+func (c *choice) bound(at int32, want int, own bool) (least cost, possible bool) {
+	n, need := &c.nodes[at], &c.in.Wants[want].Need
+	if fits(need, &n.free) {
+		return cost{}, true
+	}
+	most := n.free
+	for _, i := range c.order[n.first : n.first+n.count] {
+		v := &c.in.Victims[i]
+		if c.gone[i] || own && c.rules[i] != ByPriority {
+			continue
+		}
+		worth := valueOf(v)
+		if v.Gang != NoGang && c.surplus(v) == 0 {
+			if !c.breaks {
+				continue
+			}
+			worth = c.gangs[v.Gang].worth
+		}
+		if !possible || worth.compare(least.worst) < 0 {
+			least, possible = cost{worst: worth, count: 1}, true
+		}
+		add(&most, &v.Need)
+	}
+	return least, possible && fits(need, &most)
+}
+
+// cheapest returns the node that costs least for one instance more, and leaves its offer; false if none can run it.
+func (c *choice) cheapest(q *queue, want int, own bool) (int32, bool) {
+	for len(q.entries) > 0 {
+		e := c.pop(q)
+		if !c.ask(e.node, want, own) {
+			continue
+		}
+		e.cost, e.asked = c.offer.cost, true
+		if len(q.entries) > 0 && c.before(&q.entries[0], &e) {
+			c.push(q, e)
+			continue
+		}
+		return e.node, true
+	}
+	return 0, false
+}
+
+// cheapened enters a node again that somebody left.
+func (c *choice) cheapened(at int32) {
+	for i := range c.queues {
+		c.push(&c.queues[i], entry{node: at})
+	}
+}
+
+func (c *choice) push(q *queue, e entry) {
+	q.entries = append(q.entries, e)
+	at := len(q.entries) - 1
+	for at > 0 && c.before(&q.entries[at], &q.entries[(at-1)/2]) {
+		above := (at - 1) / 2
+		q.entries[at], q.entries[above] = q.entries[above], q.entries[at]
+		at = above
+	}
+}
+
+func (c *choice) pop(q *queue) entry {
+	first, last := q.entries[0], len(q.entries)-1
+	q.entries[0] = q.entries[last]
+	q.entries = q.entries[:last]
+	c.sink(q, 0)
+	return first
+}
+
+func (c *choice) sink(q *queue, at int) {
+	for {
+		least := at
+		for below := 2*at + 1; below <= 2*at+2 && below < len(q.entries); below++ {
+			if c.before(&q.entries[below], &q.entries[least]) {
+				least = below
+			}
+		}
+		if least == at {
+			return
+		}
+		q.entries[at], q.entries[least] = q.entries[least], q.entries[at]
+		at = least
+	}
+}
