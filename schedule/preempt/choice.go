@@ -156,8 +156,8 @@ func (c *choice) readGangs() {
 		}
 		g := &c.gangs[v.Gang]
 		worth := valueOf(v)
-		worth.breaks = 1
-		if len(g.members) == 0 || g.worth.compare(worth) < 0 {
+		worth.rank |= unbroken
+		if len(g.members) == 0 || g.worth.compare(&worth) < 0 {
 			g.worth = worth
 		}
 		g.members = append(g.members, int32(i))
@@ -226,6 +226,9 @@ func (c *choice) exceeds(pool int, need *cluster.Amounts) bool {
 
 // hardestFirst returns the wants, those first that take the most of what there may be: small ones fit beside big ones.
 func (c *choice) hardestFirst() []int {
+	if len(c.in.Wants) == 1 {
+		return []int{0}
+	}
 	var total cluster.Amounts
 	for i := range c.nodes {
 		for k, free := range c.nodes[i].free {
@@ -250,13 +253,17 @@ func (c *choice) hardestFirst() []int {
 
 // affordable returns how many instances the pool may hold if all victims of its own go.
 func (c *choice) affordable(want int) uint32 {
+	need, count := &c.in.Wants[want].Need, c.in.Wants[want].Count
+	if !c.exhausted(need, int64(count)) {
+		return count
+	}
 	room := c.room
 	for i := range c.in.Victims {
 		if c.rules[i] == ByPriority && !c.gone[i] {
 			add(&room, &c.in.Victims[i].Need)
 		}
 	}
-	return times(&c.in.Wants[want].Need, &room, c.in.Wants[want].Count)
+	return times(need, &room, count)
 }
 
 // times returns how often a need fits into an amount, at most most, as far as the kinds go that are needed.

@@ -31,7 +31,7 @@ func (a *cost) compare(b *cost) int {
 	if a.count == 0 || b.count == 0 {
 		return a.count - b.count
 	}
-	if c := a.worst.compare(b.worst); c != 0 {
+	if c := a.worst.compare(&b.worst); c != 0 {
 		return c
 	}
 	return a.count - b.count

@@ -7,39 +7,40 @@ import (
 
 // value is how much an instance is worth: those that are worth least give way first.
 type value struct {
-	// breaks is 1 for a gang that breaks, which is worth more than anything else.
-	breaks, claim uint8
-	stage         Stage
-	priority      uint32
+	// rank is made of the class, the stage and the priority; a gang that breaks is worth more than anything else.
+	rank uint64
 	// age counts back from the start: who started last is worth least.
 	age int64
 }
 
+const (
+	stageShift        = 32
+	entitled   uint64 = 1 << 62
+	unbroken   uint64 = 1 << 63
+)
+
 func valueOf(v *Victim) value {
-	worth := value{stage: v.Stage, priority: v.Priority, age: -int64(v.Since)}
+	worth := value{rank: uint64(v.Stage)<<stageShift | uint64(v.Priority), age: -int64(v.Since)}
 	if !v.Revocable {
-		worth.claim = 1
+		worth.rank |= entitled
 	}
 	return worth
 }
 
-func (a value) compare(b value) int {
+func (a *value) compare(b *value) int {
 	switch {
-	case a.breaks != b.breaks:
-		return cmp.Compare(a.breaks, b.breaks)
-	case a.claim != b.claim:
-		return cmp.Compare(a.claim, b.claim)
-	case a.stage != b.stage:
-		return cmp.Compare(a.stage, b.stage)
-	case a.priority != b.priority:
-		return cmp.Compare(a.priority, b.priority)
+	case a.rank < b.rank || a.rank == b.rank && a.age < b.age:
+		return -1
+	case *a == *b:
+		return 0
 	}
-	return cmp.Compare(a.age, b.age)
+	return 1
 }
 
 // compareVictims orders victims as they give way; of equal ones the highest slot goes first.
 func compareVictims(a, b *Victim) int {
-	if c := valueOf(a).compare(valueOf(b)); c != 0 {
+	first, second := valueOf(a), valueOf(b)
+	if c := first.compare(&second); c != 0 {
 		return c
 	}
 	return b.Slot.Compare(a.Slot)
@@ -53,7 +54,7 @@ func (c *choice) sort(victims []int32) {
 // compareGangs orders gangs as they give way: as their most valuable members do, then the smaller one first.
 func (c *choice) compareGangs(a, b int32) int {
 	first, second := &c.gangs[a], &c.gangs[b]
-	if worth := first.worth.compare(second.worth); worth != 0 {
+	if worth := first.worth.compare(&second.worth); worth != 0 {
 		return worth
 	}
 	if size := len(first.members) - len(second.members); size != 0 {

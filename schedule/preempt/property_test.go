@@ -81,12 +81,12 @@ func (w *twin) needsWorst(p *Plan) bool {
 	}
 	worst, cheaper := value{age: -1 << 40}, []int{}
 	for _, chosen := range p.Victims {
-		if worth := valueOf(&w.in.Victims[chosen.Victim]); worst.compare(worth) < 0 {
+		if worth := valueOf(&w.in.Victims[chosen.Victim]); worst.compare(&worth) < 0 {
 			worst = worth
 		}
 	}
 	for i := range w.in.Victims {
-		if valueOf(&w.in.Victims[i]).compare(worst) < 0 && w.allowed([]unit{{victims: []int{i}}}) == "" {
+		if worth := valueOf(&w.in.Victims[i]); worth.compare(&worst) < 0 && w.allowed([]unit{{victims: []int{i}}}) == "" {
 			cheaper = append(cheaper, i)
 		}
 	}

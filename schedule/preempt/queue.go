@@ -28,27 +28,24 @@ func (c *choice) before(a, b *entry) bool {
 	return c.nodes[a.node].index < c.nodes[b.node].index
 }
 
-// fill enters all nodes that come into question for a want.
-func (c *choice) fill(q *queue, want int, own bool) {
+// fill enters all nodes that come into question for a want, and returns how many instances they can run at most.
+func (c *choice) fill(q *queue, want int, own bool) (most int64) {
 	q.entries = q.entries[:0]
 	for at := range c.nodes {
-		if bound, possible := c.bound(int32(at), want, own); possible {
+		if bound, count := c.bound(int32(at), want, own); count > 0 {
 			q.entries = append(q.entries, entry{cost: bound, node: int32(at)})
+			most += count
 		}
 	}
 	for at := len(q.entries)/2 - 1; at >= 0; at-- {
 		c.sink(q, at)
 	}
+	return most
 }
 
-// bound returns a lower bound of what an instance more costs on a node, and false if it cannot run it even if all go who
-// may.
-func (c *choice) bound(at int32, want int, own bool) (least cost, possible bool) {
-	n, need := &c.nodes[at], &c.in.Wants[want].Need
-	if fits(need, &n.free) {
-		return cost{}, true
-	}
-	most := n.free
+// bound returns a lower bound of what an instance more costs on a node, and how many it can run if all go who may.
+func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
+	n, most := &c.nodes[at], c.nodes[at].free
 	for _, i := range c.order[n.first : n.first+n.count] {
 		v := &c.in.Victims[i]
 		if c.gone[i] || own && c.rules[i] != ByPriority {
@@ -61,12 +58,19 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, possible bool)
 			}
 			worth = c.gangs[v.Gang].worth
 		}
-		if !possible || worth.compare(least.worst) < 0 {
-			least, possible = cost{worst: worth, count: 1}, true
+		if least.count == 0 || worth.compare(&least.worst) < 0 {
+			least = cost{worst: worth, count: 1}
 		}
 		add(&most, &v.Need)
 	}
-	return least, possible && fits(need, &most)
+	need := &c.in.Wants[want].Need
+	if fits(need, &n.free) {
+		least = cost{}
+	}
+	if !fits(need, &most) {
+		return least, 0
+	}
+	return least, int64(times(need, &most, c.in.Wants[want].Count))
 }
 
 // cheapest returns the node that costs least for one instance more, and leaves its offer; false if none can run it.

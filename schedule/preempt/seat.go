@@ -10,7 +10,9 @@ const (
 
 // seat finds room for instances of a want, and returns for how many.
 func (c *choice) seat(want int, most uint32) (seated uint32) {
-	c.fill(&c.queues[anyone], want, false)
+	if c.fill(&c.queues[anyone], want, false) < int64(most) && !c.in.Partial {
+		return 0
+	}
 	c.queues[onlyOwn].entries = c.queues[onlyOwn].entries[:0]
 	c.split = false
 	for seated < most {
