@@ -191,6 +191,43 @@ func (c *Client) allPeers(ctx context.Context, least uint64) (*starlingv1.ListPe
 	}
 }
 
+// AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last page.
+func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListPoolsResponse, error) {
+	request := &starlingv1.ListPoolsRequest{MinIndex: c.least(0), Prefix: prefix, PageSize: 1000}
+	var pools []*starlingv1.Pool
+	version := uint32(0)
+	for {
+		page, err := unary(ctx, c, request, starlingv1connect.StarlingClient.ListPools)
+		if err != nil {
+			return nil, err
+		}
+		if request.PageToken != "" && page.GetVersion() != version { // begin again, so that all are of one version
+			pools, request.PageToken = nil, ""
+			continue
+		}
+		pools, version = append(pools, page.GetPools()...), page.GetVersion()
+		request.PageToken = page.GetNextPageToken()
+		if request.PageToken == "" {
+			page.Pools = pools
+			return page, nil
+		}
+	}
+}
+
+// PoolStatus tells how a pool stands, and how its entitlement came about.
+func (c *Client) PoolStatus(ctx context.Context, path cluster.PoolPath) (*starlingv1.PoolStatusResponse, error) {
+	request := &starlingv1.PoolStatusRequest{MinIndex: c.least(0), Path: string(path)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.PoolStatus)
+}
+
+// PlanPools tells what would come of a change of the tree, as ChangePools would make it.
+func (c *Client) PlanPools(
+	ctx context.Context, against uint32, pools []cluster.PoolSpec, gone []cluster.PoolPath,
+) (*starlingv1.PlanPoolsResponse, error) {
+	request := &starlingv1.PlanPoolsRequest{MinIndex: c.least(0), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanPools)
+}
+
 // Info tells what the peer that answers knows of itself.
 func (c *Client) Info(ctx context.Context) (*starlingv1.InfoResponse, error) {
 	request := &starlingv1.InfoRequest{MinIndex: c.least(0)}

@@ -69,3 +69,20 @@ func (c *Client) EndDrain(ctx context.Context, node cluster.NodeName) (*starling
 	request := &starlingv1.DrainNodeRequest{RequestId: rand.Text(), Node: string(node)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
+
+// ChangePools creates and changes pools, and deletes those that are gone, all at once. It is refused if the tree has
+// another version than against; 0 is any.
+func (c *Client) ChangePools(
+	ctx context.Context, against uint32, pools []cluster.PoolSpec, gone []cluster.PoolPath,
+) (*starlingv1.ChangePoolsResponse, error) {
+	request := &starlingv1.ChangePoolsRequest{RequestId: rand.Text(), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.ChangePools)
+}
+
+func texts(paths []cluster.PoolPath) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = string(path)
+	}
+	return all
+}

@@ -2699,6 +2699,1316 @@ func (x *DrainNodeResponse) GetIndex() uint64 {
 	return 0
 }
 
+// PoolSpec is a resource pool as its author wrote it.
+type PoolSpec struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The names that lead to it: "analytics/etl".
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Each kind at most once, in any order; of the others the pool has no reservation, no limit, and a share of 1.
+	Quotas []*Quota `protobuf:"bytes,2,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// In percent of the reservation; absent for no bound, and for 20.
+	ControllerLimit *uint32 `protobuf:"varint,3,opt,name=controller_limit,json=controllerLimit,proto3,oneof" json:"controller_limit,omitempty"`
+	SlackLimit      *uint32 `protobuf:"varint,4,opt,name=slack_limit,json=slackLimit,proto3,oneof" json:"slack_limit,omitempty"`
+	// How long work that the pool is entitled to waits before others give way; absent for 1000.
+	PatienceMillis *uint32  `protobuf:"varint,5,opt,name=patience_millis,json=patienceMillis,proto3,oneof" json:"patience_millis,omitempty"`
+	Owners         []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PoolSpec) Reset() {
+	*x = PoolSpec{}
+	mi := &file_v1_starling_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolSpec) ProtoMessage() {}
+
+func (x *PoolSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
+func (*PoolSpec) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PoolSpec) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PoolSpec) GetQuotas() []*Quota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetControllerLimit() uint32 {
+	if x != nil && x.ControllerLimit != nil {
+		return *x.ControllerLimit
+	}
+	return 0
+}
+
+func (x *PoolSpec) GetSlackLimit() uint32 {
+	if x != nil && x.SlackLimit != nil {
+		return *x.SlackLimit
+	}
+	return 0
+}
+
+func (x *PoolSpec) GetPatienceMillis() uint32 {
+	if x != nil && x.PatienceMillis != nil {
+		return *x.PatienceMillis
+	}
+	return 0
+}
+
+func (x *PoolSpec) GetOwners() []string {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+// Quota is what a pool may have of one kind. Amounts are millicores of cpu, bytes of memory and disk, thousandths of a gpu.
+type Quota struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "cpu", "memory", "disk" or "gpu".
+	Kind        string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Reservation int64  `protobuf:"varint,2,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	// Absent for none.
+	Limit *int64 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// Absent for 1.
+	Share *int64 `protobuf:"varint,4,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	// The reservation is kept even while it is idle.
+	Static        bool `protobuf:"varint,5,opt,name=static,proto3" json:"static,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quota) Reset() {
+	*x = Quota{}
+	mi := &file_v1_starling_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quota) ProtoMessage() {}
+
+func (x *Quota) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quota.ProtoReflect.Descriptor instead.
+func (*Quota) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Quota) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Quota) GetReservation() int64 {
+	if x != nil {
+		return x.Reservation
+	}
+	return 0
+}
+
+func (x *Quota) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *Quota) GetShare() int64 {
+	if x != nil && x.Share != nil {
+		return *x.Share
+	}
+	return 0
+}
+
+func (x *Quota) GetStatic() bool {
+	if x != nil {
+		return x.Static
+	}
+	return false
+}
+
+type ChangePoolsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The version of the tree that the sender saw; 0 changes any.
+	Against uint32 `protobuf:"varint,2,opt,name=against,proto3" json:"against,omitempty"`
+	// Are created, or replace those with the same paths.
+	Pools []*PoolSpec `protobuf:"bytes,3,rep,name=pools,proto3" json:"pools,omitempty"`
+	// Are deleted.
+	Gone          []string `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePoolsRequest) Reset() {
+	*x = ChangePoolsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePoolsRequest) ProtoMessage() {}
+
+func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
+func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ChangePoolsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ChangePoolsRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *ChangePoolsRequest) GetPools() []*PoolSpec {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *ChangePoolsRequest) GetGone() []string {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+type ChangePoolsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePoolsResponse) Reset() {
+	*x = ChangePoolsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePoolsResponse) ProtoMessage() {}
+
+func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
+func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ChangePoolsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type PlanPoolsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// As in ChangePools.
+	Against       uint32      `protobuf:"varint,2,opt,name=against,proto3" json:"against,omitempty"`
+	Pools         []*PoolSpec `protobuf:"bytes,3,rep,name=pools,proto3" json:"pools,omitempty"`
+	Gone          []string    `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanPoolsRequest) Reset() {
+	*x = PlanPoolsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanPoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanPoolsRequest) ProtoMessage() {}
+
+func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
+func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PlanPoolsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *PlanPoolsRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *PlanPoolsRequest) GetPools() []*PoolSpec {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *PlanPoolsRequest) GetGone() []string {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+type PlanPoolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// The present version of the tree: what a change is made against.
+	Version uint32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// In the order of the tree; none if nothing would change.
+	Changes []*PoolChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Whose entitlements would be others at once, with what jobs hold and ask for now.
+	Entitlements []*EntitlementChange `protobuf:"bytes,4,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
+	// What is reserved beyond what the cluster has.
+	Warnings      []*Problem `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanPoolsResponse) Reset() {
+	*x = PlanPoolsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanPoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanPoolsResponse) ProtoMessage() {}
+
+func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
+func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PlanPoolsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PlanPoolsResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PlanPoolsResponse) GetChanges() []*PoolChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *PlanPoolsResponse) GetEntitlements() []*EntitlementChange {
+	if x != nil {
+		return x.Entitlements
+	}
+	return nil
+}
+
+func (x *PlanPoolsResponse) GetWarnings() []*Problem {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// PoolChange is what becomes of a pool.
+type PoolChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// "created", "changed" or "deleted".
+	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
+	// What differs: from the old one, or from a pool that states nothing. None of a deleted pool.
+	Changes       []*Change `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolChange) Reset() {
+	*x = PoolChange{}
+	mi := &file_v1_starling_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolChange) ProtoMessage() {}
+
+func (x *PoolChange) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
+func (*PoolChange) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PoolChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PoolChange) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *PoolChange) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type EntitlementChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Kind  string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// 0 where there is no such pool.
+	Before        int64 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	After         int64 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EntitlementChange) Reset() {
+	*x = EntitlementChange{}
+	mi := &file_v1_starling_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EntitlementChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EntitlementChange) ProtoMessage() {}
+
+func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
+func (*EntitlementChange) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *EntitlementChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *EntitlementChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EntitlementChange) GetBefore() int64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *EntitlementChange) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+type ListPoolsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Only pools whose paths begin so.
+	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// 100 if 0; at most 1000.
+	PageSize      uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsRequest) Reset() {
+	*x = ListPoolsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsRequest) ProtoMessage() {}
+
+func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
+func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListPoolsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *ListPoolsRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListPoolsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPoolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListPoolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// The version of the tree.
+	Version uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// What pools divide: all that nodes give, but for what daemons hold.
+	Capacity []*Amount `protobuf:"bytes,4,rep,name=capacity,proto3" json:"capacity,omitempty"`
+	// Each directly before all that is below it.
+	Pools         []*Pool `protobuf:"bytes,5,rep,name=pools,proto3" json:"pools,omitempty"`
+	NextPageToken string  `protobuf:"bytes,6,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// What is reserved beyond what the cluster has.
+	Warnings      []*Problem `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsResponse) Reset() {
+	*x = ListPoolsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsResponse) ProtoMessage() {}
+
+func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
+func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListPoolsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ListPoolsResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ListPoolsResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListPoolsResponse) GetCapacity() []*Amount {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *ListPoolsResponse) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *ListPoolsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListPoolsResponse) GetWarnings() []*Problem {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+type Amount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Amount        int64                  `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Amount) Reset() {
+	*x = Amount{}
+	mi := &file_v1_starling_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Amount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Amount) ProtoMessage() {}
+
+func (x *Amount) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Amount.ProtoReflect.Descriptor instead.
+func (*Amount) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Amount) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Amount) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+// Pool is how a pool stands, with all that is below it.
+type Pool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Spec  *PoolSpec              `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Nothing is below it, so that jobs can live in it.
+	Leaf bool `protobuf:"varint,2,opt,name=leaf,proto3" json:"leaf,omitempty"`
+	// Jobs that have not ended.
+	Jobs uint32 `protobuf:"varint,3,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	// Of every kind.
+	Uses          []*PoolUse `protobuf:"bytes,4,rep,name=uses,proto3" json:"uses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_v1_starling_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Pool) GetSpec() *PoolSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *Pool) GetLeaf() bool {
+	if x != nil {
+		return x.Leaf
+	}
+	return false
+}
+
+func (x *Pool) GetJobs() uint32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *Pool) GetUses() []*PoolUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// PoolUse is what a pool uses and may use of one kind. Revocable work uses cpu beyond every entitlement, so that its cpu
+// counts only as slack.
+type PoolUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Held by jobs, and asked for beside that.
+	Allocated int64 `protobuf:"varint,2,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	Demand    int64 `protobuf:"varint,3,opt,name=demand,proto3" json:"demand,omitempty"`
+	// What it may use now.
+	Entitlement int64 `protobuf:"varint,4,opt,name=entitlement,proto3" json:"entitlement,omitempty"`
+	// Held beyond the reservation; and what of the reservation others may use, as it is idle.
+	Borrowed int64 `protobuf:"varint,5,opt,name=borrowed,proto3" json:"borrowed,omitempty"`
+	Lent     int64 `protobuf:"varint,6,opt,name=lent,proto3" json:"lent,omitempty"`
+	// Of revocable work.
+	SlackAllocated   int64 `protobuf:"varint,7,opt,name=slack_allocated,json=slackAllocated,proto3" json:"slack_allocated,omitempty"`
+	SlackDemand      int64 `protobuf:"varint,8,opt,name=slack_demand,json=slackDemand,proto3" json:"slack_demand,omitempty"`
+	SlackEntitlement int64 `protobuf:"varint,9,opt,name=slack_entitlement,json=slackEntitlement,proto3" json:"slack_entitlement,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PoolUse) Reset() {
+	*x = PoolUse{}
+	mi := &file_v1_starling_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolUse) ProtoMessage() {}
+
+func (x *PoolUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
+func (*PoolUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *PoolUse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *PoolUse) GetAllocated() int64 {
+	if x != nil {
+		return x.Allocated
+	}
+	return 0
+}
+
+func (x *PoolUse) GetDemand() int64 {
+	if x != nil {
+		return x.Demand
+	}
+	return 0
+}
+
+func (x *PoolUse) GetEntitlement() int64 {
+	if x != nil {
+		return x.Entitlement
+	}
+	return 0
+}
+
+func (x *PoolUse) GetBorrowed() int64 {
+	if x != nil {
+		return x.Borrowed
+	}
+	return 0
+}
+
+func (x *PoolUse) GetLent() int64 {
+	if x != nil {
+		return x.Lent
+	}
+	return 0
+}
+
+func (x *PoolUse) GetSlackAllocated() int64 {
+	if x != nil {
+		return x.SlackAllocated
+	}
+	return 0
+}
+
+func (x *PoolUse) GetSlackDemand() int64 {
+	if x != nil {
+		return x.SlackDemand
+	}
+	return 0
+}
+
+func (x *PoolUse) GetSlackEntitlement() int64 {
+	if x != nil {
+		return x.SlackEntitlement
+	}
+	return 0
+}
+
+type PoolStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolStatusRequest) Reset() {
+	*x = PoolStatusRequest{}
+	mi := &file_v1_starling_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolStatusRequest) ProtoMessage() {}
+
+func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
+func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *PoolStatusRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *PoolStatusRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+type PoolStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Pool  *Pool                  `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
+	// Empty at the top of the tree.
+	Parent string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Of every kind that the cluster has, or that the pool reserves, holds or asks for.
+	Reckonings    []*Reckoning `protobuf:"bytes,5,rep,name=reckonings,proto3" json:"reckonings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolStatusResponse) Reset() {
+	*x = PoolStatusResponse{}
+	mi := &file_v1_starling_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolStatusResponse) ProtoMessage() {}
+
+func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
+func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *PoolStatusResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PoolStatusResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *PoolStatusResponse) GetPool() *Pool {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+func (x *PoolStatusResponse) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *PoolStatusResponse) GetReckonings() []*Reckoning {
+	if x != nil {
+		return x.Reckonings
+	}
+	return nil
+}
+
+// Reckoning is how a pool's entitlement to one kind came about.
+type Reckoning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What the parent is entitled to, or the cluster has.
+	Divided int64 `protobuf:"varint,2,opt,name=divided,proto3" json:"divided,omitempty"`
+	// The pools that divide it, in the order of the tree; the first 1000.
+	Parts []*Part `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"`
+	// The story in words: what led to it, what cut it, what would help.
+	Sentences     []string `protobuf:"bytes,4,rep,name=sentences,proto3" json:"sentences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reckoning) Reset() {
+	*x = Reckoning{}
+	mi := &file_v1_starling_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reckoning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reckoning) ProtoMessage() {}
+
+func (x *Reckoning) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
+func (*Reckoning) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Reckoning) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Reckoning) GetDivided() int64 {
+	if x != nil {
+		return x.Divided
+	}
+	return 0
+}
+
+func (x *Reckoning) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *Reckoning) GetSentences() []string {
+	if x != nil {
+		return x.Sentences
+	}
+	return nil
+}
+
+// Part is what one pool got. Its entitlement is the sum of reserved, shared and left_over.
+type Part struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Path        string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Reservation int64                  `protobuf:"varint,2,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	// Absent for none.
+	Limit *int64 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	Share int64  `protobuf:"varint,4,opt,name=share,proto3" json:"share,omitempty"`
+	// Held or asked for by jobs that could use it.
+	Asked int64 `protobuf:"varint,5,opt,name=asked,proto3" json:"asked,omitempty"`
+	// What is left of that at the limits, or more for a static reservation.
+	Claim       int64 `protobuf:"varint,6,opt,name=claim,proto3" json:"claim,omitempty"`
+	Reserved    int64 `protobuf:"varint,7,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Shared      int64 `protobuf:"varint,8,opt,name=shared,proto3" json:"shared,omitempty"`
+	LeftOver    int64 `protobuf:"varint,9,opt,name=left_over,json=leftOver,proto3" json:"left_over,omitempty"`
+	Entitlement int64 `protobuf:"varint,10,opt,name=entitlement,proto3" json:"entitlement,omitempty"`
+	// Claimed of the reservation and not given, as more is reserved than there is.
+	Short int64 `protobuf:"varint,11,opt,name=short,proto3" json:"short,omitempty"`
+	// Why it is not all that was asked for: "no more in the parent", "no share", "limit" or "slack limit"; empty if it is.
+	Cut           string `protobuf:"bytes,12,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_v1_starling_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Part) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Part) GetReservation() int64 {
+	if x != nil {
+		return x.Reservation
+	}
+	return 0
+}
+
+func (x *Part) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *Part) GetShare() int64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Part) GetAsked() int64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
+func (x *Part) GetClaim() int64 {
+	if x != nil {
+		return x.Claim
+	}
+	return 0
+}
+
+func (x *Part) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *Part) GetShared() int64 {
+	if x != nil {
+		return x.Shared
+	}
+	return 0
+}
+
+func (x *Part) GetLeftOver() int64 {
+	if x != nil {
+		return x.LeftOver
+	}
+	return 0
+}
+
+func (x *Part) GetEntitlement() int64 {
+	if x != nil {
+		return x.Entitlement
+	}
+	return 0
+}
+
+func (x *Part) GetShort() int64 {
+	if x != nil {
+		return x.Short
+	}
+	return 0
+}
+
+func (x *Part) GetCut() string {
+	if x != nil {
+		return x.Cut
+	}
+	return ""
+}
+
 type JobHistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -2709,7 +4019,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +4031,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +4044,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -2764,7 +4074,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +4086,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +4099,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -2840,7 +4150,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +4162,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +4175,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -2930,7 +4240,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +4252,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +4265,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -2999,7 +4309,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +4321,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +4334,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -3077,7 +4387,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +4399,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +4412,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -3146,7 +4456,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3158,7 +4468,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3171,7 +4481,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -3231,7 +4541,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +4553,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +4566,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Job) GetName() string {
@@ -3375,7 +4685,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +4697,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +4710,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Update) GetState() string {
@@ -3493,7 +4803,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +4815,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +4828,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -3613,7 +4923,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +4935,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +4948,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -3692,7 +5002,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +5014,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +5027,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -3779,7 +5089,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3791,7 +5101,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3804,7 +5114,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Task) GetName() string {
@@ -3860,7 +5170,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +5182,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +5195,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Slot) GetTask() string {
@@ -4018,7 +5328,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4030,7 +5340,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4043,7 +5353,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Port) GetName() string {
@@ -4070,7 +5380,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4082,7 +5392,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4095,7 +5405,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -4125,7 +5435,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +5447,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +5460,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -4201,7 +5511,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4213,7 +5523,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4226,7 +5536,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Finding) GetTask() string {
@@ -4290,7 +5600,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +5612,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +5625,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -4355,7 +5665,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4367,7 +5677,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4380,7 +5690,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -4458,7 +5768,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +5780,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +5793,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Peer) GetNode() string {
@@ -4633,7 +5943,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4645,7 +5955,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4658,7 +5968,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -4701,7 +6011,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +6023,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +6036,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -4775,7 +6085,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4787,7 +6097,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4800,7 +6110,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -4891,7 +6201,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +6213,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +6226,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -4972,7 +6282,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +6294,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +6307,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -5066,7 +6376,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +6388,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +6401,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -5170,7 +6480,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +6492,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +6505,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -5235,7 +6545,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5247,7 +6557,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5260,7 +6570,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -5291,7 +6601,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5303,7 +6613,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5316,7 +6626,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -5599,7 +6909,118 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"B\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\x9f\x02\n" +
+	"\bPoolSpec\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
+	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
+	"\x10controller_limit\x18\x03 \x01(\rH\x00R\x0fcontrollerLimit\x88\x01\x01\x12$\n" +
+	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
+	"slackLimit\x88\x01\x01\x12,\n" +
+	"\x0fpatience_millis\x18\x05 \x01(\rH\x02R\x0epatienceMillis\x88\x01\x01\x12\x16\n" +
+	"\x06owners\x18\x06 \x03(\tR\x06ownersB\x13\n" +
+	"\x11_controller_limitB\x0e\n" +
+	"\f_slack_limitB\x12\n" +
+	"\x10_patience_millis\"\x9f\x01\n" +
+	"\x05Quota\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12 \n" +
+	"\vreservation\x18\x02 \x01(\x03R\vreservation\x12\x19\n" +
+	"\x05limit\x18\x03 \x01(\x03H\x00R\x05limit\x88\x01\x01\x12\x19\n" +
+	"\x05share\x18\x04 \x01(\x03H\x01R\x05share\x88\x01\x01\x12\x16\n" +
+	"\x06static\x18\x05 \x01(\bR\x06staticB\b\n" +
+	"\x06_limitB\b\n" +
+	"\x06_share\"\x8e\x01\n" +
+	"\x12ChangePoolsRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x18\n" +
+	"\aagainst\x18\x02 \x01(\rR\aagainst\x12+\n" +
+	"\x05pools\x18\x03 \x03(\v2\x15.starling.v1.PoolSpecR\x05pools\x12\x12\n" +
+	"\x04gone\x18\x04 \x03(\tR\x04gone\"+\n" +
+	"\x13ChangePoolsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\x8a\x01\n" +
+	"\x10PlanPoolsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x18\n" +
+	"\aagainst\x18\x02 \x01(\rR\aagainst\x12+\n" +
+	"\x05pools\x18\x03 \x03(\v2\x15.starling.v1.PoolSpecR\x05pools\x12\x12\n" +
+	"\x04gone\x18\x04 \x03(\tR\x04gone\"\xec\x01\n" +
+	"\x11PlanPoolsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x121\n" +
+	"\achanges\x18\x03 \x03(\v2\x17.starling.v1.PoolChangeR\achanges\x12B\n" +
+	"\fentitlements\x18\x04 \x03(\v2\x1e.starling.v1.EntitlementChangeR\fentitlements\x120\n" +
+	"\bwarnings\x18\x05 \x03(\v2\x14.starling.v1.ProblemR\bwarnings\"c\n" +
+	"\n" +
+	"PoolChange\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12-\n" +
+	"\achanges\x18\x03 \x03(\v2\x13.starling.v1.ChangeR\achanges\"i\n" +
+	"\x11EntitlementChange\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x03R\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x03R\x05after\"\x83\x01\n" +
+	"\x10ListPoolsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xa7\x02\n" +
+	"\x11ListPoolsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x12/\n" +
+	"\bcapacity\x18\x04 \x03(\v2\x13.starling.v1.AmountR\bcapacity\x12'\n" +
+	"\x05pools\x18\x05 \x03(\v2\x11.starling.v1.PoolR\x05pools\x12&\n" +
+	"\x0fnext_page_token\x18\x06 \x01(\tR\rnextPageToken\x120\n" +
+	"\bwarnings\x18\a \x03(\v2\x14.starling.v1.ProblemR\bwarnings\"4\n" +
+	"\x06Amount\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"\x83\x01\n" +
+	"\x04Pool\x12)\n" +
+	"\x04spec\x18\x01 \x01(\v2\x15.starling.v1.PoolSpecR\x04spec\x12\x12\n" +
+	"\x04leaf\x18\x02 \x01(\bR\x04leaf\x12\x12\n" +
+	"\x04jobs\x18\x03 \x01(\rR\x04jobs\x12(\n" +
+	"\x04uses\x18\x04 \x03(\v2\x14.starling.v1.PoolUseR\x04uses\"\x9e\x02\n" +
+	"\aPoolUse\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tallocated\x18\x02 \x01(\x03R\tallocated\x12\x16\n" +
+	"\x06demand\x18\x03 \x01(\x03R\x06demand\x12 \n" +
+	"\ventitlement\x18\x04 \x01(\x03R\ventitlement\x12\x1a\n" +
+	"\bborrowed\x18\x05 \x01(\x03R\bborrowed\x12\x12\n" +
+	"\x04lent\x18\x06 \x01(\x03R\x04lent\x12'\n" +
+	"\x0fslack_allocated\x18\a \x01(\x03R\x0eslackAllocated\x12!\n" +
+	"\fslack_demand\x18\b \x01(\x03R\vslackDemand\x12+\n" +
+	"\x11slack_entitlement\x18\t \x01(\x03R\x10slackEntitlement\"D\n" +
+	"\x11PoolStatusRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xd1\x01\n" +
+	"\x12PoolStatusResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12%\n" +
+	"\x04pool\x18\x03 \x01(\v2\x11.starling.v1.PoolR\x04pool\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x126\n" +
+	"\n" +
+	"reckonings\x18\x05 \x03(\v2\x16.starling.v1.ReckoningR\n" +
+	"reckonings\"\x80\x01\n" +
+	"\tReckoning\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\adivided\x18\x02 \x01(\x03R\adivided\x12'\n" +
+	"\x05parts\x18\x03 \x03(\v2\x11.starling.v1.PartR\x05parts\x12\x1c\n" +
+	"\tsentences\x18\x04 \x03(\tR\tsentences\"\xbe\x02\n" +
+	"\x04Part\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
+	"\vreservation\x18\x02 \x01(\x03R\vreservation\x12\x19\n" +
+	"\x05limit\x18\x03 \x01(\x03H\x00R\x05limit\x88\x01\x01\x12\x14\n" +
+	"\x05share\x18\x04 \x01(\x03R\x05share\x12\x14\n" +
+	"\x05asked\x18\x05 \x01(\x03R\x05asked\x12\x14\n" +
+	"\x05claim\x18\x06 \x01(\x03R\x05claim\x12\x1a\n" +
+	"\breserved\x18\a \x01(\x03R\breserved\x12\x16\n" +
+	"\x06shared\x18\b \x01(\x03R\x06shared\x12\x1b\n" +
+	"\tleft_over\x18\t \x01(\x03R\bleftOver\x12 \n" +
+	"\ventitlement\x18\n" +
+	" \x01(\x03R\ventitlement\x12\x14\n" +
+	"\x05short\x18\v \x01(\x03R\x05short\x12\x10\n" +
+	"\x03cut\x18\f \x01(\tR\x03cutB\b\n" +
+	"\x06_limit\"B\n" +
 	"\x11JobHistoryRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"\xb3\x01\n" +
@@ -5844,8 +7265,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\xa5\n" +
-	"\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules2\xed\f\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -5855,7 +7275,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"RestartJob\x12\x1e.starling.v1.RestartJobRequest\x1a\x1f.starling.v1.RestartJobResponse\x12V\n" +
 	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
-	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12R\n" +
+	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
+	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
+	"\tPlanPools\x12\x1d.starling.v1.PlanPoolsRequest\x1a\x1e.starling.v1.PlanPoolsResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\tListPools\x12\x1d.starling.v1.ListPoolsRequest\x1a\x1e.starling.v1.ListPoolsResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\n" +
+	"PoolStatus\x12\x1e.starling.v1.PoolStatusRequest\x1a\x1f.starling.v1.PoolStatusResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\n" +
 	"JobHistory\x12\x1e.starling.v1.JobHistoryRequest\x1a\x1f.starling.v1.JobHistoryResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\aJobDiff\x12\x1b.starling.v1.JobDiffRequest\x1a\x1c.starling.v1.JobDiffResponse\"\x03\x90\x02\x01\x12L\n" +
@@ -5879,7 +7304,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -5916,142 +7341,184 @@ var file_v1_starling_proto_goTypes = []any{
 	(*EndAllocationResponse)(nil), // 32: starling.v1.EndAllocationResponse
 	(*DrainNodeRequest)(nil),      // 33: starling.v1.DrainNodeRequest
 	(*DrainNodeResponse)(nil),     // 34: starling.v1.DrainNodeResponse
-	(*JobHistoryRequest)(nil),     // 35: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 36: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 37: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 38: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 39: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 40: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 41: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 42: starling.v1.Job
-	(*Update)(nil),                // 43: starling.v1.Update
-	(*Counts)(nil),                // 44: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 45: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 46: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 47: starling.v1.Task
-	(*Slot)(nil),                  // 48: starling.v1.Slot
-	(*Port)(nil),                  // 49: starling.v1.Port
-	(*WhyRequest)(nil),            // 50: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 51: starling.v1.WhyResponse
-	(*Finding)(nil),               // 52: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 53: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 54: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 55: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 56: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 57: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 58: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 59: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 60: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 61: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 62: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 63: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 64: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 65: google.protobuf.Timestamp
+	(*PoolSpec)(nil),              // 35: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 36: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 37: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 38: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 39: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 40: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 41: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 42: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 43: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 44: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 45: starling.v1.Amount
+	(*Pool)(nil),                  // 46: starling.v1.Pool
+	(*PoolUse)(nil),               // 47: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 48: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 49: starling.v1.PoolStatusResponse
+	(*Reckoning)(nil),             // 50: starling.v1.Reckoning
+	(*Part)(nil),                  // 51: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 52: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 53: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 54: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 55: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 56: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 57: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 58: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 59: starling.v1.Job
+	(*Update)(nil),                // 60: starling.v1.Update
+	(*Counts)(nil),                // 61: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 62: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 63: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 64: starling.v1.Task
+	(*Slot)(nil),                  // 65: starling.v1.Slot
+	(*Port)(nil),                  // 66: starling.v1.Port
+	(*WhyRequest)(nil),            // 67: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 68: starling.v1.WhyResponse
+	(*Finding)(nil),               // 69: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 70: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 71: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 72: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 73: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 74: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 75: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 76: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 77: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 78: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 79: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 80: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 81: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 82: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
-	1,  // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
-	4,  // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
-	3,  // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
-	5,  // 3: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
-	6,  // 4: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
-	7,  // 5: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
-	9,  // 6: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
-	10, // 7: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	5,  // 8: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
-	11, // 9: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	12, // 10: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	13, // 11: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	14, // 12: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	10, // 13: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	10, // 14: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	2,  // 15: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,  // 16: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	21, // 17: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	22, // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	23, // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	52, // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	43, // 21: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	24, // 22: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	65, // 23: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 24: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	37, // 25: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	65, // 26: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,  // 27: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	21, // 28: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	65, // 29: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 30: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	44, // 31: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	65, // 32: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	65, // 33: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	43, // 34: starling.v1.Job.update:type_name -> starling.v1.Update
-	65, // 35: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	65, // 36: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	65, // 37: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	65, // 38: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 39: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,  // 40: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	47, // 41: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	48, // 42: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	44, // 43: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	65, // 44: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	65, // 45: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	49, // 46: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	65, // 47: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	42, // 48: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	52, // 49: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	65, // 50: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	65, // 51: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	65, // 52: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	55, // 53: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,  // 54: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,  // 55: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,  // 56: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,  // 57: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	65, // 58: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	58, // 59: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	65, // 60: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	59, // 61: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	60, // 62: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	65, // 63: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 64: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17, // 65: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19, // 66: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25, // 67: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27, // 68: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29, // 69: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31, // 70: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33, // 71: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	35, // 72: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	38, // 73: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	40, // 74: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	45, // 75: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	50, // 76: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	53, // 77: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	56, // 78: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	61, // 79: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	63, // 80: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16, // 81: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18, // 82: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20, // 83: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26, // 84: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28, // 85: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30, // 86: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32, // 87: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34, // 88: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	36, // 89: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	39, // 90: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	41, // 91: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	46, // 92: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	51, // 93: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	54, // 94: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	57, // 95: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	62, // 96: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	64, // 97: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	81, // [81:98] is the sub-list for method output_type
-	64, // [64:81] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
+	4,   // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
+	3,   // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
+	5,   // 3: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
+	6,   // 4: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
+	7,   // 5: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
+	9,   // 6: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
+	10,  // 7: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
+	5,   // 8: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
+	11,  // 9: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	12,  // 10: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	13,  // 11: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	14,  // 12: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	10,  // 13: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	10,  // 14: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	2,   // 15: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 16: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	21,  // 17: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	22,  // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	23,  // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	69,  // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	60,  // 21: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	24,  // 22: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	36,  // 23: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	35,  // 24: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	35,  // 25: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	41,  // 26: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	42,  // 27: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 28: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	21,  // 29: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	82,  // 30: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	45,  // 31: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	46,  // 32: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 33: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	35,  // 34: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	47,  // 35: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	82,  // 36: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	46,  // 37: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	50,  // 38: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
+	51,  // 39: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	82,  // 40: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 41: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	54,  // 42: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	82,  // 43: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 44: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	21,  // 45: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	82,  // 46: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 47: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	61,  // 48: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	82,  // 49: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	82,  // 50: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 51: starling.v1.Job.update:type_name -> starling.v1.Update
+	82,  // 52: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	82,  // 53: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	82,  // 54: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	82,  // 55: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 56: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 57: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	64,  // 58: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	65,  // 59: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	61,  // 60: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	82,  // 61: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	82,  // 62: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	66,  // 63: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	82,  // 64: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 65: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	69,  // 66: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	82,  // 67: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	82,  // 68: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	82,  // 69: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	72,  // 70: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,   // 71: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,   // 72: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,   // 73: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,   // 74: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	82,  // 75: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	75,  // 76: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	82,  // 77: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	76,  // 78: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	77,  // 79: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	82,  // 80: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15,  // 81: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17,  // 82: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19,  // 83: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25,  // 84: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27,  // 85: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29,  // 86: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31,  // 87: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33,  // 88: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	37,  // 89: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	39,  // 90: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	43,  // 91: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	48,  // 92: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	52,  // 93: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	55,  // 94: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	57,  // 95: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	62,  // 96: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	67,  // 97: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	70,  // 98: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	73,  // 99: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	78,  // 100: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	80,  // 101: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16,  // 102: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18,  // 103: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20,  // 104: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26,  // 105: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28,  // 106: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30,  // 107: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32,  // 108: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34,  // 109: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	38,  // 110: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	40,  // 111: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	44,  // 112: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	49,  // 113: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	53,  // 114: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	56,  // 115: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	58,  // 116: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	63,  // 117: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	68,  // 118: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	71,  // 119: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	74,  // 120: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	79,  // 121: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	81,  // 122: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	102, // [102:123] is the sub-list for method output_type
+	81,  // [81:102] is the sub-list for method input_type
+	81,  // [81:81] is the sub-list for extension type_name
+	81,  // [81:81] is the sub-list for extension extendee
+	0,   // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -6060,15 +7527,18 @@ func file_v1_starling_proto_init() {
 		return
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[61].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[35].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[36].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[51].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[72].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[78].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   65,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

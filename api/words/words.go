@@ -64,6 +64,9 @@ func request(c command.Command) string {
 		}
 		return fmt.Sprintf("drain node %s within %s", c.Node, time.Duration(c.DeadlineMillis)*time.Millisecond)
 	}
+	if c, ok := c.(*command.ChangePools); ok {
+		return fmt.Sprintf("change %s, delete %d", Count(uint64(len(c.Pools)), "pool"), len(c.Gone))
+	}
 	return c.Kind().String()
 }
 

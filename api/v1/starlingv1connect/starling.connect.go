@@ -58,6 +58,14 @@ const (
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
 	StarlingDrainNodeProcedure = "/starling.v1.Starling/DrainNode"
+	// StarlingChangePoolsProcedure is the fully-qualified name of the Starling's ChangePools RPC.
+	StarlingChangePoolsProcedure = "/starling.v1.Starling/ChangePools"
+	// StarlingPlanPoolsProcedure is the fully-qualified name of the Starling's PlanPools RPC.
+	StarlingPlanPoolsProcedure = "/starling.v1.Starling/PlanPools"
+	// StarlingListPoolsProcedure is the fully-qualified name of the Starling's ListPools RPC.
+	StarlingListPoolsProcedure = "/starling.v1.Starling/ListPools"
+	// StarlingPoolStatusProcedure is the fully-qualified name of the Starling's PoolStatus RPC.
+	StarlingPoolStatusProcedure = "/starling.v1.Starling/PoolStatus"
 	// StarlingJobHistoryProcedure is the fully-qualified name of the Starling's JobHistory RPC.
 	StarlingJobHistoryProcedure = "/starling.v1.Starling/JobHistory"
 	// StarlingJobDiffProcedure is the fully-qualified name of the Starling's JobDiff RPC.
@@ -96,6 +104,14 @@ type StarlingClient interface {
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// ChangePools changes the tree of resource pools, all at once or not at all.
+	ChangePools(context.Context, *v1.ChangePoolsRequest) (*v1.ChangePoolsResponse, error)
+	// PlanPools tells what would come of a change of the tree, and changes nothing.
+	PlanPools(context.Context, *v1.PlanPoolsRequest) (*v1.PlanPoolsResponse, error)
+	// ListPools lists the resource pools in the order of their tree, with what they use and may use.
+	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
+	// PoolStatus tells how a pool stands, and how its entitlement came about.
+	PoolStatus(context.Context, *v1.PoolStatusRequest) (*v1.PoolStatusResponse, error)
 	// JobHistory lists the versions of a job that are kept.
 	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
 	// JobDiff tells what differs between two versions of a job.
@@ -176,6 +192,33 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("DrainNode")),
 			connect.WithClientOptions(opts...),
 		),
+		changePools: connect.NewClient[v1.ChangePoolsRequest, v1.ChangePoolsResponse](
+			httpClient,
+			baseURL+StarlingChangePoolsProcedure,
+			connect.WithSchema(starlingMethods.ByName("ChangePools")),
+			connect.WithClientOptions(opts...),
+		),
+		planPools: connect.NewClient[v1.PlanPoolsRequest, v1.PlanPoolsResponse](
+			httpClient,
+			baseURL+StarlingPlanPoolsProcedure,
+			connect.WithSchema(starlingMethods.ByName("PlanPools")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listPools: connect.NewClient[v1.ListPoolsRequest, v1.ListPoolsResponse](
+			httpClient,
+			baseURL+StarlingListPoolsProcedure,
+			connect.WithSchema(starlingMethods.ByName("ListPools")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		poolStatus: connect.NewClient[v1.PoolStatusRequest, v1.PoolStatusResponse](
+			httpClient,
+			baseURL+StarlingPoolStatusProcedure,
+			connect.WithSchema(starlingMethods.ByName("PoolStatus")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		jobHistory: connect.NewClient[v1.JobHistoryRequest, v1.JobHistoryResponse](
 			httpClient,
 			baseURL+StarlingJobHistoryProcedure,
@@ -252,6 +295,10 @@ type starlingClient struct {
 	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
+	planPools     *connect.Client[v1.PlanPoolsRequest, v1.PlanPoolsResponse]
+	listPools     *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
+	poolStatus    *connect.Client[v1.PoolStatusRequest, v1.PoolStatusResponse]
 	jobHistory    *connect.Client[v1.JobHistoryRequest, v1.JobHistoryResponse]
 	jobDiff       *connect.Client[v1.JobDiffRequest, v1.JobDiffResponse]
 	listJobs      *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
@@ -329,6 +376,42 @@ func (c *starlingClient) EndAllocation(ctx context.Context, req *v1.EndAllocatio
 // DrainNode calls starling.v1.Starling.DrainNode.
 func (c *starlingClient) DrainNode(ctx context.Context, req *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	response, err := c.drainNode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ChangePools calls starling.v1.Starling.ChangePools.
+func (c *starlingClient) ChangePools(ctx context.Context, req *v1.ChangePoolsRequest) (*v1.ChangePoolsResponse, error) {
+	response, err := c.changePools.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PlanPools calls starling.v1.Starling.PlanPools.
+func (c *starlingClient) PlanPools(ctx context.Context, req *v1.PlanPoolsRequest) (*v1.PlanPoolsResponse, error) {
+	response, err := c.planPools.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListPools calls starling.v1.Starling.ListPools.
+func (c *starlingClient) ListPools(ctx context.Context, req *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error) {
+	response, err := c.listPools.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PoolStatus calls starling.v1.Starling.PoolStatus.
+func (c *starlingClient) PoolStatus(ctx context.Context, req *v1.PoolStatusRequest) (*v1.PoolStatusResponse, error) {
+	response, err := c.poolStatus.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -426,6 +509,14 @@ type StarlingHandler interface {
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// ChangePools changes the tree of resource pools, all at once or not at all.
+	ChangePools(context.Context, *v1.ChangePoolsRequest) (*v1.ChangePoolsResponse, error)
+	// PlanPools tells what would come of a change of the tree, and changes nothing.
+	PlanPools(context.Context, *v1.PlanPoolsRequest) (*v1.PlanPoolsResponse, error)
+	// ListPools lists the resource pools in the order of their tree, with what they use and may use.
+	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
+	// PoolStatus tells how a pool stands, and how its entitlement came about.
+	PoolStatus(context.Context, *v1.PoolStatusRequest) (*v1.PoolStatusResponse, error)
 	// JobHistory lists the versions of a job that are kept.
 	JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error)
 	// JobDiff tells what differs between two versions of a job.
@@ -500,6 +591,33 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingDrainNodeProcedure,
 		svc.DrainNode,
 		connect.WithSchema(starlingMethods.ByName("DrainNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingChangePoolsHandler := connect.NewUnaryHandlerSimple(
+		StarlingChangePoolsProcedure,
+		svc.ChangePools,
+		connect.WithSchema(starlingMethods.ByName("ChangePools")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingPlanPoolsHandler := connect.NewUnaryHandlerSimple(
+		StarlingPlanPoolsProcedure,
+		svc.PlanPools,
+		connect.WithSchema(starlingMethods.ByName("PlanPools")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingListPoolsHandler := connect.NewUnaryHandlerSimple(
+		StarlingListPoolsProcedure,
+		svc.ListPools,
+		connect.WithSchema(starlingMethods.ByName("ListPools")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingPoolStatusHandler := connect.NewUnaryHandlerSimple(
+		StarlingPoolStatusProcedure,
+		svc.PoolStatus,
+		connect.WithSchema(starlingMethods.ByName("PoolStatus")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingJobHistoryHandler := connect.NewUnaryHandlerSimple(
@@ -583,6 +701,14 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingEndAllocationHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
 			starlingDrainNodeHandler.ServeHTTP(w, r)
+		case StarlingChangePoolsProcedure:
+			starlingChangePoolsHandler.ServeHTTP(w, r)
+		case StarlingPlanPoolsProcedure:
+			starlingPlanPoolsHandler.ServeHTTP(w, r)
+		case StarlingListPoolsProcedure:
+			starlingListPoolsHandler.ServeHTTP(w, r)
+		case StarlingPoolStatusProcedure:
+			starlingPoolStatusHandler.ServeHTTP(w, r)
 		case StarlingJobHistoryProcedure:
 			starlingJobHistoryHandler.ServeHTTP(w, r)
 		case StarlingJobDiffProcedure:
@@ -640,6 +766,22 @@ func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAlloca
 
 func (UnimplementedStarlingHandler) DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.DrainNode is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ChangePools(context.Context, *v1.ChangePoolsRequest) (*v1.ChangePoolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ChangePools is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) PlanPools(context.Context, *v1.PlanPoolsRequest) (*v1.PlanPoolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PlanPools is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListPools is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) PoolStatus(context.Context, *v1.PoolStatusRequest) (*v1.PoolStatusResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PoolStatus is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) JobHistory(context.Context, *v1.JobHistoryRequest) (*v1.JobHistoryResponse, error) {

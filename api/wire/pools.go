@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+	"starling/cluster/pool"
+)
+
+// Pool returns the message of a pool.
+func Pool(s *cluster.PoolSpec) *starlingv1.PoolSpec {
+	slack := uint32(s.SlackLimit)
+	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis, Owners: s.Owners}
+	if s.ControllerLimit != cluster.NoPercent {
+		controllers := uint32(s.ControllerLimit)
+		m.ControllerLimit = &controllers
+	}
+	for k, q := range s.Quotas {
+		quota := &starlingv1.Quota{Kind: cluster.Kind(k).String(), Reservation: q.Reservation, Share: &q.Share, Static: q.Static}
+		if q.Limit != cluster.Unlimited {
+			quota.Limit = &q.Limit
+		}
+		m.Quotas = append(m.Quotas, quota)
+	}
+	return m
+}
+
+// Pools returns the messages of pools.
+func Pools(all []cluster.PoolSpec) []*starlingv1.PoolSpec {
+	messages := make([]*starlingv1.PoolSpec, len(all))
+	for i := range all {
+		messages[i] = Pool(&all[i])
+	}
+	return messages
+}
+
+// PoolOf returns the pool of a message, and the problems that it has as a message, with paths that begin with the pool's.
+// Whether it fits into a tree, that tells.
+func PoolOf(m *starlingv1.PoolSpec) (cluster.PoolSpec, []cluster.Problem) {
+	s := cluster.NewPool(cluster.PoolPath(m.GetPath()))
+	s.Owners = m.GetOwners()
+	problems := unknownFields(m.ProtoReflect(), m.GetPath())
+	percent := func(field string, given *uint32, into *cluster.Percent) {
+		switch {
+		case given == nil:
+		case *given > 100:
+			problems = append(problems, cluster.Problem{Path: m.GetPath() + "." + field, Reason: fmt.Sprintf("must be 0 to 100, is %d", *given)})
+		default:
+			*into = cluster.Percent(*given)
+		}
+	}
+	percent("controller_limit", m.ControllerLimit, &s.ControllerLimit)
+	percent("slack_limit", m.SlackLimit, &s.SlackLimit)
+	if m.PatienceMillis != nil {
+		s.PatienceMillis = m.GetPatienceMillis()
+	}
+	given := [cluster.AmountCount]bool{}
+	for _, one := range m.GetQuotas() {
+		k, known := pool.Kind(one.GetKind())
+		path := m.GetPath() + "." + one.GetKind()
+		switch {
+		case !known:
+			problems = append(problems, cluster.Problem{Path: path, Reason: "must be cpu, memory, disk or gpu"})
+			continue
+		case given[k]:
+			problems = append(problems, cluster.Problem{Path: path, Reason: "is there twice"})
+		}
+		given[k] = true
+		s.Quotas[k] = quotaOf(one)
+	}
+	return s, problems
+}
+
+func quotaOf(m *starlingv1.Quota) cluster.Quota {
+	q := cluster.Quota{Reservation: m.GetReservation(), Limit: cluster.Unlimited, Share: 1, Static: m.GetStatic()}
+	if m.Limit != nil {
+		// One who writes that there is none must leave it out, so that no number means two things.
+		if q.Limit = m.GetLimit(); q.Limit == cluster.Unlimited {
+			q.Limit = math.MaxInt64
+		}
+	}
+	if m.Share != nil {
+		q.Share = m.GetShare()
+	}
+	return q
+}
+
+// PoolsOf returns the pools of messages, with all their problems.
+func PoolsOf(all []*starlingv1.PoolSpec) ([]cluster.PoolSpec, []cluster.Problem) {
+	var specs []cluster.PoolSpec
+	var problems []cluster.Problem
+	for _, m := range all {
+		spec, found := PoolOf(m)
+		specs, problems = append(specs, spec), append(problems, found...)
+	}
+	return specs, problems
+}
