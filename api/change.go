@@ -112,7 +112,7 @@ func jobProblems(request interface {
 	GetJob() string
 }) []cluster.Problem {
 	problems := requestIDProblems(request.GetRequestId())
-	if reason := cluster.NameProblem(request.GetJob(), false); reason != "" {
+	if reason := cluster.JobName(request.GetJob()).Problem(); reason != "" {
 		problems = append(problems, cluster.Problem{Path: "job", Reason: reason})
 	}
 	return problems

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
@@ -72,38 +71,17 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 		return nil, &wire.Failure{Code: wire.Conflict, Index: state.Index, Decided: true, Reason: fmt.Sprintf(
 			"the pools have version %d by now: they were changed against version %d", present, c.Against)}
 	}
-	tree, problems := pool.Tree(state.Pools()), []cluster.Problem(nil)
-	touched := map[cluster.PoolPath]bool{}
-	for _, spec := range c.Pools {
-		touched[spec.Path] = true
-	}
+	var problems []cluster.Problem
 	for _, path := range c.Gone {
-		if _, found := tree.Find(path); !found || touched[path] {
-			problems = append(problems, cluster.Problem{Path: string(path), Reason: "cannot be deleted: it does not exist, or is changed as well"})
-		}
-		touched[path] = true
-	}
-	specs := slices.Clone(c.Pools)
-	for _, spec := range tree {
-		if !touched[spec.Path] {
-			specs = append(specs, spec)
+		if _, found := state.PoolNumber(path); !found {
+			problems = append(problems, cluster.Problem{Path: string(path), Reason: "does not exist"})
 		}
 	}
-	changed := pool.New(specs)
-	if problems = append(problems, changed.Problems(busy(state))...); len(problems) > 0 {
+	changed := pool.Tree(state.Pools()).Change(c.Pools, c.Gone)
+	if problems = append(problems, changed.Problems(pool.BusyOf(state))...); len(problems) > 0 {
 		return nil, invalid("the pools", problems...)
 	}
 	return changed, nil
-}
-
-// busy lists the pools with jobs.
-func busy(state *cluster.State) (paths pool.Busy) {
-	for i, spec := range state.Pools() {
-		if state.Account(i).Jobs > 0 {
-			paths = append(paths, spec.Path)
-		}
-	}
-	return paths
 }
 
 // PlanPools tells what would come of a change of the tree.

@@ -49,8 +49,8 @@ func NewJobName(pool PoolPath, own string) JobName {
 	return JobName(string(pool) + "/" + own)
 }
 
-// problem returns what is wrong with the name, or "".
-func (n JobName) problem() string {
+// Problem returns what is wrong with the name, or "".
+func (n JobName) Problem() string {
 	if len(n) > JobNameBytesMax {
 		return fmt.Sprintf("must have at most %d characters with the path of its pool, has %d", JobNameBytesMax, len(n))
 	}

@@ -74,7 +74,7 @@ func (p *problems) bounded(field string, value, low, high int64) {
 // cluster takes. The job file, the API and the fold all ask here.
 func (s *JobSpec) Problems() []Problem {
 	p := &problems{}
-	if reason := s.Name.problem(); reason != "" {
+	if reason := s.Name.Problem(); reason != "" {
 		p.add("job", "%s", reason)
 	}
 	if s.Type < Batch || s.Type > Daemon {

@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"slices"
-
 	"starling/cluster"
 	"starling/cluster/pool"
 	"starling/command"
@@ -19,14 +17,7 @@ func (f *fold) changePools(c *command.ChangePools) Result {
 				return refused(cluster.NotFound, "there is no pool %s", path)
 			}
 		}
-		tree := slices.Clone(c.Pools)
-		for _, spec := range f.s.Pools() {
-			changed := slices.ContainsFunc(c.Pools, func(p cluster.PoolSpec) bool { return p.Path == spec.Path })
-			if !changed && !slices.Contains(c.Gone, spec.Path) {
-				tree = append(tree, spec)
-			}
-		}
-		changed := pool.New(tree)
+		changed := pool.Tree(f.s.Pools()).Change(c.Pools, c.Gone)
 		if problems := changed.Problems(pool.BusyOf(f.s)); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}

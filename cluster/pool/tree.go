@@ -103,6 +103,24 @@ func (t Tree) Update(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem)
 	return checked(changed, busy)
 }
 
+// Change returns the tree with pools put in, in the places of those with the same paths, and others taken out. It checks
+// nothing.
+func (t Tree) Change(put []cluster.PoolSpec, gone []cluster.PoolPath) Tree {
+	changed, away := Tree(slices.Clone(put)), map[cluster.PoolPath]bool{}
+	for _, path := range gone {
+		away[path] = true
+	}
+	for _, spec := range put {
+		away[spec.Path] = true
+	}
+	for _, spec := range t {
+		if !away[spec.Path] {
+			changed = append(changed, spec)
+		}
+	}
+	return New(changed)
+}
+
 // Delete returns the tree without a pool, or what is wrong with that.
 func (t Tree) Delete(path cluster.PoolPath, busy Busy) (Tree, []cluster.Problem) {
 	at, found := t.Find(path)
