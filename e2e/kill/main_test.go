@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,17 +41,13 @@ const lockName = "test-lives"
 const binaryVariable = "KILL_BINARY"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == witnessRole {
-		os.Exit(witness(os.Args[2]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == serverRole {
-		os.Exit(serve(os.Args[2]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == webRole {
-		os.Exit(web(os.Args[2]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == databaseRole {
-		os.Exit(database(os.Args[2]))
+	if len(os.Args) == 3 {
+		roles := map[string]func(string) int{
+			witnessRole: witness, serverRole: serve, webRole: web, databaseRole: database,
+		}
+		if role := roles[os.Args[1]]; role != nil {
+			os.Exit(role(os.Args[2]))
+		}
 	}
 	os.Exit(withBinary(m))
 }
@@ -79,24 +76,13 @@ const work = 200 * time.Millisecond
 
 // witness is a batch instance: it proves that it began, works a while, and proves that it came to its end.
 func witness(folder string) int {
-	allocation := os.Getenv("STARLING_ALLOCATION")
-	leave := func(suffix string) error {
-		file, err := os.OpenFile(filepath.Join(folder, allocation+suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
-		}
-		if err := file.Sync(); err != nil {
-			return err
-		}
-		return file.Close()
-	}
-	err := leave(begunSuffix)
+	err := leave(folder, begunSuffix)
 	if os.IsExist(err) {
-		err = leave(twiceSuffix)
+		err = leave(folder, twiceSuffix)
 	}
 	if err == nil {
 		time.Sleep(work)
-		err = leave(doneSuffix)
+		err = leave(folder, doneSuffix)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -105,12 +91,35 @@ func witness(folder string) int {
 	return 0
 }
 
+// leave leaves a new file of a kind for the allocation that runs here.
+func leave(folder, suffix string) error {
+	file, err := os.OpenFile(proofOf(folder, os.Getenv("STARLING_ALLOCATION"), suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// proofOf returns where the file of a kind for an allocation, or a job, is. Names of pools become one with what follows.
+func proofOf(folder, name, suffix string) string {
+	return filepath.Join(folder, strings.ReplaceAll(name, "/", "%")+suffix)
+}
+
 // serve is an instance of a service: it runs until it is told to end, or the test is gone.
 func serve(folder string) int {
-	lock, err := os.Open(filepath.Join(folder, lockName))
-	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH)
-	}
-	fmt.Fprintln(os.Stderr, "the test is gone:", err)
+	fmt.Fprintln(os.Stderr, "the test is gone:", awaitUnlocked(filepath.Join(folder, lockName)))
 	return 9
+}
+
+// awaitUnlocked waits until nobody holds the lock of a file.
+func awaitUnlocked(path string) error {
+	lock, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,7 +165,7 @@ func (tr *trial) judgeJob(a *agents.Agent, j *starlingv1.Job) int {
 	}
 	slots := tr.status(a, j.GetName()).GetSlots()
 	for _, slot := range slots {
-		_, err := os.Stat(filepath.Join(tr.watched, slot.GetAllocation()+doneSuffix))
+		_, err := os.Stat(proofOf(tr.watched, slot.GetAllocation(), doneSuffix))
 		if slot.GetPhase() != "succeeded" || err != nil {
 			tr.Errorf("%s is %s: %v; %v", slot.GetAllocation(), slot.GetPhase(), err, slot)
 		}

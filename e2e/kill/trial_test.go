@@ -48,7 +48,7 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	if err := os.Mkdir(tr.watched, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	tr.holdLock()
+	tr.hold(filepath.Join(tr.watched, lockName)) // tasks see by it that the test lives
 	var err error
 	tr.Flock, err = agents.New(agents.Config{
 		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
@@ -64,16 +64,17 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	return tr
 }
 
-// holdLock lets tasks see by a lock that the test lives.
-func (tr *trial) holdLock() {
-	lock, err := os.Create(filepath.Join(tr.watched, lockName))
+// hold locks a new file in the watched folder until the returned function is called, or the test is gone.
+func (tr *trial) hold(path string) (release func()) {
+	tr.Helper()
+	lock, err := os.Create(path)
 	if err == nil {
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 	}
-	if err != nil {
-		tr.Fatal(err)
-	}
-	tr.Cleanup(func() { lock.Close() })
+	tr.must(err)
+	release = func() { lock.Close() }
+	tr.Cleanup(release)
+	return release
 }
 
 // end leaves nothing behind, and tells what the agents logged if the test failed.
