@@ -1,8 +1,8 @@
 // Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost.
 //
 // Each test has a cluster of three agents with an etcd quorum among them. Tasks are this test's own binary in a role:
-// a witness leaves files behind that prove which allocation ran and that it ended, a server runs until it is stopped, a
-// database tells again and again that it lives.
+// a witness leaves files behind that prove which allocation ran and that it ended, a worker does so until its gate is
+// opened or it is told to end, a server runs until it is stopped, a database tells again and again that it lives.
 package kill
 
 import (
@@ -21,16 +21,18 @@ import (
 // The roles of this binary, as its first argument. Each is followed by the folder that the test watches.
 const (
 	witnessRole  = "witness"
+	workerRole   = "work"
 	serverRole   = "serve"
 	databaseRole = "database"
 	// webRole is followed by a version instead.
 	webRole = "web"
 )
 
-// What a witness leaves behind for an allocation.
+// What a witness or a worker leaves behind for an allocation.
 const (
 	begunSuffix = ".begun"
 	doneSuffix  = ".done"
+	toldSuffix  = ".told"
 	twiceSuffix = ".twice"
 )
 
@@ -43,7 +45,7 @@ const binaryVariable = "KILL_BINARY"
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
 		roles := map[string]func(string) int{
-			witnessRole: witness, serverRole: serve, webRole: web, databaseRole: database,
+			witnessRole: witness, workerRole: worker, serverRole: serve, webRole: web, databaseRole: database,
 		}
 		if role := roles[os.Args[1]]; role != nil {
 			os.Exit(role(os.Args[2]))

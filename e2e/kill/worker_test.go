@@ -1,0 +1,107 @@
+package kill
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+)
+
+const gateSuffix = ".gate"
+
+// worker is an instance that works until the gate of its job is opened, and then ends well, or until it is told to end.
+func worker(folder string) int {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	opened := make(chan error, 1)
+	err := leave(folder, begunSuffix)
+	if err == nil {
+		go func() { opened <- awaitUnlocked(proofOf(folder, os.Getenv("STARLING_JOB"), gateSuffix)) }()
+		select {
+		case <-told:
+			err = leave(folder, toldSuffix)
+		case err = <-opened:
+			if err == nil {
+				err = leave(folder, doneSuffix)
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 9
+	}
+	return 0
+}
+
+// workers is a job of workers that take a processor each, of which there are twelve; open lets them end.
+func (tr *trial) workers(name string, instances uint32) (spec *cluster.JobSpec, open func()) {
+	tr.Helper()
+	spec = tr.job(name, cluster.Batch, workerRole, instances)
+	spec.Tasks[0].Resources[cluster.CPU] = 1000
+	return spec, tr.hold(proofOf(tr.watched, name, gateSuffix))
+}
+
+// awaitShare waits until so many instances of a job run, and the others wait and nothing of them is left.
+func (tr *trial) awaitShare(job string, running uint32) []*starlingv1.Slot {
+	tr.Helper()
+	var last *starlingv1.JobStatusResponse
+	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
+		last = status
+		c := status.GetJob().GetCounts()
+		return c.GetRunning() == running && c.GetWaiting() == c.GetDesired()-running, nil
+	})
+	if err != nil {
+		tr.Fatalf("waits until %d instances of %s run: %v; it is %v", running, job, err, last)
+	}
+	return last.GetSlots()
+}
+
+// proofs returns for which allocations of a job there is a file of a kind.
+func (tr *trial) proofs(job, suffix string) []string {
+	tr.Helper()
+	files, err := filepath.Glob(proofOf(tr.watched, job, ".*"+suffix))
+	tr.must(err)
+	var found []string
+	for _, file := range files {
+		found = append(found, strings.TrimSuffix(strings.ReplaceAll(filepath.Base(file), "%", "/"), suffix))
+	}
+	return found
+}
+
+// wantProofs wants files of a kind for so many allocations of a job.
+func (tr *trial) wantProofs(job, suffix string, want int) {
+	tr.Helper()
+	if found := tr.proofs(job, suffix); len(found) != want {
+		tr.Errorf("%s: these are %s: %q, want %d", job, strings.TrimPrefix(suffix, "."), found, want)
+	}
+}
+
+// awaitBegun waits until so many allocations of a job, or of several, have begun: that is after the value has them running.
+func (tr *trial) awaitBegun(job string, want int) {
+	tr.Helper()
+	tr.eventually(fmt.Sprintf("%d of %s begin", want, job), func() string {
+		if found := tr.proofs(job, begunSuffix); len(found) != want {
+			return fmt.Sprintf("these have begun: %q", found)
+		}
+		return ""
+	})
+}
+
+// finish opens what is left, and wants jobs to succeed.
+func (tr *trial) finish(open []func(), jobs ...string) {
+	tr.Helper()
+	for _, o := range open {
+		o()
+	}
+	for _, job := range jobs {
+		tr.awaitDone(tr.Agents[0], job)
+		tr.judgeJob(tr.Agents[0], tr.status(tr.Agents[0], job).GetJob())
+	}
+	tr.wantTasks(nil)
+	tr.wantWhole()
+}
