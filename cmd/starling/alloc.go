@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,8 @@ func newAllocation(r *remote) *cobra.Command {
 
 // endAllocation ends an allocation, or the present one of an instance.
 func (r *remote) endAllocation(command *cobra.Command, name string, elsewhere bool) error {
-	which, err := parseTarget(name)
-	if err != nil || which.number < 0 {
+	readings, err := parseTarget(name)
+	if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number < 0 }); err != nil || len(readings) == 0 {
 		return usageError(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
 	ctx, cancel := answerContext(command)
@@ -49,6 +50,7 @@ func (r *remote) endAllocation(command *cobra.Command, name string, elsewhere bo
 	if err != nil {
 		return err
 	}
+	which := readings[0]
 	if which.allocation == "" {
 		status, err := r.jobStatus(ctx, which.job, false)
 		if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,26 +32,26 @@ func (r *remote) completeJob(command *cobra.Command, args []string, typed string
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeTarget offers jobs, and after "JOB/" the tasks of the job.
+// completeTarget offers jobs, and after "JOB/" also the tasks of the job.
 func (r *remote) completeTarget(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	job, _, inside := strings.Cut(typed, "/")
-	if !inside || len(args) > 0 {
-		return r.completeJob(command, args, typed)
+	names, directive := r.completeJob(command, args, typed)
+	job, _ := cutLast(typed)
+	if job == "" || len(args) > 0 {
+		return names, directive
 	}
 	ctx, cancel := context.WithTimeout(contextOf(command), completeWithin)
 	defer cancel()
-	answer, err := r.jobStatus(ctx, job, true)
+	answer, err := r.jobStatus(ctx, jobNamed(job), true)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return names, directive
 	}
-	var names []cobra.Completion
 	for _, task := range answer.GetTasks() {
 		names = append(names, job+"/"+task.GetName())
 	}
 	for _, slot := range answer.GetSlots() {
 		names = append(names, cobra.CompletionWithDesc(job+"/"+slotName(slot), slot.GetPhase()))
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names, directive
 }
 
 // contextOf returns the command's context; a shell's request for completion may come without.

@@ -37,7 +37,7 @@ func newJobStatus(r *remote) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
-			answer, err := r.jobStatus(ctx, args[0], r.format == formatTable)
+			answer, err := r.jobStatus(ctx, jobNamed(args[0]), r.format == formatTable)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +31,9 @@ func newJobRevert(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.change(command, args[0], options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RevertJob(command.Context(), cluster.JobName(args[0]), against, version)
+			job := jobNamed(args[0])
+			return r.change(command, job, options, func(peer *client.Client, against uint32) error {
+				_, err := peer.RevertJob(command.Context(), cluster.JobName(job), against, version)
 				return err
 			})
 		},
@@ -47,13 +49,18 @@ func newJobRestart(r *remote) *cobra.Command {
 		Use:   "restart NAME[.TASK]",
 		Short: "Replace the instances of a job, or of one task, by new ones",
 		Long: `Replace the instances of a job, or of one of its tasks, by new ones of the same version. It is an update: as many at a
-time as the job says, and not more without health.`,
+time as the job says, and not more without health. If there is a job of the name NAME/TASK, that is meant; NAME.TASK is
+always a task.`,
 		Args:              oneArgument("job's NAME, or NAME.TASK"),
 		ValidArgsFunction: r.completeTarget,
 		RunE: func(command *cobra.Command, args []string) error {
-			which, err := parseTarget(args[0])
-			if err != nil || which.number >= 0 {
+			readings, err := parseTarget(args[0])
+			if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number >= 0 }); err != nil || len(readings) == 0 {
 				return usageError(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
+			}
+			which, err := r.resolve(command.Context(), readings)
+			if err != nil {
+				return err
 			}
 			return r.change(command, which.job, options, func(peer *client.Client, against uint32) error {
 				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.job), cluster.TaskName(which.task), against)
@@ -117,7 +124,7 @@ func newJobUpdate(r *remote) *cobra.Command {
 			Args:              oneArgument("job's NAME"),
 			ValidArgsFunction: r.completeJob,
 			RunE: func(command *cobra.Command, args []string) error {
-				return r.steer(command, args[0], one.steering, one.after)
+				return r.steer(command, jobNamed(args[0]), one.steering, one.after)
 			},
 		})
 	}

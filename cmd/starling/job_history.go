@@ -27,7 +27,7 @@ func newJobHistory(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobHistory(ctx, cluster.JobName(args[0]))
+			answer, err := peer.JobHistory(ctx, cluster.JobName(jobNamed(args[0])))
 			if err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ between that and the newest. It tells of each difference whether instances are r
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobDiff(ctx, cluster.JobName(args[0]), versions[0], versions[1])
+			answer, err := peer.JobDiff(ctx, cluster.JobName(jobNamed(args[0])), versions[0], versions[1])
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			defer release()
 			p := newProgress(r.console, nil)
 			var last *starlingv1.Job
-			question := &starlingv1.JobStatusRequest{Job: args[0], PageSize: slotsShownMax}
+			question := &starlingv1.JobStatusRequest{Job: jobNamed(args[0]), PageSize: slotsShownMax}
 			err = peer.FollowJob(following, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
 				last = status.GetJob()
 				watchUpdate(p, status)

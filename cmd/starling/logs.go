@@ -34,17 +34,24 @@ func newLogs(r *remote) *cobra.Command {
 		Short: "Show what a job has written",
 		Long: `Show what a job has written to its standard output, or with --stderr to its standard error, wherever it runs or
 ran. NAME/TASK[3] is one instance, NAME/TASK all of a task; lines of several instances begin with their names. An
-allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are the present or last.`,
+allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are the present or last.
+
+The NAME of a job in a pool begins with the pool's path, as in analytics/etl/nightly. If NAME/TASK is a job too, that is
+meant; NAME.TASK is always a task.`,
 		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
 		Args:              oneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
 		ValidArgsFunction: r.completeTarget,
 		RunE: func(command *cobra.Command, args []string) error {
-			t, err := parseTarget(args[0])
+			readings, err := parseTarget(args[0])
 			if err != nil {
 				return usageError(command, err)
 			}
 			if logs.tailBytes < 0 && command.Flags().Changed("tail") {
 				return usageError(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
+			}
+			t, err := r.resolve(command.Context(), readings)
+			if err != nil {
+				return err
 			}
 			return logs.run(command.Context(), t)
 		},

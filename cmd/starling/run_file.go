@@ -96,17 +96,21 @@ func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
 func (r *remote) present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
+	status, err := known(ctx, peer, job)
+	if status.GetJob().GetFinal() {
+		return nil, err
+	}
+	return status, err
+}
+
+// known returns how a job stands, nil if there is none.
+func known(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
 	status, err := peer.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: job, PageSize: 1})
 	var refused *wire.Failure
-	switch {
-	case errors.As(err, &refused) && refused.Code == wire.NotFound:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case status.GetJob().GetFinal():
+	if errors.As(err, &refused) && refused.Code == wire.NotFound {
 		return nil, nil
 	}
-	return status, nil
+	return status, err
 }
 
 // stale says which version is there now, if a change was refused because somebody else was faster.

@@ -24,9 +24,10 @@ its job file grants.`,
 			if err != nil {
 				return err
 			}
-			_, err = peer.KillJob(command.Context(), cluster.JobName(args[0]), against.number)
+			job := jobNamed(args[0])
+			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.number)
 			if against.given {
-				err = r.stale(command.Context(), peer, args[0], against.number, err)
+				err = r.stale(command.Context(), peer, job, against.number, err)
 			}
 			if err != nil {
 				return err
@@ -36,17 +37,17 @@ its job file grants.`,
 			}
 			following, interrupted, release := attached(command.Context(), timeout)
 			defer release()
-			t := newTracker(peer, newProgress(r.console, args), args)
+			t := newTracker(peer, newProgress(r.console, []string{job}), []string{job})
 			t.reached = (*starlingv1.Job).GetFinal
 			err = t.wait(following)
 			switch {
 			case interrupted():
-				r.hint("\ndetached; %s goes on stopping", args[0])
+				r.hint("\ndetached; %s goes on stopping", job)
 				return silent{exitDetached}
 			case err != nil:
 				return t.outOfTime(err, timeout)
 			}
-			return r.showNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", args[0]) })
+			return r.showNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", job) })
 		},
 	}
 	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")

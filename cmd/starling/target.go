@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	starlingv1 "starling/api/v1"
+	"starling/cluster"
 )
 
 // target is what a user wants to see the output of: a job, one of its tasks, one instance, or one allocation.
@@ -17,35 +20,91 @@ type target struct {
 	allocation string
 }
 
-// targetForm matches JOB, JOB/TASK, JOB/TASK[3], JOB/TASK/3, and what tables show: JOB.TASK[3] and JOB.TASK[3]#4711.
-const targetForm = `^([\w-]+)(?:[/.]([\w-]+)(?:(?:\[|/)(\d{1,9})\]?(#\d+)?)?)?$`
-
-func parseTarget(text string) (target, error) {
-	parts := regexp.MustCompile(targetForm).FindStringSubmatch(text)
-	if parts == nil {
-		return target{}, fmt.Errorf("%q names no output: write JOB, JOB/TASK or JOB/TASK[3]", text)
-	}
-	t := target{job: parts[1], task: parts[2], number: -1}
-	if parts[3] != "" {
-		number, err := strconv.Atoi(parts[3])
-		if err != nil {
-			return target{}, fmt.Errorf("the number of an instance: %w", err)
-		}
-		t.number = number
-	}
-	if parts[4] != "" {
-		t.allocation = fmt.Sprintf("%s.%s[%d]%s", t.job, t.task, t.number, parts[4])
-	}
-	return t, nil
+// jobNamed returns the name of the job that a user calls so: default/web is web.
+func jobNamed(text string) string {
+	return string(cluster.NewJobName(cluster.JobName(text).Split()))
 }
 
-// String returns the target as a user may write it.
+// targetForm matches JOB, JOB/TASK, JOB/TASK[3], JOB/TASK/3, and what tables show: JOB.TASK[3] and JOB.TASK[3]#4711. JOB
+// may have the path of its pool: analytics/etl/nightly.
+const targetForm = `^([\w-]+(?:/[\w-]+)*)(?:\.([\w-]+))?(?:[[/](\d{1,9})\]?(#\d+)?)?$`
+
+// parseTarget returns what the text may mean, the reading with the longest name of a job first: of "a/b" only the
+// cluster's jobs tell whether it is a job or a task.
+func parseTarget(text string) ([]target, error) {
+	parts := regexp.MustCompile(targetForm).FindStringSubmatch(text)
+	if parts == nil {
+		return nil, badTarget(text)
+	}
+	path, task, number, order := parts[1], parts[2], parts[3], parts[4]
+	above, last := cutLast(path)
+	switch {
+	case task != "":
+		return []target{newTarget(path, task, number, order)}, nil
+	case number != "" && above == "":
+		return nil, badTarget(text)
+	case number != "":
+		return []target{newTarget(above, last, number, order)}, nil
+	}
+	readings := []target{newTarget(path, "", "", "")}
+	if above != "" {
+		readings = append(readings, newTarget(above, last, "", ""))
+	}
+	if job, task := cutLast(above); job != "" && regexp.MustCompile(`^\d{1,9}$`).MatchString(last) {
+		readings = append(readings, newTarget(job, task, last, ""))
+	}
+	return readings, nil
+}
+
+func badTarget(text string) error {
+	return fmt.Errorf("%q names no output: write JOB, JOB/TASK or JOB/TASK[3]", text)
+}
+
+// cutLast parts a path before its last name; above is empty if there is only one.
+func cutLast(path string) (above, last string) {
+	at := strings.LastIndexByte(path, '/')
+	return path[:max(at, 0)], path[at+1:]
+}
+
+// newTarget returns a target of parts, of which all but the job may be empty; number has at most nine digits.
+func newTarget(job, task, number, order string) target {
+	t := target{job: jobNamed(job), task: task, number: -1}
+	if value, err := strconv.Atoi(number); err == nil {
+		t.number = value
+	}
+	if order != "" {
+		t.allocation = fmt.Sprintf("%s.%s[%d]%s", t.job, t.task, t.number, order)
+	}
+	return t
+}
+
+// resolve finds out what a user means: of the readings that will do, the first whose job there is.
+func (r *remote) resolve(ctx context.Context, readings []target) (target, error) {
+	if len(readings) == 1 {
+		return readings[0], nil
+	}
+	peer, err := r.dial()
+	if err != nil {
+		return target{}, err
+	}
+	var missing []string
+	for _, t := range readings {
+		if status, err := known(ctx, peer, t.job); err != nil || status != nil {
+			return t, err
+		}
+		missing = append(missing, strconv.Quote(t.job))
+	}
+	return target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that ended long ago are forgotten",
+		strings.Join(missing, ", and no job "))
+}
+
+// String returns the target as a user may write it, so that it has no other reading.
 func (t target) String() string {
 	switch {
 	case t.task == "":
 		return t.job
 	case t.number < 0:
-		return t.job + "/" + t.task
+		return t.job + "." + t.task
 	}
 	return fmt.Sprintf("%s/%s[%d]", t.job, t.task, t.number)
 }

@@ -25,7 +25,7 @@ small by how much, and what is waited for.`,
 			if err != nil {
 				return err
 			}
-			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: args[0]})
+			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: jobNamed(args[0])})
 			if err != nil {
 				return err
 			}
