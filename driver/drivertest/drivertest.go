@@ -59,6 +59,7 @@ func Test(t *testing.T, m Machine) {
 		"FollowGivesUp":   testFollowGivesUp,
 		"LogsUnknown":     testLogsUnknown,
 		"LogsForgotten":   testLogsForgotten,
+		"Names":           testNames,
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
 		"VolumeSets":      testVolumeSets,

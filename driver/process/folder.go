@@ -1,6 +1,7 @@
 package process
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +26,9 @@ func (f folder) orders() string          { return f.file("orders") }
 func (f folder) work() string            { return f.file("work") }
 func (f folder) words() string           { return f.file("supervisor.log") }
 
-// The records in a folder.
+// The records in a folder. No volume has the name of the first.
 const (
+	idRecord      = ".id.json"
 	originRecord  = "origin.json"
 	startedRecord = "started.json"
 	endedRecord   = "ended.json"
@@ -41,8 +43,12 @@ func streamName(s driver.Stream) string {
 }
 
 // folderName is an ID as the name of a folder: lower case letters, digits and "_-" stand for themselves, so do dots
-// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart.
+// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart. Of a
+// name that would be too long there are the begin and, behind a "~", the digest of the ID; then the folder keeps the ID.
 func folderName(id string) (string, error) {
+	if id == "" {
+		return "", errors.New("the ID is empty")
+	}
 	var name strings.Builder
 	for i := range len(id) {
 		switch c := id[i]; {
@@ -52,15 +58,44 @@ func folderName(id string) (string, error) {
 			fmt.Fprintf(&name, "%%%02x", c)
 		}
 	}
-	if name.Len() == 0 || name.Len() > folderNameMax {
-		return "", fmt.Errorf("the ID %q makes a folder name of %d bytes, not 1 to %d", id, name.Len(), folderNameMax)
+	if name.Len() <= folderNameMax {
+		return name.String(), nil
 	}
-	return name.String(), nil
+	digest := sha256.Sum256([]byte(id))
+	return fmt.Sprintf("%s~%x", name.String()[:folderNameMax-digestBytes*2-1], digest[:digestBytes]), nil
 }
 
-// folderID is the ID of which folderName made the name.
-func folderID(name string) (string, error) {
+// digestBytes are what is kept of the digest of an ID.
+const digestBytes = 16
+
+// isShortened tells whether the name of a folder does not tell the whole ID.
+func isShortened(name string) bool { return len(name) == folderNameMax && strings.Contains(name, "~") }
+
+// errNoID is what a folder is that was made and got no further.
+var errNoID = errors.New("the folder does not tell its ID")
+
+// keepID stores the ID in the folder if its name does not tell it.
+func (f folder) keepID(id string) error {
+	if !isShortened(filepath.Base(string(f))) {
+		return nil
+	}
+	kept := ""
+	if _, err := f.read(idRecord, &kept); err != nil || kept == id {
+		return err
+	}
+	return f.writeDurably(idRecord, id)
+}
+
+// id is the ID of which folderName made the folder's name.
+func (f folder) id() (string, error) {
+	name := filepath.Base(string(f))
 	id, err := url.PathUnescape(name)
+	if isShortened(name) {
+		var kept bool
+		if kept, err = f.read(idRecord, &id); err == nil && !kept {
+			err = errNoID
+		}
+	}
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,9 @@
 package process
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -21,14 +24,12 @@ func TestFolderName(t *testing.T) {
 			t.Errorf("folderName(%q): got %q, %v; want %q", id, got, err, want)
 		}
 	}
-	for _, id := range []string{"", strings.Repeat("a", folderNameMax+1), strings.Repeat("#", folderNameMax/3+1)} {
-		if got, err := folderName(id); err == nil {
-			t.Errorf("folderName(%q): got %q, want an error", id, got)
-		}
+	if got, err := folderName(""); err == nil {
+		t.Errorf("got %q for no ID, want an error", got)
 	}
-	for _, name := range []string{"", ".", "..", "A", "%4", "%41a%", "%61", "%5B", "a b"} {
-		if got, err := folderID(name); err == nil {
-			t.Errorf("folderID(%q): got %q, want an error", name, got)
+	for _, name := range []string{".", "..", "A", "%4", "%41a%", "%61", "%5B", "a b", "a~", "a~0123456789abcdef0123456789abcdef"} {
+		if got, err := folder(name).id(); err == nil || errors.Is(err, errNoID) {
+			t.Errorf("%q: got the ID %q and %v, want that it is no folder of a task", name, got, err)
 		}
 	}
 }
@@ -42,10 +43,34 @@ func TestFolderNameReverses(t *testing.T) {
 		if err != nil || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") || name != strings.ToLower(name) {
 			return false
 		}
-		again, err := folderID(name)
+		again, err := folder(name).id()
 		return err == nil && again == id
 	}
 	if err := quick.Check(back, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFolderNameShortened wants names of bounded length that differ as the IDs do, and folders that tell their IDs.
+func TestFolderNameShortened(t *testing.T) {
+	for _, id := range []string{strings.Repeat("a", folderNameMax+1), strings.Repeat("/", 224), strings.Repeat("é", 112) + "a"} {
+		one, err1 := folderName(id)
+		other, err2 := folderName(id + "b")
+		if err1 != nil || err2 != nil || one == other || len(one) != folderNameMax || len(other) != folderNameMax || strings.Contains(one, "/") {
+			t.Errorf("got %q and %q (%v, %v), want two names of %d bytes", one, other, err1, err2, folderNameMax)
+		}
+		f := folder(filepath.Join(t.TempDir(), other))
+		if err := os.Mkdir(string(f), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.id(); !errors.Is(err, errNoID) {
+			t.Errorf("got %q and %v from a folder without an ID, want %v", got, err, errNoID)
+		}
+		if err := f.keepID(id + "b"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.id(); err != nil || got != id+"b" {
+			t.Errorf("got %q and %v, want %q", got, err, id+"b")
+		}
 	}
 }

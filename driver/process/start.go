@@ -66,6 +66,9 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + filepath.Base(string(t.folder))}
 	err := t.folder.make()
 	if err == nil {
+		err = t.folder.keepID(t.id)
+	}
+	if err == nil {
 		err = t.folder.write(originRecord, t.origin)
 	}
 	if err != nil {

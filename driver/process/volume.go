@@ -29,7 +29,7 @@ func (d *Driver) VolumeSets() []string {
 	}
 	var sets []string
 	for _, entry := range entries {
-		if set, err := folderID(entry.Name()); err == nil {
+		if set, err := folder(filepath.Join(d.volumesDir(), entry.Name())).id(); err == nil {
 			sets = append(sets, set)
 		}
 	}
@@ -92,6 +92,9 @@ func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path 
 	}
 	path = filepath.Join(dir, set, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return "", err
+	}
+	if err := folder(filepath.Dir(path)).keepID(v.Set); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

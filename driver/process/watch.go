@@ -184,12 +184,19 @@ func (d *Driver) adopt() error {
 		return err
 	}
 	for _, entry := range entries {
-		id, err := folderID(entry.Name())
+		at := folder(filepath.Join(d.tasksDir(), entry.Name()))
+		id, err := at.id()
+		if errors.Is(err, errNoID) { // no supervisor was started: the ID comes first
+			if err := os.RemoveAll(string(at)); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			d.warn(fmt.Sprintf("in %s there is %q, which no driver made: %v", d.tasksDir(), entry.Name(), err))
 			continue
 		}
-		t := newTask(id, folder(filepath.Join(d.tasksDir(), entry.Name())))
+		t := newTask(id, at)
 		if err := d.adoptTask(t); err != nil {
 			return fmt.Errorf("adopt task %q: %w", id, err)
 		}
