@@ -77,7 +77,8 @@ func randomName(rng *rand.Rand, dots bool) string {
 func TestAllocationIDRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
-		id := AllocationID{Slot: SlotName{JobName(randomName(rng, false)), TaskName(randomName(rng, false)), rng.Uint32()}, Order: Index(rng.Uint64())}
+		job := NewJobName([]PoolPath{DefaultPool, "analytics", "a/b-2/C"}[rng.IntN(3)], randomName(rng, false))
+		id := AllocationID{Slot: SlotName{job, TaskName(randomName(rng, false)), rng.Uint32()}, Order: Index(rng.Uint64())}
 		if got, ok := ParseAllocationID(id.String()); !ok || got != id {
 			t.Fatalf("ParseAllocationID(%q) = %v, %v", id, got, ok)
 		}
