@@ -97,6 +97,7 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"STARLING_JOB=" + string(slot.Job),
+		"STARLING_POOL=" + string(slot.Job.Pool()),
 		"STARLING_TASK=" + string(slot.Task),
 		"STARLING_INDEX=" + strconv.FormatUint(uint64(slot.Index), 10),
 		"STARLING_INSTANCES=" + strconv.FormatUint(uint64(order.Instances), 10),
