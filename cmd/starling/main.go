@@ -65,7 +65,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newNode(remote), newJournal(remote)},
+		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newNode(remote), newPool(remote), newJournal(remote)},
 		groupOther:   {newSim(remote), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {

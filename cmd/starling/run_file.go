@@ -133,18 +133,26 @@ func (r *remote) stale(ctx context.Context, peer *client.Client, job string, aga
 		job, against, version)
 }
 
-// readJobs reads and checks a job file.
-func (r *remote) readJobs(file string) ([]jobspec.Document, error) {
-	var data []byte
-	var err error
+// readFile reads a file, or standard input, and returns what it is called in messages.
+func (r *remote) readFile(file, what string) (data []byte, name string, err error) {
 	if file == "-" {
-		file = "stdin"
+		name = "stdin"
 		data, err = io.ReadAll(r.in)
 	} else {
+		name = file
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fail(exitUsage, "read the job file: %w", err)
+		return nil, "", fail(exitUsage, "read the %s: %w", what, err)
+	}
+	return data, name, nil
+}
+
+// readJobs reads and checks a job file.
+func (r *remote) readJobs(file string) ([]jobspec.Document, error) {
+	data, file, err := r.readFile(file, "job file")
+	if err != nil {
+		return nil, err
 	}
 	documents, err := jobspec.Parse(file, data)
 	var wrong jobspec.Errors

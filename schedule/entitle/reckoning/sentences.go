@@ -89,7 +89,7 @@ func (t *teller) source() {
 		t.say("%s %s %s, all for this pool", t.path(t.parent()), verb, t.text(t.Divided(t.number, t.kind)))
 		return
 	}
-	t.say("%s %s %s, divided among %d pools that ask for %s together", t.path(t.parent()), verb, t.text(t.Divided(t.number, t.kind)),
+	t.say("%s %s %s, divided among %d pools, which claim %s together", t.path(t.parent()), verb, t.text(t.Divided(t.number, t.kind)),
 		pools, t.text(sum))
 }
 
@@ -163,7 +163,7 @@ func (t *teller) cut() {
 		switch parent := t.in.Pools[at].Parent; trace.Cut[k] {
 		case entitle.NotCut:
 			if at == t.number && t.use.Asked > 0 && t.use.Held+t.use.Asked <= trace.Total[k] {
-				t.say("that covers all that waits: what keeps it waiting is no bound of the pool, `starling why JOB` tells")
+				t.say("that covers all that it asks for")
 			}
 		case entitle.ByLimit:
 			t.say("%s gets %s less than is asked for: its limit is %s", name, missing, t.text(spec.Quotas[k].Limit))
@@ -206,7 +206,7 @@ func (t *teller) morePart(at int) []string {
 	}
 	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that nobody reserves", t.path(at), k, t.path(parent), t.text(free))}
 	if free <= 0 {
-		help[0] = fmt.Sprintf("other reservations: %s has none left to give", t.path(parent))
+		help[0] = fmt.Sprintf("a higher %s.%s.reservation, with lower ones elsewhere: all that %s has is reserved", t.path(at), k, t.path(parent))
 	}
 	const most = 3
 	if len(others) == 0 {

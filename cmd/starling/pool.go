@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/jobspec"
+)
+
+func newPool(r *remote) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "pool",
+		Short: "Look at resource pools, and change their tree",
+		Long: `Look at resource pools, and change their tree. A pool has a reservation, which it is promised, a limit, and a share in
+what is left; jobs live in pools with none below, and are named by them: AVMaps/AV-Build/nightly. What a pool may use now,
+its entitlement, is computed from these and from what all jobs hold and ask for.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newPoolList(r), newPoolShow(r), newPoolExplain(r), newPoolApply(r), newPoolDump(r), newPoolRemove(r))
+	return command
+}
+
+func newPoolList(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "ls [PATH]",
+		Short:             "List the pools, with what they use, may use and reserve",
+		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
+		Args:              atMostOne("PATH"),
+		ValidArgsFunction: r.completePool,
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.AllPools(ctx, append(args, "")[0])
+			if err != nil {
+				return err
+			}
+			for _, w := range answer.GetWarnings() {
+				r.hint("warning: %s: %s", w.GetPath(), w.GetReason())
+			}
+			return r.show(answer, func() *table { return poolTable(answer, len(args) == 0) })
+		},
+	}
+}
+
+// poolTable draws the tree, with the cluster above it if it is whole.
+func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *table {
+	kinds := kindsOf(answer)
+	headings := []string{"POOL", "JOBS"}
+	for i, k := range kinds {
+		heading := strings.ToUpper(k.String())
+		if i == 0 {
+			heading += " used/entitled/reserved"
+		}
+		headings = append(headings, heading)
+	}
+	t := newTable(headings...)
+	jobs, used, reserved := uint32(0), cluster.Amounts{}, cluster.Amounts{}
+	var rows [][]string
+	for _, p := range answer.GetPools() {
+		path := cluster.PoolPath(p.GetSpec().GetPath())
+		parent, name := pool.Split(path)
+		spec := poolSpec(p)
+		depth := strings.Count(string(path), "/")
+		if whole {
+			depth++
+		} else if len(rows) == 0 {
+			name = string(path)
+		}
+		row := []string{strings.Repeat("  ", depth) + name, fmt.Sprint(p.GetJobs())}
+		for _, k := range kinds {
+			u := p.GetUses()[k]
+			row = append(row, uses(k, u.GetAllocated(), u.GetEntitlement(), spec.Quotas[k].Reservation))
+			if parent == "" {
+				used[k], reserved[k] = used[k]+u.GetAllocated(), reserved[k]+spec.Quotas[k].Reservation
+			}
+		}
+		if parent == "" {
+			jobs += p.GetJobs()
+		}
+		rows = append(rows, row)
+	}
+	if whole {
+		row := []string{"cluster", fmt.Sprint(jobs)}
+		for _, k := range kinds {
+			row = append(row, uses(k, used[k], answer.GetCapacity()[k].GetAmount(), reserved[k]))
+		}
+		t.row(row...)
+	}
+	t.rows = append(t.rows, rows...)
+	return t
+}
+
+func uses(k cluster.Kind, used, entitled, reserved int64) string {
+	return k.Round(used) + "/" + k.Round(entitled) + "/" + k.Round(reserved)
+}
+
+// kindsOf returns the kinds that there is something of, or that somebody reserves, holds or asks for.
+func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []cluster.Kind) {
+	for k := range cluster.AmountCount {
+		matters := answer.GetCapacity()[k].GetAmount() > 0
+		for _, p := range answer.GetPools() {
+			u := p.GetUses()[k]
+			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 || poolSpec(p).Quotas[k].Reservation > 0
+		}
+		if matters {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+func newPoolShow(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show PATH",
+		Short:             "Show a pool: its quotas, and what it uses, waits for, borrows and lends",
+		Args:              oneArgument("pool's PATH"),
+		ValidArgsFunction: r.completePool,
+		RunE: func(command *cobra.Command, args []string) error {
+			answer, err := r.poolStatus(command, args[0])
+			if err != nil {
+				return err
+			}
+			if r.format != formatTable {
+				return r.show(answer, nil)
+			}
+			return r.drawPool(answer)
+		},
+	}
+}
+
+func (r *remote) poolStatus(command *cobra.Command, path string) (*starlingv1.PoolStatusResponse, error) {
+	ctx, cancel := answerContext(command)
+	defer cancel()
+	peer, err := r.dial()
+	if err != nil {
+		return nil, err
+	}
+	return peer.PoolStatus(ctx, cluster.PoolPath(path))
+}
+
+// drawPool shows a pool to people.
+func (r *remote) drawPool(answer *starlingv1.PoolStatusResponse) error {
+	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
+	head := newTable("pool", string(spec.Path))
+	head.row("jobs", fmt.Sprint(p.GetJobs()))
+	head.row("owners", dash(strings.Join(spec.Owners, ", ")))
+	head.row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
+	head.row("slack limit", percentText(spec.SlackLimit))
+	head.row("controller limit", percentText(spec.ControllerLimit))
+	quotas := newTable("KIND", "RESERVED", "LIMIT", "SHARE", "USED", "WAITS FOR", "ENTITLED", "BORROWED", "LENT")
+	slack := newTable("REVOCABLE", "USED", "WAITS FOR", "ENTITLED")
+	for k := range cluster.AmountCount {
+		q, u := spec.Quotas[k], p.GetUses()[k]
+		reserved := k.Round(q.Reservation)
+		if q.Static {
+			reserved += " static"
+		}
+		quotas.row(k.String(), reserved, k.Round(q.Limit), fmt.Sprint(q.Share), k.Round(u.GetAllocated()), k.Round(u.GetDemand()),
+			k.Round(u.GetEntitlement()), k.Round(u.GetBorrowed()), k.Round(u.GetLent()))
+		if u.GetSlackAllocated()+u.GetSlackDemand() > 0 {
+			slack.row(k.String(), k.Round(u.GetSlackAllocated()), k.Round(u.GetSlackDemand()), k.Round(u.GetSlackEntitlement()))
+		}
+	}
+	tables := []*table{head, quotas}
+	if len(slack.rows) > 1 {
+		tables = append(tables, slack)
+	}
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(r.out)
+		}
+		if err := t.write(r.out); err != nil {
+			return err
+		}
+	}
+	r.hint("why not more: starling pool explain %s", spec.Path)
+	return nil
+}
+
+func percentText(p cluster.Percent) string {
+	if p == cluster.NoPercent {
+		return "unlimited"
+	}
+	return fmt.Sprintf("%d %% of the reservation", p)
+}
+
+func newPoolExplain(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain PATH [KIND]",
+		Short: "Tell how a pool's entitlement came about, and what would change it",
+		Long: `Tell how a pool's entitlement came about: what its parent has to divide, what the pool and its siblings ask for, what the
+reservation and the share gave, what is left over, what keeps the pool from more, and what would help. KIND is cpu, memory,
+disk or gpu; without it all kinds are told that the pool asks for.`,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usageError(command, fmt.Errorf("%s needs a pool's PATH, and takes a KIND", command.CommandPath()))
+			}
+			if len(args) == 2 {
+				if _, known := pool.Kind(args[1]); !known {
+					return usageError(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk or gpu", args[1]))
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: r.completePool,
+		RunE: func(command *cobra.Command, args []string) error {
+			answer, err := r.poolStatus(command, args[0])
+			if err != nil {
+				return err
+			}
+			if r.format != formatTable {
+				return r.show(answer, nil)
+			}
+			return explainPool(r.out, answer, append(args, "")[1])
+		},
+	}
+}
+
+// explainPool tells the arithmetic of one kind, or of all of which the pool has or wants some.
+func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string) error {
+	first := true
+	for _, one := range answer.GetReckonings() {
+		k, known := pool.Kind(one.GetKind())
+		if !known || only != "" && only != one.GetKind() {
+			continue
+		}
+		u := answer.GetPool().GetUses()[k]
+		if !first {
+			fmt.Fprintln(w)
+		}
+		first = false
+		fmt.Fprintf(w, "%s: %s is entitled to %s\n", one.GetKind(), answer.GetPool().GetSpec().GetPath(), k.Round(u.GetEntitlement()))
+		if only == "" && u.GetAllocated()+u.GetDemand()+u.GetSlackAllocated()+u.GetSlackDemand() == 0 {
+			fmt.Fprintf(w, "  %s\n", one.GetSentences()[0])
+			continue
+		}
+		for _, sentence := range one.GetSentences() {
+			fmt.Fprintf(w, "  %s\n", sentence)
+		}
+		if len(one.GetParts()) > 1 {
+			fmt.Fprintln(w)
+			if err := partTable(k, one, answer.GetPool().GetSpec().GetPath()).write(w); err != nil {
+				return err
+			}
+		}
+	}
+	if first && only != "" {
+		fmt.Fprintf(w, "the cluster has no %s, and nobody here asks for any\n", only)
+	}
+	return nil
+}
+
+// partTable lists what each of the pools got that divide what their parent has.
+func partTable(k cluster.Kind, one *starlingv1.Reckoning, self string) *table {
+	t := newTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
+	for _, p := range one.GetParts() {
+		name := "  " + p.GetPath()
+		if p.GetPath() == self {
+			name += " *"
+		}
+		t.row(name, k.Round(p.GetAsked()), k.Round(p.GetReservation()), k.Round(p.GetReserved()), fmt.Sprint(p.GetShare()),
+			k.Round(p.GetShared()), k.Round(p.GetLeftOver()), k.Round(p.GetEntitlement()), dash(p.GetCut()))
+	}
+	return t
+}
+
+// poolSpec returns the pool of an answer, whose peer is trusted to send none with problems.
+func poolSpec(p *starlingv1.Pool) cluster.PoolSpec {
+	spec, _ := wire.PoolOf(p.GetSpec())
+	return spec
+}
+
+// completePool offers the paths of pools.
+func (r *remote) completePool(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(contextOf(command), completeWithin)
+	defer cancel()
+	peer, err := r.dial()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	answer, err := peer.AllPools(ctx, typed)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var paths []cobra.Completion
+	for _, p := range answer.GetPools() {
+		paths = append(paths, p.GetSpec().GetPath())
+	}
+	return paths, cobra.ShellCompDirectiveNoFileComp
+}

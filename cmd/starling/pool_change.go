@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/jobspec"
+)
+
+func newPoolApply(r *remote) *cobra.Command {
+	dry, against := false, stated{}
+	command := &cobra.Command{
+		Use:   "apply FILE.yaml",
+		Short: "Make a pools file the tree of pools",
+		Long: `Make a pools file (- for standard input) the tree of pools: first it is told which pools are created, changed and deleted
+because of it, and whose entitlements change at once; then all that is done together, or nothing. Pools that are not in the
+file are deleted, but for "default", which stays as it is; pools with jobs cannot be. If somebody else changes the tree
+meanwhile, nothing is done. "starling pool dump" writes such a file.
+
+With --dry-run the exit status is 0 if nothing would change and 1 if something would.`,
+		Args: oneArgument("FILE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			data, file, err := r.readFile(args[0], "pools file")
+			if err != nil {
+				return err
+			}
+			tree, err := jobspec.ParsePools(file, data)
+			var wrong jobspec.Errors
+			if errors.As(err, &wrong) {
+				r.hint("%s", wrong.Error())
+				return fail(exitUsage, "%s has %s; nothing was changed", file, counted(len(wrong), "error"))
+			}
+			return r.applyPools(ctx, tree, against, dry)
+		},
+	}
+	command.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and do nothing")
+	command.Flags().Var(&against, "against", "only if the tree still has this `VERSION` (default: the present one)")
+	return command
+}
+
+// applyPools makes a tree that of the cluster, or tells what that would do.
+func (r *remote) applyPools(ctx context.Context, tree pool.Tree, against stated, dry bool) error {
+	peer, err := r.dial()
+	if err != nil {
+		return err
+	}
+	present, err := presentPools(ctx, peer)
+	if err != nil {
+		return err
+	}
+	if !against.given {
+		against.number = present.version
+	}
+	put, gone := present.difference(tree)
+	if len(put)+len(gone) == 0 && against.number == present.version {
+		r.hint("nothing would change: the tree keeps version %d", present.version)
+		return nil
+	}
+	plan, err := peer.PlanPools(ctx, against.number, put, gone)
+	if err != nil {
+		return r.refusedPools(err)
+	}
+	if err := r.showNext(plan, func() string { return poolPlanText(plan) }); err != nil {
+		return err
+	}
+	if dry {
+		return silent{exitFailed}
+	}
+	if _, err := peer.ChangePools(ctx, plan.GetVersion(), put, gone); err != nil {
+		return r.refusedPools(err)
+	}
+	r.hint("done: the tree has version %d now", plan.GetVersion()+1)
+	return nil
+}
+
+// refusedPools tells all that is wrong with a change, a line each.
+func (r *remote) refusedPools(err error) error {
+	var refused *wire.Failure
+	switch {
+	case errors.As(err, &refused) && len(refused.Problems) > 0:
+		for _, p := range refused.Problems {
+			r.hint("%s: %s", p.Path, p.Reason)
+		}
+		return fail(statusOf(err), "nothing was changed: %s", counted(len(refused.Problems), "problem"))
+	case errors.As(err, &refused) && refused.Code == wire.Conflict:
+		return fmt.Errorf("nothing was changed: %w\nhint: starling pool dump shows the tree as it is now", err)
+	}
+	return err
+}
+
+// poolTree is the tree as the cluster has it.
+type poolTree struct {
+	version uint32
+	tree    pool.Tree
+}
+
+func presentPools(ctx context.Context, peer *client.Client) (*poolTree, error) {
+	answer, err := peer.AllPools(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	t := &poolTree{version: answer.GetVersion()}
+	for _, p := range answer.GetPools() {
+		t.tree = append(t.tree, poolSpec(p))
+	}
+	return t, nil
+}
+
+// difference returns what must be put into the present tree and taken out of it to make it another.
+func (t *poolTree) difference(tree pool.Tree) (put []cluster.PoolSpec, gone []cluster.PoolPath) {
+	for i := range tree {
+		at, found := t.tree.Find(tree[i].Path)
+		if !found || len(jobspec.DiffPools(&t.tree[at], &tree[i])) > 0 {
+			put = append(put, tree[i])
+		}
+	}
+	for i := range t.tree {
+		if _, stays := tree.Find(t.tree[i].Path); !stays && t.tree[i].Path != cluster.DefaultPool {
+			gone = append(gone, t.tree[i].Path)
+		}
+	}
+	return put, gone
+}
+
+// entitlementsShownMax bounds the entitlements that are shown to people.
+const entitlementsShownMax = 40
+
+// poolPlanText tells to people what becomes of the tree.
+func poolPlanText(plan *starlingv1.PlanPoolsResponse) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "pools: version %d to %d\n", plan.GetVersion(), plan.GetVersion()+1)
+	for _, c := range plan.GetChanges() {
+		fmt.Fprintf(b, "  %s  %s\n", c.GetWhat(), c.GetPath())
+		for _, one := range c.GetChanges() {
+			if c.GetWhat() == "created" || one.GetOld() == "" {
+				fmt.Fprintf(b, "             %s: %s\n", one.GetPath(), one.GetNew())
+				continue
+			}
+			fmt.Fprintf(b, "             %s: %s -> %s\n", one.GetPath(), one.GetOld(), dash(one.GetNew()))
+		}
+	}
+	t := newTable("  POOL", "KIND", "ENTITLED NOW", "THEN")
+	for i, e := range plan.GetEntitlements() {
+		if i == entitlementsShownMax {
+			t.row(fmt.Sprintf("  and %d more: -o json shows all", len(plan.GetEntitlements())-i))
+			break
+		}
+		k, _ := pool.Kind(e.GetKind())
+		t.row("  "+e.GetPath(), e.GetKind(), k.Round(e.GetBefore()), k.Round(e.GetAfter()))
+	}
+	if len(t.rows) > 1 {
+		fmt.Fprintln(b)
+		_ = t.write(b) // builders take everything
+		fmt.Fprintln(b)
+	}
+	for _, w := range plan.GetWarnings() {
+		fmt.Fprintf(b, "warning: %s: %s\n", w.GetPath(), w.GetReason())
+	}
+	return b.String()
+}
+
+func newPoolDump(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "dump",
+		Short: "Write the tree of pools as a file for apply",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			present, err := presentPools(ctx, peer)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(r.out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
+				present.version, jobspec.FormatPools(present.tree))
+			return err
+		},
+	}
+}
+
+func newPoolRemove(r *remote) *cobra.Command {
+	against := stated{}
+	command := &cobra.Command{
+		Use:   "rm PATH...",
+		Short: "Delete pools that have no jobs, with no others below them but those named too",
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(command, fmt.Errorf("%s needs a pool's PATH", command.CommandPath()))
+			}
+			return nil
+		},
+		ValidArgsFunction: r.completePool,
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := answerContext(command)
+			defer cancel()
+			peer, err := r.dial()
+			if err != nil {
+				return err
+			}
+			var gone []cluster.PoolPath
+			for _, path := range slices.Compact(slices.Sorted(slices.Values(args))) {
+				gone = append(gone, cluster.PoolPath(path))
+			}
+			answer, err := peer.ChangePools(ctx, against.number, nil, gone)
+			if err != nil {
+				return r.refusedPools(err)
+			}
+			return r.showNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
+		},
+	}
+	command.Flags().Var(&against, "against", "only if the tree still has this `VERSION`")
+	return command
+}
