@@ -33,6 +33,7 @@ var suites = []struct {
 	{"peloton/constraints*.yaml", constraints},
 	{"peloton/update*.yaml", updates},
 	{"peloton/job_state*.yaml", jobStates},
+	{"peloton/preemption*.yaml", preemptions},
 	{"volcano/*queue-deserved*.yaml", queues},
 	{"volcano/*queue-admit*.yaml", cycles},
 	{"volcano/*gang*.yaml", cycles},
@@ -43,7 +44,6 @@ var excluded = []struct{ pattern, reason string }{
 	{"onyx/allocate-*.yaml", "volunteers contend for tasks of Onyx 0.5.0; here no peer contends for work, what runs where is computed"},
 	{"onyx/sched-*.yaml", "sharing peers among jobs and tasks is not built yet"},
 	{"onyx/properties.yaml", "describes generators in words and holds no cases: the simulator and the random histories check them"},
-	{"peloton/", "preemption is not built yet"},
 	{"volcano/", "elastic jobs, gangs and plugins are not built yet"},
 }
 

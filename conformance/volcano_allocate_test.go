@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
+
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
@@ -28,11 +30,6 @@ var cycleKindsExcluded = map[string]string{
 	"podgroup-phase":          "a gang has no phase of its own: what it is follows from its slots",
 	"gang-skip-unschedulable": "a gang has no conditions: why it waits is computed when somebody asks",
 	"elastic-resource":        "nothing is subtracted for surplus: every instance beyond the gang is admitted by itself",
-	"reclaim":                 "preemption is not built yet",
-	"preempt":                 "preemption is not built yet",
-	"two-cycles":              "preemption is not built yet",
-	"bundles":                 "preemption is not built yet",
-	"gang-evict":              "preemption is not built yet",
 }
 
 // cycleCase is a cluster with queues and jobs, and what one cycle starts.
@@ -50,6 +47,10 @@ type cycleCase struct {
 		Actions, Enabled, Plugins []string
 		SharePlugin               string `yaml:"sharePlugin"`
 		Hierarchy                 bool
+		// AncestorLevel tells how many levels above a queue must hold too much as well: here what counts is the leaf, whose
+		// entitlement comes from all levels.
+		AncestorLevel int  `yaml:"ancestorReclaimLevel"`
+		TopologyAware bool `yaml:"topologyAware"`
 	}
 	Then struct {
 		// Bind leads from the tasks that start to their nodes; null says nothing.
@@ -57,6 +58,10 @@ type cycleCase struct {
 		Count *int `yaml:"bindCount"`
 		// Evict are the tasks that give way.
 		Evict []string
+		// Pipeline leads from jobs to the nodes where they run when others have gone.
+		Pipeline map[string][]string
+		// Cycles are what one cycle after the other starts.
+		Cycles []struct{ Bind []string }
 	}
 }
 
@@ -84,27 +89,51 @@ type cycleTask struct {
 	Name, State, Node, Group string
 	Selector                 string `yaml:"nodeSelector"`
 	Req                      quantities
+	Preemptable              *bool
+	Priority                 uint32
+	Policy                   string `yaml:"preemptionPolicy"`
+	Label                    string
+	AntiAffinity             string `yaml:"antiAffinity"`
 }
 
 // cycles runs a file of cases of one scheduling cycle.
 func cycles(t *testing.T, data []byte) {
 	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
-		var kind struct{ Kind string }
+		var kind struct {
+			Kind string
+			Then struct{ Order yaml.Node }
+		}
 		if err := s.node.Load(&kind); err != nil {
 			t.Fatal(err)
 		}
 		if reason, excluded := cycleKindsExcluded[kind.Kind]; excluded {
 			t.Skipf("not run: %s", reason)
 		}
-		if kind.Kind != "allocate" && kind.Kind != "gang-allocate" {
+		c := &cycleCase{}
+		switch kind.Kind {
+		case "allocate", "gang-allocate", "two-cycles":
+			if s.read(t, c); len(c.Then.Evict) > 0 {
+				c.evicts(t, differences)
+				return
+			}
+			c.run(t, differences)
+		case "gang-evict":
+			c := &gangEvictCase{}
+			s.read(t, c)
+			c.run(t)
+		case "bundles":
+			if kind.Then.Order.Kind != 0 {
+				t.Skipf("not run: %s", evictionsExcluded["order"])
+			}
+			c := &bundleCase{}
+			s.read(t, c)
+			c.run(t, differences)
+		case "reclaim", "preempt":
+			s.read(t, c)
+			c.evicts(t, differences)
+		default:
 			t.Fatalf("no rule for kind %s", kind.Kind)
 		}
-		c := &cycleCase{}
-		s.read(t, c)
-		if len(c.Then.Evict) > 0 {
-			t.Skipf("not run: %s", cycleKindsExcluded["preempt"])
-		}
-		c.run(t, differences)
 	})
 }
 
@@ -117,6 +146,16 @@ func (c *cycleCase) run(t *testing.T, differences tally) {
 	started := w.admit()
 	slices.Sort(started)
 	wrong := ""
+	if c.Then.Cycles != nil {
+		// Here all starts with one entry: whoever starts in one of the cycles there.
+		var all []string
+		for _, cycle := range c.Then.Cycles {
+			all = append(all, cycle.Bind...)
+		}
+		if slices.Sort(all); !slices.Equal(started, all) {
+			wrong = fmt.Sprintf("%v start, want %v", started, all)
+		}
+	}
 	if c.Then.Bind != nil && !slices.Equal(started, sortedKeys(*c.Then.Bind)) {
 		wrong = fmt.Sprintf("%v start, want %v", started, sortedKeys(*c.Then.Bind))
 	}
