@@ -65,9 +65,41 @@ func request(c command.Command) string {
 		return fmt.Sprintf("drain node %s within %s", c.Node, time.Duration(c.DeadlineMillis)*time.Millisecond)
 	}
 	if c, ok := c.(*command.ChangePools); ok {
-		return fmt.Sprintf("change %s, delete %d", Count(uint64(len(c.Pools)), "pool"), len(c.Gone))
+		return pools(c)
 	}
 	return c.Kind().String()
+}
+
+// pools says "change pools a, b and delete c".
+func pools(c *command.ChangePools) string {
+	var put []cluster.PoolPath
+	for i := range c.Pools {
+		put = append(put, c.Pools[i].Path)
+	}
+	var parts []string
+	if len(put) > 0 {
+		parts = append(parts, "change pools "+some(put))
+	}
+	if len(c.Gone) > 0 {
+		parts = append(parts, "delete pools "+some(c.Gone))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// some lists the first few.
+func some(paths []cluster.PoolPath) string {
+	const most = 3
+	text := ""
+	for i, path := range paths {
+		if i == most {
+			return fmt.Sprintf("%s, %d more", text, len(paths)-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += string(path)
+	}
+	return text
 }
 
 // Effect says what an entry brought about: "placed web.server[2] on node b".

@@ -47,7 +47,8 @@ func TestCommands(t *testing.T) {
 			"stop web.server[2]#4711, to be replaced elsewhere"},
 		{&command.DrainNode{Node: "a", Drain: true, DeadlineMillis: 3_600_000}, "drain node a within 1h0m0s"},
 		{&command.DrainNode{Node: "a"}, "end the drain of node a"},
-		{&command.ChangePools{Pools: make([]cluster.PoolSpec, 2), Gone: []cluster.PoolPath{"a"}}, "change 2 pools, delete 1"},
+		{&command.ChangePools{Pools: []cluster.PoolSpec{{Path: "b"}, {Path: "b/c"}}, Gone: []cluster.PoolPath{"a", "d", "e", "f", "g"}},
+			"change pools b, b/c and delete pools a, d, e, 2 more"},
 	}
 	tried := map[command.Kind]bool{}
 	for _, c := range cases {

@@ -73,13 +73,12 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *table {
 		path := cluster.PoolPath(p.GetSpec().GetPath())
 		parent, name := pool.Split(path)
 		spec := poolSpec(p)
-		depth := strings.Count(string(path), "/")
 		if whole {
-			depth++
-		} else if len(rows) == 0 {
+			name = strings.Repeat("  ", strings.Count(string(path), "/")+1) + name
+		} else {
 			name = string(path)
 		}
-		row := []string{strings.Repeat("  ", depth) + name, fmt.Sprint(p.GetJobs())}
+		row := []string{name, fmt.Sprint(p.GetJobs())}
 		for _, k := range kinds {
 			u := p.GetUses()[k]
 			row = append(row, uses(k, u.GetAllocated(), u.GetEntitlement(), spec.Quotas[k].Reservation))
@@ -203,7 +202,7 @@ func newPoolExplain(r *remote) *cobra.Command {
 		Short: "Tell how a pool's entitlement came about, and what would change it",
 		Long: `Tell how a pool's entitlement came about: what its parent has to divide, what the pool and its siblings ask for, what the
 reservation and the share gave, what is left over, what keeps the pool from more, and what would help. KIND is cpu, memory,
-disk or gpu; without it all kinds are told that the pool asks for.`,
+disk or gpu; without it all is told of those of which the pool gets less than it asks for.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return usageError(command, fmt.Errorf("%s needs a pool's PATH, and takes a KIND", command.CommandPath()))
@@ -243,8 +242,8 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 		}
 		first = false
 		fmt.Fprintf(w, "%s: %s is entitled to %s\n", one.GetKind(), answer.GetPool().GetSpec().GetPath(), k.Round(u.GetEntitlement()))
-		if only == "" && u.GetAllocated()+u.GetDemand()+u.GetSlackAllocated()+u.GetSlackDemand() == 0 {
-			fmt.Fprintf(w, "  %s\n", one.GetSentences()[0])
+		if only == "" && !isCut(one, answer.GetPool().GetSpec().GetPath()) && u.GetSlackAllocated()+u.GetSlackDemand() == 0 {
+			fmt.Fprintf(w, "  %s, and nothing cuts it\n", one.GetSentences()[0])
 			continue
 		}
 		for _, sentence := range one.GetSentences() {
@@ -261,6 +260,16 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 		fmt.Fprintf(w, "the cluster has no %s, and nobody here asks for any\n", only)
 	}
 	return nil
+}
+
+// isCut tells whether a pool gets less than it asks for.
+func isCut(one *starlingv1.Reckoning, path string) bool {
+	for _, p := range one.GetParts() {
+		if p.GetPath() == path {
+			return p.GetCut() != ""
+		}
+	}
+	return true // of so many siblings not all are told
 }
 
 // partTable lists what each of the pools got that divide what their parent has.
