@@ -9,50 +9,55 @@ import (
 	"testing"
 	"time"
 
+	"starling/cluster"
 	"starling/e2e/agents"
 )
 
-// TestAGangIsWhole has a gang wait for room, start at once, and lose members: one process, and those of one machine. Newer
-// work waits all the time.
+// TestAGangIsWhole has a gang wait for room, start at once, and lose members: one process, and those of one machine. Others
+// wait for the same room all the time, at last one that is more urgent. Nobody is preemptible.
 func TestAGangIsWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a pulse to end")
 	}
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
-	older, openOlder := tr.workers("older", 8)
-	gang, openGang := tr.workers("gang", 6)
-	gang.MinAvailable = 6
-	gang.Tasks[0].Restart.AttemptsMax = 1
-	tr.submit(older)
-	tr.awaitRunning(tr.Agents[0], "older")
-	tr.submit(gang)
-	all, open := []string{"older", "gang"}, map[string]func(){"gang": openGang}
-	for i := range 8 { // six of them have room beside the gang
-		newer, o := tr.workers(fmt.Sprintf("newer-%d", i), 1)
-		tr.submit(newer)
-		all, open[string(newer.Name)] = append(all, string(newer.Name)), o
+	tr.makePools(poolFor("firm", 12))
+	var all []string
+	open := map[string]func(){}
+	submit := func(name string, instances, gang, priority uint32) {
+		spec, o := tr.workers(name, instances)
+		spec.NonPreemptible, spec.MinAvailable, spec.Priority = true, gang, priority
+		spec.Tasks[0].Restart.AttemptsMax = 1
+		tr.submit(spec)
+		all, open[name] = append(all, name), o
 	}
-	tr.awaitShare("gang", 0)
-	tr.wantProofs("newer-*", begunSuffix, 0)
+	submit("firm/older", 8, 0, 0)
+	tr.awaitRunning(tr.Agents[0], "firm/older")
+	submit("firm/gang", 6, 6, 0)
+	for i := range 6 { // they have room beside the gang
+		submit(fmt.Sprintf("firm/newer-%d", i), 1, 0, 0)
+	}
+	tr.awaitShare("firm/gang", 0)
+	tr.wantProofs("firm/newer-*", begunSuffix, 0)
 
-	openOlder()
-	started := tr.awaitRunning(tr.Agents[0], "gang")
+	open["firm/older"]()
+	started := tr.awaitRunning(tr.Agents[0], "firm/gang")
 	for _, s := range started {
 		if s.GetOrder() != started[0].GetOrder() {
 			t.Errorf("%s was not ordered together with %s", s.GetAllocation(), started[0].GetAllocation())
 		}
 	}
-	tr.awaitBegun("gang", 6)
-	tr.awaitBegun("newer-*", 6)
+	tr.awaitBegun("firm/gang", 6)
+	tr.awaitBegun("firm/newer-*", 6)
+	submit("firm/urgent", 2, 0, cluster.PriorityMax)
 
 	lost, runs := tr.processes()[started[0].GetAllocation()]
 	if !runs {
 		t.Fatalf("there is no process of %s", started[0].GetAllocation())
 	}
 	tr.must(syscall.Kill(lost.PID, syscall.SIGKILL))
-	tr.awaitBegun("gang", 7)
-	before := tr.awaitRunning(tr.Agents[0], "gang")
+	tr.awaitBegun("firm/gang", 7)
+	before := tr.awaitRunning(tr.Agents[0], "firm/gang")
 
 	victim := tr.memberThat(false)
 	other := tr.others(victim)[0]
@@ -65,8 +70,9 @@ func TestAGangIsWhole(t *testing.T) {
 			left = left[1:]
 		}
 	}
-	tr.awaitRunning(other, "gang")
-	tr.wantProofs("newer-*", begunSuffix, 6)
+	tr.awaitRunning(other, "firm/gang")
+	tr.wantProofs("firm/newer-*", begunSuffix, 6)
+	tr.wantProofs("firm/urgent", begunSuffix, 0)
 	tr.must(victim.Start())
 	tr.must(victim.Ready(tr.soon()))
 	tr.finish(slices.Collect(maps.Values(open)), all...)
@@ -79,7 +85,7 @@ func (tr *trial) newerOn(machines []*agents.Agent) (jobs []string) {
 		tasks, err := a.Tasks()
 		tr.must(err)
 		for _, p := range tasks {
-			if job, _, _ := strings.Cut(p.Allocation, "."); job != "gang" {
+			if job, _, _ := strings.Cut(p.Allocation, "."); job != "firm/gang" {
 				jobs = append(jobs, job)
 			}
 		}

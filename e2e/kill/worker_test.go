@@ -38,12 +38,36 @@ func worker(folder string) int {
 	return 0
 }
 
-// workers is a job of workers that take a processor each, of which there are twelve; open lets them end.
+// What a worker takes: there is room for twelve.
+const (
+	workerCPU    = 1000
+	workerMemory = 128 << 20
+)
+
+// workers is a job of workers; open lets them end.
 func (tr *trial) workers(name string, instances uint32) (spec *cluster.JobSpec, open func()) {
 	tr.Helper()
 	spec = tr.job(name, cluster.Batch, workerRole, instances)
-	spec.Tasks[0].Resources[cluster.CPU] = 1000
+	spec.Tasks[0].Resources = cluster.Resources{cluster.CPU: workerCPU, cluster.Memory: workerMemory}
 	return spec, tr.hold(proofOf(tr.watched, name, gateSuffix))
+}
+
+// poolFor is a pool that is promised room for so many workers, and takes it back soon.
+func poolFor(path cluster.PoolPath, workers int64) cluster.PoolSpec {
+	spec := cluster.NewPool(path)
+	spec.Quotas[cluster.CPU].Reservation = workers * workerCPU
+	spec.Quotas[cluster.Memory].Reservation = workers * workerMemory
+	spec.PatienceMillis = 200
+	return spec
+}
+
+// makePools adds pools to the tree.
+func (tr *trial) makePools(pools ...cluster.PoolSpec) {
+	tr.Helper()
+	api := tr.asked()
+	_, err := api.ChangePools(tr.soon(), 0, pools, nil)
+	tr.must(err)
+	tr.written = api.Seen()
 }
 
 // awaitShare waits until so many instances of a job run, and the others wait and nothing of them is left.
