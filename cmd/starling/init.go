@@ -19,14 +19,14 @@ func newInit(c *console) *cobra.Command {
 	force := false
 	command := &cobra.Command{
 		Use:   "init [DIR | NAME]",
-		Short: "Write commented example job files",
-		Long: `Write commented example job files, all of which run as they are: into the present folder, or into DIR, or only
-the one called NAME. Files that exist are left alone.`,
+		Short: "Write commented example files: jobs, and a tree of pools",
+		Long: `Write commented example files: jobs, all of which run as they are, and a tree of pools. They go into the present folder,
+or into DIR, or only the one called NAME. Files that exist are left alone.`,
 		Example: "  starling init\n  starling init examples\n  starling init hello",
 		Args:    atMostOne("DIR or NAME"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []string
-			for _, example := range jobspec.Examples() {
+			for _, example := range allExamples() {
 				names = append(names, strings.TrimSuffix(example.Name, ".yaml"))
 			}
 			return names, cobra.ShellCompDirectiveFilterDirs
@@ -40,9 +40,12 @@ the one called NAME. Files that exist are left alone.`,
 	return command
 }
 
+// allExamples returns the job files, the first to be run first, and then the pools file.
+func allExamples() []examples.File { return append(jobspec.Examples(), examples.Pools()) }
+
 // choose returns the examples that an argument asks for, and the folder they go into.
 func choose(argument string) (folder string, files []examples.File) {
-	all := jobspec.Examples()
+	all := allExamples()
 	one := slices.IndexFunc(all, func(e examples.File) bool {
 		return e.Name == argument || strings.TrimSuffix(e.Name, ".yaml") == argument
 	})
@@ -71,6 +74,10 @@ func (c *console) writeExamples(folder string, files []examples.File, force bool
 		}
 		fmt.Fprintln(c.out, path)
 	}
-	c.hint("run one with: starling run %s", filepath.Join(folder, files[0].Name))
+	how := "run one with: starling run %s"
+	if files[0].Name == examples.Pools().Name {
+		how = "make it the tree of pools with: starling pool apply %s"
+	}
+	c.hint(how, filepath.Join(folder, files[0].Name))
 	return nil
 }
