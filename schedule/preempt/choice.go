@@ -118,112 +118,6 @@ type gang struct {
 	along []int32
 }
 
-func newChoice(in *Input) *choice {
-	c := &choice{
-		in: in, room: in.Room, over: slices.Clone(in.Over), rules: make([]Rule, len(in.Victims)), gone: make([]bool, len(in.Victims)),
-		gangs: make([]gang, len(in.Gangs)), nodes: make([]node, len(in.Nodes)), sites: make([]int32, len(in.Victims)),
-	}
-	for i := range in.Wants {
-		for k, need := range in.Wants[i].Need {
-			c.wanted[k] = c.wanted[k] || need > 0
-		}
-	}
-	for i := range in.Nodes {
-		n := &in.Nodes[i]
-		c.nodes[i] = node{index: n.Index, free: n.Free}
-		if missing := int(n.Index) + 1 - len(c.at); missing > 0 {
-			c.at = append(c.at, make([]int32, missing)...)
-		}
-		c.at[n.Index] = int32(i) + 1
-	}
-	for i := range in.Gangs {
-		c.gangs[i].surplus = slices.Clone(in.Gangs[i].Surplus)
-	}
-	c.readGangs()
-	c.readVictims()
-	return c
-}
-
-// readGangs sums up the gangs: a gang is worth as much as the most valuable of its members.
-func (c *choice) readGangs() {
-	if len(c.gangs) == 0 {
-		return
-	}
-	for i := range c.in.Victims {
-		v := &c.in.Victims[i]
-		if v.Gang == NoGang {
-			continue
-		}
-		g := &c.gangs[v.Gang]
-		worth := valueOf(v)
-		worth.rank |= unbroken
-		if len(g.members) == 0 || g.worth.compare(&worth) < 0 {
-			g.worth = worth
-		}
-		g.members = append(g.members, int32(i))
-		add(&g.need, &v.Need)
-	}
-}
-
-// readVictims finds the rule for each victim and lists those of each node that may be ended.
-func (c *choice) readVictims() {
-	for i := range c.in.Victims {
-		v := &c.in.Victims[i]
-		c.sites[i] = -1
-		if c.rules[i] = c.rule(v); c.rules[i] == 0 {
-			continue
-		}
-		if int(v.Node) < len(c.at) && c.at[v.Node] > 0 {
-			c.sites[i] = c.at[v.Node] - 1
-			c.nodes[c.sites[i]].count++
-		}
-	}
-	first := int32(0)
-	for i := range c.nodes {
-		n := &c.nodes[i]
-		n.first = first
-		first += n.count
-		n.count = 0
-	}
-	c.order = make([]int32, first)
-	for i, site := range c.sites {
-		if site >= 0 {
-			n := &c.nodes[site]
-			c.order[n.first+n.count] = int32(i)
-			n.count++
-		}
-	}
-}
-
-// rule returns what allows to end a victim, now or at all.
-func (c *choice) rule(v *Victim) Rule {
-	switch {
-	case v.Revocable && !c.in.Revocable:
-		return ByRevocable
-	case v.Revocable != c.in.Revocable:
-		return 0
-	case v.Pool == c.in.Pool:
-		if v.Priority < c.in.Priority {
-			return ByPriority
-		}
-		return 0
-	case c.exceeds(v.Pool, &v.Need) || v.Gang != NoGang && c.exceeds(v.Pool, &c.gangs[v.Gang].need):
-		return ByEntitlement
-	}
-	return 0
-}
-
-// exceeds tells whether a pool has something left that it is not entitled to, of a kind that is wanted and is part of an
-// amount.
-func (c *choice) exceeds(pool int, need *cluster.Amounts) bool {
-	for k, over := range c.over[pool] {
-		if over > 0 && need[k] > 0 && c.wanted[k] {
-			return true
-		}
-	}
-	return false
-}
-
 // hardestFirst returns the wants, those first that take the most of what there may be: small ones fit beside big ones.
 func (c *choice) hardestFirst() []int {
 	if len(c.in.Wants) == 1 {
@@ -237,7 +131,7 @@ func (c *choice) hardestFirst() []int {
 	}
 	for i := range c.in.Victims {
 		if c.rules[i] != 0 {
-			add(&total, &c.in.Victims[i].Need)
+			add(&total, &c.in.Victims[i].Need, 1)
 		}
 	}
 	wants, weights := make([]int, len(c.in.Wants)), make([]int64, len(c.in.Wants))
@@ -247,7 +141,7 @@ func (c *choice) hardestFirst() []int {
 			weights[i] = max(weights[i], need/(total[k]>>20+1))
 		}
 	}
-	slices.SortStableFunc(wants, func(a, b int) int { return int(min(max(weights[b]-weights[a], -1), 1)) })
+	slices.SortStableFunc(wants, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
 	return wants
 }
 
@@ -260,153 +154,8 @@ func (c *choice) affordable(want int) uint32 {
 	room := c.room
 	for i := range c.in.Victims {
 		if c.rules[i] == ByPriority && !c.gone[i] {
-			add(&room, &c.in.Victims[i].Need)
+			add(&room, &c.in.Victims[i].Need, 1)
 		}
 	}
 	return times(need, &room, count)
-}
-
-// times returns how often a need fits into an amount, at most most, as far as the kinds go that are needed.
-func times(need, into *cluster.Amounts, most uint32) uint32 {
-	count := int64(most)
-	for k := range need {
-		if need[k] > 0 {
-			count = min(count, into[k]/need[k])
-		}
-	}
-	return uint32(max(count, 0))
-}
-
-// exhausted tells whether the pool is out of room for so many instances more, in a kind that they need.
-func (c *choice) exhausted(need *cluster.Amounts, count int64) bool {
-	for k := range need {
-		if need[k] > 0 && c.room[k] < need[k]*count {
-			return true
-		}
-	}
-	return false
-}
-
-// mayGo tells whether a victim may be ended by itself, as things are.
-func (c *choice) mayGo(i int32) bool {
-	v := &c.in.Victims[i]
-	return !c.gone[i] && (v.Gang == NoGang || c.surplus(v) > 0) && (c.rules[i] != ByEntitlement || c.exceeds(v.Pool, &v.Need))
-}
-
-// surplus returns how many instances of a victim's task may go before its gang breaks.
-func (c *choice) surplus(v *Victim) uint32 {
-	g := &c.gangs[v.Gang]
-	if g.broken || int(v.Slot.Task) >= len(g.surplus) {
-		return 0
-	}
-	return g.surplus[v.Slot.Task]
-}
-
-// mayBreak tells whether a gang may be broken, as things are.
-func (c *choice) mayBreak(id int32) bool {
-	g := &c.gangs[id]
-	first := g.members[0]
-	return !g.broken && c.rules[first] != 0 && (c.rules[first] != ByEntitlement || c.exceeds(c.in.Victims[first].Pool, &g.need))
-}
-
-// spend notes what a victim takes of what limits the choice; refund takes it back.
-func (c *choice) spend(i int32) {
-	v := &c.in.Victims[i]
-	if c.rules[i] == ByEntitlement {
-		subtract(&c.over[v.Pool], &v.Need)
-	}
-	if v.Gang != NoGang {
-		g := &c.gangs[v.Gang]
-		g.surplus[v.Slot.Task]--
-		subtract(&g.need, &v.Need)
-	}
-}
-
-func (c *choice) refund(i int32) {
-	v := &c.in.Victims[i]
-	if c.rules[i] == ByEntitlement {
-		add(&c.over[v.Pool], &v.Need)
-	}
-	if v.Gang != NoGang {
-		g := &c.gangs[v.Gang]
-		g.surplus[v.Slot.Task]++
-		add(&g.need, &v.Need)
-	}
-}
-
-func (c *choice) spendGang(id int32) {
-	if g := &c.gangs[id]; c.rules[g.members[0]] == ByEntitlement {
-		subtract(&c.over[c.in.Victims[g.members[0]].Pool], &g.need)
-	}
-}
-
-func (c *choice) refundGang(id int32) {
-	if g := &c.gangs[id]; c.rules[g.members[0]] == ByEntitlement {
-		add(&c.over[c.in.Victims[g.members[0]].Pool], &g.need)
-	}
-}
-
-// end chooses a victim by itself; keep takes it back.
-func (c *choice) end(i int32) {
-	c.spend(i)
-	c.vacate(i)
-}
-
-func (c *choice) keep(i int32) {
-	c.refund(i)
-	c.occupy(i)
-}
-
-// vacate makes a victim's room free; occupy takes it back.
-func (c *choice) vacate(i int32) {
-	v := &c.in.Victims[i]
-	c.gone[i] = true
-	if c.rules[i] == ByPriority {
-		add(&c.room, &v.Need)
-	}
-	if c.sites[i] >= 0 {
-		n := c.touch(c.sites[i])
-		c.spares.leave(c, n)
-		add(&n.free, &v.Need)
-		c.spares.enter(c, n)
-	}
-}
-
-func (c *choice) occupy(i int32) {
-	v := &c.in.Victims[i]
-	c.gone[i] = false
-	if c.rules[i] == ByPriority {
-		subtract(&c.room, &v.Need)
-	}
-	if c.sites[i] >= 0 {
-		n := c.touch(c.sites[i])
-		c.spares.leave(c, n)
-		subtract(&n.free, &v.Need)
-		c.spares.enter(c, n)
-	}
-}
-
-// breakUp ends all members of a gang that are left; mend takes it back.
-func (c *choice) breakUp(id int32) {
-	g := &c.gangs[id]
-	c.spendGang(id)
-	if len(g.along) == 0 {
-		c.sort(g.members)
-	}
-	g.broken, g.along = true, g.along[:0]
-	for _, i := range g.members {
-		if !c.gone[i] {
-			c.vacate(i)
-			g.along = append(g.along, i)
-		}
-	}
-}
-
-func (c *choice) mend(id int32) {
-	c.refundGang(id)
-	g := &c.gangs[id]
-	g.broken = false
-	for _, i := range g.along {
-		c.occupy(i)
-	}
 }

@@ -10,4 +10,8 @@
 // What a gang can spare goes before any gang is broken, and a gang is broken only if nothing else helps; then all of it
 // goes. Nobody is ended for nothing: what is wanted fits on the machines afterwards, machine by machine, and would not
 // if any one of the chosen stayed.
+//
+// The choice is made step by step, not among all sets of victims. What is wanted may be found impossible, rarely, where
+// gangs and what others are entitled to leave only one way; and with several wants somebody may go who could have stayed
+// if all had other seats.
 package preempt

@@ -61,7 +61,7 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
 		if least.count == 0 || worth.compare(&least.worst) < 0 {
 			least = cost{worst: worth, count: 1}
 		}
-		add(&most, &v.Need)
+		add(&most, &v.Need, 1)
 	}
 	need := &c.in.Wants[want].Need
 	if fits(need, &n.free) {

@@ -22,39 +22,7 @@ func Shed(victims []Victim, slack, nonSlack cluster.Amounts) []int {
 		if !lessens(&v.Need, left) {
 			return true
 		}
-		subtract(left, &v.Need)
+		add(left, &v.Need, -1)
 		return false
 	})
-}
-
-// lessens tells whether an amount has something of what is left of another.
-func lessens(need, left *cluster.Amounts) bool {
-	for k := range need {
-		if need[k] > 0 && left[k] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func add(to, amount *cluster.Amounts) {
-	for k := range to {
-		to[k] += amount[k]
-	}
-}
-
-func subtract(from, amount *cluster.Amounts) {
-	for k := range from {
-		from[k] -= amount[k]
-	}
-}
-
-// fits tells whether a need can be taken from what is free.
-func fits(need, free *cluster.Amounts) bool {
-	for k := range need {
-		if need[k] > free[k] {
-			return false
-		}
-	}
-	return true
 }

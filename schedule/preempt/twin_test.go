@@ -73,7 +73,7 @@ func (w *twin) split(victims []int) (units []unit, whole bool) {
 
 func (w *twin) sum(victims []int) (total cluster.Amounts) {
 	for _, i := range victims {
-		add(&total, &w.in.Victims[i].Need)
+		add(&total, &w.in.Victims[i].Need, 1)
 	}
 	return total
 }
@@ -105,11 +105,11 @@ func (w *twin) allowed(units []unit) string {
 func (w *twin) couldBeLast(u unit, all []unit) bool {
 	number := w.in.Victims[u.victims[0]].Pool
 	over, need := w.in.Over[number], w.sum(u.victims)
-	add(&over, &need)
+	add(&over, &need, 1)
 	for _, other := range all {
 		if w.in.Victims[other.victims[0]].Pool == number {
 			taken := w.sum(other.victims)
-			subtract(&over, &taken)
+			add(&over, &taken, -1)
 		}
 	}
 	for k := range over {
@@ -122,7 +122,7 @@ func (w *twin) couldBeLast(u unit, all []unit) bool {
 
 func (w *twin) wanted() (total cluster.Amounts) {
 	for _, want := range w.in.Wants {
-		add(&total, &want.Need)
+		add(&total, &want.Need, 1)
 	}
 	return total
 }
@@ -136,7 +136,7 @@ func (w *twin) room(victims []int) uint32 {
 	for _, i := range victims {
 		v := &in.Victims[i]
 		if at := slices.IndexFunc(in.Nodes, func(n Node) bool { return n.Index == v.Node }); at >= 0 {
-			add(&free[at], &v.Need)
+			add(&free[at], &v.Need, 1)
 		}
 	}
 	var wants []int
@@ -166,7 +166,7 @@ func (w *twin) held(victims []int) cluster.Amounts {
 	room := w.in.Room
 	for _, i := range victims {
 		if v := &w.in.Victims[i]; v.Pool == w.in.Pool && v.Revocable == w.in.Revocable {
-			add(&room, &v.Need)
+			add(&room, &v.Need, 1)
 		}
 	}
 	return room
@@ -184,7 +184,7 @@ func (w *twin) seats(p *Plan) (wants []int) {
 
 func (w *twin) affords(room cluster.Amounts, wants []int) bool {
 	for _, want := range wants {
-		subtract(&room, &w.in.Wants[want].Need)
+		add(&room, &w.in.Wants[want].Need, -1)
 	}
 	for k, needed := range w.wanted() {
 		if needed > 0 && room[k] < 0 {
@@ -204,10 +204,10 @@ func (w *twin) pack(free []cluster.Amounts, seats [][4]uint32, wants []int) bool
 		if !fits(&want.Need, &free[at]) || want.Most != nil && seats[at][wants[0]] >= want.Most(w.in.Nodes[at].Index) {
 			continue
 		}
-		subtract(&free[at], &want.Need)
+		add(&free[at], &want.Need, -1)
 		seats[at][wants[0]]++
 		packed := w.pack(free, seats, wants[1:])
-		add(&free[at], &want.Need)
+		add(&free[at], &want.Need, 1)
 		seats[at][wants[0]]--
 		if packed {
 			return true
@@ -277,7 +277,7 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 		free, used := n.Free, false
 		for _, i := range victims {
 			if w.in.Victims[i].Node == n.Index {
-				add(&free, &w.in.Victims[i].Need)
+				add(&free, &w.in.Victims[i].Need, 1)
 			}
 		}
 		for _, seat := range p.Seats {
@@ -287,7 +287,7 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 			used = true
 			counts[seat.Want] += seat.Count
 			for range seat.Count {
-				subtract(&free, &w.in.Wants[seat.Want].Need)
+				add(&free, &w.in.Wants[seat.Want].Need, -1)
 			}
 			if most := w.in.Wants[seat.Want].Most; most != nil && seat.Count > most(n.Index) {
 				return fmt.Sprintf("node %d runs %d", n.Index, seat.Count)
