@@ -141,7 +141,7 @@ func (s *State) editAccount(id PoolID) *Account {
 
 // asks notes that so many more instances ask for room.
 func (a *Account) asks(j *JobSpec, each *Amounts, count uint32) {
-	a.Asked.add(j, each, int64(count))
+	a.Asked.Add(j, each, int64(count))
 	a.Asking += count
 	if j.Revocable {
 		a.AskingRevocable += count
@@ -170,8 +170,8 @@ func (o *Offer) amounts() (a Amounts) {
 	return a
 }
 
-// add adds so many times an amount, by what bounds the job's work. What is revocable is slack.
-func (w *Work) add(j *JobSpec, need *Amounts, times int64) {
+// Add adds so many times an amount, by what bounds the job's work. What is revocable is slack.
+func (w *Work) Add(j *JobSpec, need *Amounts, times int64) {
 	for k, amount := range need {
 		amount *= times
 		switch {
@@ -192,9 +192,10 @@ func (w *Work) add(j *JobSpec, need *Amounts, times int64) {
 func (s *State) charge(j *Job, spec *TaskSpec, times int64) {
 	need := spec.Amounts()
 	account := s.editAccount(j.account())
-	account.Held.add(j.Spec, &need, times)
+	account.Held.Add(j.Spec, &need, times)
+	s.countPriority(j, times)
 	if j.Spec.Type != Batch {
-		account.Lasting.add(j.Spec, &need, times)
+		account.Lasting.Add(j.Spec, &need, times)
 	}
 }
 
@@ -207,7 +208,7 @@ func (s *State) ask(j *Job, t *Task, asks uint32, each Amounts) {
 		return
 	}
 	account := s.editAccount(j.account())
-	account.Asked.add(j.Spec, &t.askedEach, -int64(t.asked))
+	account.Asked.Add(j.Spec, &t.askedEach, -int64(t.asked))
 	account.asks(j.Spec, &each, asks)
 	account.Asking -= t.asked
 	if j.Spec.Revocable {

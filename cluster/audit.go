@@ -10,7 +10,8 @@ import (
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
 // difference: room, counts, queues, deadlines, digest. It takes time proportional to the value.
 func (s *State) Audit() []string {
-	a := &audit{s: s, free: make([]Resources, s.Nodes()), lasting: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions))}
+	a := &audit{s: s, free: make([]Resources, s.Nodes()), lasting: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions)),
+		priorities: map[uint64]uint32{}}
 	for n := range a.free {
 		node := s.Node(NodeIndex(n))
 		if node.Offer != nil {
@@ -49,6 +50,8 @@ type audit struct {
 	sum       uint64
 	deadlines int
 	turns     int
+	// priorities counts what runs and is preemptible.
+	priorities map[uint64]uint32
 	// accounts are what jobs hold and ask for, as counted anew.
 	accounts []Account
 }
@@ -69,6 +72,14 @@ func (s *State) auditRows() uint64 {
 	})
 	s.patience.Scan(func(key TaskKey, since Time) bool {
 		sum += hashWords(tagPatience, uint64(key), uint64(since))
+		return true
+	})
+	s.claims.Scan(func(id JobID, c Claims) bool {
+		sum += c.hash(id)
+		return true
+	})
+	s.hungers.Scan(func(id PoolID, h Hunger) bool {
+		sum += h.hash(id)
 		return true
 	})
 	s.requests.Scan(func(id string, r Request) bool {
@@ -131,12 +142,41 @@ func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
 	a.accounts[j.account()].asks(j.Spec, &need, uint32(waits))
 }
 
+// claims compares what of a node is kept for others with what is kept for each.
+func (a *audit) claims(node *Node) {
+	sum := Amounts{}
+	for _, id := range a.s.ClaimingJobs() {
+		all, _ := a.s.ClaimsOf(id)
+		for _, seat := range all.Seats {
+			if seat.Node != node.Index {
+				continue
+			}
+			for k := range sum {
+				sum[k] += seat.Need[k] * int64(seat.Count)
+			}
+		}
+	}
+	if sum != node.claimed {
+		a.say("of node %s %v is claimed, kept is %v", node.Name, sum, node.claimed)
+	}
+}
+
 // pools compares the accounts, and what nodes offer together, with what is counted anew.
 func (a *audit) pools() {
 	for id, want := range a.accounts {
 		if got := a.s.account(PoolID(id)); got != want {
 			a.say("account %d is %+v, kept is %+v", id, want, got)
 		}
+	}
+	count := 0
+	a.s.priorities.Scan(func(key uint64, kept uint32) bool {
+		if count++; a.priorities[key] != kept {
+			a.say("%d run at priority %x, kept is %d", a.priorities[key], key, kept)
+		}
+		return true
+	})
+	if count != len(a.priorities) {
+		a.say("%d priorities run, kept are %d", len(a.priorities), count)
 	}
 	offered := Amounts{}
 	for n := range a.free {
@@ -230,9 +270,12 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 		return
 	}
 	need := spec.Amounts()
-	a.accounts[j.account()].Held.add(j.Spec, &need, 1)
+	if !j.Spec.NonPreemptible && j.Spec.Type != Daemon {
+		a.priorities[priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, PriorityMax))]++
+	}
+	a.accounts[j.account()].Held.Add(j.Spec, &need, 1)
 	if j.Spec.Type != Batch {
-		a.accounts[j.account()].Lasting.add(j.Spec, &need, 1)
+		a.accounts[j.account()].Lasting.Add(j.Spec, &need, 1)
 	}
 	if j.Spec.Type != Batch {
 		a.lasting[slot.Node] = a.lasting[slot.Node].Plus(spec.Resources)
@@ -274,9 +317,10 @@ func (a *audit) nodes() {
 		if !slices.Equal(held, a.held[n]) {
 			a.say("node %s holds %v, kept is %v", node.Name, a.held[n], held)
 		}
-		if a.free[n] != a.s.free(node.Index) {
-			a.say("node %s has %v free, kept is %v", node.Name, a.free[n], a.s.free(node.Index))
+		if a.free[n] != a.s.Unheld(node.Index) {
+			a.say("node %s has %v free, kept is %v", node.Name, a.free[n], a.s.Unheld(node.Index))
 		}
+		a.claims(node)
 		if a.lasting[n] != node.lasting {
 			a.say("services hold %v of node %s, kept is %v", a.lasting[n], node.Name, node.lasting)
 		}

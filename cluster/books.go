@@ -165,7 +165,7 @@ func (s *State) countGiven(n NodeIndex) {
 }
 
 func (s *State) givenBy(row *Node) (given Amounts) {
-	offered, free := Amounts{}, s.free(row.Index)
+	offered, free := Amounts{}, s.Unheld(row.Index)
 	if row.Offer != nil {
 		offered = row.Offer.amounts()
 	}

@@ -91,6 +91,10 @@ func (n *Node) DeviceTimes(q *DeviceRequest, most uint32) uint32 {
 			shares += uint32((WholeDevice - used) / q.Amount)
 		}
 	})
+	if q.Kind == GPU.String() {
+		// What is kept for others is taken from the devices that nobody has.
+		unused -= min(unused, uint32((n.claimed[GPU]+int64(WholeDevice)-1)/int64(WholeDevice)))
+	}
 	if q.Share() {
 		return min(most, shares+unused*uint32(WholeDevice/q.Amount))
 	}

@@ -93,11 +93,18 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash)
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash, t.Preemption.hash())
 }
 
 func (f *Failure) hash() uint64 {
 	return hashWords(tagJob, uint64(f.Index), uint64(f.Order), uint64(f.At), uint64(f.Ended), uint64(uint32(f.ExitCode)), hashText(tagJob, f.Detail))
+}
+
+func (p *Preemption) hash() uint64 {
+	if p.Entry == 0 {
+		return 0
+	}
+	return hashWords(tagJob, uint64(p.Index), uint64(p.Entry), uint64(p.At), uint64(p.Rule), hashText(tagJob, string(p.By)))
 }
 
 func (s *JobSpec) hash() uint64 {

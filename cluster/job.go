@@ -56,6 +56,8 @@ type Task struct {
 	Canaries [HealthCount]uint32
 	// Failure is the latest end of an allocation that was no success and not asked for.
 	Failure Failure
+	// Preemption is the latest end of an allocation that gave way.
+	Preemption Preemption
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
@@ -71,6 +73,17 @@ type Task struct {
 	// digest is the sum over the slots, row what the task's own row adds to that of the value.
 	digest, row           uint64
 	nameHash, failureHash uint64
+}
+
+// Preemption tells how an allocation gave way. The zero Preemption is none.
+type Preemption struct {
+	// Index is the slot, Entry the journal's that ended it.
+	Index uint32
+	Entry Index
+	At    Time
+	// By is the job that needed its room, Rule the number of the rule by which it could.
+	By   JobName
+	Rule uint8
 }
 
 // FailureDetailBytesMax bounds a failure's detail.

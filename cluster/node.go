@@ -28,6 +28,8 @@ type Node struct {
 
 	// lasting is what services hold here, which do not end by themselves.
 	lasting Resources
+	// claimed is kept for work that waits.
+	claimed Amounts
 	// given is what the node adds to what pools divide.
 	given Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.

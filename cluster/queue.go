@@ -83,6 +83,9 @@ func (t *Task) living() uint32 {
 	return t.Counts[Assigned] + t.Counts[Running] + t.Counts[Delayed] + t.Counts[Away]
 }
 
+// HasGang tells whether some instances of the job must run together.
+func (j *Job) HasGang() bool { return j.gang != nil }
+
 // Missing returns how many members of the job's gang a task lacks.
 func (j *Job) Missing(task int) uint32 {
 	if j.gang == nil {

@@ -191,7 +191,7 @@ func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 
 // leastFree returns what the node has left of the kind of which that is least, below 0 if it holds more than it offers.
 func (s *State) leastFree(n NodeIndex) int64 {
-	free := s.free(n)
+	free := s.Unheld(n)
 	return slices.Min(free[:])
 }
 

@@ -276,6 +276,11 @@ func (s *State) SetFailure(id JobID, task int, failure Failure) {
 	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.hash() })
 }
 
+// SetPreemption notes the latest allocation of a task that gave way.
+func (s *State) SetPreemption(r SlotRef, p Preemption) {
+	s.changeTask(r.Job, int(r.Task), func(t *Task) { t.Preemption = p })
+}
+
 // Assign gives a node to the lowest count slots of a task that wait for any node and the newest version, as ordered by
 // the present entry, and visits them. There must be as many, and the node must have the room.
 func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRef)) {

@@ -53,6 +53,11 @@ type State struct {
 	pools    *pools
 	accounts Vector[Account]
 	offered  Amounts
+	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
+	// counts what runs and is preemptible.
+	claims     *btree.Map[JobID, Claims]
+	hungers    *btree.Map[PoolID, Hunger]
+	priorities *btree.Map[uint64, uint32]
 	// stirred tells that more or less is held, asked for or offered since placement last looked.
 	stirred bool
 
@@ -63,7 +68,7 @@ type State struct {
 	classes    *btree.Map[string, uint32]
 	// draining are the nodes that are being emptied.
 	draining *btree.Set[NodeIndex]
-	// grown are the nodes that got more room since placement last looked. It is empty between entries.
+	// grown are the nodes that got more room since placement last looked.
 	grown []NodeIndex
 
 	requests     *btree.Map[string, Request]
@@ -128,6 +133,7 @@ func NewState() *State {
 		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, btree.Options{NoLocks: true}),
+		claims: new(btree.Map[JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
 		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
 		daemons: new(btree.Set[JobID]), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
@@ -145,10 +151,11 @@ func (s *State) Copy() *State {
 	c.turns = s.turns.Copy()
 	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
 	c.shapes = s.shapes.Copy()
+	c.claims, c.hungers, c.priorities = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
-	c.grown = nil
+	c.grown = append([]NodeIndex(nil), s.grown...)
 	return &c
 }
 
@@ -166,7 +173,10 @@ func (s *State) NextDeadline() (at Time, ok bool) {
 	first, ok := s.deadlines.Min()
 	at = first.at
 	if lapse, lapses := s.lapses.Min(); lapses && (!ok || lapse.at < at) {
-		return lapse.at, true
+		at, ok = lapse.at, true
+	}
+	if due, hungry := s.HungerDue(); hungry && (!ok || due < at) {
+		at, ok = due, true
 	}
 	return at, ok
 }

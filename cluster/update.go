@@ -122,7 +122,9 @@ func (j *Job) Good(below uint32) uint32 {
 // AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
 // version are of it from now on; how many there are to be is not changed.
 func (s *State) AddVersion(id JobID, v JobVersion) {
+	s.countPriority(s.Job(id), -s.Job(id).live())
 	s.changeJob(id, func(j *Job) { j.addVersion(s, v) })
+	s.countPriority(s.Job(id), s.Job(id).live())
 	j := s.Job(id)
 	for task := range j.Tasks {
 		s.adopt(j, task)
@@ -130,6 +132,15 @@ func (s *State) AddVersion(id JobID, v JobVersion) {
 		s.SetBlocked(KeyOf(id, task).Special(), false)
 	}
 	s.dropVersions(id)
+}
+
+// live returns how many seats of all tasks hold room.
+func (j *Job) live() int64 {
+	count := int64(0)
+	for _, t := range j.Tasks {
+		count += int64(t.Live())
+	}
+	return count
 }
 
 func (j *Job) addVersion(s *State, v JobVersion) {

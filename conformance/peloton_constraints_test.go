@@ -140,7 +140,7 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 			submit(s, running[key][value], []cluster.EnvVar{{Name: key, Value: value}}, nil)
 		}
 	}
-	place.Waiting(s, nil)
+	place.Waiting(s, nil, nil)
 	fits := place.Fits(s, submit(s, 1, nil, rules), 0)
 	switch {
 	case !applies && fits:
@@ -338,7 +338,7 @@ func (c *constraintCase) checkLimit() []string {
 		s.SetOffer(s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index, &cluster.Offer{})
 	}
 	id, _ := submit(s, c.Instances, slices.Compact(labels), []cluster.Constraint{rule}).Split()
-	place.Waiting(s, nil)
+	place.Waiting(s, nil, nil)
 	waits := int(s.Job(id).Tasks[0].Waits())
 	got := map[string]string{"running": strconv.Itoa(c.Instances - waits), "pending": strconv.Itoa(waits)}
 	var wrong []string

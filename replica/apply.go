@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/schedule/place"
+	"starling/schedule/preempt"
 )
 
 // fold is the work of one entry.
@@ -49,7 +50,7 @@ func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool
 		f.outcome.Results[i] = f.obey(c)
 	}
 	f.advance()
-	s.Unfinished = !place.Waiting(s, f.placed()) || !finished
+	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
 	return f.outcome
 }
 
@@ -152,6 +153,14 @@ func (f *fold) placed() place.Visit {
 		return nil
 	}
 	return func(r cluster.SlotRef) { f.effect(Placed, r, "") }
+}
+
+// evict tells an instance to give way to a job that is entitled to its room, or more important.
+func (f *fold) evict(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule) {
+	j := f.s.Job(to)
+	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(), Rule: uint8(rule)})
+	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
+	f.stop(r, cluster.ByPreemption)
 }
 
 // effect notes an effect on a slot, as it is now.

@@ -181,7 +181,7 @@ func (h *history) check(s *cluster.State, before cluster.Time) []string {
 		wrong = append(wrong, fmt.Sprintf("time went from %d back to %d", before, s.Time))
 	}
 	for n := range s.Nodes() {
-		if free := s.Free(cluster.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(cluster.NodeIndex(n)) {
+		if free := s.Unheld(cluster.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(cluster.NodeIndex(n)) {
 			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(cluster.NodeIndex(n)).Name, free))
 		}
 	}

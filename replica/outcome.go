@@ -60,6 +60,8 @@ const (
 	Unhealthy
 	// Updating: the job's update went on, as Reason tells.
 	Updating
+	// GaveWay: the allocation was chosen to give way, to whom and by which rule Reason tells.
+	GaveWay
 	// More: there were more effects than are kept.
 	More
 )
@@ -69,5 +71,5 @@ const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "more"}[k]
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "gave way", "more"}[k]
 }

@@ -49,7 +49,7 @@ func TestStories(t *testing.T) {
 			case "submit":
 				return st.submit(t, d)
 			case "place":
-				place.Waiting(st.s, nil)
+				place.Waiting(st.s, nil, nil)
 			case "slot":
 				st.slot(t, d)
 			case "stop":

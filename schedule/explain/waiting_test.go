@@ -21,7 +21,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 			j := s.AddJob(&cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", i)), Type: cluster.Batch, Tasks: []cluster.TaskSpec{randomTask(r)}})
 			if r.IntN(3) > 0 {
 				s.Index++
-				place.Waiting(s, nil)
+				place.Waiting(s, nil, nil)
 			}
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
 			c := e.survey()

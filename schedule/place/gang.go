@@ -22,8 +22,10 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
 	case p.room(gang) == 0:
+		p.hungry(head{job: j.ID}, gang)
 		p.await(gang, func() bool { return p.possibleGang(j) })
 	case blocked && len(p.grown) == 0:
+		p.hungry(head{job: j.ID, entitled: true}, gang)
 	case members > p.left:
 		p.left = 0 // the next entry has room for all
 		return false
@@ -33,6 +35,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		return true
 	default:
 		p.blockGang(j)
+		p.hungry(head{job: j.ID, entitled: true}, gang)
 	}
 	return false
 }

@@ -40,7 +40,7 @@ func TestStories(t *testing.T) {
 					Waiting(w.s, func(r cluster.SlotRef) {
 						slot, _ := w.s.SlotAt(r)
 						fmt.Fprintf(out, "%s[%d] to %s\n", w.s.Job(r.Job).Name(), r.Index, w.s.Node(slot.Node).Name)
-					})
+					}, nil)
 				}
 			}
 			for _, line := range w.s.Audit() {

@@ -566,8 +566,9 @@ func TestTwin(t *testing.T) {
 			change := c.change()
 			for _, value := range []*cluster.State{s, dumb, copied} {
 				change(value)
+				wealthy(value)
 			}
-			if !Waiting(s, nil) || !Waiting(copied, nil) {
+			if !Waiting(s, nil, nil) || !Waiting(copied, nil, nil) {
 				t.Fatalf("scene %d, step %d: Waiting stopped early", seed, step)
 			}
 			plain(dumb)

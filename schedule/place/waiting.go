@@ -21,6 +21,7 @@ type pass struct {
 	// later are the lanes with seats of slots that were ordered with this entry already.
 	later    []cluster.TaskKey
 	entitled []entitle.Entitlement
+	hunger
 }
 
 // Waiting places what waits, is admitted and fits. It returns false if it stopped at PlacementsMax, so that there may be
@@ -28,22 +29,24 @@ type pass struct {
 //
 // What is placed may let others in: those who asked for neighbours, or who wait for the gang of their job. So everybody
 // has a turn until nobody waits who was not tried since.
-func Waiting(s *cluster.State, visit Visit) (finished bool) {
+func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.WakeLapsed()
 	p := &pass{s: s, visit: visit, left: PlacementsMax, grown: s.TakeGrown(), gaps: &gaps{known: s.Shapes()}}
-	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished || s.Waiting() == 0 {
+	due, hungry := s.HungerDue()
+	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!hungry || due > s.Time) {
 		return true
 	}
 	p.all = make([]int, s.RoomPages())
 	for page := range p.all {
 		p.all[page] = page
 	}
+	p.hunger = hunger{evict: evict, plans: plansMax}
+	p.dropClaims()
 	p.entitled = entitle.Entitlements(entitle.Of(s))
-	for again := true; again && p.left > 0; {
-		s.TakeWoken()
-		p.round()
-		again = s.TakeWoken()
-		p.grown = nil // they have been looked at
+	p.rounds()
+	finished = p.left == 0 || p.feed()
+	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
+		p.rounds() // who gave way at once left room
 	}
 	for _, key := range p.later {
 		s.SetBlocked(key, false)
@@ -52,7 +55,18 @@ func Waiting(s *cluster.State, visit Visit) (finished bool) {
 	if p.left == 0 {
 		unblockRest(s)
 	}
-	return p.left > 0 && len(p.later) == 0
+	return finished && p.left > 0 && len(p.later) == 0
+}
+
+// rounds gives everybody their turns until nobody waits who was not tried since something was placed.
+func (p *pass) rounds() {
+	for again := true; again && p.left > 0; {
+		p.heads = make([][]head, len(p.entitled))
+		p.s.TakeWoken()
+		p.round()
+		again = p.s.TakeWoken()
+		p.grown = nil // they have been looked at
+	}
 }
 
 // round gives everybody a turn: daemons, then every pool with what is not revocable, then with what is.
@@ -111,6 +125,9 @@ func (p *turns) wanted(t *cluster.Turn) bool {
 func (p *turns) turn(t cluster.Turn) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
+	if claims, lifted := p.lift(id); lifted {
+		defer p.restore(id, claims)
+	}
 	switch j.GangState() {
 	case cluster.GangAbsent:
 		if p.gang == id {
@@ -147,11 +164,15 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 		p.took(gang, placed)
 	}
 	switch {
-	case p.left == 0:
-	case placed == room && most > room:
+	case p.left == 0 || placed == most:
+	case placed == room:
+		p.hungry(head{job: j.ID, key: key, most: most - placed}, gang)
 		p.await(gang, func() bool { return q.possible(1) })
-	case placed < room && !blocked:
-		p.s.SetBlocked(key, true)
+	default:
+		if !blocked {
+			p.s.SetBlocked(key, true)
+		}
+		p.hungry(head{job: j.ID, key: key, most: room - placed, entitled: true}, gang)
 	}
 }
 

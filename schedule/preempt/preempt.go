@@ -104,6 +104,11 @@ const (
 	ByPriority
 )
 
+// String returns the rule in words.
+func (r Rule) String() string {
+	return [...]string{"", "it was revocable", "its pool held more than it was entitled to", "it was less important"}[r]
+}
+
 // Seat is how many instances of a want have room on a node.
 type Seat struct {
 	Want  int

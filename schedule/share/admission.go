@@ -100,6 +100,18 @@ func (a *Admission) Fits(class cluster.Class, need *cluster.Amounts) bool {
 	return true
 }
 
+// FitsWithin tells whether work of a class is within all its bounds but the entitlement.
+func (a *Admission) FitsWithin(class cluster.Class, need *cluster.Amounts) bool {
+	for _, b := range bounds[class][1:] {
+		for k, amount := range need {
+			if amount > 0 && amount > a.free[b][k] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Awaits tells whether room is kept for a gang of the class.
 func (a *Admission) Awaits(class cluster.Class) bool { return a.awaited[class] }
 

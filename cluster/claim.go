@@ -1,0 +1,157 @@
+package cluster
+
+// Claim is room on a node that is kept for instances of a waiting task.
+type Claim struct {
+	Task  int
+	Node  NodeIndex
+	Count uint32
+	// Need is what each takes.
+	Need Amounts
+}
+
+// Claims are what is kept for the waiting work of a job. Nobody else is given that room.
+type Claims struct {
+	// Patient tells that nobody was told to give way: what runs there ends by itself.
+	Patient bool
+	Seats   []Claim
+}
+
+// Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
+type Hunger struct {
+	// At is when others are asked to give way; Failed tells that it was tried, and could not be.
+	At     Time
+	Failed bool
+}
+
+// ClaimsOf returns what is kept for a job; ok is false if nothing is.
+func (s *State) ClaimsOf(id JobID) (c Claims, ok bool) { return s.claims.Get(id) }
+
+// ClaimingJobs returns the jobs for which room is kept, oldest first.
+func (s *State) ClaimingJobs() []JobID { return s.claims.Keys() }
+
+// SetClaims replaces what is kept for a job; no seats keep nothing.
+func (s *State) SetClaims(id JobID, c Claims) {
+	if old, ok := s.claims.Get(id); ok {
+		s.keep(old.Seats, -1)
+		s.digest -= old.hash(id)
+		s.claims.Delete(id)
+	}
+	if len(c.Seats) > 0 {
+		s.keep(c.Seats, 1)
+		s.digest += c.hash(id)
+		s.claims.Set(id, c)
+	}
+}
+
+// keep takes room from what others see as free, or gives it back.
+func (s *State) keep(seats []Claim, times int64) {
+	for i := range seats {
+		seat := &seats[i]
+		row, free := s.editNode(seat.Node), s.free(seat.Node)
+		for k := range seat.Need {
+			amount := seat.Need[k] * int64(seat.Count) * times
+			if row.claimed[k] += amount; k < int(KindCount) {
+				free[k] -= amount
+			}
+		}
+		s.setFree(seat.Node, free, s.Eligible(seat.Node))
+	}
+}
+
+// Unheld returns what nobody holds of a node, claimed or not.
+func (s *State) Unheld(n NodeIndex) Resources {
+	free, row := s.free(n), s.Node(n)
+	for k := range free {
+		free[k] += row.claimed[k]
+	}
+	return free
+}
+
+// FreeAmounts returns what a node has left of all that pools divide, without what is claimed.
+func (s *State) FreeAmounts(n NodeIndex) (free Amounts) {
+	row := s.Node(n)
+	if row.Offer != nil {
+		free = row.Offer.amounts()
+	}
+	for _, use := range row.Devices {
+		if use.Kind == GPU.String() {
+			free[GPU] -= int64(use.Amount)
+		}
+	}
+	free[GPU] -= row.claimed[GPU]
+	rest := s.free(n)
+	copy(free[:], rest[:])
+	return free
+}
+
+// Claimed returns what of a node is kept for work that waits.
+func (n *Node) Claimed() Amounts { return n.claimed }
+
+// HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
+func (s *State) HungerOf(number int) (h Hunger, ok bool) { return s.hungers.Get(s.pools.ids[number]) }
+
+// SetHunger notes that a pool's work waits for room that others have; nil that none does.
+func (s *State) SetHunger(number int, h *Hunger) {
+	id := s.pools.ids[number]
+	if old, ok := s.hungers.Delete(id); ok {
+		s.digest -= old.hash(id)
+	}
+	if h != nil {
+		s.hungers.Set(id, *h)
+		s.digest += h.hash(id)
+	}
+}
+
+// HungerDue returns the earliest time at which others are asked to give way; ok is false if there is none.
+func (s *State) HungerDue() (at Time, ok bool) {
+	s.hungers.Scan(func(_ PoolID, h Hunger) bool {
+		if !h.Failed && (!ok || h.At < at) {
+			at, ok = h.At, true
+		}
+		return true
+	})
+	return at, ok
+}
+
+// LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false if
+// there is none.
+func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok bool) {
+	first := priorityKey(s.pools.ids[number], revocable, 0)
+	s.priorities.Ascend(first, func(key uint64, _ uint32) bool {
+		priority, ok = uint32(key&0xff), key>>8 == first>>8
+		return false
+	})
+	return priority, ok
+}
+
+// priorityKey orders what runs by pool, class and priority.
+func priorityKey(id PoolID, revocable bool, priority uint32) uint64 {
+	return uint64(id)<<9 | bit(revocable)<<8 | uint64(priority)
+}
+
+// countPriority counts instances that run and are preemptible, or no more.
+func (s *State) countPriority(j *Job, times int64) {
+	if j.Spec.NonPreemptible || times == 0 || j.Spec.Type == Daemon {
+		return
+	}
+	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, PriorityMax))
+	count, _ := s.priorities.Get(key)
+	if count = uint32(int64(count) + times); count == 0 {
+		s.priorities.Delete(key)
+		return
+	}
+	s.priorities.Set(key, count)
+}
+
+func (c *Claims) hash(id JobID) uint64 {
+	h := hashWords(tagPools, uint64(id), bit(c.Patient))
+	for _, seat := range c.Seats {
+		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count), uint64(seat.Need[CPU]),
+			uint64(seat.Need[Memory]), uint64(seat.Need[Disk]), uint64(seat.Need[GPU])))
+	}
+	return h
+}
+
+func (h *Hunger) hash(id PoolID) uint64 {
+	return hashWords(tagPools, uint64(id)<<1|bit(h.Failed), uint64(h.At))
+}

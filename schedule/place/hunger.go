@@ -1,0 +1,235 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/schedule/preempt"
+	"starling/schedule/share"
+)
+
+// plansMax bounds how often, with one entry, it is looked for who gives way.
+const plansMax = 16
+
+// Evict tells an instance to give way to a job, by a rule.
+type Evict func(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule)
+
+// head is work that waits although its pool is entitled to room for it, or has less important work.
+type head struct {
+	job cluster.JobID
+	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
+	key  cluster.TaskKey
+	most uint32
+	// entitled tells that the pool has room for it.
+	entitled bool
+}
+
+// hunger is what is known of those that wait although they are entitled to room, or more important than who has it.
+type hunger struct {
+	evict Evict
+	// heads are they, by pool in the order of their turns.
+	heads [][]head
+	// plans is how often it may still be looked for who gives way.
+	plans int
+	// tenants are who could; nil if it has to be looked at anew.
+	tenants *tenants
+}
+
+// hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
+// already is on its way.
+func (p *turns) hungry(h head, gang *share.Gang) {
+	if p.admission == nil || p.evict == nil || len(p.heads[p.number]) == plansMax {
+		return
+	}
+	if claims, ok := p.s.ClaimsOf(h.job); ok && !claims.Patient {
+		return
+	}
+	if !h.entitled {
+		class := cluster.ClassOf(gang.Revocable, gang.NonPreemptible, gang.Controller)
+		lowest, ok := p.s.LowestPriority(p.number, gang.Revocable)
+		if !ok || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
+			return
+		}
+	}
+	p.heads[p.number] = append(p.heads[p.number], h)
+}
+
+// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over. It
+// returns false if there is more to do.
+func (p *pass) feed() (finished bool) {
+	finished = true
+	for number, heads := range p.heads {
+		was, waited := p.s.HungerOf(number)
+		due := p.s.Time + cluster.Time(p.s.Pools()[number].PatienceMillis)
+		switch {
+		case len(heads) == 0:
+			if waited {
+				p.s.SetHunger(number, nil)
+			}
+		case !waited && due > p.s.Time:
+			p.s.SetHunger(number, &cluster.Hunger{At: due})
+		case waited && was.At > p.s.Time:
+		case p.plans == 0:
+			finished = false
+		default:
+			more := p.feedPool(number, heads)
+			next := &cluster.Hunger{At: due, Failed: true}
+			if more {
+				next, finished = nil, false
+			}
+			p.s.SetHunger(number, next)
+		}
+	}
+	return finished
+}
+
+// feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be more
+// to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
+func (p *pass) feedPool(number int, heads []head) (more bool) {
+	for i := range heads {
+		if p.plans == 0 {
+			return true
+		}
+		p.plans--
+		h := &heads[i]
+		switch {
+		case p.giveWay(number, h):
+			more = i == plansMax-1
+		case h.entitled && !p.keeps(number):
+			p.keep(number, h)
+		}
+	}
+	return more
+}
+
+// giveWay tells those to stop who have to give way to the head, and claims the room.
+func (p *pass) giveWay(number int, h *head) bool {
+	kept, lifted := p.lift(h.job)
+	if lifted {
+		p.tenants = nil
+	}
+	in := p.input(number, h)
+	plan, ok := p.choose(h, in)
+	if !ok {
+		if lifted {
+			p.s.SetClaims(h.job, kept)
+			p.tenants = nil
+		}
+		return false
+	}
+	p.claim(h, in, plan.Seats, false)
+	for _, chosen := range plan.Victims {
+		p.evict(in.Victims[chosen.Victim].Slot, h.job, chosen.Rule)
+	}
+	p.tenants = nil
+	return true
+}
+
+// keeps tells whether nodes are kept for work of a pool as they empty by themselves.
+func (p *pass) keeps(number int) bool {
+	for _, id := range p.s.ClaimingJobs() {
+		if claims, _ := p.s.ClaimsOf(id); claims.Patient && p.s.PoolOf(p.s.Job(id)) == number {
+			return true
+		}
+	}
+	return false
+}
+
+// keep claims nodes for work for which nobody gives way: those where the least has to end by itself.
+func (p *pass) keep(number int, h *head) {
+	in := p.input(number, h)
+	in.Revocable, in.Over, in.Gangs = false, nil, nil
+	for k := range in.Room {
+		in.Room[k] = cluster.Unlimited
+	}
+	if in.Partial {
+		in.Wants[0].Count = 1
+	}
+	in.Victims = p.tenants.ending
+	if plan, ok := preempt.Choose(in); ok {
+		p.claim(h, in, plan.Seats, true)
+		p.tenants = nil
+	}
+}
+
+// claim keeps the seats of a plan for the job that it was made for.
+func (p *pass) claim(h *head, in *preempt.Input, seats []preempt.Seat, patient bool) {
+	claims, tasks := cluster.Claims{Patient: patient}, p.tasksOf(h)
+	for _, seat := range seats {
+		claims.Seats = append(claims.Seats, cluster.Claim{
+			Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count, Need: in.Wants[seat.Want].Need,
+		})
+	}
+	p.s.SetClaims(h.job, claims)
+}
+
+// tasksOf returns the task of each want.
+func (p *pass) tasksOf(h *head) (tasks []int) {
+	if h.key != 0 {
+		_, task := h.key.Split()
+		return []int{task}
+	}
+	j := p.s.Job(h.job)
+	for task := range j.Tasks {
+		if j.Missing(task) > 0 {
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// lift gives the room that is claimed for a job back for a moment, so that the job may take it.
+func (p *pass) lift(id cluster.JobID) (claims cluster.Claims, lifted bool) {
+	if claims, lifted = p.s.ClaimsOf(id); lifted {
+		p.s.SetClaims(id, cluster.Claims{})
+	}
+	return claims, lifted
+}
+
+// restore claims again what a job did not take and may still come free.
+func (p *pass) restore(id cluster.JobID, claims cluster.Claims) {
+	j := p.s.Job(id)
+	if j == nil {
+		return
+	}
+	left := make([]uint32, len(j.Tasks))
+	for task, t := range j.Tasks {
+		left[task] = t.Asks()
+	}
+	kept := cluster.Claims{Patient: claims.Patient}
+	for _, seat := range claims.Seats {
+		seat.Count = min(seat.Count, left[seat.Task])
+		if seat.Count == 0 || !p.s.Eligible(seat.Node) || !claims.Patient && !p.empties(seat.Node) {
+			continue
+		}
+		left[seat.Task] -= seat.Count
+		kept.Seats = append(kept.Seats, seat)
+	}
+	if claims.Patient && len(kept.Seats) < len(claims.Seats) {
+		return // elsewhere there may be room sooner
+	}
+	p.s.SetClaims(id, kept)
+}
+
+// empties tells whether something on a node was told to stop.
+func (p *pass) empties(n cluster.NodeIndex) bool {
+	for _, r := range p.s.Node(n).Held {
+		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
+			return true
+		}
+	}
+	return false
+}
+
+// dropClaims gives back what is claimed for jobs of which nothing waits any more.
+func (p *pass) dropClaims() {
+	for _, id := range p.s.ClaimingJobs() {
+		waits := false
+		if j := p.s.Job(id); j != nil {
+			for _, t := range j.Tasks {
+				waits = waits || t.Asks() > 0
+			}
+		}
+		if !waits {
+			p.s.SetClaims(id, cluster.Claims{})
+		}
+	}
+}

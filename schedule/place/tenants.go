@@ -1,0 +1,220 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/schedule/preempt"
+)
+
+// tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one entry.
+type tenants struct {
+	nodes   []preempt.Node
+	victims []preempt.Victim
+	gangs   []preempt.Gang
+	// ending are all instances that end by themselves, as if all had to give way; who has run for longest comes first.
+	ending []preempt.Victim
+	// stopping is what those hold, by pool, that were told to stop.
+	stopping []cluster.Work
+}
+
+// look lists them.
+func (p *pass) look() *tenants {
+	if p.tenants != nil {
+		return p.tenants
+	}
+	c := &tenants{stopping: make([]cluster.Work, len(p.s.Pools()))}
+	free := make([]cluster.Amounts, p.s.Nodes())
+	for n := range cluster.NodeIndex(p.s.Nodes()) {
+		free[n] = p.s.FreeAmounts(n)
+	}
+	p.s.EachJob(func(j *cluster.Job) bool {
+		if j.Finished == 0 {
+			c.readJob(p.s, j, free)
+		}
+		return true
+	})
+	for n := range cluster.NodeIndex(p.s.Nodes()) {
+		if p.s.Eligible(n) {
+			c.nodes = append(c.nodes, preempt.Node{Index: n, Free: free[n]})
+		}
+	}
+	p.tenants = c
+	return c
+}
+
+// readJob adds what runs of a job.
+func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []cluster.Amounts) {
+	pool, gang := s.PoolOf(j), preempt.NoGang
+	stages := [cluster.PhaseCount]int{cluster.Delayed: 1 + int(preempt.Delayed), cluster.Assigned: 1 + int(preempt.Ordered), cluster.Running: 1 + int(preempt.Running)}
+	for task, t := range j.Tasks {
+		if t.Live() == 0 {
+			continue
+		}
+		version, need := uint32(0), cluster.Amounts{}
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if !slot.Phase.Holds() {
+				return true
+			}
+			if slot.Version != version {
+				version, need = slot.Version, j.TaskSpecOf(task, slot.Version).Amounts()
+			}
+			if slot.Phase == cluster.Stopping {
+				for k := range need {
+					free[slot.Node][k] += need[k]
+				}
+				if pool >= 0 {
+					c.stopping[pool].Add(j.Spec, &need, 1)
+				}
+			}
+			stage := stages[slot.Phase]
+			if stage == 0 || pool < 0 {
+				return true
+			}
+			v := preempt.Victim{
+				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: preempt.Stage(stage - 1),
+				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
+			}
+			if j.Spec.Type == cluster.Batch {
+				c.ending = append(c.ending, ends(v))
+			}
+			if !j.Spec.NonPreemptible {
+				if j.HasGang() && gang == preempt.NoGang {
+					gang = len(c.gangs)
+					c.gangs = append(c.gangs, gangOf(j))
+				}
+				v.Gang = gang
+				c.victims = append(c.victims, v)
+			}
+			return true
+		})
+	}
+}
+
+// ends returns an instance as one that ends by itself: the longer it has run the sooner, whatever its job is worth.
+func ends(v preempt.Victim) preempt.Victim {
+	v.Revocable, v.Stage, v.Priority, v.Since = true, preempt.Running, 0, -v.Since
+	return v
+}
+
+func gangOf(j *cluster.Job) preempt.Gang {
+	g := preempt.Gang{Surplus: make([]uint32, len(j.Tasks))}
+	for task := range j.Tasks {
+		g.Surplus[task] = j.Surplus(task)
+	}
+	return g
+}
+
+// input returns what the choice of who gives way to a head depends on.
+func (p *pass) input(number int, h *head) *preempt.Input {
+	c, j := p.look(), p.s.Job(h.job)
+	in := &preempt.Input{
+		Pool: number, Revocable: j.Spec.Revocable, Priority: j.Spec.Priority, Partial: h.key != 0,
+		Over: make([]cluster.Amounts, len(p.entitled)), Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
+	}
+	for pool := range in.Over {
+		held, stopping := p.s.Account(pool).Held, &c.stopping[pool]
+		for k := range in.Over[pool] {
+			over := held.NonSlack[k] - stopping.NonSlack[k] - p.entitled[pool].NonSlack[k]
+			if in.Revocable {
+				over = held.Slack[k] - stopping.Slack[k] - p.entitled[pool].Slack[k]
+			}
+			in.Over[pool][k] = max(over, 0)
+			if pool == number {
+				in.Room[k] = -over
+			}
+		}
+	}
+	for _, task := range p.tasksOf(h) {
+		count := h.most
+		if h.key == 0 {
+			count = j.Missing(task)
+		}
+		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil)
+		in.Wants = append(in.Wants, preempt.Want{Need: q.spec.Amounts(), Count: count, Most: q.most})
+	}
+	return in
+}
+
+// most returns how many instances of the task a node may run by its rules, whatever room it has.
+func (q *search) most(n cluster.NodeIndex) uint32 {
+	node := q.s.Node(n)
+	if !q.exclusive && node.Offer.Purpose() == cluster.ExclusiveWork {
+		return 0
+	}
+	able := false
+	for phase := range q.phases() {
+		q.enter(phase)
+		able = able || q.allowed(node)
+	}
+	if !able {
+		return 0
+	}
+	most := q.offers(node, cluster.InstancesMax)
+	if bound := q.spec.PerNodeMax; bound > 0 {
+		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, n)))
+	}
+	for _, port := range q.spec.Ports {
+		if port.Number != 0 {
+			most = min(most, 1)
+		}
+	}
+	return most
+}
+
+// triesMax bounds how often nodes are left out that turn out not to have the devices or ports.
+const triesMax = 4
+
+// choose returns who gives way to a head. Devices and ports are not amounts: where some are asked for, the plan is tried.
+func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
+	for range triesMax {
+		plan, ok = preempt.Choose(in)
+		if !ok {
+			return plan, false
+		}
+		wrong := p.unfit(h, in, &plan)
+		if len(wrong) == 0 {
+			return plan, true
+		}
+		var nodes []preempt.Node
+		for _, n := range in.Nodes {
+			if !wrong[n.Index] {
+				nodes = append(nodes, n)
+			}
+		}
+		in.Nodes = nodes
+	}
+	return plan, false
+}
+
+// unfit returns the nodes of a plan that would not have the devices and ports.
+func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong map[cluster.NodeIndex]bool) {
+	tasks, asks := p.tasksOf(h), false
+	j := p.s.Job(h.job)
+	for _, task := range tasks {
+		spec := j.TaskSpecOf(task, j.Version)
+		asks = asks || len(spec.Devices)+len(spec.Ports) > 0
+	}
+	if !asks {
+		return nil
+	}
+	trial := p.s.Copy()
+	end := func(r cluster.SlotRef) {
+		slot, _ := trial.SlotAt(r)
+		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: slot.Node, Version: slot.Version, Phase: cluster.Stopped})
+	}
+	for _, chosen := range plan.Victims {
+		end(in.Victims[chosen.Victim].Slot)
+	}
+	wrong = map[cluster.NodeIndex]bool{}
+	for _, seat := range plan.Seats {
+		for _, r := range append([]cluster.SlotRef(nil), trial.Node(seat.Node).Held...) {
+			if slot, _ := trial.SlotAt(r); slot.Phase == cluster.Stopping {
+				end(r)
+			}
+		}
+		q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil)
+		if q.times(seat.Node, seat.Count) < seat.Count {
+			wrong[seat.Node] = true
+		}
+	}
+	return wrong
+}
