@@ -28,6 +28,9 @@ import (
 //	revert web 1                 go back to a version
 //	restart web
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
+//	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in milliseconds;
+//	                             jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the job) most=2 runtime=9000
+//	                             and as=fixed, revocable, controller, killed
 //	drain a 5000                 or undrain a
 //	passes web.main.0            its checks pass
 //	why web                      why not all of it runs as it should
@@ -148,12 +151,38 @@ func (w *story) tell(words []string) bool {
 		w.write(by, &command.TellTime{})
 	case "repeat":
 		w.apply(w.last)
+	case "pools":
+		w.pools(by, words[1:])
 	case "rules":
 		w.write(by, &command.RaiseRules{Version: uint32(number(plain[0]))})
 	default:
 		return w.tellMore(words[0], by, plain)
 	}
 	return true
+}
+
+// pools replaces the tree but for the default pool.
+func (w *story) pools(by cluster.PeerID, words []string) {
+	c := &command.ChangePools{}
+	for _, word := range words {
+		if strings.HasPrefix(word, "by=") {
+			continue
+		}
+		path, text, _ := strings.Cut(word, "=")
+		values := strings.Split(text, "/")
+		p := cluster.NewPool(cluster.PoolPath(path))
+		p.Quotas[cluster.CPU] = cluster.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2])}
+		if p.PatienceMillis = 0; len(values) > 3 {
+			p.PatienceMillis = uint32(number(values[3]))
+		}
+		c.Pools = append(c.Pools, p)
+	}
+	for _, p := range w.s.Pools()[1:] {
+		if !slices.ContainsFunc(c.Pools, func(one cluster.PoolSpec) bool { return one.Path == p.Path }) && p.Path != cluster.DefaultPool {
+			c.Gone = append(c.Gone, p.Path)
+		}
+	}
+	w.write(by, c)
 }
 
 // tellMore does what one line says about what is there already.
@@ -201,6 +230,7 @@ func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string
 	numbers := map[string]*uint32{
 		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis, "healthy": &u.HealthyDeadlineMillis,
 		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax, "instances": &t.Instances,
+		"priority": &c.Spec.Priority, "total": &c.Spec.MinAvailable, "gang": &t.MinAvailable, "most": &t.MaxRunning, "runtime": &t.MaxRunMillis,
 		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax,
 	}
 	if into, ok := numbers[key]; ok {
@@ -213,6 +243,10 @@ func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string
 	case "how":
 		u.AutoPromote, u.Rollback = strings.Contains(value, "auto"), strings.Contains(value, "rollback")
 		u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
+	case "as":
+		s := &c.Spec
+		s.NonPreemptible, s.Revocable = strings.Contains(value, "fixed"), strings.Contains(value, "revocable")
+		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "resched":
 		t.Reschedule = cluster.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: cluster.Exponential}
 	case "wait":
