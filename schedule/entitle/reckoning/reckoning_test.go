@@ -39,6 +39,9 @@ func TestSentences(t *testing.T) {
 			for _, line := range b.Sentences(i, cluster.CPU) {
 				fmt.Fprintf(out, "  %s\n", line)
 			}
+			if in.Pools[i].Demand.Slack[cluster.Memory] > 0 {
+				fmt.Fprintf(out, "  memory: %s\n", strings.Join(b.Sentences(i, cluster.Memory), "; "))
+			}
 		}
 		return out.String()
 	})
@@ -64,6 +67,9 @@ func told(t *testing.T, in *entitle.Input, tree pool.Tree, words []string) {
 		case "revocable":
 			p.Demand.Slack[cluster.CPU] = cores
 			in.Slack[cluster.CPU] = 2 * cores
+		case "revocable-memory": // bytes, written like thousandths of a core
+			p.Demand.Slack[cluster.Memory] = cores
+			in.Capacity[cluster.Memory] = 4 * cores
 		case "non-preemptible":
 			p.Demand.NonPreemptible[cluster.CPU] = cores
 		default:

@@ -54,11 +54,15 @@ func (t *teller) parent() int { return t.in.Pools[t.number].Parent }
 // demand says what is asked for, and what of it does not count.
 func (t *teller) demand() {
 	asked, wanted := t.trace.Asked[t.kind], t.use.Held+t.use.Asked
+	whose := "its jobs hold"
+	if t.kind.Overcommitted() && t.use.SlackHeld+t.use.SlackAsked > 0 {
+		whose = "its jobs that are not revocable hold"
+	}
 	if wanted == 0 {
-		t.say("its jobs hold nothing and ask for nothing")
+		t.say("%s nothing and ask for nothing", whose)
 		return
 	}
-	t.say("its jobs hold %s and wait for %s: that asks for %s", t.text(t.use.Held), t.text(t.use.Asked), t.text(asked))
+	t.say("%s %s and wait for %s: that asks for %s", whose, t.text(t.use.Held), t.text(t.use.Asked), t.text(asked))
 	if asked >= wanted {
 		return
 	}
@@ -102,6 +106,8 @@ func (t *teller) reserved() {
 	case t.trace.Short[k] > 0:
 		t.say("its reservation of %s gives %s: %s has less than was reserved, and each pool gets its part",
 			t.text(r), t.text(got), t.path(t.parent()))
+	case got == 0:
+		t.say("its reservation of %s is not needed now", t.text(r))
 	case got < r:
 		t.say("its reservation of %s gives the %s that it needs", t.text(r), t.text(got))
 	case t.quota.Static && t.trace.Asked[k] < r:
@@ -169,8 +175,9 @@ func (t *teller) cut() {
 			t.say("%s gets %s less than is asked for: its limit is %s", name, missing, t.text(spec.Quotas[k].Limit))
 			help = append(help, fmt.Sprintf("a higher %s.%s.limit", spec.Path, k))
 		case entitle.BySlackLimit:
-			t.say("%s gets %s less than is asked for: revocable work may have %d %% of the reservation, %s",
-				name, missing, spec.SlackLimit, t.text(spec.SlackMost(k)))
+			missing := t.held[at].Slack[k] + t.asked[at].Slack[k] - trace.Slack[k]
+			t.say("revocable work in %s gets %s less than it asks for: it may have %d %% of the reservation, %s",
+				t.path(at), t.text(missing), spec.SlackLimit, t.text(spec.SlackMost(k)))
 			help = append(help, fmt.Sprintf("a higher %s.slack_limit or %s.%s.reservation", spec.Path, spec.Path, k))
 		case entitle.ByShare:
 			t.say("%s gets %s less than is asked for: there would be more, but its share is 0", name, missing)
