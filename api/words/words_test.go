@@ -99,6 +99,8 @@ func TestEffects(t *testing.T) {
 			"web.server[2] on node b counts as failed: it was not healthy in time"},
 		{replica.Effect{Kind: replica.Updating, Slot: cluster.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
 			"update of job web to version 2: PAUSED"},
+		{replica.Effect{Kind: replica.GaveWay, Slot: slot, Order: 7, Node: "b", Reason: "to a/nightly: it has a higher priority"},
+			"web.server[2] on node b gives way to a/nightly: it has a higher priority"},
 		{replica.Effect{Kind: replica.More}, "and more that is not listed"},
 	}
 	tried := map[replica.EffectKind]bool{}
