@@ -1,0 +1,351 @@
+package conformance
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"starling/cluster"
+	"starling/command"
+)
+
+// flowCase tells in words what a cluster has, which jobs come, and what becomes of them step by step.
+type flowCase struct {
+	told  `yaml:",inline"`
+	Kind  string
+	Steps []string
+	// Expect is told by cases about single instances, which are left out.
+	Expect yaml.Node
+}
+
+// flowJob is one of the jobs that a case tells of.
+type flowJob struct {
+	pool                                  cluster.PoolPath
+	name                                  cluster.JobName
+	revocable, nonPreemptible, sent, gone bool
+	instances                             uint32
+	cpu, memory                           int64
+	priority                              uint32
+	// ends tells that its instances end by themselves now.
+	ends bool
+}
+
+// flow plays a case on the fold.
+type flow struct {
+	*stage
+	cpu, memory int64
+	pools       []cluster.PoolSpec
+	jobs        []*flowJob
+}
+
+func (c *flowCase) run(t *testing.T) {
+	if c.Expect.Kind != 0 {
+		t.Skipf("not run: %s", preemptionsExcluded["override"])
+	}
+	// What a case does not tell is as upstream's tests have it.
+	f := &flow{cpu: 12, memory: 2000}
+	for _, clause := range regexp.MustCompile(`[;,] `).Split(c.What, -1) {
+		if err := f.learn(clause); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(f.pools) == 0 {
+		f.pool([]string{"pool"}, cluster.Memory, cluster.Quota{Reservation: 1000 * megabyte, Limit: 2000 * megabyte, Share: 1})
+	}
+	half := cluster.Resources{f.cpu * 1000 / 2, f.memory * megabyte / 2, 0}
+	f.stage = newStage(t, half, half)
+	f.must(&command.ChangePools{Pools: f.pools})
+	for _, step := range c.Steps {
+		if err := f.step(step); err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+	}
+}
+
+const megabyte = 1 << 20
+
+var (
+	coresOf  = regexp.MustCompile(`^(\d+)-cpu cluster$`)
+	memoryOf = regexp.MustCompile(`^cluster memory (\d+)$`)
+	poolsOf  = regexp.MustCompile(`^pools? (.*?)(cpu |memory |)(\d+)/(\d+)(?:/(\d+))?(?: \(slack limit (\d+)%[^)]*\))?$`)
+	sameIn   = regexp.MustCompile(`^(?:then )?the same in (\w+)$`)
+)
+
+// learn reads one clause of what a case tells.
+func (f *flow) learn(clause string) error {
+	if m := coresOf.FindStringSubmatch(clause); m != nil {
+		f.cpu = number(m[1])
+		return nil
+	}
+	if m := memoryOf.FindStringSubmatch(clause); m != nil {
+		f.memory = number(m[1])
+		return nil
+	}
+	if m := sameIn.FindStringSubmatch(clause); m != nil && len(f.jobs) > 0 {
+		again := *f.jobs[len(f.jobs)-1]
+		again.pool = cluster.PoolPath(strings.ToLower(m[1]))
+		f.add(again)
+		return nil
+	}
+	m := poolsOf.FindStringSubmatch(clause)
+	if m == nil {
+		return f.learnJobs(strings.Fields(clause))
+	}
+	kind, unit := cluster.CPU, int64(1000)
+	if m[2] == "memory " {
+		kind, unit = cluster.Memory, megabyte
+	}
+	quota := cluster.Quota{Reservation: number(m[3]) * unit, Limit: number(m[4]) * unit, Share: max(number(m[5]), 1)}
+	names := strings.Split(strings.TrimSpace(m[1]), " and ")
+	f.pool(names, kind, quota)
+	if m[6] != "" {
+		for i := range f.pools {
+			f.pools[i].SlackLimit = cluster.Percent(number(m[6]))
+		}
+	}
+	return nil
+}
+
+// number is 0 for no number.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// pool adds pools with a quota of one kind.
+func (f *flow) pool(names []string, kind cluster.Kind, quota cluster.Quota) {
+	for _, name := range names {
+		if name == "" {
+			name = "pool"
+		}
+		spec := cluster.NewPool(cluster.PoolPath(strings.ToLower(name)))
+		spec.Quotas[kind] = quota
+		f.pools = append(f.pools, spec)
+	}
+}
+
+// learnJobs reads a clause about jobs, such as "then two non-preemptible jobs 2 x 3 cpu".
+func (f *flow) learnJobs(words []string) error {
+	j, jobs, found := flowJob{instances: 1}, 1, false
+	for at := 0; at < len(words); at++ {
+		next := func() int64 {
+			if at++; at < len(words) {
+				return number(words[at])
+			}
+			return 0
+		}
+		switch word := words[at]; word {
+		case "then", "a", "one", "of", "preemptible", "non-revocable":
+		case "job", "jobs":
+			found = true
+		case "two":
+			jobs = 2
+		case "three":
+			jobs = 3
+		case "revocable":
+			j.revocable, found = true, true
+		case "non-preemptible":
+			j.nonPreemptible = true
+		case "in":
+			at++
+			j.pool = cluster.PoolPath(strings.ToLower(words[min(at, len(words)-1)]))
+		case "priority":
+			j.priority = uint32(next())
+		case "fill":
+			next()
+		case "and":
+			// The words before are of the first of two jobs that differ in size.
+			f.add(j)
+			j.instances, j.cpu, j.memory = 1, 0, 0
+		default:
+			amount, unit := number(word), ""
+			if at++; at < len(words) {
+				unit = words[at]
+			}
+			switch {
+			case amount == 0:
+				return fmt.Errorf("no rule for %q in %q", word, words)
+			case unit == "x":
+				j.instances = uint32(amount)
+			case unit == "cpu":
+				j.cpu = amount
+			case unit == "MB":
+				j.memory = amount
+			default:
+				return fmt.Errorf("no rule for %s %q in %q", word, unit, words)
+			}
+		}
+	}
+	if !found {
+		return fmt.Errorf("no rule for %q", words)
+	}
+	for range jobs {
+		f.add(j)
+	}
+	return nil
+}
+
+// add adds a job. One without a size takes a core.
+func (f *flow) add(j flowJob) {
+	if j.cpu == 0 && j.memory == 0 {
+		j.cpu = 1
+	}
+	f.jobs = append(f.jobs, &j)
+}
+
+var (
+	submits = regexp.MustCompile(`^submit (.+)$`)
+	stops   = regexp.MustCompile(`^stop (.+?)(: KILLED)?$`)
+	shows   = regexp.MustCompile(`^(.+?):? (?:exactly )?(\d+ )?(RUNNING|PENDING|SUCCEEDED)( \d+)?(?: \(.*\))?$`)
+)
+
+// step does what a step tells, or compares what it tells.
+func (f *flow) step(step string) error {
+	if m := submits.FindStringSubmatch(step); m != nil {
+		_, err := f.find(m[1])
+		return err
+	}
+	if m := stops.FindStringSubmatch(step); m != nil {
+		j, err := f.find(m[1])
+		if err != nil {
+			return err
+		}
+		j.gone = true
+		f.must(&command.KillJob{Job: j.name})
+		f.rest()
+		if got := f.s.JobOf(j.name).Status(); got != cluster.StatusStopped {
+			f.t.Errorf("%s: got %s", step, got)
+		}
+		return nil
+	}
+	m := shows.FindStringSubmatch(step)
+	if m == nil {
+		return fmt.Errorf("no rule for the step")
+	}
+	j, err := f.find(m[1])
+	if err != nil {
+		return err
+	}
+	f.compare(step, j, m[3], m[2]+m[4])
+	return nil
+}
+
+// compare holds what became of a job against a step. Without a number all of its instances are meant.
+func (f *flow) compare(step string, j *flowJob, state, count string) {
+	if state == "SUCCEEDED" {
+		j.ends = true
+		f.rest()
+		if got := f.s.JobOf(j.name).Status(); got != cluster.StatusSucceeded {
+			f.t.Errorf("%s: got %s", step, got)
+		}
+		return
+	}
+	want, got := j.instances, f.s.JobOf(j.name).Tasks[0].Waits()
+	if count = strings.TrimSpace(count); count != "" {
+		want = uint32(number(count))
+	}
+	if state == "RUNNING" {
+		got = 0
+		f.each(j, func(_ cluster.SlotRef, slot cluster.Slot) {
+			if slot.Phase == cluster.Running {
+				got++
+			}
+		})
+	}
+	if got != want {
+		f.t.Errorf("%s: got %d, want %d", step, got, want)
+	}
+}
+
+// find returns the job that a step means, and submits it if it has not been, with those that come before it.
+func (f *flow) find(words string) (*flowJob, error) {
+	at := f.meant(strings.TrimPrefix(strings.TrimSuffix(words, " job"), "one "))
+	if at < 0 {
+		return nil, fmt.Errorf("no job is called %q", words)
+	}
+	for i, j := range f.jobs[:at+1] {
+		if !j.sent {
+			j.sent = true
+			f.send(i)
+			f.rest()
+		}
+	}
+	return f.jobs[at], nil
+}
+
+// meant returns which job some words mean, -1 for none: by its pool, its number, or its class.
+func (f *flow) meant(words string) int {
+	if at := slices.Index([]string{"first", "second", "third"}, words); at >= 0 && at < len(f.jobs) {
+		return at
+	}
+	nth := number(strings.TrimPrefix(words, "job"))
+	return slices.IndexFunc(f.jobs, func(j *flowJob) bool {
+		if nth > 0 {
+			if !j.revocable {
+				nth--
+			}
+			return nth == 0
+		}
+		class := map[string]bool{"revocable": j.revocable, "non-revocable": !j.revocable, "non-preemptible": j.nonPreemptible,
+			"preemptible": !j.nonPreemptible && !j.revocable}
+		return !j.gone && (class[words] || string(j.pool) == strings.ToLower(words))
+	})
+}
+
+// send submits a job.
+func (f *flow) send(number int) {
+	j := f.jobs[number]
+	if j.pool == "" {
+		j.pool = f.pools[0].Path
+	}
+	j.name = cluster.NewJobName(j.pool, fmt.Sprintf("job-%d", number+1))
+	task := stageTask("main", j.instances)
+	task.Resources = cluster.Resources{j.cpu * 1000, j.memory * megabyte, 0}
+	f.submit(&cluster.JobSpec{Name: j.name, Type: cluster.Batch, Priority: j.priority, NonPreemptible: j.nonPreemptible,
+		Revocable: j.revocable, Tasks: []cluster.TaskSpec{task}})
+}
+
+// rest lets the nodes report and time pass, longer than any pool is patient, until nothing changes any more.
+func (f *flow) rest() {
+	for quiet := 0; quiet < 3; {
+		if quiet++; f.reportAll() {
+			quiet = 0
+		}
+		f.later(2 * cluster.PatienceMillisDefault)
+	}
+}
+
+// reportAll lets the nodes tell of all that changed; it returns false if there was nothing.
+func (f *flow) reportAll() (said bool) {
+	for _, j := range f.jobs {
+		var all []cluster.SlotRef
+		f.each(j, func(r cluster.SlotRef, _ cluster.Slot) { all = append(all, r) })
+		for _, r := range all {
+			slot, _ := f.s.SlotAt(r)
+			say := runs
+			if j.ends && slot.Phase == cluster.Running {
+				say = ends
+			}
+			if news, ok := newsOf(slot, say); ok {
+				said = true
+				f.report(r, news)
+			}
+		}
+	}
+	return said
+}
+
+// each visits the slots of a job that has been submitted.
+func (f *flow) each(j *flowJob, visit func(cluster.SlotRef, cluster.Slot)) {
+	if job := f.s.JobOf(j.name); job != nil {
+		f.s.EachSlot(job.ID, 0, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			visit(r, slot)
+			return true
+		})
+	}
+}
