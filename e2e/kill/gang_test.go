@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/e2e/agents"
 )
@@ -42,11 +43,7 @@ func TestAGangIsWhole(t *testing.T) {
 
 	open["firm/older"]()
 	started := tr.awaitRunning(tr.Agents[0], "firm/gang")
-	for _, s := range started {
-		if s.GetOrder() != started[0].GetOrder() {
-			t.Errorf("%s was not ordered together with %s", s.GetAllocation(), started[0].GetAllocation())
-		}
-	}
+	tr.wantTogether(started)
 	tr.awaitBegun("firm/gang", 6)
 	tr.awaitBegun("firm/newer-*", 6)
 	submit("firm/urgent", 2, 0, cluster.PriorityMax)
@@ -76,6 +73,16 @@ func TestAGangIsWhole(t *testing.T) {
 	tr.must(victim.Start())
 	tr.must(victim.Ready(tr.soon()))
 	tr.finish(slices.Collect(maps.Values(open)), all...)
+}
+
+// wantTogether wants one entry to have ordered all these allocations.
+func (tr *trial) wantTogether(slots []*starlingv1.Slot) {
+	tr.Helper()
+	for _, s := range slots {
+		if s.GetOrder() != slots[0].GetOrder() {
+			tr.Errorf("%s was not ordered together with %s", s.GetAllocation(), slots[0].GetAllocation())
+		}
+	}
 }
 
 // newerOn returns the newer jobs of TestAGangIsWhole that run on some machines.

@@ -1,4 +1,5 @@
-// Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost.
+// Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost, and that work which
+// is told to give way has its turn again.
 //
 // Each test has a cluster of three agents with an etcd quorum among them. Tasks are this test's own binary in a role:
 // a witness leaves files behind that prove which allocation ran and that it ended, a worker does so until its gate is

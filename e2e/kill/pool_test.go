@@ -1,19 +1,76 @@
 package kill
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	starlingv1 "starling/api/v1"
 )
 
+// wantGaveWay wants exactly those allocations that were told to end, so many, to have given way to a job by a rule, as the
+// journal tells.
+func (tr *trial) wantGaveWay(from, to, rule string, want int) {
+	tr.Helper()
+	told := tr.proofs(from, toldSuffix)
+	if len(told) != want {
+		tr.Errorf("%s: these were told to end: %q, want %d", from, told, want)
+	}
+	reasons := map[string]string{}
+	err := tr.asked().TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: 1}, func(answer *starlingv1.TailJournalResponse) error {
+		for _, e := range answer.GetEntry().GetEffects() {
+			if e.GetKind() == "gave way" && strings.HasPrefix(e.GetAllocation(), from+".") {
+				reasons[e.GetAllocation()] = e.GetText()
+			}
+		}
+		return nil
+	})
+	tr.must(err)
+	for _, allocation := range told {
+		if reason := reasons[allocation]; !strings.HasSuffix(reason, ": to "+to+": "+rule) {
+			tr.Errorf("of %s the journal tells %q, want that it gave way to %s: %s", allocation, reason, to, rule)
+		}
+	}
+	if len(reasons) != len(told) {
+		tr.Errorf("these gave way: %q, and these were told to end: %q", reasons, told)
+	}
+}
+
+// TestPoolsLendAndTakeBack has one pool use what another left idle until that needs it, and again after that.
+func TestPoolsLendAndTakeBack(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	tr.makePools(poolFor("research", 6), poolFor("serving", 6))
+	train, openTrain := tr.workers("research/train", 12)
+	answer, openAnswer := tr.workers("serving/answer", 6)
+	answer.MinAvailable = 6
+	tr.submit(train)
+	tr.awaitRunning(tr.Agents[0], "research/train")
+	tr.awaitBegun("research/train", 12)
+
+	tr.submit(answer)
+	tr.wantTogether(tr.awaitRunning(tr.Agents[0], "serving/answer"))
+	tr.awaitShare("research/train", 6)
+	tr.wantGaveWay("research/train", "serving/answer", "its pool held more than it was entitled to", 6)
+
+	openAnswer()
+	tr.awaitDone(tr.Agents[0], "serving/answer")
+	tr.awaitRunning(tr.Agents[0], "research/train")
+	tr.awaitBegun("research/train", 18)
+	tr.wantProofs("research/train", toldSuffix, 6)
+	tr.finish([]func(){openTrain}, "research/train")
+}
+
 // TestNonPreemptibleWorkWaitsForItsReservation has a pool with work that never gives way, which gets no more than what is
-// promised to its pool although machines are idle.
+// promised to its pool although machines are idle, and keeps that when others take back what they lent beyond it.
 func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
-	tr.makePools(poolFor("research", 4))
+	tr.makePools(poolFor("research", 4), poolFor("serving", 8))
 	first, openFirst := tr.workers("research/first", 4)
 	second, openSecond := tr.workers("research/second", 2)
 	lent, openLent := tr.workers("research/lent", 6)
+	answer, openAnswer := tr.workers("serving/answer", 8)
 	first.NonPreemptible, second.NonPreemptible = true, true
 	tr.submit(first)
 	tr.submit(second)
@@ -21,9 +78,17 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	tr.submit(lent)
 	tr.awaitBegun("research/lent", 6) // although it is newer, and there is room for the second
 	tr.awaitShare("research/second", 0)
+
+	tr.submit(answer)
+	tr.awaitRunning(tr.Agents[0], "serving/answer")
+	tr.awaitShare("research/lent", 0)
+	tr.wantGaveWay("research/lent", "serving/answer", "its pool held more than it was entitled to", 6)
 	tr.wantProofs("research/second", begunSuffix, 0)
 
 	openFirst()
 	tr.awaitRunning(tr.Agents[0], "research/second")
-	tr.finish([]func(){openSecond, openLent}, "research/first", "research/second", "research/lent")
+	tr.finish([]func(){openSecond, openLent, openAnswer}, "research/first", "research/second", "research/lent", "serving/answer")
+	for _, job := range []string{"research/first", "research/second", "serving/answer"} {
+		tr.wantProofs(job, toldSuffix, 0)
+	}
 }
