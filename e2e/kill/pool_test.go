@@ -1,16 +1,18 @@
 package kill
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	starlingv1 "starling/api/v1"
+	"starling/schedule/preempt"
 )
 
 // wantGaveWay wants exactly those allocations that were told to end, so many, to have given way to a job by a rule, as the
 // journal tells.
-func (tr *trial) wantGaveWay(from, to, rule string, want int) {
+func (tr *trial) wantGaveWay(from, to string, rule preempt.Rule, want int) {
 	tr.Helper()
 	told := tr.proofs(from, toldSuffix)
 	if len(told) != want {
@@ -27,7 +29,7 @@ func (tr *trial) wantGaveWay(from, to, rule string, want int) {
 	})
 	tr.must(err)
 	for _, allocation := range told {
-		if reason := reasons[allocation]; !strings.HasSuffix(reason, ": to "+to+": "+rule) {
+		if reason := reasons[allocation]; !strings.HasSuffix(reason, fmt.Sprintf(" gives way to %s: %s", to, rule)) {
 			tr.Errorf("of %s the journal tells %q, want that it gave way to %s: %s", allocation, reason, to, rule)
 		}
 	}
@@ -51,7 +53,7 @@ func TestPoolsLendAndTakeBack(t *testing.T) {
 	tr.submit(answer)
 	tr.wantTogether(tr.awaitRunning(tr.Agents[0], "serving/answer"))
 	tr.awaitShare("research/train", 6)
-	tr.wantGaveWay("research/train", "serving/answer", "its pool held more than it was entitled to", 6)
+	tr.wantGaveWay("research/train", "serving/answer", preempt.ByEntitlement, 6)
 
 	openAnswer()
 	tr.awaitDone(tr.Agents[0], "serving/answer")
@@ -82,7 +84,7 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	tr.submit(answer)
 	tr.awaitRunning(tr.Agents[0], "serving/answer")
 	tr.awaitShare("research/lent", 0)
-	tr.wantGaveWay("research/lent", "serving/answer", "its pool held more than it was entitled to", 6)
+	tr.wantGaveWay("research/lent", "serving/answer", preempt.ByEntitlement, 6)
 	tr.wantProofs("research/second", begunSuffix, 0)
 
 	openFirst()
