@@ -94,7 +94,7 @@ func (f *flow) learn(clause string) error {
 	}
 	m := poolsOf.FindStringSubmatch(clause)
 	if m == nil {
-		return f.learnJobs(strings.Fields(clause))
+		return f.learnJobs(clause)
 	}
 	kind, unit := cluster.CPU, int64(1000)
 	if m[2] == "memory " {
@@ -129,63 +129,30 @@ func (f *flow) pool(names []string, kind cluster.Kind, quota cluster.Quota) {
 	}
 }
 
+var (
+	jobsOf = regexp.MustCompile(`^(?:then )?(?:(a|one|two|three) )?(?:(\S+ible|\S*revocable) ?)?(?:jobs? ?)?(?:in (\w+) ?)?(?:of )?` +
+		`(.*?)(?: ?preemptible)?(?: ?priority (\d+))?(?: ?fill \d+)?$`)
+	sizeOf = regexp.MustCompile(`^(?:(\d+) x ?)?(?:(\d+) cpu ?)?(?:(\d+) MB)?$`)
+)
+
 // learnJobs reads a clause about jobs, such as "then two non-preemptible jobs 2 x 3 cpu".
-func (f *flow) learnJobs(words []string) error {
-	j, jobs, found := flowJob{instances: 1}, 1, false
-	for at := 0; at < len(words); at++ {
-		next := func() int64 {
-			if at++; at < len(words) {
-				return number(words[at])
-			}
-			return 0
-		}
-		switch word := words[at]; word {
-		case "then", "a", "one", "of", "preemptible", "non-revocable":
-		case "job", "jobs":
-			found = true
-		case "two":
-			jobs = 2
-		case "three":
-			jobs = 3
-		case "revocable":
-			j.revocable, found = true, true
-		case "non-preemptible":
-			j.nonPreemptible = true
-		case "in":
-			at++
-			j.pool = cluster.PoolPath(strings.ToLower(words[min(at, len(words)-1)]))
-		case "priority":
-			j.priority = uint32(next())
-		case "fill":
-			next()
-		case "and":
-			// The words before are of the first of two jobs that differ in size.
-			f.add(j)
-			j.instances, j.cpu, j.memory = 1, 0, 0
-		default:
-			amount, unit := number(word), ""
-			if at++; at < len(words) {
-				unit = words[at]
-			}
-			switch {
-			case amount == 0:
-				return fmt.Errorf("no rule for %q in %q", word, words)
-			case unit == "x":
-				j.instances = uint32(amount)
-			case unit == "cpu":
-				j.cpu = amount
-			case unit == "MB":
-				j.memory = amount
-			default:
-				return fmt.Errorf("no rule for %s %q in %q", word, unit, words)
-			}
-		}
+func (f *flow) learnJobs(clause string) error {
+	m := jobsOf.FindStringSubmatch(clause)
+	if m == nil || m[2] == "" && !strings.Contains(clause, "job") {
+		return fmt.Errorf("no rule for %q", clause)
 	}
-	if !found {
-		return fmt.Errorf("no rule for %q", words)
-	}
-	for range jobs {
-		f.add(j)
+	jobs := map[string]int{"two": 2, "three": 3}[m[1]]
+	for _, size := range strings.Split(m[4], " and ") {
+		each := sizeOf.FindStringSubmatch(size)
+		if each == nil {
+			return fmt.Errorf("no rule for %q in %q", size, clause)
+		}
+		for range max(jobs, 1) {
+			f.add(flowJob{
+				pool: cluster.PoolPath(strings.ToLower(m[3])), revocable: m[2] == "revocable", nonPreemptible: m[2] == "non-preemptible",
+				priority: uint32(number(m[5])), instances: uint32(max(number(each[1]), 1)), cpu: number(each[2]), memory: number(each[3]),
+			})
+		}
 	}
 	return nil
 }
