@@ -31,8 +31,8 @@ type stateFile struct {
 	Jobs     []jobStateCase `yaml:"job_state_from_task_counts"`
 	Throttle throttleCases  `yaml:"service_throttle"`
 	Retries  []retryCase    `yaml:"retry_cases"`
-	// The others are left out, see stateExcluded.
-	Running     yaml.Node `yaml:"max_running_instances"`
+	Running  []runningCase  `yaml:"max_running_instances"`
+	// The others are left out, see excluded.
 	Transitions yaml.Node `yaml:"resource_manager_task_transitions"`
 	Timeouts    yaml.Node `yaml:"resource_manager_timeouts"`
 	JobGoals    yaml.Node `yaml:"job_goal_state_actions"`
@@ -47,7 +47,6 @@ func (f *stateFile) excluded() map[string]int {
 		node   *yaml.Node
 		reason string
 	}{
-		{&f.Running, "a bound on how many instances of a job run at a time is not built yet"},
 		{&f.Transitions, "a task has no states between waiting and assigned: one entry admits and places it, and no agent fetches it"},
 		{&f.Timeouts, "nothing can hang between states that are not there; a node that does not answer leaves the ring"},
 		{&f.JobGoals, "there is no engine of goals that could miss one: reactions compare what is with what the value wants"},
@@ -81,13 +80,10 @@ func jobStates(t *testing.T, data []byte) {
 	t.Run("throttle", f.Throttle.check)
 	for i := range f.Retries {
 		c := &f.Retries[i]
-		t.Run(fmt.Sprint("retry-", i+1), func(t *testing.T) {
-			if strings.HasPrefix(c.Event, "preempted") {
-				left["preemption is not built yet"]++
-				return
-			}
-			c.check(t, differences)
-		})
+		t.Run(fmt.Sprint("retry-", i+1), func(t *testing.T) { c.check(t, differences) })
+	}
+	for i := range f.Running {
+		t.Run(fmt.Sprint("running-", i+1), f.Running[i].check)
 	}
 	for _, reason := range sortedKeys(left) {
 		t.Logf("not run: %d: %s", left[reason], reason)
@@ -244,6 +240,38 @@ func (w *stage) delay() int64 {
 	return 0
 }
 
+// runningCase tells how many more instances start of a job of which only so many may run at a time.
+type runningCase struct {
+	Instances   uint32
+	Maximum     uint32 `yaml:"maximum_running"`
+	Initialized uint32
+	Scheduled   uint32
+	Succeeded   uint32
+	Start       uint32 `yaml:"expect_start"`
+}
+
+// check lets some instances end. Where more have been scheduled than may run, the bound was lowered.
+func (c *runningCase) check(t *testing.T) {
+	w := newStage(t, room())
+	spec := service(c.Instances, "run", cluster.UpdatePolicy{})
+	spec.Type, spec.Tasks[0].MaxRunning = cluster.Batch, max(c.Maximum, c.Scheduled)
+	w.submit(spec)
+	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+		if r.Index < c.Succeeded {
+			return ends
+		}
+		return silent
+	})
+	if c.Scheduled > c.Maximum {
+		lower := service(c.Instances, "run", cluster.UpdatePolicy{})
+		lower.Type, lower.Tasks[0].MaxRunning = cluster.Batch, c.Maximum
+		w.submit(lower)
+	}
+	if got := w.job().Tasks[0].Live() - c.Scheduled; got != c.Start {
+		t.Errorf("%d start, want %d", got, c.Start)
+	}
+}
+
 // retryCase tells what comes after the end of an instance.
 type retryCase struct {
 	Kind          string
@@ -262,6 +290,7 @@ func (c *retryCase) check(t *testing.T, differences tally) {
 	case "batch":
 		// The limit counts runs, ours restarts; they come at once.
 		spec.Type, restart.AttemptsMax = cluster.Batch, max(c.MaxFailures, 1)-1
+		spec.KillOnPreempt = strings.HasSuffix(c.Event, "killOnPreempt")
 		restart.DelayMillis, restart.DelayMaxMillis = 0, 0
 	default:
 		t.Fatalf("the kind %q is not known", c.Kind)
@@ -321,6 +350,10 @@ func (c *retryCase) happen(w *stage) bool {
 		w.play(always(passes))
 		w.submit(service(1, "new", cluster.UpdatePolicy{}))
 		told(command.Report{Ended: cluster.ByItself, ExitCode: 1})
+	case "preempted", "preempted, killOnPreempt":
+		w.play(always(runs))
+		w.crowdOut()
+		w.play(always(runs))
 	case "user stop":
 		w.play(always(runs))
 		w.must(&command.KillJob{Job: stageJob})
@@ -332,6 +365,14 @@ func (c *retryCase) happen(w *stage) bool {
 		return false
 	}
 	return true
+}
+
+// crowdOut submits a more important job that needs all nodes, and lets its pool's patience end.
+func (w *stage) crowdOut() {
+	task := stageTask("main", 2)
+	task.Resources = room()
+	w.submit(&cluster.JobSpec{Name: "urgent", Type: cluster.Batch, Priority: 1, Tasks: []cluster.TaskSpec{task}})
+	w.later(2 * cluster.PatienceMillisDefault)
 }
 
 // outcome tells in words what became of the only slot.
@@ -365,7 +406,8 @@ var afterSeconds = regexp.MustCompile(`restart after (\d+) s`)
 func (c *retryCase) wanted() string {
 	after := afterSeconds.FindStringSubmatch(c.Expect)
 	for _, rule := range []struct{ words, want string }{
-		{"no restart", "stopped"}, {"not restarted", "ended"}, {"terminal FAILED", "ended"}, {"ignored", "ignored"},
+		{"no restart", "stopped"}, {"not restarted", "ended"}, {"terminal FAILED", "ended"}, {"terminal KILLED", "ended"},
+		{"then restarted", "restarts"}, {"ignored", "ignored"},
 		{"failure count unchanged", "unchanged count"}, {"restart at once", "restarts after 0 s"}, {"throttled restart", "restarts after 30 s"},
 	} {
 		if strings.Contains(c.Expect, rule.words) {
