@@ -23,6 +23,7 @@ import (
 const (
 	witnessRole  = "witness"
 	workerRole   = "work"
+	stubbornRole = "work on"
 	serverRole   = "serve"
 	databaseRole = "database"
 	// webRole is followed by a version instead.
@@ -46,7 +47,7 @@ const binaryVariable = "KILL_BINARY"
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
 		roles := map[string]func(string) int{
-			witnessRole: witness, workerRole: worker, serverRole: serve, webRole: web, databaseRole: database,
+			witnessRole: witness, workerRole: worker, stubbornRole: stubborn, serverRole: serve, webRole: web, databaseRole: database,
 		}
 		if role := roles[os.Args[1]]; role != nil {
 			os.Exit(role(os.Args[2]))

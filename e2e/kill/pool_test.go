@@ -94,3 +94,32 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 		tr.wantProofs(job, toldSuffix, 0)
 	}
 }
+
+// TestGivingWayOutlastsTheAgents kills all agents while instances that do not heed SIGTERM give way.
+func TestGivingWayOutlastsTheAgents(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, 5*time.Second)
+	tr.makePools(poolFor("research", 6), poolFor("serving", 6))
+	train, openTrain := tr.workers("research/train", 12)
+	train.Tasks[0].Command[1], train.Tasks[0].StopGraceMillis = stubbornRole, 3000
+	answer, openAnswer := tr.workers("serving/answer", 6)
+	answer.MinAvailable = 6
+	tr.submit(train)
+	tr.awaitRunning(tr.Agents[0], "research/train")
+	tr.awaitBegun("research/train", 12)
+	tr.submit(answer)
+	tr.awaitProofs("research/train", toldSuffix, 6)
+	for _, a := range tr.Agents {
+		tr.must(a.Kill())
+	}
+	for _, a := range tr.Agents {
+		tr.must(a.Start())
+	}
+	for _, a := range tr.Agents {
+		tr.must(a.Ready(tr.soon()))
+	}
+	tr.wantTogether(tr.awaitRunning(tr.Agents[0], "serving/answer"))
+	tr.awaitShare("research/train", 6)
+	tr.wantGaveWay("research/train", "serving/answer", preempt.ByEntitlement, 6)
+	tr.finish([]func(){openAnswer, openTrain}, "serving/answer", "research/train")
+}

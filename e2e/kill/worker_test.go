@@ -15,18 +15,24 @@ import (
 const gateSuffix = ".gate"
 
 // worker is an instance that works until the gate of its job is opened, and then ends well, or until it is told to end.
-func worker(folder string) int {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
+func worker(folder string) int { return workUntil(folder, true) }
+
+// stubborn is a worker that is told to end in vain.
+func stubborn(folder string) int { return workUntil(folder, false) }
+
+func workUntil(folder string, told bool) int {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
 	opened := make(chan error, 1)
 	err := leave(folder, begunSuffix)
-	if err == nil {
-		go func() { opened <- awaitUnlocked(proofOf(folder, os.Getenv("STARLING_JOB"), gateSuffix)) }()
+	go func() { opened <- awaitUnlocked(proofOf(folder, os.Getenv("STARLING_JOB"), gateSuffix)) }()
+	for ends := false; err == nil && !ends; {
 		select {
-		case <-told:
-			err = leave(folder, toldSuffix)
+		case <-terminated:
+			err, ends = leave(folder, toldSuffix), told
 		case err = <-opened:
-			if err == nil {
+			ends = err == nil
+			if ends {
 				err = leave(folder, doneSuffix)
 			}
 		}
@@ -106,11 +112,14 @@ func (tr *trial) wantProofs(job, suffix string, want int) {
 }
 
 // awaitBegun waits until so many allocations of a job, or of several, have begun: that is after the value has them running.
-func (tr *trial) awaitBegun(job string, want int) {
+func (tr *trial) awaitBegun(job string, want int) { tr.awaitProofs(job, begunSuffix, want) }
+
+// awaitProofs waits for files of a kind for so many allocations of a job.
+func (tr *trial) awaitProofs(job, suffix string, want int) {
 	tr.Helper()
-	tr.eventually(fmt.Sprintf("%d of %s begin", want, job), func() string {
-		if found := tr.proofs(job, begunSuffix); len(found) != want {
-			return fmt.Sprintf("these have begun: %q", found)
+	tr.eventually(fmt.Sprintf("%d of %s are %s", want, job, strings.TrimPrefix(suffix, ".")), func() string {
+		if found := tr.proofs(job, suffix); len(found) != want {
+			return fmt.Sprintf("these are: %q", found)
 		}
 		return ""
 	})
