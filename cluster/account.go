@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 )
 
 // PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
@@ -78,7 +78,20 @@ func (p *pools) find(path PoolPath) (int, bool) {
 
 // Compare orders pools by name, each directly before all that is below it.
 func (p PoolPath) Compare(other PoolPath) int {
-	return slices.Compare(strings.Split(string(p), "/"), strings.Split(string(other), "/"))
+	for i := range min(len(p), len(other)) {
+		if a, b := p[i], other[i]; a != b {
+			return cmp.Compare(placeOf(a), placeOf(b))
+		}
+	}
+	return cmp.Compare(len(p), len(other))
+}
+
+// placeOf orders the bytes of paths: what parts names comes before all that names are made of.
+func placeOf(b byte) byte {
+	if b == '/' {
+		return 0
+	}
+	return b
 }
 
 // Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
@@ -139,12 +152,12 @@ func (s *State) editAccount(id PoolID) *Account {
 	return s.accounts.Edit(s.edition, int(id))
 }
 
-// asks notes that so many more instances ask for room.
-func (a *Account) asks(j *JobSpec, each *Amounts, count uint32) {
-	a.Asked.Add(j, each, int64(count))
-	a.Asking += count
+// asks notes that so many more instances ask for room, or fewer.
+func (a *Account) asks(j *JobSpec, each *Amounts, count int64) {
+	a.Asked.Add(j, each, count)
+	a.Asking = uint32(int64(a.Asking) + count)
 	if j.Revocable {
-		a.AskingRevocable += count
+		a.AskingRevocable = uint32(int64(a.AskingRevocable) + count)
 	}
 }
 
@@ -208,12 +221,11 @@ func (s *State) ask(j *Job, t *Task, asks uint32, each Amounts) {
 		return
 	}
 	account := s.editAccount(j.account())
-	account.Asked.Add(j.Spec, &t.askedEach, -int64(t.asked))
-	account.asks(j.Spec, &each, asks)
-	account.Asking -= t.asked
-	if j.Spec.Revocable {
-		account.AskingRevocable -= t.asked
+	if each != t.askedEach {
+		account.asks(j.Spec, &t.askedEach, -int64(t.asked))
+		t.asked = 0
 	}
+	account.asks(j.Spec, &each, int64(asks)-int64(t.asked))
 	t.asked, t.askedEach = asks, each
 }
 

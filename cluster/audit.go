@@ -139,7 +139,7 @@ func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
 	if spec.MaxRunning > 0 {
 		waits = min(waits, max(int64(spec.MaxRunning)-int64(sum.live), 0))
 	}
-	a.accounts[j.account()].asks(j.Spec, &need, uint32(waits))
+	a.accounts[j.account()].asks(j.Spec, &need, waits)
 }
 
 // claims compares what of a node is kept for others with what is kept for each.

@@ -23,22 +23,31 @@ func (k Kind) Overcommitted() bool { return k == CPU }
 // path.
 type PoolPath string
 
-// PathDepthMax bounds the names in the path of a pool.
-const PathDepthMax = 8
+// PathDepthMax bounds the names in the path of a pool, PathBytesMax the path: a job's name has room behind it.
+const (
+	PathDepthMax = 8
+	PathBytesMax = JobNameBytesMax - 32
+)
 
 // Problem returns what is wrong with the path, or "".
 func (p PoolPath) Problem() string {
-	names := strings.Split(string(p), "/")
-	if len(names) > PathDepthMax {
-		return fmt.Sprintf("must have at most %d names, has %d", PathDepthMax, len(names))
+	if depth := strings.Count(string(p), "/") + 1; depth > PathDepthMax {
+		return fmt.Sprintf("must have at most %d names, has %d", PathDepthMax, depth)
 	}
-	if names[0] == "root" {
-		return `"root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`
-	}
-	for _, name := range names {
+	for rest, first := string(p), true; ; first = false {
+		name, below, more := strings.Cut(rest, "/")
+		if first && name == "root" {
+			return `"root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`
+		}
 		if reason := NameProblem(name, false); reason != "" {
 			return fmt.Sprintf("name %q %s", name, reason)
 		}
+		if rest = below; !more {
+			break
+		}
+	}
+	if len(p) > PathBytesMax {
+		return fmt.Sprintf("must have at most %d characters, has %d", PathBytesMax, len(p))
 	}
 	return ""
 }

@@ -172,7 +172,7 @@ func (s *State) TakeGrown() []int {
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
 func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
-	before := s.leastFree(n)
+	before := s.free(n)
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != Batch {
@@ -186,20 +186,15 @@ func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) { row.give(spec, r) })
 	}
-	s.countMoved(n, spec, before)
+	s.countMoved(row, spec, before)
 }
 
-// leastFree returns what the node has left of the kind of which that is least, below 0 if it holds more than it offers.
-func (s *State) leastFree(n NodeIndex) int64 {
-	free := s.Unheld(n)
-	return slices.Min(free[:])
-}
-
-// countMoved counts what a node gives to pools after room was taken or given back there, of which the least free was so
-// much before. Usually that is the same.
-func (s *State) countMoved(n NodeIndex, spec *TaskSpec, before int64) {
-	if before < 0 || s.leastFree(n) < 0 || !s.Eligible(n) || len(spec.Devices) > 0 {
-		s.countGiven(n)
+// countMoved counts what a node gives to pools after room was taken or given back there. Usually that is the same: held
+// is what was free.
+func (s *State) countMoved(row *Node, spec *TaskSpec, before Resources) {
+	after := s.free(row.Index)
+	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 || row.claimed != (Amounts{}) || !s.Eligible(row.Index) {
+		s.countGiven(row.Index)
 	}
 }
 
@@ -235,7 +230,7 @@ func (n *Node) givePort(use PortUse) {
 
 // release gives back what hold took.
 func (s *State) release(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
-	before := s.leastFree(n)
+	before := s.free(n)
 	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
 	row := s.editNode(n)
 	if j.Spec.Type != Batch {
@@ -259,7 +254,7 @@ func (s *State) release(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 			row.Devices = without(row.Devices, func(u DeviceUse) bool { return u.Slot == r })
 		})
 	}
-	s.countMoved(n, spec, before)
+	s.countMoved(row, spec, before)
 }
 
 func without[T any](all []T, gone func(T) bool) []T {

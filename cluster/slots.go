@@ -302,7 +302,11 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 			}
 		}
 		s.charge(j, spec, int64(count))
-		s.queue(j, task)
+		if j.gang == nil && spec.MaxRunning == 0 && t.Waits() > 0 {
+			s.ask(j, t, t.asks(spec), t.askedEach) // its turn stays as it is
+		} else {
+			s.queue(j, task)
+		}
 	})
 }
 
