@@ -2,11 +2,13 @@ package kill
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	starlingv1 "starling/api/v1"
+	"starling/cluster"
 	"starling/schedule/preempt"
 )
 
@@ -122,4 +124,35 @@ func TestGivingWayOutlastsTheAgents(t *testing.T) {
 	tr.awaitShare("research/train", 6)
 	tr.wantGaveWay("research/train", "serving/answer", preempt.ByEntitlement, 6)
 	tr.finish([]func(){openAnswer, openTrain}, "serving/answer", "research/train")
+}
+
+// TestUrgentWorkTakesTheRoomOfLesser has work of three priorities in one pool, the lowest of which gives way for good.
+func TestUrgentWorkTakesTheRoomOfLesser(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	lesser, openLesser := tr.workers("lesser", 9)
+	guess, openGuess := tr.workers("guess", 3)
+	urgent, openUrgent := tr.workers("urgent", 2)
+	lesser.Priority, guess.Priority, guess.KillOnPreempt, urgent.Priority = 20, 10, true, 50
+	tr.submit(guess)
+	tr.submit(lesser)
+	tr.awaitBegun("guess", 3)
+	tr.awaitBegun("lesser", 9)
+	tr.submit(urgent)
+	tr.awaitRunning(tr.Agents[0], "urgent")
+	tr.wantGaveWay("guess", "urgent", preempt.ByPriority, 2)
+	tr.finish([]func(){openGuess, openUrgent, openLesser}, "urgent", "lesser")
+	want := map[string]int{cluster.Preempted.String(): 2, cluster.ByItself.String(): 1}
+	tr.eventually("what gave way has ended for good", func() string {
+		ends := map[string]int{}
+		for _, slot := range tr.status(tr.Agents[0], "guess").GetSlots() {
+			ends[slot.GetEnded()]++
+		}
+		if !maps.Equal(ends, want) {
+			return fmt.Sprintf("the guesses ended as %v, want %v", ends, want)
+		}
+		return ""
+	})
+	tr.wantProofs("guess", begunSuffix, 3)
+	tr.wantProofs("lesser", toldSuffix, 0)
 }
