@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -26,6 +27,7 @@ func (m *Model) Differences(s *cluster.State, outcome *replica.Outcome) []string
 	c.ring()
 	c.jobs()
 	c.nodes()
+	c.pools()
 	if len(m.requests) > 0 {
 		last := m.requests[len(m.requests)-1]
 		known, ok := s.RequestOf(last.id)
@@ -88,18 +90,23 @@ func (c *comparison) jobs() {
 		}
 		c.job(fast, j)
 	}
+	c.deadline()
+}
+
+// deadline compares what is due first. The end of somebody's patience need not be due while his pool has no room for him.
+func (c *comparison) deadline() {
 	deadline := c.m.next().at
-	for _, j := range c.m.Jobs {
-		for _, t := range j.tasks {
-			if at := c.m.lapse(t); at != 0 && (deadline == 0 || at < deadline) {
-				deadline = at
-			}
-		}
-	}
 	if c.m.unfinished {
 		deadline = c.m.time
 	}
 	first, _ := c.s.NextDeadline()
+	for _, j := range c.m.Jobs {
+		for _, t := range j.tasks {
+			if slices.Contains(c.m.lapses(t), first) && (deadline == 0 || first < deadline) {
+				return
+			}
+		}
+	}
 	same(c, about{"", "next deadline"}, first, deadline)
 }
 
@@ -165,6 +172,18 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] has two allocations #%d", who, s.slot.index, s.Order))
 		}
 	})
+}
+
+func (c *comparison) pools() {
+	same(c, about{"", "version of the pools"}, c.s.PoolsVersion(), c.m.poolsVersion)
+	same(c, about{"", "capacity"}, c.s.Capacity(), c.m.capacity())
+	if !reflect.DeepEqual([]cluster.PoolSpec(c.s.Pools()), c.m.pools) {
+		c.found = append(c.found, fmt.Sprintf("the fold has the pools %+v, the model %+v", c.s.Pools(), c.m.pools))
+		return
+	}
+	for number, spec := range c.m.pools {
+		same(c, about{string(spec.Path), "account"}, c.s.Account(number), c.m.account(spec.Path))
+	}
 }
 
 func (c *comparison) nodes() {

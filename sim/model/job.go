@@ -185,7 +185,7 @@ func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
 	if j != nil && j.finished == 0 {
 		present = j.version()
 	}
-	if len(spec.Problems()) > 0 || present != 0 && j.stop || against != present {
+	if len(spec.Problems()) > 0 || !m.isLeaf(spec.Name.Pool()) || present != 0 && j.stop || against != present {
 		return false
 	}
 	switch {
@@ -194,7 +194,8 @@ func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
 		m.begin(spec)
 	case present == 0:
 		m.begin(spec)
-	case j.newest().Type != spec.Type:
+	case j.newest().Type != spec.Type || j.newest().NonPreemptible != spec.NonPreemptible || j.newest().Revocable != spec.Revocable ||
+		j.newest().Controller != spec.Controller:
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
@@ -259,6 +260,7 @@ func sameProgram(a, b *cluster.TaskSpec) bool {
 	}
 	x, y := *a, *b
 	for _, t := range []*cluster.TaskSpec{&x, &y} {
+		t.MinAvailable, t.MaxRunning, t.MaxRunMillis = 0, 0, 0
 		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
 			t.StopGraceMillis = 0
 		}

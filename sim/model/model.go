@@ -1,7 +1,7 @@
 // Package model is the fold once more, as plainly as it can be said and as slow as that is: no books, no queues, no
 // counters; whatever follows from something else is computed from it anew. It shares with the fold only the nouns and the
-// commands, and package reconcile, which it asks about all slots where the fold asks about one: so a mistake would have
-// to be made twice.
+// commands, package reconcile, which it asks about all slots where the fold asks about one, and the arithmetic of pools:
+// what they are entitled to, and who is admitted. So a mistake would have to be made twice.
 package model
 
 import (
@@ -26,6 +26,9 @@ type Model struct {
 	// Jobs are kept in the order of their submission, ended in that of their ends.
 	Jobs, ended []*Job
 	lastJob     cluster.JobID
+	// pools is the tree of resource pools, each directly before those below it.
+	pools        []cluster.PoolSpec
+	poolsVersion uint32
 	// requests are the remembered ones, oldest first.
 	requests []request
 	// dropped and refused tell what the last entry came to.
@@ -53,7 +56,9 @@ type request struct {
 
 // New returns the value before the first entry.
 func New() *Model {
-	return &Model{rules: 1, Attempts: map[cluster.PeerID]cluster.Attempt{}}
+	return &Model{
+		rules: 1, Attempts: map[cluster.PeerID]cluster.Attempt{}, pools: []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}, poolsVersion: 1,
+	}
 }
 
 // Apply folds the next entry.
@@ -157,6 +162,8 @@ func (m *Model) ask(c command.Command) bool {
 		})
 	case *command.DrainNode:
 		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
+	case *command.ChangePools:
+		return m.once(c.RequestID, func() bool { return m.changePools(c) })
 	}
 	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
 }

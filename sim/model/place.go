@@ -87,99 +87,6 @@ func (s *seat) ref() cluster.SlotRef {
 // special tells whether a waiting seat wants a particular node or version.
 func (s *seat) special() bool { return s.Version != 0 || s.Wish != cluster.AnyNode }
 
-// placing is the placement of one entry.
-type placing struct {
-	m      *Model
-	rooms  []*room
-	placed int
-	// known are the requests for devices of what had some when placement began.
-	known []shape
-}
-
-// placeAll places everything that waits and fits, one instance after the other, in rounds until a round places nothing:
-// of every task first those that take any node and the newest version. It tells whether it reached the end.
-func (m *Model) placeAll() bool {
-	p := &placing{m: m}
-	finished := true
-	for before := -1; before < p.placed; {
-		before = p.placed
-		for _, j := range m.Jobs {
-			for _, t := range j.tasks {
-				if !p.ordinary(t) {
-					return false
-				}
-				all, later := p.specials(t)
-				if !all {
-					return false
-				}
-				finished = finished && !later
-			}
-		}
-	}
-	m.beginPatience()
-	return finished
-}
-
-// full tells whether this entry may place nothing more.
-func (p *placing) full() bool { return p.placed == placementsMax }
-
-func (p *placing) ordinary(t *task) bool {
-	var running []int64
-	for _, slot := range t.slots {
-		s := slot.main()
-		if !s.waits() || s.special() {
-			continue
-		}
-		p.look()
-		if running == nil {
-			running = t.running(len(p.rooms))
-		}
-		room := p.choose(s.search(), running, nil)
-		if room == nil {
-			break
-		}
-		p.assign(s, room)
-		running[s.Node]++
-		if p.full() {
-			return false
-		}
-	}
-	return true
-}
-
-// specials places seats that want a particular node or version, as long as any can be placed. Those of a slot that was
-// ordered with this entry wait for the next: later tells that there are any.
-func (p *placing) specials(t *task) (all, later bool) {
-	for before := -1; before < p.placed; {
-		before = p.placed
-		for _, slot := range t.slots {
-			for kind := range slot.seats {
-				s := &slot.seats[kind]
-				if s.waits() && s.special() {
-					later = p.special(s) || later
-				}
-				if p.full() {
-					return false, later
-				}
-			}
-		}
-	}
-	return true, later
-}
-
-func (p *placing) special(s *seat) (later bool) {
-	p.look()
-	room := p.wished(s)
-	switch {
-	case room == nil:
-		return false
-	case s.slot.ordered(p.m.index) != nil:
-		return true
-	}
-	p.assign(s, room)
-	return false
-}
-
 // look adds up what is left, once.
 func (p *placing) look() {
 	if p.rooms == nil {
@@ -211,6 +118,7 @@ func (p *placing) wished(s *seat) *room {
 // assign gives a room to a waiting seat. While an update runs, its instances are to be healthy in time.
 func (p *placing) assign(s *seat, r *room) {
 	j := s.job()
+	p.trail = append(p.trail, step{s, *s, r.node.portNext})
 	version := s.Version
 	if version == 0 {
 		version = j.version()
@@ -222,7 +130,6 @@ func (p *placing) assign(s *seat, r *room) {
 		s.Deadline = p.m.time + cluster.Time(limit)
 	}
 	r.give(s)
-	p.placed++
 }
 
 // running returns how many instances of the task each node has.
@@ -234,20 +141,6 @@ func (t *task) running(nodes int) []int64 {
 		}
 	})
 	return counts
-}
-
-// Fitting names a task of which something waits although it fits somewhere, "" if there is none.
-func (m *Model) Fitting() string {
-	p, found := &placing{m: m}, ""
-	p.look()
-	for _, j := range m.Jobs {
-		j.each(func(s *seat) {
-			if s.waits() && p.wished(s) != nil {
-				found = string(j.newest().Name) + "." + string(s.slot.task.name)
-			}
-		})
-	}
-	return found
 }
 
 // choose returns where the next instance goes, among rooms that may be named, nil if it fits nowhere: there where all its

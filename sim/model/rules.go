@@ -76,49 +76,37 @@ func (t *task) softRules(special bool) []cluster.Constraint {
 	return soft
 }
 
-// beginPatience notes of every task whether it goes on waiting, after all was placed that could be.
-func (m *Model) beginPatience() {
-	for _, j := range m.Jobs {
-		for _, t := range j.tasks {
-			t.endPatience()
-			for _, special := range []bool{false, true} {
-				if p := t.patienceOf(special); !p.begun && t.waiting(special) && len(t.softRules(special)) > 0 {
-					*p = patience{true, m.time}
-				}
-			}
-		}
+// beginPatience notes that seats of a task had room in their pool, and none on the nodes.
+func (m *Model) beginPatience(t *task, special bool) {
+	if p := t.patienceOf(special); !p.begun && t.queued(special) && len(t.softRules(special)) > 0 {
+		*p = patience{true, m.time}
 	}
 }
 
-// endPatience forgets the patience of what does not wait any more.
+// endPatience forgets the patience of what does not wait any more, or may not run now.
 func (t *task) endPatience() {
 	for _, special := range []bool{false, true} {
-		if p := t.patienceOf(special); p.begun && !t.waiting(special) {
+		if p := t.patienceOf(special); p.begun && !t.queued(special) {
 			*p = patience{}
 		}
 	}
 }
 
-// lapse returns when the next soft rule of a task ends, 0 if none will.
-func (m *Model) lapse(t *task) (first cluster.Time) {
+// lapses returns when the soft rules of a task that waits end, of each lane the first.
+func (m *Model) lapses(t *task) (all []cluster.Time) {
 	for _, special := range []bool{false, true} {
 		if !t.patienceOf(special).begun {
 			continue
 		}
+		first := cluster.Time(0)
 		for _, c := range t.softRules(special) {
 			if end := m.softEnd(t, special, &c); end > m.time && (first == 0 || end < first) {
 				first = end
 			}
 		}
+		all = append(all, first)
 	}
-	return first
-}
-
-// waiting tells whether seats wait that take any node, or others.
-func (t *task) waiting(special bool) bool {
-	found := false
-	t.each(func(s *seat) { found = found || s.waits() && s.special() == special })
-	return found
+	return all
 }
 
 func asksExclusive(c cluster.Constraint) bool {

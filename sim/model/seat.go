@@ -67,10 +67,20 @@ func (m *Model) ready(s *seat, ready bool) {
 func (m *Model) judge(s *seat) {
 	j, row := s.job(), s.Slot
 	row.Deadline = 0
+	most := cluster.Time(s.spec().MaxRunMillis)
 	switch {
+	case row.Health == cluster.Healthy && most > 0 && row.Since+most <= m.time:
+		m.put(s, row)
+		m.stop(s, cluster.ByRunTime)
+		return
+	case row.Health == cluster.Healthy && most > 0:
+		row.Deadline = row.Since + most
 	case row.Health == cluster.Healthy:
 	case row.Health == cluster.Ready && row.Since+cluster.Time(j.newest().Update.MinHealthyMillis) <= m.time:
 		row.Health = cluster.Healthy
+		if most > 0 {
+			row.Deadline = row.Since + most
+		}
 		if j.update.State.Rolls() && row.Version == j.update.To {
 			j.update.ProgressAt = m.time
 		}
@@ -258,6 +268,12 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		heir := m.heir(s.slot)
 		m.put(s, row)
 		m.move(heir, cluster.MainSeat)
+	case cause == cluster.ByRunTime:
+		row.Phase, row.Ended, row.Health = cluster.Failed, cluster.OutOfTime, cluster.Unhealthy
+		m.put(s, row)
+	case cause == cluster.ByPreemption && s.job().newest().KillOnPreempt:
+		row.Phase, row.Ended, row.Health = cluster.Failed, cluster.Preempted, cluster.Unhealthy
+		m.put(s, row)
 	case cause == cluster.ByUpdate:
 		m.renew(s, row)
 	case cause == cluster.ByRestart:

@@ -1,0 +1,486 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/entitle"
+	"starling/schedule/share"
+)
+
+// placing is the placement of one entry.
+type placing struct {
+	m        *Model
+	entitled []entitle.Entitlement
+	// turns are those of daemons, and of each pool with what is not revocable and what is.
+	turns [][2]*turns
+	rooms []*room
+	// known are the requests for devices of what had some when placement began.
+	known []shape
+	// trail has what was placed, and what had the seats before.
+	trail []step
+	// later tells that something has to wait for the next entry, ended that nothing more may be placed with this one.
+	later, ended bool
+}
+
+// left is how much may still be placed with the entry.
+func (p *placing) left() uint32 {
+	if p.ended {
+		return 0
+	}
+	return uint32(placementsMax - len(p.trail))
+}
+
+// step is one placement, with what was before it.
+type step struct {
+	s        *seat
+	before   seat
+	portNext uint16
+}
+
+// turns are the turns of those that wait in one pool, with one entry.
+type turns struct {
+	*placing
+	// number is that of the pool, -1 for daemons, which are not admitted and have no admission.
+	number    int
+	revocable bool
+	admission *share.Admission
+	// questions is how many may still be asked whether nodes could ever have them.
+	questions int
+}
+
+const questionsMax = 8
+
+// lane is what waits of a task for any node and the newest version, or for a particular one.
+type lane struct {
+	rank    int
+	t       *task
+	special bool
+}
+
+func (m *Model) newPlacing() *placing {
+	return &placing{m: m, entitled: m.entitlements(), turns: make([][2]*turns, len(m.pools)+1)}
+}
+
+// placeAll places everything that waits, is admitted and fits, in rounds until a round places nothing. It tells whether it
+// reached the end.
+func (m *Model) placeAll() bool {
+	p := m.newPlacing()
+	for before := -1; before < len(p.trail) && p.left() > 0; {
+		before = len(p.trail)
+		p.round()
+	}
+	for _, j := range m.Jobs {
+		for _, t := range j.tasks {
+			t.endPatience()
+		}
+	}
+	return !p.later && p.left() > 0
+}
+
+// Fitting names a task of which something waits although it is admitted and fits somewhere, "" if there is none.
+func (m *Model) Fitting() string {
+	p, found := m.newPlacing(), ""
+	p.round()
+	if len(p.trail) > 0 {
+		found = string(p.trail[0].s.job().newest().Name) + "." + string(p.trail[0].s.slot.task.name)
+	}
+	p.undo(0)
+	return found
+}
+
+// round gives everybody a turn: daemons, then every pool with what is not revocable, then with what is.
+func (p *placing) round() {
+	p.of(-1, false).take()
+	for _, revocable := range []bool{false, true} {
+		for number := range p.m.pools {
+			p.of(number, revocable).take()
+		}
+	}
+}
+
+// of returns the turns of a pool. Its admission begins with the first round.
+func (p *placing) of(number int, revocable bool) *turns {
+	at := &p.turns[number+1][0]
+	if revocable {
+		at = &p.turns[number+1][1]
+	}
+	if *at != nil {
+		return *at
+	}
+	*at = &turns{placing: p, number: number, revocable: revocable, questions: questionsMax}
+	if number >= 0 {
+		spec := &p.m.pools[number]
+		account := p.m.account(spec.Path)
+		one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
+		for k := range one.Reservation {
+			one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(cluster.Kind(k))
+		}
+		(*at).admission = share.NewAdmission(one)
+	}
+	return *at
+}
+
+// take gives everybody in the pool a turn, each time the next behind the last as they are ordered by then. A gang is tried
+// when its job comes up first.
+func (p *turns) take() {
+	var tried *Job
+	for last := (lane{rank: -1}); p.left() > 0; {
+		next, ok := p.next(last)
+		if !ok {
+			return
+		}
+		last = next
+		j := next.t.job
+		switch j.gangState() {
+		case gangAbsent:
+			if tried == j {
+				continue
+			}
+			if tried = j; !p.gang(j) {
+				continue
+			}
+		case gangBroken:
+			p.singles(next, min(next.t.asks(), next.t.missing()))
+			continue
+		}
+		p.singles(next, next.t.asks())
+	}
+}
+
+// next returns the first lane behind one.
+func (p *turns) next(last lane) (first lane, ok bool) {
+	for _, j := range p.m.Jobs {
+		spec := j.newest()
+		daemon := spec.Type == cluster.Daemon
+		if daemon != (p.number < 0) || !daemon && (spec.Revocable != p.revocable || p.m.poolNumber(spec.Name.Pool()) != p.number) {
+			continue
+		}
+		rank := j.rank()
+		for _, t := range j.tasks {
+			for _, l := range []lane{{rank, t, false}, {rank, t, true}} {
+				if (last.t == nil || l.compare(last) > 0) && (!ok || l.compare(first) < 0) && t.queued(l.special) {
+					first, ok = l, true
+				}
+			}
+		}
+	}
+	return first, ok
+}
+
+func (l lane) compare(other lane) int {
+	order := func(l lane) int {
+		if l.special {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(l.rank, other.rank), cmp.Compare(l.t.job.ID, other.t.job.ID), cmp.Compare(l.t.number, other.t.number),
+		cmp.Compare(order(l), order(other)))
+}
+
+// rank orders the jobs of a pool: broken gangs first, then by priority.
+func (j *Job) rank() int {
+	if j.gangState() == gangBroken {
+		return 0
+	}
+	return 1 + cluster.PriorityMax - int(j.newest().Priority)
+}
+
+// queued tells whether a lane of a task waits to be placed.
+func (t *task) queued(special bool) bool { return len(t.waiting(special)) > 0 && t.asks() > 0 }
+
+// waiting returns the seats that wait for any node and the newest version, or the others.
+func (t *task) waiting(special bool) (all []*seat) {
+	t.each(func(s *seat) {
+		if s.waits() && s.special() == special {
+			all = append(all, s)
+		}
+	})
+	return all
+}
+
+type gangState int
+
+const (
+	gangWhole gangState = iota
+	gangBroken
+	gangAbsent
+)
+
+// gangState tells whether as many of a job run as must run together, and if not, whether any runs.
+func (j *Job) gangState() gangState {
+	missing, living := uint32(0), uint32(0)
+	for _, t := range j.tasks {
+		missing += t.missing()
+		alive, _ := t.members()
+		living += alive
+	}
+	switch {
+	case missing == 0:
+		return gangWhole
+	case living > 0:
+		return gangBroken
+	}
+	return gangAbsent
+}
+
+// missing returns how many members of the job's gang a task lacks.
+func (t *task) missing() uint32 {
+	gang := t.job.newest().Gang(t.name)
+	alive, done := t.members()
+	return gang - min(gang, alive+done)
+}
+
+// members counts the main seats that run or are about to, and those that have succeeded.
+func (t *task) members() (alive, done uint32) {
+	for _, slot := range t.slots {
+		switch slot.main().Phase {
+		case cluster.Assigned, cluster.Running, cluster.Delayed, cluster.Away:
+			alive++
+		case cluster.Succeeded:
+			done++
+		}
+	}
+	return alive, done
+}
+
+// gangOf returns work of a job that needs so much each time.
+func gangOf(j *Job, need cluster.Amounts, count uint32) *share.Gang {
+	spec := j.newest()
+	return &share.Gang{
+		Need: need, Count: count, Revocable: spec.Revocable, NonPreemptible: spec.NonPreemptible, Controller: spec.Controller,
+	}
+}
+
+// room returns how many of the equal gangs are admitted.
+func (p *turns) room(g *share.Gang) uint32 {
+	if p.admission == nil {
+		return g.Count
+	}
+	return p.admission.Room(g)
+}
+
+func (p *turns) took(g *share.Gang, count uint32) {
+	if p.admission != nil {
+		p.admission.Take(g, count)
+	}
+}
+
+// await keeps room for who is refused, if he is the first of his class and nodes could ever have him.
+func (p *turns) await(g *share.Gang, possible func() bool) {
+	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	if p.admission == nil || p.admission.Awaits(class) || p.questions == 0 {
+		return
+	}
+	if p.questions--; possible() {
+		p.admission.Await(g)
+	}
+}
+
+// singles places up to most of a lane, each by itself.
+func (p *turns) singles(l lane, most uint32) {
+	if l.special {
+		p.specials(l, most)
+		return
+	}
+	seats, spec := l.t.waiting(false), l.t.spec(0)
+	if most = min(most, uint32(len(seats))); most == 0 {
+		return
+	}
+	g := gangOf(l.t.job, amountsOf(spec), most)
+	room := p.room(g)
+	placed := p.ordinary(l.t, seats[:min(room, p.left())])
+	p.took(g, placed)
+	switch {
+	case p.left() == 0:
+	case placed < room:
+		p.m.beginPatience(l.t, false)
+	case room < most:
+		p.await(g, func() bool { return p.possible(spec, 1) })
+	}
+}
+
+// ordinary places seats of a task that take any node, until one fits nowhere.
+func (p *placing) ordinary(t *task, seats []*seat) (placed uint32) {
+	p.look()
+	running := t.running(len(p.rooms))
+	for _, s := range seats {
+		room := p.choose(s.search(), running, nil)
+		if room == nil {
+			break
+		}
+		p.assign(s, room)
+		running[s.Node]++
+		placed++
+	}
+	return placed
+}
+
+// specials places up to most seats that want a particular node or version, as long as any can be placed. Those of a slot
+// that was ordered with this entry wait for the next.
+func (p *turns) specials(l lane, most uint32) {
+	refused, later := false, false
+	most = min(most, p.left())
+	for again := true; again; {
+		again = false
+		seats := l.t.waiting(true)
+		for _, s := range seats[:min(len(seats), int(most))] {
+			p.look()
+			room := p.wished(s)
+			if room == nil {
+				continue
+			}
+			if s.slot.ordered(p.m.index) != nil {
+				later = true
+				continue
+			}
+			g := gangOf(l.t.job, amountsOf(s.spec()), 1)
+			if p.room(g) == 0 {
+				if !refused {
+					p.await(g, func() bool { return p.possible(s.spec(), 1) })
+				}
+				refused = true
+				continue
+			}
+			p.assign(s, room)
+			p.took(g, 1)
+			again = true
+			most--
+		}
+	}
+	p.later = p.later || later
+	if later || !refused && len(l.t.waiting(true)) > 0 {
+		p.m.beginPatience(l.t, true)
+	}
+}
+
+// gang places all that is missing of a job of which nothing runs, or nothing.
+func (p *turns) gang(j *Job) bool {
+	need, all := cluster.Amounts{}, uint32(0)
+	for _, t := range j.tasks {
+		missing := t.missing()
+		all += missing
+		if t.asks() < missing {
+			return false
+		}
+		if missing == 0 {
+			continue
+		}
+		if slices.ContainsFunc(t.waiting(true), func(s *seat) bool { return s.kind == cluster.MainSeat && s.slot.ordered(p.m.index) != nil }) {
+			p.later = true
+			return false
+		}
+		for k, amount := range amountsOf(t.spec(0)) {
+			need[k] += amount * int64(missing)
+		}
+	}
+	g := gangOf(j, need, 1)
+	if p.room(g) == 0 {
+		p.await(g, func() bool {
+			return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
+		})
+		return false
+	}
+	if p.ended = all > p.left(); p.ended {
+		return false
+	}
+	before := len(p.trail)
+	for _, t := range j.tasks {
+		if !p.members(t) {
+			p.undo(before)
+			for _, t := range j.tasks {
+				p.m.beginPatience(t, false)
+				p.m.beginPatience(t, true)
+			}
+			return false
+		}
+	}
+	p.took(g, 1)
+	return true
+}
+
+// members places what is missing of a task: first what takes any node, then the others.
+func (p *placing) members(t *task) bool {
+	missing, seats := int(t.missing()), t.waiting(false)
+	missing -= int(p.ordinary(t, seats[:min(len(seats), missing)]))
+	seats = slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
+	seats = seats[:min(len(seats), missing)]
+	for again := true; again; {
+		again = false
+		for _, s := range seats {
+			p.look()
+			if room := p.wished(s); s.waits() && room != nil {
+				p.assign(s, room)
+				missing--
+				again = true
+			}
+		}
+	}
+	return missing == 0
+}
+
+// undo takes placements back.
+func (p *placing) undo(to int) {
+	for len(p.trail) > to {
+		last := p.trail[len(p.trail)-1]
+		p.trail = p.trail[:len(p.trail)-1]
+		p.m.Nodes[last.s.Node].portNext = last.portNext
+		*last.s = last.before
+		p.rooms = p.m.rooms()
+	}
+}
+
+// possible tells whether nodes could have so many instances if all work were done that ends by itself.
+func (p *placing) possible(spec *cluster.TaskSpec, count uint32) bool {
+	all := int64(0)
+	for _, n := range p.m.Nodes {
+		if n.open() {
+			all += p.ever(n, spec, int64(count))
+		}
+	}
+	return all >= int64(count)
+}
+
+// ever returns how many instances a node could have, at most most.
+func (p *placing) ever(n *Node, spec *cluster.TaskSpec, most int64) int64 {
+	r := &room{node: n, free: n.offer.Capacity}
+	for _, s := range p.m.on(n) {
+		for k := range r.free {
+			if s.job().newest().Type != cluster.Batch {
+				r.free[k] -= s.spec().Resources[k]
+			}
+		}
+	}
+	for k, amount := range spec.Resources {
+		if amount > 0 {
+			most = min(most, max(r.free[k], 0)/amount)
+		}
+	}
+	for _, d := range spec.Devices {
+		count := int64(0)
+		for _, offer := range n.offer.Devices {
+			if offer.Kind == d.Kind && (len(d.Models) == 0 || slices.Contains(d.Models, offer.Model)) {
+				count = int64(offer.Count)
+			}
+		}
+		if d.Amount < 1000 {
+			most = min(most, count*int64(1000/d.Amount))
+		} else {
+			most = min(most, count/int64(d.Amount/1000))
+		}
+	}
+	if spec.PerNodeMax > 0 {
+		most = min(most, int64(spec.PerNodeMax))
+	}
+	if r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
+		return 0
+	}
+	for i := range spec.Constraints {
+		if c := &spec.Constraints[i]; !c.Soft && !c.Social() && !holdsAt(nil, r, c) {
+			return 0
+		}
+	}
+	return most
+}

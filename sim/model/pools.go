@@ -1,0 +1,175 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/command"
+	"starling/schedule/entitle"
+)
+
+// changePools changes the tree of resource pools, all at once or not at all.
+func (m *Model) changePools(c *command.ChangePools) bool {
+	if c.Against != 0 && c.Against != m.poolsVersion {
+		return false
+	}
+	for _, path := range c.Gone {
+		if m.poolNumber(path) < 0 {
+			return false
+		}
+	}
+	changed := pool.Tree(m.pools).Change(c.Pools, c.Gone)
+	var busy pool.Busy
+	for _, p := range m.pools {
+		if m.account(p.Path).Jobs > 0 {
+			busy = append(busy, p.Path)
+		}
+	}
+	if len(changed.Problems(busy)) > 0 {
+		return false
+	}
+	m.pools = changed
+	m.poolsVersion++
+	return true
+}
+
+// poolNumber returns where a pool stands in the tree, -1 if it is not there.
+func (m *Model) poolNumber(path cluster.PoolPath) int {
+	return slices.IndexFunc(m.pools, func(p cluster.PoolSpec) bool { return p.Path == path })
+}
+
+// isLeaf tells whether jobs can live in a pool: it is there, and none is below it.
+func (m *Model) isLeaf(path cluster.PoolPath) bool {
+	return m.poolNumber(path) >= 0 && !slices.ContainsFunc(m.pools, func(p cluster.PoolSpec) bool {
+		return strings.HasPrefix(string(p.Path), string(path)+"/")
+	})
+}
+
+// amountsOf returns what an instance takes of what pools divide.
+func amountsOf(spec *cluster.TaskSpec) (a cluster.Amounts) {
+	copy(a[:], spec.Resources[:])
+	for _, d := range spec.Devices {
+		if d.Kind == "gpu" {
+			a[cluster.GPU] += int64(d.Amount)
+		}
+	}
+	return a
+}
+
+// charge adds so many times an amount to an account's work, under all by which the job is bounded.
+func charge(w *cluster.Work, j *cluster.JobSpec, each cluster.Amounts, times uint32) {
+	add := func(to *cluster.Amounts, counts bool) {
+		for k := range each {
+			if counts {
+				to[k] += each[k] * int64(times)
+			}
+		}
+	}
+	add(&w.Slack, j.Revocable)
+	add(&w.NonSlack, !j.Revocable)
+	add(&w.NonPreemptible, j.NonPreemptible && !j.Revocable)
+	add(&w.Controller, j.Controller && !j.Revocable)
+}
+
+// account returns what the jobs of a pool hold and ask for. Daemons belong to their machines.
+func (m *Model) account(path cluster.PoolPath) (a cluster.Account) {
+	for _, j := range m.Jobs {
+		spec := j.newest()
+		if spec.Name.Pool() != path {
+			continue
+		}
+		if j.finished == 0 {
+			a.Jobs++
+		}
+		if spec.Type == cluster.Daemon {
+			continue
+		}
+		j.each(func(s *seat) {
+			if s.Phase.Holds() {
+				charge(&a.Held, spec, amountsOf(s.spec()), 1)
+			}
+			if s.Phase.Holds() && spec.Type != cluster.Batch {
+				charge(&a.Lasting, spec, amountsOf(s.spec()), 1)
+			}
+		})
+		for _, t := range j.tasks {
+			asks := t.asks()
+			if asks == 0 {
+				continue
+			}
+			charge(&a.Asked, spec, amountsOf(t.spec(0)), asks)
+			if a.Asking += asks; spec.Revocable {
+				a.AskingRevocable += asks
+			}
+		}
+	}
+	return a
+}
+
+// asks returns how many instances of a task ask for room: those that wait and may run beside those that do.
+func (t *task) asks() uint32 {
+	spec, waiting, live := t.spec(0), uint32(0), uint32(0)
+	if spec == nil {
+		return 0
+	}
+	t.each(func(s *seat) {
+		switch {
+		case s.waits():
+			waiting++
+		case s.Phase.Holds():
+			live++
+		}
+	})
+	if spec.MaxRunning > 0 {
+		waiting = min(waiting, spec.MaxRunning-min(spec.MaxRunning, live))
+	}
+	return waiting
+}
+
+// capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on nodes that take work.
+func (m *Model) capacity() (sum cluster.Amounts) {
+	for _, n := range m.Nodes {
+		held, daemons, offered := cluster.Amounts{}, cluster.Amounts{}, cluster.Amounts{}
+		for _, s := range m.on(n) {
+			for k, amount := range amountsOf(s.spec()) {
+				held[k] += amount
+				if s.job().newest().Type == cluster.Daemon {
+					daemons[k] += amount
+				}
+			}
+		}
+		if n.open() {
+			copy(offered[:], n.offer.Capacity[:])
+			for _, d := range n.offer.Devices {
+				if d.Kind == "gpu" {
+					offered[cluster.GPU] += int64(d.Count) * 1000
+				}
+			}
+		}
+		for k := range sum {
+			sum[k] += max(held[k], offered[k]) - daemons[k]
+		}
+	}
+	for k := range sum {
+		sum[k] = max(sum[k], 0)
+	}
+	return sum
+}
+
+// entitlements returns what each pool may use, in the order of the tree.
+func (m *Model) entitlements() []entitle.Entitlement {
+	in := &entitle.Input{Capacity: m.capacity()}
+	in.Slack[cluster.CPU] = in.Capacity[cluster.CPU]
+	for i := range m.pools {
+		above, _ := pool.Split(m.pools[i].Path)
+		account := m.account(m.pools[i].Path)
+		in.Slack[cluster.CPU] -= account.Held.NonSlack[cluster.CPU]
+		in.Pools = append(in.Pools, entitle.Pool{
+			Parent: m.poolNumber(above), Spec: &m.pools[i], Allocated: account.Held, Demand: account.Asked,
+		})
+	}
+	in.Slack[cluster.CPU] = max(in.Slack[cluster.CPU], 0)
+	return entitle.Entitlements(in)
+}
