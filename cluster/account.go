@@ -122,7 +122,13 @@ func (s *State) Account(number int) Account {
 
 // SetPools replaces the tree, which must keep to the rules of package pool. Pools with jobs must stay.
 func (s *State) SetPools(specs []PoolSpec) {
-	s.pools = s.pools.with(specs)
+	next := s.pools.with(specs)
+	for number, spec := range s.pools.specs {
+		if _, stays := next.find(spec.Path); !stays {
+			s.SetHunger(number, nil)
+		}
+	}
+	s.pools = next
 	s.stirred = true
 }
 
