@@ -78,7 +78,9 @@ func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
 		f.s.SetSlot(r, slot)
 		f.progressed(j, &slot)
 		return
-	case slot.Health == cluster.Healthy && most > 0 && slot.Since+most <= f.s.Time:
+	case slot.Health == cluster.Healthy && most > 0 && slot.Since+most > f.s.Time:
+		slot.Deadline = slot.Since + most // it was raised meanwhile
+	case slot.Health == cluster.Healthy && most > 0:
 		f.s.SetSlot(r, slot)
 		f.stop(r, cluster.ByRunTime)
 		return
