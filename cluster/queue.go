@@ -163,26 +163,30 @@ func (j *Job) GangNeed() (sum Amounts) {
 	return sum
 }
 
-// queue puts the task's waiting instances where they belong in the queue, and notes what they ask for.
+// queue puts the task's waiting instances where they belong in the queue, and notes what they ask for. A gang that begins
+// or ends to be whole is to be tried in another way than before, on all nodes.
 func (s *State) queue(j *Job, task int) {
-	s.queueTask(j, task)
-	if j.gang == nil {
-		return
-	}
-	if state := j.GangState(); state != j.gangState || state == GangAbsent {
-		j.gangState = state
-		s.woken = true
-		for other := range j.Tasks {
-			if other != task {
-				s.queueTask(j, other)
-			}
+	state := j.GangState()
+	changed := state != j.gangState
+	for other := range j.Tasks {
+		if changed {
+			t := s.editTask(j, other)
+			t.blocked, t.specialBlocked = false, false
+		}
+		if other == task || changed || state == GangAbsent {
+			s.queueTask(j, other)
 		}
 	}
+	j.gangState = state
 }
 
 func (s *State) queueTask(j *Job, task int) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.asks(spec), Amounts{}
+	if asks == 0 {
+		// Nobody will tell what comes to pass around nodes meanwhile.
+		t.blocked, t.specialBlocked = false, false
+	}
 	if spec != nil {
 		each = spec.Amounts()
 	}

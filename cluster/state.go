@@ -39,12 +39,11 @@ type State struct {
 	// daemons are the daemon jobs that have not finished.
 	daemons *btree.Set[JobID]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
-	// with soft constraints wait; woken that some task was woken since placement last asked.
+	// with soft constraints wait.
 	headcounts *btree.Map[string, *headcount]
 	heeds      *btree.Map[TaskKey, heed]
 	lapses     *btree.BTreeG[lapse]
 	patience   *btree.Map[TaskKey, Time]
-	woken      bool
 	// shapes are those of what holds devices.
 	shapes *btree.Map[string, Shape]
 

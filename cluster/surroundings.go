@@ -95,16 +95,8 @@ func (s *State) wake(h *headcount, more, fewer bool) {
 	for _, key := range keys {
 		if s.Blocked(key) {
 			s.SetBlocked(key, false)
-			s.woken = true
 		}
 	}
-}
-
-// TakeWoken tells whether a task was woken, to try all nodes, since it was called last.
-func (s *State) TakeWoken() bool {
-	woken := s.woken
-	s.woken = false
-	return woken
 }
 
 // valueOn returns a node's value of an attribute, "" if it has none.

@@ -10,12 +10,18 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 	members, blocked := uint32(0), true
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
-		if t.Asks() < missing {
-			return false // some are not to be tried yet
+		if missing == 0 {
+			continue
 		}
-		members += missing
 		key := cluster.KeyOf(j.ID, task)
-		if missing > 0 {
+		switch waits := t.Waits() + uint32(t.SpecialWaits()) - t.Beside[cluster.Waiting]; {
+		case min(waits, t.Asks()) < missing:
+			return false // some are not to be tried yet
+		case p.orderedNow(j, task):
+			p.later = append(p.later, key.Special())
+			return false
+		default:
+			members += missing
 			blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
 		}
 	}
@@ -38,6 +44,15 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		p.hungry(head{job: j.ID, entitled: true}, gang)
 	}
 	return false
+}
+
+// orderedNow tells whether a member that waits is of a slot that was ordered with this entry already.
+func (p *turns) orderedNow(j *cluster.Job, task int) (now bool) {
+	j.Tasks[task].EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		now = r.Seat == cluster.MainSeat && p.s.OrderedNow(r)
+		return !now
+	})
+	return now
 }
 
 // possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself.
@@ -80,7 +95,7 @@ func (p *turns) tryGang(j *cluster.Job) bool {
 			missing -= q.among(p.all, missing)
 		}
 		if missing > 0 {
-			q.key = q.key.Special()
+			q.key, q.members = q.key.Special(), true
 			some, _ := q.special(p.all, missing)
 			missing -= some
 		}

@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
@@ -36,16 +38,14 @@ type hunger struct {
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
 // already is on its way.
 func (p *turns) hungry(h head, gang *share.Gang) {
-	if p.admission == nil || p.evict == nil || len(p.heads[p.number]) == plansMax {
-		return
-	}
-	if claims, ok := p.s.ClaimsOf(h.job); ok && !claims.Patient {
+	if p.admission == nil || p.evict == nil || p.underWay || len(p.heads[p.number]) == plansMax {
 		return
 	}
 	if !h.entitled {
+		// Only who might be awaited is looked at: the turns of the others may be passed over.
 		class := cluster.ClassOf(gang.Revocable, gang.NonPreemptible, gang.Controller)
 		lowest, ok := p.s.LowestPriority(p.number, gang.Revocable)
-		if !ok || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
+		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
 			return
 		}
 	}
@@ -90,7 +90,8 @@ func (p *pass) feedPool(number int, heads []head) (more bool) {
 		}
 		p.plans--
 		h := &heads[i]
-		switch {
+		switch claims, claimed := p.s.ClaimsOf(h.job); {
+		case claimed && !claims.Patient: // for another task of the job
 		case p.giveWay(number, h):
 			more = i == plansMax-1
 		case h.entitled && !p.keeps(number):
@@ -184,17 +185,30 @@ func (p *pass) lift(id cluster.JobID) (claims cluster.Claims, lifted bool) {
 	return claims, lifted
 }
 
-// restore claims again what a job did not take and may still come free.
+// restore claims again what a job did not take and may still come free. What it does not need is there for others.
 func (p *pass) restore(id cluster.JobID, claims cluster.Claims) {
+	p.s.SetClaims(id, p.trimmed(id, claims))
+	pages := p.s.TakeGrown()
+	p.grown, p.regrown = united(p.grown, pages), united(p.regrown, pages)
+}
+
+func united(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// trimmed returns what of the claims of a job it still waits for and may still come free.
+func (p *pass) trimmed(id cluster.JobID, claims cluster.Claims) (kept cluster.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
-		return
+		return kept
 	}
 	left := make([]uint32, len(j.Tasks))
 	for task, t := range j.Tasks {
 		left[task] = t.Asks()
 	}
-	kept := cluster.Claims{Patient: claims.Patient}
+	kept.Patient = claims.Patient
 	for _, seat := range claims.Seats {
 		seat.Count = min(seat.Count, left[seat.Task])
 		if seat.Count == 0 || !p.s.Eligible(seat.Node) || !claims.Patient && !p.empties(seat.Node) {
@@ -204,9 +218,9 @@ func (p *pass) restore(id cluster.JobID, claims cluster.Claims) {
 		kept.Seats = append(kept.Seats, seat)
 	}
 	if claims.Patient && len(kept.Seats) < len(claims.Seats) {
-		return // elsewhere there may be room sooner
+		return cluster.Claims{} // elsewhere there may be room sooner
 	}
-	p.s.SetClaims(id, kept)
+	return kept
 }
 
 // empties tells whether something on a node was told to stop.
@@ -219,17 +233,12 @@ func (p *pass) empties(n cluster.NodeIndex) bool {
 	return false
 }
 
-// dropClaims gives back what is claimed for jobs of which nothing waits any more.
-func (p *pass) dropClaims() {
+// trimClaims gives back what nobody waits for any more, or will not come free.
+func (p *pass) trimClaims() {
 	for _, id := range p.s.ClaimingJobs() {
-		waits := false
-		if j := p.s.Job(id); j != nil {
-			for _, t := range j.Tasks {
-				waits = waits || t.Asks() > 0
-			}
-		}
-		if !waits {
-			p.s.SetClaims(id, cluster.Claims{})
+		claims, _ := p.s.ClaimsOf(id)
+		if kept := p.trimmed(id, claims); !slices.Equal(kept.Seats, claims.Seats) {
+			p.s.SetClaims(id, kept)
 		}
 	}
 }

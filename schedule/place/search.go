@@ -21,6 +21,8 @@ type search struct {
 	// admit, unless nil, takes the room of one instance of a version in its pool; refused tells that it refused some.
 	admit   func(*cluster.TaskSpec) bool
 	refused bool
+	// members tells that only main seats are placed: those of the gang.
+	members bool
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.

@@ -38,7 +38,9 @@ func (q *search) specials(most uint32) []cluster.SlotRef {
 	id, task := q.key.Split()
 	waiting := make([]cluster.SlotRef, 0, min(int(most), q.task().SpecialWaits()))
 	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-		waiting = append(waiting, r)
+		if !q.members || r.Seat == cluster.MainSeat {
+			waiting = append(waiting, r)
+		}
 		return len(waiting) < cap(waiting)
 	})
 	return waiting

@@ -15,9 +15,10 @@ type pass struct {
 	visit Visit
 	// left is how much this entry may still place.
 	left uint32
-	// all are the pages of nodes, grown those with nodes that have more room than with the last entry.
-	all, grown []int
-	gaps       *gaps
+	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown those
+	// of which claims were lifted in this round.
+	all, grown, regrown []int
+	gaps                *gaps
 	// later are the lanes with seats of slots that were ordered with this entry already.
 	later    []cluster.TaskKey
 	entitled []entitle.Entitlement
@@ -27,11 +28,13 @@ type pass struct {
 // Waiting places what waits, is admitted and fits. It returns false if it stopped at PlacementsMax, so that there may be
 // more.
 //
-// What is placed may let others in: those who asked for neighbours, or who wait for the gang of their job. So everybody
-// has a turn until nobody waits who was not tried since.
+// What is placed may let others in: those who asked for neighbours, or for whom no room was kept as long as somebody before
+// them could take it. So everybody has a turn until a round places nothing, and placing again would change nothing.
 func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.WakeLapsed()
-	p := &pass{s: s, visit: visit, left: PlacementsMax, grown: s.TakeGrown(), gaps: &gaps{known: s.Shapes()}}
+	p := &pass{s: s, visit: visit, left: PlacementsMax, gaps: &gaps{known: s.Shapes()}}
+	p.trimClaims()
+	p.grown = s.TakeGrown()
 	due, hungry := s.HungerDue()
 	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!hungry || due > s.Time) {
 		return true
@@ -41,9 +44,8 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 		p.all[page] = page
 	}
 	p.hunger = hunger{evict: evict, plans: plansMax}
-	p.dropClaims()
-	p.entitled = entitle.Entitlements(entitle.Of(s))
 	p.rounds()
+	s.TakeStirred() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.feed()
 	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
 		p.rounds() // who gave way at once left room
@@ -51,21 +53,22 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	for _, key := range p.later {
 		s.SetBlocked(key, false)
 	}
-	s.TakeStirred()
 	if p.left == 0 {
 		unblockRest(s)
 	}
 	return finished && p.left > 0 && len(p.later) == 0
 }
 
-// rounds gives everybody their turns until nobody waits who was not tried since something was placed.
+// rounds gives everybody their turns until nothing is placed any more.
 func (p *pass) rounds() {
-	for again := true; again && p.left > 0; {
-		p.heads = make([][]head, len(p.entitled))
-		p.s.TakeWoken()
-		p.round()
-		again = p.s.TakeWoken()
-		p.grown = nil // they have been looked at
+	for before := p.left + 1; before != p.left && p.left > 0; {
+		before = p.left
+		p.heads = make([][]head, len(p.s.Pools()))
+		if p.s.Waiting() > 0 {
+			p.entitled = entitle.Entitlements(entitle.Of(p.s))
+			p.round()
+		}
+		p.grown, p.regrown = p.regrown, nil
 	}
 }
 
@@ -95,6 +98,8 @@ type turns struct {
 	looks int
 	// gang is the job whose gang was tried last.
 	gang cluster.JobID
+	// underWay tells that others gave way to the job whose turn it is.
+	underWay bool
 }
 
 func (p *turns) take() {
@@ -103,8 +108,11 @@ func (p *turns) take() {
 		if !ok {
 			return
 		}
-		at = next
-		p.turn(next)
+		if at = next; p.turn(next) {
+			// The job's lanes have their turns as single instances, from the first on.
+			id, _ := next.Key.Split()
+			at.Key = cluster.KeyOf(id, 0) - 1
+		}
 	}
 }
 
@@ -118,30 +126,31 @@ func (p *turns) wanted(t *cluster.Turn) bool {
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
 	}
-	return (!t.Blocked || len(p.grown) > 0) && p.admission.Fits(t.Class, &t.Need)
+	return (!t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < plansMax) && p.admission.Fits(t.Class, &t.Need)
 }
 
-// turn places what it can of one lane of a task.
-func (p *turns) turn(t cluster.Turn) {
+// turn places what it can of one lane of a task, or the gang of its job; then it returns true.
+func (p *turns) turn(t cluster.Turn) (gang bool) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
-	if claims, lifted := p.lift(id); lifted {
+	claims, lifted := p.lift(id)
+	if lifted {
 		defer p.restore(id, claims)
 	}
+	p.underWay = lifted && !claims.Patient
 	switch j.GangState() {
 	case cluster.GangAbsent:
 		if p.gang == id {
-			return
+			return false
 		}
-		if p.gang = id; !p.placeGang(j) {
-			return
-		}
-		j = p.s.Job(id)
+		p.gang = id
+		return p.placeGang(j)
 	case cluster.GangBroken:
 		p.singles(j, t.Key, min(j.Tasks[task].Asks(), j.Missing(task)))
-		return
+	default:
+		p.singles(j, t.Key, j.Tasks[task].Asks())
 	}
-	p.singles(j, t.Key, j.Tasks[task].Asks())
+	return false
 }
 
 // singles places up to most instances of one lane of a task, each by itself.
@@ -192,6 +201,9 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	q.admit = func(spec *cluster.TaskSpec) bool {
 		gang := share.GangOf(j, spec.Amounts(), 1)
 		if p.room(gang) == 0 {
+			if q.refused {
+				return false
+			}
 			q.refused = true
 			p.await(gang, func() bool { return searchFor(p.s, key, spec, nil).possible(1) })
 			return false
