@@ -29,7 +29,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		return
 	}
 	w.promises.checkHealth(m.core.State())
-	w.model.Apply(folded)
+	w.model.Apply(folded, m.core.State())
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)

@@ -13,13 +13,13 @@ import (
 type placing struct {
 	m        *Model
 	entitled []entitle.Entitlement
-	// turns are those of daemons, and of each pool with what is not revocable and what is.
-	turns [][2]*turns
-	rooms []*room
+	rooms    []*room
 	// known are the requests for devices of what had some when placement began.
 	known []shape
 	// trail has what was placed, and what had the seats before.
 	trail []step
+	// heads are those that wait although they might have room, by pool in the order of their turns.
+	heads [][]head
 	// later tells that something has to wait for the next entry, ended that nothing more may be placed with this one.
 	later, ended bool
 }
@@ -48,6 +48,8 @@ type turns struct {
 	admission *share.Admission
 	// questions is how many may still be asked whether nodes could ever have them.
 	questions int
+	// underWay tells that others gave way to the job whose turn it is.
+	underWay bool
 }
 
 const questionsMax = 8
@@ -59,71 +61,67 @@ type lane struct {
 	special bool
 }
 
-func (m *Model) newPlacing() *placing {
-	return &placing{m: m, entitled: m.entitlements(), turns: make([][2]*turns, len(m.pools)+1)}
-}
-
-// placeAll places everything that waits, is admitted and fits, in rounds until a round places nothing. It tells whether it
-// reached the end.
+// placeAll places everything that waits, is admitted and fits, lets others give way to the rest, and places again. It tells
+// whether it reached the end.
 func (m *Model) placeAll() bool {
-	p := m.newPlacing()
-	for before := -1; before < len(p.trail) && p.left() > 0; {
-		before = len(p.trail)
-		p.round()
-	}
+	m.trimClaims()
+	p := &placing{m: m, known: m.shapes()}
+	p.rounds()
+	finished := p.left() == 0 || p.feed()
+	p.rooms = nil
+	p.rounds()
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			t.endPatience()
 		}
 	}
-	return !p.later && p.left() > 0
+	return finished && !p.later && p.left() > 0
 }
 
 // Fitting names a task of which something waits although it is admitted and fits somewhere, "" if there is none.
 func (m *Model) Fitting() string {
-	p, found := m.newPlacing(), ""
-	p.round()
+	p, found, kept := &placing{m: m, known: m.shapes()}, "", m.claims
+	p.rounds()
 	if len(p.trail) > 0 {
 		found = string(p.trail[0].s.job().newest().Name) + "." + string(p.trail[0].s.slot.task.name)
 	}
 	p.undo(0)
+	m.claims = kept
 	return found
 }
 
-// round gives everybody a turn: daemons, then every pool with what is not revocable, then with what is.
-func (p *placing) round() {
-	p.of(-1, false).take()
-	for _, revocable := range []bool{false, true} {
-		for number := range p.m.pools {
-			p.of(number, revocable).take()
+// rounds gives everybody a turn until a round places nothing: daemons, then every pool with what is not revocable, then with
+// what is.
+func (p *placing) rounds() {
+	for before := -1; before < len(p.trail) && p.left() > 0; {
+		before = len(p.trail)
+		p.entitled, p.heads = p.m.entitlements(), make([][]head, len(p.m.pools))
+		p.of(-1, false).take()
+		for _, revocable := range []bool{false, true} {
+			for number := range p.m.pools {
+				p.of(number, revocable).take()
+			}
 		}
 	}
 }
 
-// of returns the turns of a pool. Its admission begins with the first round.
+// of returns the turns of a pool.
 func (p *placing) of(number int, revocable bool) *turns {
-	at := &p.turns[number+1][0]
-	if revocable {
-		at = &p.turns[number+1][1]
+	all := &turns{placing: p, number: number, revocable: revocable, questions: questionsMax}
+	if number < 0 {
+		return all
 	}
-	if *at != nil {
-		return *at
+	spec := &p.m.pools[number]
+	account := p.m.account(spec.Path)
+	one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
+	for k := range one.Reservation {
+		one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(cluster.Kind(k))
 	}
-	*at = &turns{placing: p, number: number, revocable: revocable, questions: questionsMax}
-	if number >= 0 {
-		spec := &p.m.pools[number]
-		account := p.m.account(spec.Path)
-		one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
-		for k := range one.Reservation {
-			one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(cluster.Kind(k))
-		}
-		(*at).admission = share.NewAdmission(one)
-	}
-	return *at
+	all.admission = share.NewAdmission(one)
+	return all
 }
 
-// take gives everybody in the pool a turn, each time the next behind the last as they are ordered by then. A gang is tried
-// when its job comes up first.
+// take gives everybody in the pool a turn, each time the next behind the last as they are ordered by then.
 func (p *turns) take() {
 	var tried *Job
 	for last := (lane{rank: -1}); p.left() > 0; {
@@ -133,19 +131,29 @@ func (p *turns) take() {
 		}
 		last = next
 		j := next.t.job
-		switch j.gangState() {
-		case gangAbsent:
-			if tried == j {
-				continue
-			}
-			if tried = j; !p.gang(j) {
-				continue
-			}
-		case gangBroken:
-			p.singles(next, min(next.t.asks(), next.t.missing()))
-			continue
+		kept := p.m.lift(j)
+		if p.underWay = len(kept.Seats) > 0 && !kept.Patient; len(kept.Seats) > 0 {
+			p.rooms = nil
 		}
-		p.singles(next, next.t.asks())
+		p.turn(next, tried != j)
+		if tried = j; len(kept.Seats) > 0 {
+			p.m.keep(j.ID, p.m.trimmed(j.ID, kept))
+			p.rooms = nil
+		}
+	}
+}
+
+// turn places what it can of a lane. A gang is placed when its job comes up first.
+func (p *turns) turn(l lane, first bool) {
+	switch j := l.t.job; j.gangState() {
+	case gangAbsent:
+		if first && p.gang(j) {
+			p.singles(l, l.t.asks())
+		}
+	case gangBroken:
+		p.singles(l, min(l.t.asks(), l.t.missing()))
+	default:
+		p.singles(l, l.t.asks())
 	}
 }
 
@@ -294,10 +302,12 @@ func (p *turns) singles(l lane, most uint32) {
 	placed := p.ordinary(l.t, seats[:min(room, p.left())])
 	p.took(g, placed)
 	switch {
-	case p.left() == 0:
+	case p.left() == 0 || placed == most:
 	case placed < room:
 		p.m.beginPatience(l.t, false)
-	case room < most:
+		p.hungry(head{l.t.job, l.t, room - placed, true}, g)
+	default:
+		p.hungry(head{l.t.job, l.t, most - placed, false}, g)
 		p.await(g, func() bool { return p.possible(spec, 1) })
 	}
 }
@@ -362,13 +372,14 @@ func (p *turns) gang(j *Job) bool {
 	for _, t := range j.tasks {
 		missing := t.missing()
 		all += missing
-		if t.asks() < missing {
-			return false
-		}
 		if missing == 0 {
 			continue
 		}
-		if slices.ContainsFunc(t.waiting(true), func(s *seat) bool { return s.kind == cluster.MainSeat && s.slot.ordered(p.m.index) != nil }) {
+		members := slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
+		if min(t.asks(), uint32(len(members)+len(t.waiting(false)))) < missing {
+			return false
+		}
+		if slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil }) {
 			p.later = true
 			return false
 		}
@@ -378,6 +389,7 @@ func (p *turns) gang(j *Job) bool {
 	}
 	g := gangOf(j, need, 1)
 	if p.room(g) == 0 {
+		p.hungry(head{job: j}, g)
 		p.await(g, func() bool {
 			return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
 		})
@@ -394,6 +406,7 @@ func (p *turns) gang(j *Job) bool {
 				p.m.beginPatience(t, false)
 				p.m.beginPatience(t, true)
 			}
+			p.hungry(head{job: j, entitled: true}, g)
 			return false
 		}
 	}
@@ -458,6 +471,19 @@ func (p *placing) ever(n *Node, spec *cluster.TaskSpec, most int64) int64 {
 			most = min(most, max(r.free[k], 0)/amount)
 		}
 	}
+	if r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
+		return 0
+	}
+	for i := range spec.Constraints {
+		if c := &spec.Constraints[i]; !c.Soft && !c.Social() && !holdsAt(nil, r, c) {
+			return 0
+		}
+	}
+	return n.has(spec, most)
+}
+
+// has returns for how many instances a node has devices at all, at most most.
+func (n *Node) has(spec *cluster.TaskSpec, most int64) int64 {
 	for _, d := range spec.Devices {
 		count := int64(0)
 		for _, offer := range n.offer.Devices {
@@ -473,14 +499,6 @@ func (p *placing) ever(n *Node, spec *cluster.TaskSpec, most int64) int64 {
 	}
 	if spec.PerNodeMax > 0 {
 		most = min(most, int64(spec.PerNodeMax))
-	}
-	if r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
-		return 0
-	}
-	for i := range spec.Constraints {
-		if c := &spec.Constraints[i]; !c.Soft && !c.Social() && !holdsAt(nil, r, c) {
-			return 0
-		}
 	}
 	return most
 }

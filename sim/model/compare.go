@@ -96,6 +96,11 @@ func (c *comparison) jobs() {
 // deadline compares what is due first. The end of somebody's patience need not be due while his pool has no room for him.
 func (c *comparison) deadline() {
 	deadline := c.m.next().at
+	for _, h := range c.m.hungers {
+		if !h.Failed && (deadline == 0 || h.At < deadline) {
+			deadline = h.At
+		}
+	}
 	if c.m.unfinished {
 		deadline = c.m.time
 	}
@@ -183,6 +188,14 @@ func (c *comparison) pools() {
 	}
 	for number, spec := range c.m.pools {
 		same(c, about{string(spec.Path), "account"}, c.s.Account(number), c.m.account(spec.Path))
+		hunger, _ := c.s.HungerOf(number)
+		same(c, about{string(spec.Path), "hunger"}, hunger, c.m.hungers[spec.Path])
+	}
+	same(c, about{"", "jobs with claims"}, len(c.s.ClaimingJobs()), len(c.m.claims))
+	for _, slow := range c.m.claims {
+		if fast, _ := c.s.ClaimsOf(slow.job); !reflect.DeepEqual(fast, slow.Claims) {
+			c.found = append(c.found, fmt.Sprintf("job %d: the fold keeps %+v, the model %+v", slow.job, fast, slow.Claims))
+		}
 	}
 }
 

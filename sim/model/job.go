@@ -194,13 +194,17 @@ func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
 		m.begin(spec)
 	case present == 0:
 		m.begin(spec)
-	case j.newest().Type != spec.Type || j.newest().NonPreemptible != spec.NonPreemptible || j.newest().Revocable != spec.Revocable ||
-		j.newest().Controller != spec.Controller:
+	case j.newest().Type != spec.Type || shares(j.newest()) != shares(spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
 	}
 	return true
+}
+
+// shares returns how a job shares its pool, which cannot change.
+func shares(spec *cluster.JobSpec) [3]bool {
+	return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller}
 }
 
 // begin brings a job. All but batch jobs come as an update from nothing.

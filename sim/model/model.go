@@ -29,6 +29,11 @@ type Model struct {
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []cluster.PoolSpec
 	poolsVersion uint32
+	// claims are what is kept for jobs, hungers since when those wait in a pool who could be given room.
+	claims  []claims
+	hungers map[cluster.PoolPath]cluster.Hunger
+	// fold is the value as the fold has it after the entry: see leaves.
+	fold *cluster.State
 	// requests are the remembered ones, oldest first.
 	requests []request
 	// dropped and refused tell what the last entry came to.
@@ -58,12 +63,14 @@ type request struct {
 func New() *Model {
 	return &Model{
 		rules: 1, Attempts: map[cluster.PeerID]cluster.Attempt{}, pools: []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}, poolsVersion: 1,
+		hungers: map[cluster.PoolPath]cluster.Hunger{},
 	}
 }
 
-// Apply folds the next entry.
-func (m *Model) Apply(folded *replica.Folded) {
+// Apply folds the next entry, which made of the value what fold is now.
+func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.index++
+	m.fold = fold
 	m.refused = nil
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
@@ -83,6 +90,7 @@ func (m *Model) Apply(folded *replica.Folded) {
 	m.advance()
 	m.tidy()
 	m.unfinished = !m.placeAll() || !finished
+	m.tidy()
 }
 
 // takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.

@@ -22,6 +22,8 @@ type room struct {
 	// labels counts the instances with each label, own those of each task whose version counts its own.
 	labels map[cluster.EnvVar]int
 	own    map[*task]int
+	// kept is how many whole devices are kept for others.
+	kept int
 }
 
 func (r *room) portTaken(number uint16) bool {
@@ -43,10 +45,7 @@ func (r *room) deviceLeft(kind string, number uint32) int {
 func (m *Model) rooms() []*room {
 	rooms := make([]*room, len(m.Nodes))
 	for i, n := range m.Nodes {
-		rooms[i] = &room{node: n, labels: map[cluster.EnvVar]int{}, own: map[*task]int{}}
-		if n.offer != nil {
-			rooms[i].free = n.offer.Capacity
-		}
+		rooms[i] = m.empty(n)
 	}
 	for _, j := range m.Jobs {
 		j.each(func(s *seat) {
@@ -56,6 +55,31 @@ func (m *Model) rooms() []*room {
 		})
 	}
 	return rooms
+}
+
+// empty returns a node's room as if it ran nothing, but for what is kept there.
+func (m *Model) empty(n *Node) *room {
+	r := &room{node: n, labels: map[cluster.EnvVar]int{}, own: map[*task]int{}}
+	if n.offer != nil {
+		r.free = n.offer.Capacity
+	}
+	kept := m.kept(n)
+	for k := range r.free {
+		r.free[k] -= kept[k]
+	}
+	r.kept = int(kept[cluster.GPU]+999) / 1000
+	return r
+}
+
+// roomWithout returns what would be left on a node without some of its seats.
+func (m *Model) roomWithout(n *Node, gone func(*seat) bool) *room {
+	r := m.empty(n)
+	for _, s := range m.on(n) {
+		if !gone(s) {
+			r.take(s)
+		}
+	}
+	return r
 }
 
 // take notes what a seat has.
@@ -87,10 +111,10 @@ func (s *seat) ref() cluster.SlotRef {
 // special tells whether a waiting seat wants a particular node or version.
 func (s *seat) special() bool { return s.Version != 0 || s.Wish != cluster.AnyNode }
 
-// look adds up what is left, once.
+// look adds up what is left, unless nothing but what was placed has changed since.
 func (p *placing) look() {
 	if p.rooms == nil {
-		p.rooms, p.known = p.m.rooms(), p.m.shapes()
+		p.rooms = p.m.rooms()
 	}
 }
 
@@ -219,10 +243,14 @@ func (r *room) chooseDevices(q cluster.DeviceRequest) []uint32 {
 			}
 		}
 	}
+	kept := 0
+	if q.Kind == "gpu" {
+		kept = r.kept
+	}
 	switch count := int(q.Amount / 1000); {
-	case count > 0 && count <= len(whole):
+	case count > 0 && count <= len(whole)-kept:
 		return whole[:count]
-	case count == 0 && least <= 1000:
+	case count == 0 && (least < 1000 || least == 1000 && len(whole) > kept):
 		return []uint32{share}
 	}
 	return nil

@@ -30,6 +30,11 @@ func (m *Model) changePools(c *command.ChangePools) bool {
 	if len(changed.Problems(busy)) > 0 {
 		return false
 	}
+	for _, p := range m.pools {
+		if _, stays := changed.Find(p.Path); !stays {
+			delete(m.hungers, p.Path)
+		}
+	}
 	m.pools = changed
 	m.poolsVersion++
 	return true
@@ -141,12 +146,7 @@ func (m *Model) capacity() (sum cluster.Amounts) {
 			}
 		}
 		if n.open() {
-			copy(offered[:], n.offer.Capacity[:])
-			for _, d := range n.offer.Devices {
-				if d.Kind == "gpu" {
-					offered[cluster.GPU] += int64(d.Count) * 1000
-				}
-			}
+			offered = n.offers()
 		}
 		for k := range sum {
 			sum[k] += max(held[k], offered[k]) - daemons[k]
@@ -156,6 +156,17 @@ func (m *Model) capacity() (sum cluster.Amounts) {
 		sum[k] = max(sum[k], 0)
 	}
 	return sum
+}
+
+// offers returns what the node has of what pools divide.
+func (n *Node) offers() (all cluster.Amounts) {
+	copy(all[:], n.offer.Capacity[:])
+	for _, d := range n.offer.Devices {
+		if d.Kind == "gpu" {
+			all[cluster.GPU] += int64(d.Count) * 1000
+		}
+	}
+	return all
 }
 
 // entitlements returns what each pool may use, in the order of the tree.

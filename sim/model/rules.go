@@ -20,9 +20,11 @@ func (s *seat) search() search { return search{s.slot.task, s.spec(), s.special(
 // suits tells whether the rules of a task hold on a node; with impatience those that were soft for long enough do not
 // count.
 func (p *placing) suits(q search, r *room, impatient bool) bool {
-	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) {
-		return false
-	}
+	return (q.spec.PerNodeMax == 0 || r.own[q.t] < int(q.spec.PerNodeMax)) && p.ruled(p.rooms, q, r, impatient)
+}
+
+// ruled tells so whatever the task itself runs there.
+func (p *placing) ruled(rooms []*room, q search, r *room, impatient bool) bool {
 	if r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) {
 		return false
 	}
@@ -30,7 +32,7 @@ func (p *placing) suits(q search, r *room, impatient bool) bool {
 		if impatient && c.Soft && p.m.softEnd(q.t, q.special, &c) <= p.m.time {
 			continue
 		}
-		if !holdsAt(p.rooms, r, &c) {
+		if !holdsAt(rooms, r, &c) {
 			return false
 		}
 	}

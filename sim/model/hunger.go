@@ -1,0 +1,421 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/preempt"
+	"starling/schedule/share"
+)
+
+// claims are what is kept for the waiting work of a job.
+type claims struct {
+	job cluster.JobID
+	cluster.Claims
+}
+
+// head is work that waits although its pool is entitled to room for it, or has less important work.
+type head struct {
+	job *Job
+	// t is the task of which at most most instances may run, nil for the gang.
+	t        *task
+	most     uint32
+	entitled bool
+}
+
+const plansMax = 16
+
+// claimsOf returns what is kept for a job, nil if nothing is.
+func (m *Model) claimsOf(id cluster.JobID) *claims {
+	for i := range m.claims {
+		if m.claims[i].job == id {
+			return &m.claims[i]
+		}
+	}
+	return nil
+}
+
+// keep replaces what is kept for a job.
+func (m *Model) keep(id cluster.JobID, kept cluster.Claims) {
+	m.claims = slices.DeleteFunc(slices.Clone(m.claims), func(c claims) bool { return c.job == id })
+	if len(kept.Seats) > 0 {
+		m.claims = append(m.claims, claims{id, kept})
+	}
+}
+
+// lift gives back what is kept for a job.
+func (m *Model) lift(j *Job) (kept cluster.Claims) {
+	if c := m.claimsOf(j.ID); c != nil {
+		kept = c.Claims
+		m.keep(j.ID, cluster.Claims{})
+	}
+	return kept
+}
+
+// trimClaims gives back what nobody waits for any more, or will not come free.
+func (m *Model) trimClaims() {
+	for _, c := range m.claims {
+		m.keep(c.job, m.trimmed(c.job, c.Claims))
+	}
+}
+
+// trimmed returns what of the claims of a job it still waits for and may still come free.
+func (m *Model) trimmed(id cluster.JobID, c cluster.Claims) (kept cluster.Claims) {
+	at := slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == id })
+	if at < 0 {
+		return kept
+	}
+	kept.Patient = c.Patient
+	used := map[int]uint32{}
+	for _, one := range c.Seats {
+		stopping := slices.ContainsFunc(m.on(m.Nodes[one.Node]), func(s *seat) bool { return s.Phase == cluster.Stopping })
+		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].asks()-used[one.Task])
+		if one.Count > 0 && m.Nodes[one.Node].open() && (c.Patient || stopping) {
+			used[one.Task] += one.Count
+			kept.Seats = append(kept.Seats, one)
+		}
+	}
+	if c.Patient && len(kept.Seats) < len(c.Seats) {
+		return cluster.Claims{}
+	}
+	return kept
+}
+
+// hungry notes that work waits for machines, or for room that less important work of its pool has.
+func (p *turns) hungry(h head, g *share.Gang) {
+	if p.admission == nil || p.underWay || len(p.heads[p.number]) == plansMax {
+		return
+	}
+	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	if !h.entitled && (p.questions == 0 || p.admission.Awaits(class) || !p.outranks(h.job) || !p.admission.FitsWithin(class, &g.Need)) {
+		return
+	}
+	p.heads[p.number] = append(p.heads[p.number], h)
+}
+
+// outranks tells whether anything less important runs in the pool of a job and could give way to it.
+func (p *turns) outranks(j *Job) (found bool) {
+	for _, other := range p.m.Jobs {
+		spec := other.newest()
+		if spec.Name.Pool() == j.newest().Name.Pool() && spec.Type != cluster.Daemon && !spec.NonPreemptible &&
+			spec.Revocable == j.newest().Revocable && spec.Priority < j.newest().Priority {
+			other.each(func(s *seat) { found = found || s.Phase.Holds() })
+		}
+	}
+	return found
+}
+
+// feed lets others give way to those who wait, pool by pool, when the patience of the pool is over. Whether it is worth
+// another try where nobody could give way last time, the fold knows. It returns false if there is more to do.
+func (p *placing) feed() (finished bool) {
+	m, plans := p.m, plansMax
+	finished = true
+	for number := range m.pools {
+		path, patience := m.pools[number].Path, cluster.Time(m.pools[number].PatienceMillis)
+		was, waited := m.hungers[path]
+		switch {
+		case len(p.heads[number]) == 0:
+			delete(m.hungers, path)
+		case !waited && patience > 0:
+			m.hungers[path] = cluster.Hunger{At: m.time + patience}
+		case waited && was.At > m.time:
+		case plans == 0:
+			finished = false
+		case waited && was.Failed && m.leaves(number, was):
+		default:
+			m.hungers[path] = cluster.Hunger{At: m.time + patience, Failed: true}
+			if p.feedPool(number, &plans) {
+				delete(m.hungers, path)
+				finished = false
+			}
+		}
+	}
+	return finished
+}
+
+// leaves tells whether the fold leaves a pool as it is for whose work nobody could give way.
+func (m *Model) leaves(number int, was cluster.Hunger) bool {
+	now, waits := m.fold.HungerOf(number)
+	return waits && now == was
+}
+
+// feedPool looks for who gives way to each of those that wait in a pool. For the first for whom nobody does nodes are kept
+// as they empty by themselves.
+func (p *placing) feedPool(number int, plans *int) (more bool) {
+	for i, h := range p.heads[number] {
+		if *plans == 0 {
+			return true
+		}
+		*plans--
+		if c := p.m.claimsOf(h.job.ID); c != nil && !c.Patient {
+			continue
+		}
+		if p.giveWay(number, h) {
+			more = i == plansMax-1
+			continue
+		}
+		patient := slices.ContainsFunc(p.m.claims, func(c claims) bool { return c.Patient && p.m.poolOf(c.job) == number })
+		if h.entitled && !patient {
+			p.keepEmptying(number, h)
+		}
+	}
+	return more
+}
+
+func (m *Model) poolOf(id cluster.JobID) int {
+	for _, j := range m.Jobs {
+		if j.ID == id {
+			return m.poolNumber(j.newest().Name.Pool())
+		}
+	}
+	return -1
+}
+
+// giveWay tells those to stop who have to give way to the head, and claims the room.
+func (p *placing) giveWay(number int, h head) bool {
+	kept := p.m.lift(h.job)
+	c := p.m.look()
+	in := p.input(number, h, c)
+	for range 4 {
+		plan, ok := preempt.Choose(in)
+		if !ok {
+			break
+		}
+		var wrong []cluster.NodeIndex
+		for _, seat := range plan.Seats {
+			if !p.seats(h, c, &plan, seat) {
+				wrong = append(wrong, seat.Node)
+			}
+		}
+		if len(wrong) == 0 {
+			p.claim(h, in, plan.Seats, false)
+			for _, v := range plan.Victims {
+				p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
+			}
+			return true
+		}
+		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n preempt.Node) bool { return slices.Contains(wrong, n.Index) })
+	}
+	p.m.keep(h.job.ID, kept)
+	return false
+}
+
+// seats tells whether a node has the devices and ports for those that a plan puts there.
+func (p *placing) seats(h head, c *candidates, plan *preempt.Plan, one preempt.Seat) bool {
+	asks := false
+	for _, t := range h.tasks() {
+		asks = asks || len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0
+	}
+	if !asks {
+		return true
+	}
+	t := h.tasks()[one.Want]
+	r := p.m.roomWithout(p.m.Nodes[one.Node], func(s *seat) bool {
+		return s.Phase == cluster.Stopping || slices.ContainsFunc(plan.Victims, func(v preempt.Chosen) bool { return c.seats[v.Victim] == s })
+	})
+	// What is given to whom does not matter here.
+	portNext := r.node.portNext
+	defer func() { r.node.portNext = portNext }()
+	for range one.Count {
+		spec := t.spec(0)
+		if !r.fits(spec) || spec.PerNodeMax > 0 && r.own[t] >= int(spec.PerNodeMax) {
+			return false
+		}
+		imagined := t.newSlot().main()
+		imagined.Version = t.job.version()
+		r.give(imagined)
+	}
+	return true
+}
+
+// keepEmptying claims the nodes where the least has to end by itself.
+func (p *placing) keepEmptying(number int, h head) {
+	c := p.m.look()
+	in := p.input(number, h, c)
+	in.Revocable, in.Over, in.Gangs, in.Victims = false, nil, nil, c.ending
+	for k := range in.Room {
+		in.Room[k] = cluster.Unlimited
+	}
+	if h.t != nil {
+		in.Wants[0].Count = 1
+	}
+	if plan, ok := preempt.Choose(in); ok {
+		p.claim(h, in, plan.Seats, true)
+	}
+}
+
+func (p *placing) claim(h head, in *preempt.Input, seats []preempt.Seat, patient bool) {
+	kept := cluster.Claims{Patient: patient}
+	for _, one := range seats {
+		kept.Seats = append(kept.Seats, cluster.Claim{
+			Task: h.tasks()[one.Want].number, Node: one.Node, Count: one.Count, Need: in.Wants[one.Want].Need,
+		})
+	}
+	p.m.keep(h.job.ID, kept)
+}
+
+// tasks returns those of which instances are wanted.
+func (h *head) tasks() []*task {
+	if h.t != nil {
+		return []*task{h.t}
+	}
+	return slices.DeleteFunc(slices.Clone(h.job.tasks), func(t *task) bool { return t.missing() == 0 })
+}
+
+// candidates are who could give way, with their seats, and where there is room.
+type candidates struct {
+	nodes           []preempt.Node
+	victims, ending []preempt.Victim
+	seats           []*seat
+	gangs           []preempt.Gang
+}
+
+func (m *Model) look() *candidates {
+	c := &candidates{}
+	for _, n := range m.Nodes {
+		if n.open() {
+			c.nodes = append(c.nodes, preempt.Node{Index: n.number, Free: m.freeBy(n)})
+		}
+	}
+	for _, j := range m.Jobs {
+		spec, gang := j.newest(), preempt.NoGang
+		if spec.Type == cluster.Daemon {
+			continue
+		}
+		j.each(func(s *seat) {
+			stages := map[cluster.Phase]preempt.Stage{cluster.Delayed: preempt.Delayed, cluster.Assigned: preempt.Ordered, cluster.Running: preempt.Running}
+			stage, gives := stages[s.Phase]
+			if !gives {
+				return
+			}
+			v := preempt.Victim{
+				Slot: s.ref(), Node: s.Node, Need: amountsOf(s.spec()), Pool: m.poolNumber(spec.Name.Pool()), Revocable: spec.Revocable,
+				Stage: stage, Priority: spec.Priority, Since: s.Since, Gang: preempt.NoGang,
+			}
+			if spec.Type == cluster.Batch {
+				ends := v
+				ends.Revocable, ends.Stage, ends.Priority, ends.Since = true, preempt.Running, 0, -s.Since
+				c.ending = append(c.ending, ends)
+			}
+			if spec.NonPreemptible {
+				return
+			}
+			if gang == preempt.NoGang && j.hasGang() {
+				gang = len(c.gangs)
+				c.gangs = append(c.gangs, preempt.Gang{Surplus: j.surplus()})
+			}
+			v.Gang = gang
+			c.victims, c.seats = append(c.victims, v), append(c.seats, s)
+		})
+	}
+	return c
+}
+
+// freeBy returns what a node has left when all have stopped that were told to, without what is kept for others.
+func (m *Model) freeBy(n *Node) (free cluster.Amounts) {
+	free = n.offers()
+	for _, s := range m.on(n) {
+		for k, amount := range amountsOf(s.spec()) {
+			if s.Phase != cluster.Stopping {
+				free[k] -= amount
+			}
+		}
+	}
+	for k, amount := range m.kept(n) {
+		free[k] -= amount
+	}
+	return free
+}
+
+// kept returns what of a node is kept for those that wait.
+func (m *Model) kept(n *Node) (sum cluster.Amounts) {
+	for _, c := range m.claims {
+		for _, one := range c.Seats {
+			for k, amount := range one.Need {
+				if one.Node == n.number {
+					sum[k] += amount * int64(one.Count)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func (j *Job) hasGang() bool {
+	return j.newest().MinAvailable > 0 || slices.ContainsFunc(j.newest().Tasks, func(t cluster.TaskSpec) bool { return t.MinAvailable > 0 })
+}
+
+// surplus returns how many of each task may go before the gang breaks.
+func (j *Job) surplus() (all []uint32) {
+	for _, t := range j.tasks {
+		alive, done := t.members()
+		gang := j.newest().Gang(t.name)
+		needed := gang - min(gang, done)
+		all = append(all, alive-min(alive, needed))
+	}
+	return all
+}
+
+// input returns what the choice of who gives way to a head depends on.
+func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
+	m, spec := p.m, h.job.newest()
+	in := &preempt.Input{
+		Pool: number, Revocable: spec.Revocable, Priority: spec.Priority, Partial: h.t != nil,
+		Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
+	}
+	for i := range m.pools {
+		over := cluster.Amounts{}
+		for k := range over {
+			over[k] = -p.entitled[i].NonSlack[k]
+			if spec.Revocable {
+				over[k] = -p.entitled[i].Slack[k]
+			}
+		}
+		for _, j := range m.Jobs {
+			if j.newest().Type == cluster.Daemon || j.newest().Revocable != spec.Revocable || m.poolOf(j.ID) != i {
+				continue
+			}
+			j.each(func(s *seat) {
+				if s.Phase.Holds() && s.Phase != cluster.Stopping {
+					for k, amount := range amountsOf(s.spec()) {
+						over[k] += amount
+					}
+				}
+			})
+		}
+		for k := range over {
+			if i == number {
+				in.Room[k] = -over[k]
+			}
+			over[k] = max(over[k], 0)
+		}
+		in.Over = append(in.Over, over)
+	}
+	rooms := m.rooms()
+	for _, t := range h.tasks() {
+		count := h.most
+		if h.t == nil {
+			count = t.missing()
+		}
+		in.Wants = append(in.Wants, preempt.Want{Need: amountsOf(t.spec(0)), Count: count, Most: func(n cluster.NodeIndex) uint32 {
+			return p.mostBy(rooms, t, rooms[n])
+		}})
+	}
+	return in
+}
+
+// mostBy returns how many instances of a task a node may run by its rules, whatever room it has.
+func (p *placing) mostBy(rooms []*room, t *task, r *room) uint32 {
+	spec := t.spec(0)
+	if !p.ruled(rooms, search{t, spec, false}, r, false) && !p.ruled(rooms, search{t, spec, false}, r, true) {
+		return 0
+	}
+	most := r.node.has(spec, cluster.InstancesMax)
+	if spec.PerNodeMax > 0 {
+		most = min(most, int64(spec.PerNodeMax)-int64(r.own[t]))
+	}
+	if slices.ContainsFunc(spec.Ports, func(q cluster.PortRequest) bool { return q.Number != 0 }) {
+		most = min(most, 1)
+	}
+	return uint32(max(most, 0))
+}
