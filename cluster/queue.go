@@ -254,12 +254,12 @@ func (s *State) FirstTurn(number int) Turn {
 }
 
 // NextTurn returns the first turn of the same pool behind one that is wanted; ok is false if there is none.
-func (s *State) NextTurn(behind Turn, wanted func(*Turn) bool) (next Turn, ok bool) {
+func (s *State) NextTurn(behind Turn, wanted func(Turn) bool) (next Turn, ok bool) {
 	s.turns.Ascend(behind, func(t Turn) bool {
 		switch {
 		case t.pool != behind.pool:
 			return false
-		case !behind.before(&t) || !wanted(&t):
+		case t.pool == behind.pool && t.Rank == behind.Rank && t.Key == behind.Key || !wanted(t):
 			return true
 		}
 		next, ok = t, true

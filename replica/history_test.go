@@ -190,7 +190,7 @@ func (h *history) check(s *cluster.State, before cluster.Time) []string {
 			if t.Waits() > 0 && j.Finished != 0 {
 				wrong = append(wrong, fmt.Sprintf("%s has finished and waits", j.Name()))
 			}
-			first, _ := s.NextTurn(s.FirstTurn(0), func(*cluster.Turn) bool { return true })
+			first, _ := s.NextTurn(s.FirstTurn(0), func(cluster.Turn) bool { return true })
 			for n := range s.Nodes() {
 				if first.Key == cluster.KeyOf(j.ID, i) && place.Fits(s, cluster.KeyOf(j.ID, i), cluster.NodeIndex(n)) {
 					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name, s.Node(cluster.NodeIndex(n)).Name))

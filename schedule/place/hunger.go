@@ -144,7 +144,7 @@ func (p *pass) keep(number int, h *head) {
 	if in.Partial {
 		in.Wants[0].Count = 1
 	}
-	in.Victims = p.tenants.ending
+	in.Victims = p.tenants.ending()
 	if plan, ok := preempt.Choose(in); ok {
 		p.claim(h, in, plan.Seats, true)
 		p.tenants = nil

@@ -10,8 +10,9 @@ type tenants struct {
 	nodes   []preempt.Node
 	victims []preempt.Victim
 	gangs   []preempt.Gang
-	// ending are all instances that end by themselves, as if all had to give way; who has run for longest comes first.
-	ending []preempt.Victim
+	// lasting are victims that do not end by themselves, by number; fixed are instances that are none and do.
+	lasting []bool
+	fixed   []preempt.Victim
 	// stopping is what those hold, by pool, that were told to stop.
 	stopping []cluster.Work
 }
@@ -26,6 +27,14 @@ func (p *pass) look() *tenants {
 	for n := range cluster.NodeIndex(p.s.Nodes()) {
 		free[n] = p.s.FreeAmounts(n)
 	}
+	count := 0
+	p.s.EachJob(func(j *cluster.Job) bool {
+		for _, t := range j.Tasks {
+			count += int(t.Live())
+		}
+		return true
+	})
+	c.victims, c.lasting = make([]preempt.Victim, 0, count), make([]bool, 0, count)
 	p.s.EachJob(func(j *cluster.Job) bool {
 		if j.Finished == 0 {
 			c.readJob(p.s, j, free)
@@ -73,25 +82,41 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []cluster.Amoun
 				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: preempt.Stage(stage - 1),
 				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 			}
-			if j.Spec.Type == cluster.Batch {
-				c.ending = append(c.ending, ends(v))
-			}
-			if !j.Spec.NonPreemptible {
-				if j.HasGang() && gang == preempt.NoGang {
-					gang = len(c.gangs)
-					c.gangs = append(c.gangs, gangOf(j))
+			if j.Spec.NonPreemptible {
+				if j.Spec.Type == cluster.Batch {
+					c.fixed = append(c.fixed, v)
 				}
-				v.Gang = gang
-				c.victims = append(c.victims, v)
+				return true
 			}
+			if j.HasGang() && gang == preempt.NoGang {
+				gang = len(c.gangs)
+				c.gangs = append(c.gangs, gangOf(j))
+			}
+			v.Gang = gang
+			c.victims = append(c.victims, v)
+			c.lasting = append(c.lasting, j.Spec.Type != cluster.Batch)
 			return true
 		})
 	}
 }
 
+// ending returns all instances that end by themselves, as if all had to give way.
+func (c *tenants) ending() []preempt.Victim {
+	all := make([]preempt.Victim, 0, len(c.victims)+len(c.fixed))
+	for i := range c.victims {
+		if !c.lasting[i] {
+			all = append(all, ends(c.victims[i]))
+		}
+	}
+	for i := range c.fixed {
+		all = append(all, ends(c.fixed[i]))
+	}
+	return all
+}
+
 // ends returns an instance as one that ends by itself: the longer it has run the sooner, whatever its job is worth.
 func ends(v preempt.Victim) preempt.Victim {
-	v.Revocable, v.Stage, v.Priority, v.Since = true, preempt.Running, 0, -v.Since
+	v.Revocable, v.Stage, v.Priority, v.Since, v.Gang = true, preempt.Running, 0, -v.Since, preempt.NoGang
 	return v
 }
 

@@ -117,7 +117,7 @@ func (p *turns) take() {
 }
 
 // wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
-func (p *turns) wanted(t *cluster.Turn) bool {
+func (p *turns) wanted(t cluster.Turn) bool {
 	switch {
 	case p.admission == nil:
 		return !t.Blocked || len(p.grown) > 0
