@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
 
 // Node returns a node by its number.
@@ -132,6 +134,9 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
 	s.countGiven(n)
+	if old == nil || offer == nil || !slices.Equal(old.Attributes, offer.Attributes) {
+		s.divisions = nil
+	}
 	s.moveHeads(n, old)
 }
 

@@ -65,6 +65,8 @@ type State struct {
 	rooms      []*room
 	roomsOwner *Edition
 	classes    *btree.Map[string, uint32]
+	// divisions tell which nodes have which values of attributes that tasks are spread over.
+	divisions []*Division
 	// draining are the nodes that are being emptied.
 	draining *btree.Set[NodeIndex]
 	// grown are the nodes that got more room since placement last looked.

@@ -24,6 +24,31 @@ type group struct {
 	// instances of the task run there.
 	instances uint32
 	nodes     []candidate
+	// rest are the pages of nodes with its value, of which those from next on have not been looked at for the purpose at
+	// an order.
+	rest        []cluster.NodePage
+	next, order int
+}
+
+// load looks at further nodes until some fit, if none of those it has does.
+func (g *group) load(q *search) {
+	purposes := q.purposes()
+	for ; len(g.nodes) == 0 && g.order < len(purposes); g.next++ {
+		if g.next == len(g.rest) {
+			g.next = -1
+			g.order++
+			continue
+		}
+		page := g.rest[g.next]
+		q.s.EachRoomOf(page, purposes[g.order], &q.spec.Resources, func(n cluster.NodeIndex) {
+			if q.simple || q.able(n) {
+				c := candidate{node: n, class: uint64(g.order)<<32 + uint64(page.Page)}
+				q.rank(&c)
+				g.nodes = append(g.nodes, c)
+			}
+		})
+	}
+	heapify(g.nodes)
 }
 
 // before is the order in which groups are filled: fewest instances, then the best candidate.
@@ -60,7 +85,7 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 			q.rank(first)
 		}
 		sink(g.nodes, 0)
-		if len(g.nodes) == 0 {
+		if g.load(q); len(g.nodes) == 0 {
 			groups[0] = groups[len(groups)-1]
 			groups = groups[:len(groups)-1]
 		}
@@ -87,6 +112,9 @@ func (q *search) groups(pages []int) []group {
 		}
 		return nil
 	}
+	if q.spec.Placement == cluster.Pack && len(pages) == q.s.RoomPages() {
+		return q.values()
+	}
 	var groups []group
 	numbers := map[string]int{}
 	for _, c := range q.candidates(pages) {
@@ -101,6 +129,22 @@ func (q *search) groups(pages []int) []group {
 	}
 	for i := range groups {
 		heapify(groups[i].nodes)
+	}
+	heapify(groups)
+	return groups
+}
+
+// values returns a heap of groups, one for each value of the attribute that the task is spread over. When packing, pages
+// come one after the other, so that only the first with room has to be looked at.
+func (q *search) values() []group {
+	division := q.s.Division(q.spec.SpreadOver)
+	groups := make([]group, 0, len(division.Values))
+	for i, value := range division.Values {
+		g := group{rest: division.Pages[i]}
+		if g.load(q); len(g.nodes) > 0 {
+			g.instances = q.s.OwnInstancesWithin(q.key, q.spec.SpreadOver, value)
+			groups = append(groups, g)
+		}
 	}
 	heapify(groups)
 	return groups
