@@ -169,7 +169,7 @@ const (
 	OnRequest
 	// CheckFailed: one of its checks failed too often.
 	CheckFailed
-	// Preempted: it gave way to others, and its job wants no other try.
+	// Preempted: it gave way to others.
 	Preempted
 	// OutOfTime: it ran for as long as it may.
 	OutOfTime

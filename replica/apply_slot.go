@@ -243,6 +243,7 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	j := f.s.Job(r.Job)
 	cause := slot.Cause
 	slot.Phase, slot.Since, slot.Deadline, slot.Cause = cluster.Stopped, f.s.Time, 0, cluster.NoCause
+	slot.Ended = endingBy(cause, slot.Ended)
 	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
 	switch {
 	case r.Seat != cluster.MainSeat && (unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
@@ -264,6 +265,14 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 		f.wait(r, slot, cluster.AnyNode)
 	}
 	f.finish(r.Job)
+}
+
+// endingBy returns how an allocation ended that was told to stop: what its node saw, unless it gave way to others.
+func endingBy(cause cluster.Cause, seen cluster.Ending) cluster.Ending {
+	if cause == cluster.ByPreemption {
+		return cluster.Preempted
+	}
+	return seen
 }
 
 // giveUp ends a slot for good, as a failure.
