@@ -44,7 +44,8 @@ type Turn struct {
 	Blocked bool
 }
 
-func (t *Turn) before(other *Turn) bool {
+// Before tells whether a turn comes first.
+func (t *Turn) Before(other *Turn) bool {
 	switch {
 	case t.pool != other.pool:
 		return t.pool < other.pool

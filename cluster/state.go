@@ -126,7 +126,7 @@ func NewState() *State {
 		edition: new(Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
 		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
 		finished: new(btree.Map[uint64, JobID]),
-		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.before(&b) }, btree.Options{NoLocks: true}),
+		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),

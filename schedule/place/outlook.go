@@ -1,0 +1,152 @@
+package place
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/entitle"
+	"starling/schedule/preempt"
+	"starling/schedule/share"
+)
+
+// What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its own.
+
+// Outlook is what lies before waiting work of a job.
+type Outlook struct {
+	pass *pass
+	head head
+	turn cluster.Turn
+	job  *cluster.Job
+	// Pool is the pool of the job as admission sees it, Number its place in the tree.
+	Pool   *share.Pool
+	Number int
+	// Unit is what is admitted together: the gang that nothing runs of, or one instance.
+	Unit share.Gang
+}
+
+// NewOutlook looks at a lane of a task that waits in a pool; ok is false for others. It changes s.
+func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
+	id, task := key.Split()
+	j := s.Job(id)
+	number := s.PoolOf(j)
+	if number < 0 || !s.Queued(key) {
+		return nil, false
+	}
+	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
+	p := &pass{s: s, left: PlacementsMax, gaps: &gaps{known: s.Shapes()}, entitled: entitle.Entitlements(entitle.Of(s))}
+	p.heads = make([][]head, len(p.entitled))
+	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number])}
+	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
+	o.Unit = *share.GangOf(j, o.turn.Need, 1)
+	if o.head = (head{job: id}); j.GangState() != cluster.GangAbsent {
+		o.head.key, o.head.most = key, j.Tasks[task].Asks()
+	}
+	return o, true
+}
+
+// Queue is what waits in a pool, as work in it finds it.
+type Queue struct {
+	// Before are the jobs that come first, in their order; Jobs are all, with the one itself.
+	Before []cluster.JobID
+	Jobs   int
+	// First are those of them for which the pool keeps what comes free.
+	First []cluster.JobID
+	// Room tells that the pool admits the work when its turn comes.
+	Room bool
+}
+
+// Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all else.
+func (o *Outlook) Queue() *Queue {
+	q := &Queue{}
+	seen := map[cluster.JobID]bool{o.job.ID: true}
+	for _, revocable := range [...]bool{false, true} {
+		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: share.NewAdmission(o.Pool), looks: heldBackMax}
+		o.eachTurn(revocable, func(next cluster.Turn) {
+			id, _ := next.Key.Split()
+			before := o.precedes(&next, revocable)
+			if before && revocable == o.Unit.Revocable && t.wanted(next) && id != o.job.ID {
+				o.let(t, next, q)
+			}
+			if before && !seen[id] {
+				q.Before = append(q.Before, id)
+			}
+			seen[id] = true
+		})
+		if revocable == o.Unit.Revocable {
+			q.Room = t.admission.Room(&o.Unit) > 0
+		}
+	}
+	q.Jobs = len(seen)
+	return q
+}
+
+// eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
+func (o *Outlook) eachTurn(revocable bool, visit func(cluster.Turn)) {
+	all := func(t cluster.Turn) bool { return (t.Class == cluster.Revocable) == revocable }
+	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
+		visit(at)
+	}
+}
+
+// precedes tells whether a lane that is revocable or not comes before the work.
+func (o *Outlook) precedes(t *cluster.Turn, revocable bool) bool {
+	if revocable != o.Unit.Revocable {
+		return !revocable
+	}
+	return t.Before(&o.turn)
+}
+
+// let lets one lane have its turn, and notes if room is kept for it.
+func (o *Outlook) let(t *turns, turn cluster.Turn, q *Queue) {
+	kept := t.admission.Awaits(turn.Class)
+	t.turn(turn)
+	if !kept && t.admission.Awaits(turn.Class) {
+		id, _ := turn.Key.Split()
+		q.First = append(q.First, id)
+	}
+}
+
+// Members returns how many of the missing members of the gang of a job, by task, nodes have room for together now. It
+// changes s.
+func Members(s *cluster.State, j *cluster.Job) []uint32 {
+	s.SetClaims(j.ID, cluster.Claims{})
+	pages := make([]int, s.RoomPages())
+	for page := range pages {
+		pages[page] = page
+	}
+	fit := make([]uint32, len(j.Tasks))
+	for task := range j.Tasks {
+		missing, key := j.Missing(task), cluster.KeyOf(j.ID, task)
+		fit[task] = newSearch(s, key, nil).among(pages, missing)
+		if fit[task] < missing {
+			some, _ := newSearch(s, key.Special(), nil).special(pages, missing-fit[task])
+			fit[task] += some
+		}
+	}
+	return fit
+}
+
+// Contest is who could give way to the work.
+func (o *Outlook) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
+
+// Yielding is an instance that gives way to the work, by a rule.
+type Yielding struct {
+	Slot cluster.SlotRef
+	Rule preempt.Rule
+}
+
+// Yielding returns who would give way to the work if its job had a priority; ok is false if nothing lets it run.
+func (o *Outlook) Yielding(priority uint32) (all []Yielding, ok bool) {
+	in := o.Contest()
+	in.Priority, in.Victims = priority, slices.Clone(in.Victims)
+	for i := range in.Victims {
+		if v := &in.Victims[i]; v.Slot.Job == o.job.ID {
+			v.Priority = priority
+		}
+	}
+	plan, ok := o.pass.choose(&o.head, in)
+	for _, chosen := range plan.Victims {
+		all = append(all, Yielding{in.Victims[chosen.Victim].Slot, chosen.Rule})
+	}
+	return all, ok
+}
