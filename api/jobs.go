@@ -95,6 +95,8 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
+	s.planning.Lock()
+	defer s.planning.Unlock()
 	answer.Findings = findings(state, j)
 	return answer, nil
 }

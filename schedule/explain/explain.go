@@ -24,8 +24,6 @@ type Finding struct {
 	// Reason is one sentence; Details are lines that prove it: counts of nodes per obstacle, the nearest misses.
 	Reason  string
 	Details []string
-	// Obstacles are what keeps instances that have no node from the nodes, as the details count it.
-	Obstacles []Obstacle
 	// Since is the time from which on it holds, 0 if not known.
 	Since cluster.Time
 	// Until is the time at which it ends by itself, 0 if it does not.
@@ -40,7 +38,7 @@ type Obstacle struct {
 }
 
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
-// wanted runs or has succeeded.
+// wanted runs or has succeeded. It copies s, so it must not run beside another copying.
 func Job(s *cluster.State, j *cluster.Job) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
@@ -51,6 +49,12 @@ func Job(s *cluster.State, j *cluster.Job) []Finding {
 		found = append(found, e.findings()...)
 	}
 	return found
+}
+
+// Obstacles returns what keeps a task of a job from the nodes, whatever its pool says.
+func Obstacles(s *cluster.State, j *cluster.Job, task int) []Obstacle {
+	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task}
+	return e.survey().obstacles()
 }
 
 // explainer looks at one task.
@@ -80,7 +84,7 @@ func (e *explainer) findings() []Finding {
 		}
 	}
 	if count := e.task.Waits(); count > 0 {
-		f := e.waiting(plain(phases[cluster.Waiting]))
+		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
@@ -91,7 +95,9 @@ func (e *explainer) findings() []Finding {
 	add(phases[cluster.Postponed], e.postponed)
 	add(phases[cluster.Away], e.away)
 	add(phases[cluster.Stopping], e.stopping)
-	add(phases[cluster.Failed], e.failed)
+	add(ended(phases[cluster.Failed], cluster.Preempted), e.displaced)
+	add(ended(phases[cluster.Failed], cluster.OutOfTime), e.overran)
+	add(otherwise(phases[cluster.Failed], cluster.Preempted, cluster.OutOfTime), e.failed)
 	add(e.outdated(), e.turn)
 	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
 		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
@@ -166,6 +172,9 @@ func (e *explainer) stopping(slots []held) Finding {
 		}
 		return line
 	})
+	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == cluster.ByPreemption }) {
+		f.Details = append(f.Details, e.gaveWay()...)
+	}
 	return f
 }
 

@@ -10,9 +10,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/pool"
 	"starling/jobspec"
 	"starling/schedule/explain"
 	"starling/schedule/place"
+	"starling/schedule/preempt"
 )
 
 // dawn is the time at which every story begins.
@@ -24,7 +26,8 @@ var dawn = cluster.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	member NAME                  a member that has volunteered nothing
 //	leave NAME                   the node is gone
 //	submit, with a job file as input
-//	place                        what fits is placed
+//	pools, with a pools file as input
+//	place                        what fits is placed, and who has to give way is told to
 //	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s]
 //	stop JOB
 //	later 30s                    time passes
@@ -49,7 +52,9 @@ func TestStories(t *testing.T) {
 			case "submit":
 				return st.submit(t, d)
 			case "place":
-				place.Waiting(st.s, nil, nil)
+				place.Waiting(st.s, nil, st.evict)
+			case "pools":
+				st.pools(t, d)
 			case "slot":
 				st.slot(t, d)
 			case "stop":
@@ -114,6 +119,19 @@ func (st *story) node(t *testing.T, d *datadriven.TestData) {
 	n := st.ensure(d)
 	st.s.SetPeer(n, cluster.NewPeerID(st.s.Node(n).Name, 1))
 	st.s.SetOffer(n, offer)
+}
+
+func (st *story) pools(t *testing.T, d *datadriven.TestData) {
+	tree, err := jobspec.ParsePools(d.Pos, []byte(d.Input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.s.SetPools(pool.Tree(st.s.Pools()).Change(tree, nil))
+}
+
+func (st *story) evict(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule) {
+	st.s.SetPreemption(r, cluster.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(), Rule: uint8(rule)})
+	st.s.StopSlot(r, cluster.ByPreemption)
 }
 
 // submit keeps a job, or a new version of one: then all that runs is told to stop.

@@ -37,7 +37,7 @@ func (e *explainer) special() []Finding {
 func (e *explainer) anyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 	other := *e
 	other.spec = e.job.TaskSpecOf(e.number, slot.Version)
-	f := other.waiting(nil)
+	f := other.waiting(e.key().Special(), nil)
 	if slot.Version != 0 {
 		f.Details = append(f.Details, fmt.Sprintf("%s is to run version %d", e.seat(r), slot.Version))
 	}
@@ -60,8 +60,7 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
 	case !place.Fits(e.s, cluster.KeyOf(e.job.ID, e.number), slot.Node):
-		c := &survey{e: e}
-		c.prepare()
+		c := newSurvey(e)
 		c.visit(node)
 		for _, m := range c.misses {
 			f.Details = append(f.Details, fmt.Sprintf("%s: %s", node.Name, strings.Join(m.words, ", ")))

@@ -9,10 +9,10 @@ import (
 	"starling/cluster"
 )
 
-// waiting explains instances that have no node, by holding the task against every node. Returned are those among them
-// that had one before.
-func (e *explainer) waiting(returned []held) Finding {
-	c := e.survey()
+// waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
+// Returned are those among them that had one before.
+func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
+	c, p := e.survey(), e.prospect(key)
 	f := Finding{Slot: e.task.Fresh}
 	switch {
 	case len(returned) > 0:
@@ -20,25 +20,40 @@ func (e *explainer) waiting(returned []held) Finding {
 	case e.job.Version == 1:
 		f.Since = e.job.SubmittedAt
 	}
+	f.Reason, f.Until = c.reason(p), c.softEnd()
+	f.Details = append(e.before(returned), p.details(f.Reason)...)
+	f.Details = append(f.Details, c.details()...)
+	f.Details = append(f.Details, p.contest(c)...)
+	for _, help := range c.help(p) {
+		f.Details = append(f.Details, "would help: "+help)
+	}
+	return f
+}
+
+// reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the nodes
+// are full.
+func (c *survey) reason(p *prospect) string {
 	switch {
 	case c.offers == 0 && c.nodes == 0:
-		f.Reason = "no node is in the cluster"
+		return "no node is in the cluster"
 	case c.offers == 0:
-		f.Reason = "no node has volunteered to take work"
-	case c.able > 0 && e.s.Unfinished:
-		f.Reason = "placement goes on with the next entry: there was more to place than one entry may"
-	case c.able > 0:
-		f.Reason = "placement follows with the next entry"
+		return "no node has volunteered to take work"
 	case c.possible == 0 && c.offers == 1:
-		f.Reason = "the only node could not run it even if it were empty"
+		return "the only node could not run it even if it were empty"
 	case c.possible == 0:
-		f.Reason = fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
-	default:
-		f.Reason = fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
+		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
+	case c.e.task.Asks() == 0 && c.e.spec.MaxRunning > 0:
+		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
+	case p.reason() != "":
+		return p.reason()
+	case p.gathers():
+		return "waits for room for its gang: " + p.gang()
+	case c.able > 0 && c.e.s.Unfinished:
+		return "placement goes on with the next entry: there was more to place than one entry may"
+	case c.able > 0:
+		return "placement follows with the next entry"
 	}
-	f.Obstacles, f.Until = c.obstacles(), c.softEnd()
-	f.Details = c.details(returned, f.Obstacles)
-	return f
+	return fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
@@ -66,6 +81,10 @@ func ofNodes(some, all int) string {
 // survey is what became of holding a task against all nodes, without stopping at the first obstacle.
 type survey struct {
 	e *explainer
+	// s is the value without what is kept for the job itself.
+	s *cluster.State
+	// claimants are the jobs for which something of a node is kept.
+	claimants map[cluster.NodeIndex][]string
 	// nodes are in the cluster, offers have volunteered, able could take an instance now, possible could if they were
 	// empty. Gone have left.
 	nodes, offers, able, possible, gone int
@@ -80,7 +99,9 @@ type survey struct {
 	largest cluster.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
-	misses             []miss
+	// kept nodes have room that is kept for others.
+	kept   int
+	misses []miss
 }
 
 // miss is a node that cannot run the task now.
@@ -88,8 +109,9 @@ type miss struct {
 	node *cluster.Node
 	// hard counts the obstacles that stay when the node is empty, all of them with those that go.
 	hard, all int
-	// lack is how much of its resources is short, in 1024ths of what is needed.
+	// lack is how much of its resources is short, in 1024ths of what is needed, short how much that is.
 	lack  int64
+	short cluster.Amounts
 	words []string
 }
 
@@ -102,8 +124,7 @@ func (m *miss) add(hard bool, format string, args ...any) {
 }
 
 func (e *explainer) survey() *survey {
-	c := &survey{e: e}
-	c.prepare()
+	c := newSurvey(e)
 	for n := range e.s.Nodes() {
 		c.visit(e.s.Node(cluster.NodeIndex(n)))
 	}
@@ -113,11 +134,23 @@ func (e *explainer) survey() *survey {
 	return c
 }
 
-// prepare makes room for the counts.
-func (c *survey) prepare() {
-	spec := c.e.spec
+func newSurvey(e *explainer) *survey {
+	c, spec := &survey{e: e, s: e.s, claimants: map[cluster.NodeIndex][]string{}}, e.spec
+	if _, claims := e.s.ClaimsOf(e.job.ID); claims {
+		c.s = e.s.Copy()
+		c.s.SetClaims(e.job.ID, cluster.Claims{})
+	}
+	for _, id := range c.s.ClaimingJobs() {
+		claims, _ := c.s.ClaimsOf(id)
+		for _, seat := range claims.Seats {
+			if name := string(c.s.Job(id).Name()); !slices.Contains(c.claimants[seat.Node], name) {
+				c.claimants[seat.Node] = append(c.claimants[seat.Node], name)
+			}
+		}
+	}
 	c.constraints, c.ports = make([]int, len(spec.Constraints)), make([]int, len(spec.Ports))
 	c.devices, c.deviceless, c.models = make([]int, len(spec.Devices)), make([]int, len(spec.Devices)), make([]int, len(spec.Devices))
+	return c
 }
 
 // visit holds the task against one node.
@@ -220,7 +253,11 @@ func (p *surroundings) around(k *cluster.Constraint) string {
 }
 
 func (c *survey) checkResources(m *miss) {
-	need, free := c.e.spec.Resources, c.e.s.Free(m.node.Index)
+	need, free := c.e.spec.Resources, c.s.Free(m.node.Index)
+	claimed, whole := c.s.Node(m.node.Index).Claimed(), c.s.Unheld(m.node.Index)
+	if !need.Fits(&free) && need.Fits(&whole) {
+		c.kept++
+	}
 	for k := range need {
 		kind, offered := cluster.Kind(k), m.node.Offer.Capacity[k]
 		c.largest[k] = max(c.largest[k], offered)
@@ -229,8 +266,14 @@ func (c *survey) checkResources(m *miss) {
 		}
 		short := need[k] - free[k]
 		m.lack += short / (need[k]>>10 + 1)
+		m.short[k] = short
 		c.short[k]++
-		if need[k] <= offered {
+		switch {
+		case need[k] > offered:
+		case claimed[k] > 0:
+			m.add(false, "%s short, with %s kept for %s", amount(kind, short), amount(kind, claimed[k]), some(c.claimants[m.node.Index]))
+			continue
+		default:
 			m.add(false, "%s short", amount(kind, short))
 			continue
 		}
@@ -302,9 +345,8 @@ func (c *survey) holder(node *cluster.Node, number uint16) string {
 	return "nobody"
 }
 
-// details returns the proof: the count of each obstacle, the nearest misses, what would help.
-func (c *survey) details(returned []held, obstacles []Obstacle) []string {
-	proof := c.before(returned)
+// details returns the proof: the count of each obstacle, and the nearest misses.
+func (c *survey) details() (proof []string) {
 	if c.offers > 0 {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
 	}
@@ -314,7 +356,7 @@ func (c *survey) details(returned []held, obstacles []Obstacle) []string {
 	if c.gone > 0 {
 		proof = append(proof, plural(c.gone, "node has left the cluster", "nodes have left the cluster"))
 	}
-	for _, o := range obstacles {
+	for _, o := range c.obstacles() {
 		line := o.What
 		if o.Nodes > 0 {
 			line += " on " + ofNodes(o.Nodes, c.offers)
@@ -324,18 +366,7 @@ func (c *survey) details(returned []held, obstacles []Obstacle) []string {
 	for _, m := range c.misses[:min(len(c.misses), linesMax)] {
 		proof = append(proof, fmt.Sprintf("nearest: %s: %s", m.node.Name, strings.Join(m.words, ", ")))
 	}
-	if help := c.help(); help != "" {
-		proof = append(proof, "would help: "+help)
-	}
 	return proof
-}
-
-// before tells where those that wait ran before.
-func (c *survey) before(returned []held) []string {
-	ran := slices.DeleteFunc(slices.Clone(returned), func(h held) bool { return h.slot.Ended == cluster.NotEnded })
-	return lines(ran, "instances that ran before", func(h held) string {
-		return fmt.Sprintf("%s ran on %s before: %s", c.e.name(h.index), c.e.s.Node(h.slot.Node).Name, ending(h.slot))
-	})
 }
 
 // obstacles returns everything that keeps some node from running the task.
@@ -359,6 +390,7 @@ func (c *survey) obstacles() []Obstacle {
 			found = append(found, Obstacle{What: "no node is so large: the largest has " + amount(kind, c.largest[k])})
 		}
 	}
+	count(c.kept, "what is free is kept for others")
 	for i, d := range spec.Devices {
 		if d.Share() {
 			count(c.deviceless[i], "there is no %s", d.Kind)
@@ -411,18 +443,4 @@ func (c *survey) needs() string {
 		return "nothing but a node"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// help says what would let an instance run.
-func (c *survey) help() string {
-	switch {
-	case c.able > 0:
-		return ""
-	case c.offers == 0:
-		return "a node that takes work: starling agent on a machine makes it one"
-	case c.possible == 0:
-		return "a node that has all it needs, or a task that needs less"
-	}
-	nearest := c.misses[0]
-	return fmt.Sprintf("room on %s (%s), or another node that has all it needs", nearest.node.Name, strings.Join(nearest.words, ", "))
 }

@@ -14,6 +14,8 @@ import (
 func amount(k cluster.Kind, value int64) string {
 	const manyMillicores = 10_000
 	switch tenths := (value + 99) / 100; {
+	case k == cluster.GPU:
+		return k.Text(value) + " gpu"
 	case k != cluster.CPU:
 		return bytesWords(value) + " " + k.String()
 	case value%1000 == 0:

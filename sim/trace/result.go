@@ -88,7 +88,7 @@ func (r *replay) reasons() []Group {
 			continue
 		}
 		g := Group{Tasks: float64(len(jobs))}
-		for _, o := range explain.Job(r.s, r.s.JobOf(jobs[0]))[0].Obstacles {
+		for _, o := range explain.Obstacles(r.s, r.s.JobOf(jobs[0]), 0) {
 			g.Obstacles = append(g.Obstacles, Obstacle{o.What, float64(o.Nodes)})
 		}
 		all = append(all, g)

@@ -1,0 +1,59 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/preempt"
+)
+
+// before tells where those that wait ran before, and to whom the latest of them gave way.
+func (e *explainer) before(returned []held) []string {
+	ran := otherwise(returned, cluster.NotEnded)
+	all := lines(ran, "instances that ran before", func(h held) string {
+		return fmt.Sprintf("%s ran on %s before: %s", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot))
+	})
+	if len(ended(returned, cluster.Preempted)) > 0 {
+		all = append(all, e.gaveWay()...)
+	}
+	return all
+}
+
+// ended returns those whose last allocation ended in one way, otherwise those where it ended in none of some.
+func ended(slots []held, how cluster.Ending) []held {
+	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.Ended != how })
+}
+
+func otherwise(slots []held, than ...cluster.Ending) []held {
+	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return slices.Contains(than, h.slot.Ended) })
+}
+
+// gaveWay tells of the latest instance of the task that gave way.
+func (e *explainer) gaveWay() []string {
+	p := &e.task.Preemption
+	if p.Entry == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s gave way last, at %s by entry %d: %s needed its room, and %s",
+		e.name(p.Index), clock(p.At), p.Entry, p.By, preempt.Rule(p.Rule))}
+}
+
+// displaced explains instances that gave way, and have no other try.
+func (e *explainer) displaced(slots []held) Finding {
+	f := Finding{Reason: "ended for good: gave way, and the job wants no other try", Since: earliest(slots)}
+	f.Details = append(e.gaveWay(), "would help: submit the job again, without kill_on_preempt to wait for the next turn")
+	return f
+}
+
+// overran explains instances that ran for as long as they may.
+func (e *explainer) overran(slots []held) Finding {
+	f := Finding{Reason: "ended for good: ran for as long as it may", Since: earliest(slots)}
+	if spec := e.job.TaskSpecOf(e.number, slots[0].slot.Version); spec != nil {
+		f.Reason += ", " + duration(cluster.Time(spec.MaxRunMillis))
+	}
+	f.Details = append(lines(slots, "instances", func(h held) string {
+		return fmt.Sprintf("%s on %s: ended at %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Since))
+	}), "would help: a longer max_run_time, and submit the job again")
+	return f
+}

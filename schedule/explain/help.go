@@ -1,0 +1,179 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/schedule/entitle"
+	"starling/schedule/entitle/reckoning"
+)
+
+// help says what would let an instance run.
+func (c *survey) help(p *prospect) (all []string) {
+	switch {
+	case c.offers == 0:
+		return []string{"a node that takes work: starling agent on a machine makes it one"}
+	case c.possible == 0:
+		return []string{"a node that has all it needs, or a task that needs less"}
+	case p.served():
+		return nil
+	}
+	if p != nil {
+		all = append(p.admission(), p.advantage()...)
+	}
+	if c.able > 0 || p.reason() != "" {
+		return all
+	}
+	nearest := &c.misses[0]
+	room := fmt.Sprintf("room on %s (%s)", nearest.node.Name, strings.Join(nearest.words, ", "))
+	if j := c.e.ender(&nearest.short, c.e.onNode(nearest.node.Index)); j != nil && nearest.resources() {
+		room += fmt.Sprintf(", such as by the end of %s", j.Name())
+	}
+	return append(all, room+", or another node that has all it needs")
+}
+
+// resources tells whether only processor, memory or disk are short, and come free when others end.
+func (m *miss) resources() bool {
+	kinds := 0
+	for _, short := range m.short {
+		if short > 0 {
+			kinds++
+		}
+	}
+	return m.hard == 0 && kinds == m.all
+}
+
+// served tells whether others give way to the work already, or will.
+func (p *prospect) served() bool { return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0 }
+
+// advantage says what the job could say of itself to have room sooner.
+func (p *prospect) advantage() (all []string) {
+	if level := p.yielding.priority; level > 0 {
+		all = append(all, fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1))
+	} else if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
+		first := p.e.s.Job(p.queue.First[0])
+		all = append(all, fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name()))
+	}
+	most := p.fitting
+	for i := range p.bounds {
+		b := &p.bounds[i]
+		most = min(most, uint32(max(b.most-b.held, 0)*int64(p.members)/b.need))
+	}
+	if most > 0 && most < p.members && p.uniform() {
+		all = append(all, fmt.Sprintf("a gang of at most %d", most))
+	}
+	return all
+}
+
+// uniform tells whether all missing members of the gang are of one task.
+func (p *prospect) uniform() bool { return p.e.job.Missing(p.e.number) == p.members }
+
+// admission says what would let the pool admit the work.
+func (p *prospect) admission() (all []string) {
+	book := reckoning.Of(p.e.s)
+	for i := range p.bounds {
+		b := &p.bounds[i]
+		more := amount(b.kind, b.missing())
+		switch b.by {
+		case byEntitlement:
+			all = append(all, p.entitle(book, b)...)
+		case bySlack:
+			all = append(all, more+" that others leave idle or give up")
+		case byReservation:
+			all = append(all, fmt.Sprintf("%s more reserved for pool %s, or preemptible: true", more, p.path))
+		case byControllers:
+			all = append(all, fmt.Sprintf("a higher controller_limit of pool %s, or %s more reserved for it", p.path, more))
+		}
+	}
+	if j := p.occupant(); j != nil {
+		return append(all, fmt.Sprintf("the end of %s", j.Name()))
+	}
+	if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
+		all = append(all, fmt.Sprintf("the end of %s", p.name(p.queue.First[0])))
+	}
+	return all
+}
+
+// entitle says what would raise the entitlement of the pool, up its branch of the tree.
+func (p *prospect) entitle(book *reckoning.Book, b *bound) (all []string) {
+	tree, k := p.e.s.Pools(), b.kind
+	parents := pool.Tree(tree).Parents()
+	for at := p.Number; at >= 0; at = parents[at] {
+		over := book.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit
+		if over > 0 {
+			all = append(all, fmt.Sprintf("a limit of pool %s that is %s higher", tree[at].Path, amount(k, over)))
+		}
+		switch book.Trace(at).Cut[k] {
+		case entitle.ByShare:
+			return append(all, fmt.Sprintf("a share for pool %s, or %s more reserved for it", tree[at].Path, amount(k, b.missing())))
+		case entitle.ByParent:
+			all = append(all, fmt.Sprintf("%s more reserved for pool %s", amount(k, b.missing()), tree[at].Path))
+		default:
+			return all
+		}
+	}
+	return append(all, fmt.Sprintf("nodes with %s more", amount(k, b.missing())))
+}
+
+// occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none.
+func (p *prospect) occupant() *cluster.Job {
+	if len(p.bounds) == 0 {
+		return nil
+	}
+	short := cluster.Amounts{}
+	for i := range p.bounds {
+		short[p.bounds[i].kind] = max(short[p.bounds[i].kind], p.bounds[i].missing())
+	}
+	return p.e.ender(&short, func(j *cluster.Job) cluster.Amounts {
+		if p.e.s.PoolOf(j) != p.Number || j.Spec.Class() != p.e.job.Spec.Class() {
+			return cluster.Amounts{}
+		}
+		return p.e.holds(j, func(cluster.Slot) bool { return true })
+	})
+}
+
+// onNode returns what a job holds on a node.
+func (e *explainer) onNode(n cluster.NodeIndex) func(*cluster.Job) cluster.Amounts {
+	return func(j *cluster.Job) cluster.Amounts {
+		return e.holds(j, func(slot cluster.Slot) bool { return slot.Node == n })
+	}
+}
+
+// holds returns what those instances of a job hold that count and were not told to end.
+func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum cluster.Amounts) {
+	for task, t := range j.Tasks {
+		if t.Live() == 0 {
+			continue
+		}
+		e.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Phase.Holds() && slot.Phase != cluster.Stopping && counts(slot) {
+				for k, amount := range j.TaskSpecOf(task, slot.Version).Amounts() {
+					sum[k] += amount
+				}
+			}
+			return true
+		})
+	}
+	return sum
+}
+
+// ender returns the job whose end would give so much back, nil if there is none: of those that are enough the least
+// important, and of equal ones the youngest.
+func (e *explainer) ender(short *cluster.Amounts, holds func(*cluster.Job) cluster.Amounts) (best *cluster.Job) {
+	e.s.EachJob(func(j *cluster.Job) bool {
+		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == cluster.Daemon || best != nil && j.Spec.Priority > best.Spec.Priority {
+			return true
+		}
+		held := holds(j)
+		for k := range short {
+			if short[k] > held[k] {
+				return true
+			}
+		}
+		best = j
+		return true
+	})
+	return best
+}

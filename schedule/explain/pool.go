@@ -1,0 +1,240 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/schedule/entitle/reckoning"
+	"starling/schedule/place"
+)
+
+// prospect is what is known of work that waits in a pool.
+type prospect struct {
+	*place.Outlook
+	e     *explainer
+	path  cluster.PoolPath
+	spec  *cluster.PoolSpec
+	queue *place.Queue
+	// bounds are those of the pool that keep the work waiting, the widest first.
+	bounds []bound
+	// members are how many of the gang run together if not even one does now, fitting those that nodes have room for.
+	members, fitting uint32
+	// yielding is what becomes of those who have the room.
+	yielding *yielding
+}
+
+// bound is something of its pool into which the work does not fit, in one kind.
+type bound struct {
+	by               limitation
+	kind             cluster.Kind
+	most, held, need int64
+}
+
+// limitation is what a pool bounds.
+type limitation uint8
+
+const (
+	byEntitlement limitation = iota
+	bySlack
+	byReservation
+	byControllers
+)
+
+// prospect looks at a lane of the task; nil if it waits in no pool.
+func (e *explainer) prospect(key cluster.TaskKey) *prospect {
+	o, ok := place.NewOutlook(e.s.Copy(), key)
+	if !ok {
+		return nil
+	}
+	p := &prospect{Outlook: o, e: e, spec: &e.s.Pools()[o.Number], queue: o.Queue()}
+	p.path = p.spec.Path
+	p.bounds = p.exceeded()
+	if e.job.GangState() == cluster.GangAbsent {
+		for task, fit := range place.Members(e.s.Copy(), e.job) {
+			p.members, p.fitting = p.members+e.job.Missing(task), p.fitting+fit
+		}
+	}
+	p.yielding = p.yields()
+	return p
+}
+
+// exceeded returns the bounds into which the work does not fit now.
+func (p *prospect) exceeded() (all []bound) {
+	add := func(by limitation, most, held *cluster.Amounts) {
+		for k, need := range p.Unit.Need {
+			if need > 0 && need > most[k]-held[k] {
+				all = append(all, bound{by, cluster.Kind(k), most[k], held[k], need})
+			}
+		}
+	}
+	held := &p.Pool.Allocated
+	if p.Unit.Revocable {
+		add(bySlack, &p.Pool.Entitlement.Slack, &held.Slack)
+		return all
+	}
+	add(byEntitlement, &p.Pool.Entitlement.NonSlack, &held.NonSlack)
+	if p.Unit.NonPreemptible {
+		add(byReservation, &p.Pool.Reservation, &held.NonPreemptible)
+	}
+	if p.Unit.Controller {
+		add(byControllers, &p.Pool.ControllerLimit, &held.Controller)
+	}
+	return all
+}
+
+// missing is how much more the pool would have to allow.
+func (b *bound) missing() int64 { return b.need - (b.most - b.held) }
+
+func (p *prospect) bound(b *bound) string {
+	most, held, need := amount(b.kind, b.most), amount(b.kind, b.held), amount(b.kind, b.need)
+	switch b.by {
+	case bySlack:
+		return fmt.Sprintf("revocable work of pool %s may hold %s now and holds %s: %s more is needed", p.path, most, held, need)
+	case byReservation:
+		return fmt.Sprintf("pool %s reserves %s, and what is not preemptible holds %s of that: %s more is needed", p.path, most, held, need)
+	case byControllers:
+		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)
+	}
+	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need)
+}
+
+// reason says how the pool keeps the work waiting, "" if it does not.
+func (p *prospect) reason() string {
+	switch {
+	case p == nil:
+	case len(p.bounds) > 0:
+		return "waits for its pool: " + p.bound(&p.bounds[len(p.bounds)-1])
+	case !p.queue.Room && len(p.queue.First) > 0:
+		return fmt.Sprintf("waits for its turn: what comes free in pool %s is kept for %s", p.path, p.name(p.queue.First[0]))
+	case !p.queue.Room:
+		return fmt.Sprintf("waits for its turn in pool %s", p.path)
+	}
+	return ""
+}
+
+func (p *prospect) name(id cluster.JobID) cluster.JobName { return p.e.s.Job(id).Name() }
+
+// details say how the pool stands, the place in its queue, and what of the gang would fit, but for what is said already.
+func (p *prospect) details(said string) []string {
+	if p == nil {
+		return nil
+	}
+	var all []string
+	if len(p.e.s.Pools()) > 1 || said == p.reason() {
+		all = p.uses(said)
+		for i := range p.bounds {
+			if b := &p.bounds[i]; b.by != byEntitlement && b.by != bySlack {
+				all = append(all, p.bound(b))
+			}
+		}
+	}
+	all = append(all, p.position()...)
+	if p.e.job.HasGang() {
+		all = append(all, p.gang())
+	}
+	return slices.DeleteFunc(all, func(line string) bool { return line == "" || strings.HasSuffix(said, line) })
+}
+
+// uses says of each kind that is needed how the pool stands, but for what is said already.
+func (p *prospect) uses(said string) (all []string) {
+	book := reckoning.Of(p.e.s)
+	for k, need := range p.Unit.Need {
+		if need == 0 {
+			continue
+		}
+		kind, quota := cluster.Kind(k), &p.spec.Quotas[k]
+		u := book.Use(p.Number, kind)
+		line := fmt.Sprintf("pool %s is entitled to %s and holds %s", p.path, amount(kind, u.Entitled), amount(kind, u.Held))
+		if u.Borrowed > 0 {
+			line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
+		}
+		if quota.Reservation > 0 {
+			line += ", reserves " + amount(kind, quota.Reservation)
+		}
+		if quota.Limit != cluster.Unlimited {
+			line += ", may have at most " + amount(kind, quota.Limit)
+		}
+		if p.Unit.Revocable {
+			line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled), amount(kind, u.SlackHeld))
+		}
+		for i := range p.bounds {
+			if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) && !strings.HasSuffix(said, p.bound(b)) {
+				line += fmt.Sprintf(": %s more is needed", amount(kind, b.need))
+			}
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// position says who waits before the work in its pool, and why.
+func (p *prospect) position() []string {
+	if p.queue.Jobs == 1 {
+		return nil
+	}
+	before := p.queue.Before
+	line := fmt.Sprintf("%s of %d jobs that wait in pool %s", ordinal(len(before)+1), p.queue.Jobs, p.path)
+	var names []string
+	for _, id := range before[:min(len(before), linesMax)] {
+		names = append(names, fmt.Sprintf("%s (%s)", p.name(id), p.precedes(id)))
+	}
+	if len(names) > 0 {
+		line += "; before it: " + strings.Join(names, ", ")
+	}
+	if rest := len(before) - len(names); rest > 0 {
+		line += fmt.Sprintf(", %d more", rest)
+	}
+	all := []string{line}
+	for _, id := range p.queue.First {
+		if len(p.bounds) > 0 || p.queue.Room {
+			all = append(all, fmt.Sprintf("what comes free in the pool is kept for %s first", p.name(id)))
+		}
+	}
+	return all
+}
+
+// precedes says why a job has its turn before this one.
+func (p *prospect) precedes(id cluster.JobID) string {
+	other, mine := p.e.s.Job(id), p.e.job
+	switch {
+	case mine.Spec.Revocable && !other.Spec.Revocable:
+		return "it is not revocable"
+	case other.GangState() == cluster.GangBroken && mine.GangState() != cluster.GangBroken:
+		return "its gang lost members"
+	case other.Spec.Priority > mine.Spec.Priority:
+		return fmt.Sprintf("priority %d", other.Spec.Priority)
+	}
+	return "older"
+}
+
+// gathers tells whether the nodes have room for a part of its gang alone.
+func (p *prospect) gathers() bool { return p != nil && p.fitting < p.members }
+
+// gang says how many of those that must run together would have nodes now.
+func (p *prospect) gang() string {
+	switch {
+	case p.members > 0:
+		return fmt.Sprintf("%d must run together, and nodes have room for %d of them now", p.members, p.fitting)
+	case p.e.job.GangState() == cluster.GangBroken:
+		return "its gang runs and lost members, who come before all else in the pool"
+	}
+	return ""
+}
+
+// ordinal returns "first", "2nd".
+func ordinal(n int) string {
+	switch {
+	case n == 1:
+		return "first"
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}

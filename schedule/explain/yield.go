@@ -1,0 +1,283 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/schedule/place"
+	"starling/schedule/preempt"
+)
+
+// yielding is what becomes of those who have the room that waiting work needs.
+type yielding struct {
+	// told were told to give way, and have not ended. Their room is claimed, as claims says; if those are patient, nobody
+	// was told.
+	told   []held
+	names  []string
+	claims cluster.Claims
+	// next would give way, from a time on if that is known.
+	next []place.Yielding
+	at   cluster.Time
+	// protected are those who do not give way, by what protects them.
+	protected [protectionCount]flock
+	// priority is one with which others would give way, 0 if there is none.
+	priority uint32
+}
+
+// protection is what keeps an instance from having to give way.
+type protection uint8
+
+const (
+	ofMachine protection = iota
+	notPreemptible
+	unentitled
+	withinEntitlement
+	notRevocable
+	important
+	wholeGang
+	useless
+	protectionCount
+)
+
+// text says a protection behind "do not give way: ".
+func (p *prospect) text(why protection) string {
+	switch why {
+	case ofMachine:
+		return "daemons belong to their machines"
+	case notPreemptible:
+		return "not preemptible"
+	case unentitled:
+		return fmt.Sprintf("pool %s is not entitled to more", p.path)
+	case withinEntitlement:
+		return "of a pool within its entitlement"
+	case notRevocable:
+		return "not revocable, as this job is"
+	case important:
+		return fmt.Sprintf("of pool %s too, with the same priority or a higher one", p.path)
+	case wholeGang:
+		return "their whole gang would have to go, and that would not be enough"
+	}
+	return "their room would not be enough, or not where it is needed"
+}
+
+// flock is a number of instances, by job.
+type flock struct {
+	count int
+	jobs  []cluster.JobID
+	each  []int
+}
+
+// add counts instances of a job. Those of one job come together.
+func (f *flock) add(id cluster.JobID, count int) {
+	if count == 0 {
+		return
+	}
+	if n := len(f.jobs); n == 0 || f.jobs[n-1] != id {
+		f.jobs, f.each = append(f.jobs, id), append(f.each, 0)
+	}
+	f.count += count
+	f.each[len(f.each)-1] += count
+}
+
+// yields finds out who gives way to the work, or why nobody does.
+func (p *prospect) yields() *yielding {
+	y := &yielding{}
+	y.claims, _ = p.e.s.ClaimsOf(p.e.job.ID)
+	if len(y.claims.Seats) > 0 && !y.claims.Patient {
+		y.note(p.e)
+		return y
+	}
+	if p.fixed() {
+		return y
+	}
+	if next, ok := p.Yielding(p.e.job.Spec.Priority); ok {
+		y.next = next
+		if h, hungry := p.e.s.HungerOf(p.Number); hungry && !h.Failed {
+			y.at = h.At
+		}
+		return y
+	}
+	y.protect(p)
+	y.priority = p.urgent()
+	return y
+}
+
+// fixed tells whether the work is beyond a bound that nobody who gives way can raise.
+func (p *prospect) fixed() bool {
+	return slices.ContainsFunc(p.bounds, func(b bound) bool { return b.by == byReservation || b.by == byControllers })
+}
+
+// note lists those who were told to give way where room is claimed for the job.
+func (y *yielding) note(e *explainer) {
+	nodes := make([]cluster.NodeIndex, 0, len(y.claims.Seats))
+	for _, seat := range y.claims.Seats {
+		nodes = append(nodes, seat.Node)
+	}
+	slices.Sort(nodes)
+	for _, n := range slices.Compact(nodes) {
+		for _, r := range e.s.Node(n).Held {
+			if slot, _ := e.s.SlotAt(r); slot.Phase == cluster.Stopping && slot.Cause == cluster.ByPreemption {
+				y.told, y.names = append(y.told, held{r.Index, slot}), append(y.names, e.s.NameOf(r).String())
+			}
+		}
+	}
+}
+
+// protect finds out for all that runs why it does not give way.
+func (y *yielding) protect(p *prospect) {
+	in := p.Contest()
+	p.e.s.EachJob(func(j *cluster.Job) bool {
+		running := 0
+		for _, t := range j.Tasks {
+			running += int(t.Live() - t.Counts[cluster.Stopping] - t.Beside[cluster.Stopping])
+		}
+		switch {
+		case j.ID == p.e.job.ID:
+		case j.Spec.Type == cluster.Daemon:
+			y.protected[ofMachine].add(j.ID, running)
+		case j.Spec.NonPreemptible:
+			y.protected[notPreemptible].add(j.ID, running)
+		}
+		return true
+	})
+	for i := range in.Victims {
+		if v := &in.Victims[i]; v.Slot.Job != p.e.job.ID {
+			y.protected[p.protection(in, v)].add(v.Slot.Job, 1)
+		}
+	}
+}
+
+// protection says why a preemptible instance does not give way.
+func (p *prospect) protection(in *preempt.Input, v *preempt.Victim) protection {
+	own := v.Pool == in.Pool && v.Revocable == in.Revocable
+	switch {
+	case in.Revocable && !v.Revocable:
+		return notRevocable
+	case own && v.Priority >= in.Priority:
+		return important
+	case !own && v.Revocable == in.Revocable && !p.lends(in, v.Pool):
+		return withinEntitlement
+	case !own && !p.queue.Room:
+		return unentitled
+	case v.Gang != preempt.NoGang && in.Gangs[v.Gang].Surplus[v.Slot.Task] == 0:
+		return wholeGang
+	}
+	return useless
+}
+
+// lends tells whether another pool holds more than it is entitled to, of a kind that is needed.
+func (p *prospect) lends(in *preempt.Input, pool int) bool {
+	for k, over := range in.Over[pool] {
+		if over > 0 && p.Unit.Need[k] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// urgent returns the lowest priority with which others would give way to the work, 0 if there is none.
+func (p *prospect) urgent() uint32 {
+	in, mine := p.Contest(), p.e.job.Spec.Priority
+	var levels []uint32
+	for i := range in.Victims {
+		v := &in.Victims[i]
+		own := v.Pool == in.Pool && v.Revocable == in.Revocable && v.Slot.Job != p.e.job.ID
+		if own && v.Priority >= mine && v.Priority < cluster.PriorityMax {
+			levels = append(levels, v.Priority+1)
+		}
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	at, _ := slices.BinarySearchFunc(levels, true, func(level uint32, _ bool) int {
+		if _, ok := p.Yielding(level); ok {
+			return 1
+		}
+		return -1
+	})
+	if at == len(levels) {
+		return 0
+	}
+	return levels[at]
+}
+
+// contest says who gives way to the work, or why nobody does.
+func (p *prospect) contest(c *survey) []string {
+	if p == nil {
+		return nil
+	}
+	y := p.yielding
+	all := y.kept(p.e)
+	switch {
+	case len(y.told) > 0:
+		all = append(all, fmt.Sprintf("%s not ended yet after being told to give way at %s: %s",
+			plural(len(y.told), "instance has", "instances have"), clock(earliest(y.told)), some(y.names)))
+	case len(y.next) > 0:
+		all = append(all, y.announce(p)...)
+	case c.possible == 0 || c.able > 0 && p.reason() == "":
+		return all // there is nothing that anybody could give
+	case p.fixed():
+		all = append(all, "nobody is asked to give way: that would not raise what bounds it")
+	}
+	for why := range protectionCount {
+		f := &y.protected[why]
+		if f.count == 0 {
+			continue
+		}
+		var names []string
+		for i, id := range f.jobs {
+			names = append(names, fmt.Sprintf("%s (%d)", p.name(id), f.each[i]))
+		}
+		all = append(all, fmt.Sprintf("%s not give way: %s: %s", plural(f.count, "instance does", "instances do"), p.text(why), some(names)))
+	}
+	return all
+}
+
+// kept says what is kept for the work already.
+func (y *yielding) kept(e *explainer) []string {
+	how := "kept for it as it comes free"
+	if y.claims.Patient {
+		how = "kept for it until enough has ended there"
+	}
+	return lines(y.claims.Seats, "nodes", func(c cluster.Claim) string {
+		var parts []string
+		for k, need := range c.Need {
+			if need > 0 {
+				parts = append(parts, amount(cluster.Kind(k), need*int64(c.Count)))
+			}
+		}
+		return fmt.Sprintf("%s: %s on %s", how, strings.Join(parts, ", "), e.s.Node(c.Node).Name)
+	})
+}
+
+// announce says who will give way, by which rule, and when.
+func (y *yielding) announce(p *prospect) (all []string) {
+	when := "when its turn has come"
+	if y.at > 0 {
+		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", clock(y.at), p.path,
+			duration(cluster.Time(p.spec.PatienceMillis)))
+	}
+	for rule, why := range [...]string{
+		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement", preempt.ByPriority: "less important",
+	} {
+		var names []string
+		for _, one := range y.next {
+			if one.Rule == preempt.Rule(rule) {
+				names = append(names, p.e.s.NameOf(one.Slot).String())
+			}
+		}
+		if len(names) > 0 {
+			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s", plural(len(names), "instance is", "instances are"), when, why, some(names)))
+		}
+	}
+	return all
+}
+
+// some lists the first few of names.
+func some(names []string) string {
+	if rest := len(names) - linesMax; rest > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:linesMax], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}
