@@ -3,6 +3,8 @@ package kill
 import (
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,18 @@ func (tr *trial) wantGaveWay(from, to string, rule preempt.Rule, want int) {
 	}
 }
 
+// wantWhy wants "starling why" to say some words about a job.
+func (tr *trial) wantWhy(job string, words ...string) {
+	tr.Helper()
+	command := exec.CommandContext(tr.soon(), os.Getenv(binaryVariable), "why", job, "--address", tr.Agents[0].Address)
+	said, err := command.CombinedOutput()
+	for _, w := range words {
+		if err != nil || !strings.Contains(string(said), w) {
+			tr.Errorf("why %s does not say %q: %v\n%s", job, w, err, said)
+		}
+	}
+}
+
 // TestPoolsLendAndTakeBack has one pool use what another left idle until that needs it, and again after that.
 func TestPoolsLendAndTakeBack(t *testing.T) {
 	t.Parallel()
@@ -56,6 +70,7 @@ func TestPoolsLendAndTakeBack(t *testing.T) {
 	tr.wantTogether(tr.awaitRunning(tr.Agents[0], "serving/answer"))
 	tr.awaitShare("research/train", 6)
 	tr.wantGaveWay("research/train", "serving/answer", preempt.ByEntitlement, 6)
+	tr.wantWhy("research/train", "gave way", "serving/answer", preempt.ByEntitlement.String())
 
 	openAnswer()
 	tr.awaitDone(tr.Agents[0], "serving/answer")
@@ -82,6 +97,7 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	tr.submit(lent)
 	tr.awaitBegun("research/lent", 6) // although it is newer, and there is room for the second
 	tr.awaitShare("research/second", 0)
+	tr.wantWhy("research/second", "pool research reserves 4 cpu")
 
 	tr.submit(answer)
 	tr.awaitRunning(tr.Agents[0], "serving/answer")
