@@ -135,6 +135,7 @@ func (s *State) countPriority(j *Job, times int64) {
 	if j.Spec.NonPreemptible || times == 0 || j.Spec.Type == Daemon {
 		return
 	}
+	s.stirred = true
 	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, PriorityMax))
 	count, _ := s.priorities.Get(key)
 	if count = uint32(int64(count) + times); count == 0 {

@@ -28,6 +28,11 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
 	case p.room(gang) == 0:
+		for task := range j.Tasks {
+			key := cluster.KeyOf(j.ID, task)
+			p.refused(key, p.s.Blocked(key))
+			p.refused(key.Special(), p.s.Blocked(key.Special()))
+		}
 		p.hungry(head{job: j.ID}, gang)
 		p.await(gang, func() bool { return p.possibleGang(j) })
 	case blocked && len(p.grown) == 0:

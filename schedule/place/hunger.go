@@ -71,7 +71,7 @@ func (p *pass) feed() (finished bool) {
 			finished = false
 		default:
 			more := p.feedPool(number, heads)
-			next := &cluster.Hunger{At: due, Failed: true}
+			next := &cluster.Hunger{At: max(due, p.s.Time+1), Failed: true}
 			if more {
 				next, finished = nil, false
 			}

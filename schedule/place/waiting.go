@@ -22,6 +22,8 @@ type pass struct {
 	// later are the lanes with seats of slots that were ordered with this entry already.
 	later    []cluster.TaskKey
 	entitled []entitle.Entitlement
+	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
+	outgrown []cluster.TaskKey
 	hunger
 }
 
@@ -68,7 +70,10 @@ func (p *pass) rounds() {
 			p.entitled = entitle.Entitlements(entitle.Of(p.s))
 			p.round()
 		}
-		p.grown, p.regrown = p.regrown, nil
+		for _, key := range p.outgrown {
+			p.s.SetBlocked(key, false)
+		}
+		p.outgrown, p.grown, p.regrown = nil, p.regrown, nil
 	}
 }
 
@@ -126,7 +131,18 @@ func (p *turns) wanted(t cluster.Turn) bool {
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
 	}
-	return (!t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < plansMax) && p.admission.Fits(t.Class, &t.Need)
+	if !p.admission.Fits(t.Class, &t.Need) {
+		p.refused(t.Key, t.Blocked)
+		return false
+	}
+	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < plansMax
+}
+
+// refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.
+func (p *turns) refused(key cluster.TaskKey, blocked bool) {
+	if blocked && len(p.grown) > 0 {
+		p.outgrown = append(p.outgrown, key)
+	}
 }
 
 // turn places what it can of one lane of a task, or the gang of its job; then it returns true.
@@ -175,6 +191,7 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	switch {
 	case p.left == 0 || placed == most:
 	case placed == room:
+		p.refused(key, blocked)
 		p.hungry(head{job: j.ID, key: key, most: most - placed}, gang)
 		p.await(gang, func() bool { return q.possible(1) })
 	default:
@@ -215,6 +232,9 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 		return
 	}
 	_, finished := q.special(p.pages(blocked), min(most, p.left))
+	if q.refused {
+		p.refused(key, blocked)
+	}
 	switch waits := taskOf(p.s, key).SpecialWaits() > 0; {
 	case !finished:
 		p.s.SetBlocked(key, true)
