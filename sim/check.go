@@ -29,6 +29,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		return
 	}
 	w.promises.checkHealth(m.core.State())
+	w.sharing.check(m.core.State())
 	w.model.Apply(folded, m.core.State())
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)

@@ -11,8 +11,9 @@ import (
 
 // clients submit, change and kill jobs through any machine, and repeat what was not answered through another.
 type clients struct {
-	w         *World
-	submitted int
+	w *World
+	// names are those of the jobs that were submitted.
+	names []cluster.JobName
 	// accepted are the jobs whose submission was acknowledged, killed those whose end was, with the entry before
 	// it was asked for.
 	accepted []cluster.JobName
@@ -40,19 +41,20 @@ func (c *clients) work() {
 		return
 	}
 	m := c.w.machines[c.w.rng.IntN(len(c.w.machines))]
-	name := cluster.JobName("job" + strconv.Itoa(c.w.rng.IntN(c.submitted+1)))
 	switch {
+	case m.core != nil && c.w.chance(changePools):
+		c.request(c.changePools(m.core.State()))
 	case c.w.chance(raiseRules):
 		c.send(&command.RaiseRules{Version: 2}, func(r replica.Receipt) {
 			if r.Refusal.Code == cluster.OK {
 				c.w.fail("the rules were raised although no program knows the next")
 			}
 		})
-	case c.submitted > 0 && c.w.rng.IntN(3) > 0 && m.core != nil:
-		c.request(c.wish(m.core.State(), name))
+	case len(c.names) > 0 && c.w.rng.IntN(3) > 0 && m.core != nil:
+		c.request(c.wish(m.core.State(), c.names[c.w.rng.IntN(len(c.names))]))
 	default:
-		c.submitted++
-		name := cluster.JobName("job" + strconv.Itoa(c.submitted))
+		name := c.jobName(m, "job"+strconv.Itoa(len(c.names)+1))
+		c.names = append(c.names, name)
 		c.request(&command.SubmitJob{RequestID: c.requestID(), Spec: c.spec(name, c.kind())})
 	}
 	c.w.after(c.w.between(10, 3000), c.work)

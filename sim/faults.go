@@ -42,6 +42,7 @@ const (
 	failedCheck
 	staleWrite
 	drainMachine
+	changePools
 	faultCount
 )
 
@@ -85,6 +86,7 @@ var faultTable = [faultCount]struct {
 	failedCheck:      {"failed check", 300},
 	staleWrite:       {"write against an old version", 300},
 	drainMachine:     {"drained machine", 800},
+	changePools:      {"changed pools", 500},
 }
 
 // String returns the fault's name in reports.

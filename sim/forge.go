@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 
 	"starling/cluster"
@@ -81,7 +80,10 @@ func (w *World) nonsense(writer cluster.PeerID) command.Command {
 	if a.Observer != "" && w.rng.IntN(2) == 0 {
 		other = a.Observer
 	}
-	name := cluster.JobName(fmt.Sprint("job", w.between(0, w.clients.submitted)))
+	name := cluster.JobName("nobody")
+	if len(w.clients.names) > 0 {
+		name = w.clients.names[w.rng.IntN(len(w.clients.names))]
+	}
 	gone := cluster.NewPeerID("stranger", uint32(w.between(1, 3)))
 	if w.rng.IntN(2) == 0 {
 		gone = writer

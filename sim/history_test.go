@@ -46,7 +46,7 @@ func (s *scribe) fold(e *command.Entry) {
 
 func playHistory(seed uint64) error {
 	s := newScribe(seed)
-	s.clients.submitted = 3
+	s.clients.names = []cluster.JobName{"job0", "job1", "a/x/job2", "b/job3"}
 	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
 	for range 150 {
 		s.posted++ // so that requests have names of their own
@@ -108,8 +108,8 @@ func (s *scribe) work(writer cluster.PeerID) command.Command {
 	if s.rng.IntN(3) > 0 {
 		request = "request" + string(rune('a'+s.rng.IntN(26)))
 	}
-	name := cluster.JobName("job" + string(rune('0'+s.rng.IntN(4))))
-	switch s.rng.IntN(12) {
+	name := s.clients.names[s.rng.IntN(len(s.clients.names))]
+	switch s.rng.IntN(13) {
 	case 0:
 		return &command.Leave{Peer: s.anybody()}
 	case 1, 2:
@@ -128,6 +128,8 @@ func (s *scribe) work(writer cluster.PeerID) command.Command {
 		return &command.TellTime{}
 	case 6:
 		return &command.TellTime{}
+	case 7:
+		return s.clients.changePools(s.reader.core.State())
 	}
 	return s.news(writer)
 }

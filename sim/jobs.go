@@ -84,7 +84,7 @@ func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
 	if w.rng.IntN(2) == 0 {
 		spec.Update = c.updatePolicy(spec.Type)
 	}
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(10) {
 	case 0, 1:
 		t.Instances = uint32(w.between(0, 8))
 	case 2, 3:
@@ -99,13 +99,21 @@ func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
 		spec.Tasks = spec.Tasks[:w.between(1, len(spec.Tasks))]
 	case 6:
 		c.policies(t, spec.Type)
+	case 7:
+		c.bounds(&spec)
+	case 8:
+		spec.Priority = uint32(w.between(0, 100))
 	default:
 		kind := spec.Type
 		if w.rng.IntN(4) == 0 {
 			kind = c.kind()
 		}
 		spec = c.spec(spec.Name, kind)
+		if kind == old.Type && w.rng.IntN(4) > 0 {
+			spec.NonPreemptible, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.NonPreemptible, old.Revocable, old.Controller, old.KillOnPreempt
+		}
 	}
+	fit(&spec)
 	return spec
 }
 
@@ -119,6 +127,7 @@ func (c *clients) spec(name cluster.JobName, kind cluster.JobType) cluster.JobSp
 	for i := range c.w.between(1, 3) {
 		spec.Tasks = append(spec.Tasks, c.task(spec.Type, cluster.TaskName("t"+strconv.Itoa(i))))
 	}
+	c.sharing(&spec)
 	if kind <= cluster.Stateless && c.w.chance(hugeJob) {
 		c.w.rates[hugeJob] = 0
 		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil

@@ -78,7 +78,7 @@ func newWorld(seed uint64, o Options) *World {
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: model.New(), trace: o.trace,
 		landed: map[recordName]bool{}, pulses: map[cluster.PeerID]*pulse{}, forged: map[cluster.PeerID]uint64{},
 	}
-	w.clients, w.promises.w = newClients(w), w
+	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
 	return w
 }
 
@@ -129,7 +129,7 @@ func (w *World) calmDown() {
 
 func (w *World) report() Report {
 	r := Report{
-		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: w.clients.submitted, Joins: w.joins, JoinEntries: w.joinEntries,
+		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins, JoinEntries: w.joinEntries,
 		Events: w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
 	}
 	if w.calm {

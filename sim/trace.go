@@ -71,6 +71,13 @@ func words(c command.Command) string {
 			fmt.Fprintf(&text, " job %d task %d [%d]#%d %s %d", r.Slot.Job, r.Slot.Task, r.Slot.Index, r.Order, r.Ended, r.ExitCode)
 		}
 		return text.String()
+	case *command.ChangePools:
+		text := strings.Builder{}
+		fmt.Fprintf(&text, "%s %s against %d: without %q", c.Kind(), c.RequestID, c.Against, c.Gone)
+		for _, p := range c.Pools {
+			fmt.Fprintf(&text, ", %s %v", p.Path, p.Quotas)
+		}
+		return text.String()
 	case *command.Volunteer:
 		return fmt.Sprintf("%s of %s: %v", c.Kind(), c.Peer, c.Offer.Capacity)
 	}

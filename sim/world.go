@@ -56,6 +56,7 @@ type World struct {
 	unchecked bool
 	joined    int
 	promises  promises
+	sharing   sharing
 	// model is the slow twin of the fold.
 	model   *model.Model
 	failure error

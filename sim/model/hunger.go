@@ -123,7 +123,7 @@ func (p *placing) feed() (finished bool) {
 			finished = false
 		case waited && was.Failed && m.leaves(number, was):
 		default:
-			m.hungers[path] = cluster.Hunger{At: m.time + patience, Failed: true}
+			m.hungers[path] = cluster.Hunger{At: m.time + max(patience, 1), Failed: true}
 			if p.feedPool(number, &plans) {
 				delete(m.hungers, path)
 				finished = false

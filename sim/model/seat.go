@@ -258,6 +258,9 @@ func (m *Model) stop(s *seat, cause cluster.Cause) {
 func (m *Model) vacate(s *seat, row cluster.Slot) {
 	cause := row.Cause
 	row.Phase, row.Since, row.Deadline, row.Cause = cluster.Stopped, m.time, 0, cluster.NoCause
+	if cause == cluster.ByPreemption {
+		row.Ended = cluster.Preempted
+	}
 	over := s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival
 	switch {
 	case s.kind != cluster.MainSeat && (over || !s.slot.wanted()):
@@ -268,20 +271,17 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		heir := m.heir(s.slot)
 		m.put(s, row)
 		m.move(heir, cluster.MainSeat)
-	case cause == cluster.ByRunTime:
-		row.Phase, row.Ended, row.Health = cluster.Failed, cluster.OutOfTime, cluster.Unhealthy
-		m.put(s, row)
-	case cause == cluster.ByPreemption && s.job().newest().KillOnPreempt:
-		row.Phase, row.Ended, row.Health = cluster.Failed, cluster.Preempted, cluster.Unhealthy
+	case cause == cluster.ByRunTime, cause == cluster.ByPreemption && s.job().newest().KillOnPreempt:
+		row.Phase, row.Health = cluster.Failed, cluster.Unhealthy
+		if cause == cluster.ByRunTime {
+			row.Ended = cluster.OutOfTime
+		}
 		m.put(s, row)
 	case cause == cluster.ByUpdate:
 		m.renew(s, row)
-	case cause == cluster.ByRestart:
-		m.wait(s, row, cluster.PreferNode)
-	case cause == cluster.ByMove:
-		m.wait(s, row, cluster.AvoidNode)
 	default:
-		m.wait(s, row, cluster.AnyNode)
+		wishes := map[cluster.Cause]cluster.Wish{cluster.ByRestart: cluster.PreferNode, cluster.ByMove: cluster.AvoidNode}
+		m.wait(s, row, wishes[cause])
 	}
 }
 

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/cluster/pool"
+	"starling/schedule/entitle"
+)
+
+// sharing remembers what is needed to see in an entry whether pools and gangs kept to their rules.
+type sharing struct {
+	w *World
+	// held is what every pool held before this entry, with all below it.
+	held map[cluster.PoolPath]cluster.Amounts
+	// absent and broken are the jobs whose gangs were so before this entry.
+	absent, broken map[cluster.JobID]bool
+}
+
+// check looks at the value after an entry.
+func (h *sharing) check(s *cluster.State) {
+	h.limits(s)
+	h.sums(s)
+	absent, broken := map[cluster.JobID]bool{}, map[cluster.JobID]bool{}
+	s.EachJob(func(j *cluster.Job) bool {
+		if h.absent[j.ID] {
+			h.whole(s, j)
+		}
+		if h.broken[j.ID] && j.GangState() == cluster.GangBroken {
+			h.first(s, j)
+		}
+		h.gaveWay(s, j)
+		absent[j.ID], broken[j.ID] = j.GangState() == cluster.GangAbsent, j.GangState() == cluster.GangBroken
+		return true
+	})
+	h.absent, h.broken = absent, broken
+}
+
+// limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
+// processor beyond all limits.
+func (h *sharing) limits(s *cluster.State) {
+	held := map[cluster.PoolPath]cluster.Amounts{}
+	for number := range s.Pools() {
+		account := s.Account(number)
+		for path := s.Pools()[number].Path; path != ""; path, _ = pool.Split(path) {
+			sum := held[path]
+			for k := range sum {
+				if sum[k] += account.Held.NonSlack[k]; !cluster.Kind(k).Overcommitted() {
+					sum[k] += account.Held.Slack[k]
+				}
+			}
+			held[path] = sum
+		}
+	}
+	for _, spec := range s.Pools() {
+		for k, now := range held[spec.Path] {
+			if before := h.held[spec.Path][k]; now > spec.Quotas[k].Limit && now > before {
+				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, cluster.Kind(k), before, spec.Quotas[k].Limit)
+			}
+		}
+	}
+	h.held = held
+}
+
+// sums checks that the entitlements of those below a pool are together no more than its own, and of all no more than there
+// is.
+func (h *sharing) sums(s *cluster.State) {
+	all, capacity := entitle.Entitlements(entitle.Of(s)), s.Capacity()
+	sums := make([]cluster.Amounts, len(all)+1)
+	for i, parent := range pool.Tree(s.Pools()).Parents() {
+		for k := range capacity {
+			sums[parent+1][k] += all[i].Total[k]
+			if most := s.Pools()[i].Quotas[k].Limit; all[i].Total[k] > most {
+				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], cluster.Kind(k), most)
+			}
+		}
+	}
+	for i := range sums {
+		most, below := capacity, slices.Contains(pool.Tree(s.Pools()).Parents(), i-1)
+		if i > 0 {
+			most = all[i-1].Total
+		}
+		for k := range most {
+			if below && sums[i][k] > most[k] {
+				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], cluster.Kind(k), most[k])
+			}
+		}
+	}
+}
+
+// whole checks that a gang of which nothing ran was placed whole or not at all.
+func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
+	placed, before := false, false
+	living := make([]uint32, len(j.Tasks))
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
+				placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
+				living[task]++
+			}
+			return true
+		})
+	}
+	for task, t := range j.Tasks {
+		// What was told to stop in this entry had been placed before, or with it.
+		if gang := j.Spec.Gang(t.Name); placed && !before && living[task]+t.Counts[cluster.Succeeded] < gang {
+			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task], t.Counts[cluster.Succeeded], gang)
+		}
+	}
+}
+
+// first checks that nobody in the pool of a gang that lost members was placed where one of them has room: as far as that
+// can be seen without rules, devices and ports.
+func (h *sharing) first(s *cluster.State, j *cluster.Job) {
+	for task := range j.Tasks {
+		spec := j.TaskSpecOf(task, j.Version)
+		if j.Missing(task) == 0 || j.Tasks[task].Asks() == 0 || j.Tasks[task].Waits() == 0 ||
+			len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 || spec.PerNodeMax > 0 {
+			continue
+		}
+		s.EachJob(func(other *cluster.Job) bool {
+			_, claimed := s.ClaimsOf(other.ID)
+			if s.PoolOf(other) != s.PoolOf(j) || other.Spec.Class() != j.Spec.Class() || h.broken[other.ID] || claimed || other.Spec.Type == cluster.Daemon {
+				return true
+			}
+			h.behind(s, j, other, spec)
+			return true
+		})
+	}
+}
+
+// behind checks that no instance of a job was placed with this entry where one of a broken gang has room.
+func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *cluster.TaskSpec) {
+	need := spec.Amounts()
+	for task := range other.Tasks {
+		s.EachSlot(other.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Order != s.Index || slot.Phase != cluster.Assigned || !s.Eligible(slot.Node) || slot.Failures > 0 {
+				return true
+			}
+			node := s.Node(slot.Node)
+			has, free := other.TaskSpecOf(task, slot.Version).Amounts(), s.Free(slot.Node)
+			if node.Offer.Purpose() == cluster.ExclusiveWork {
+				return true
+			}
+			for k := range need {
+				if has[k] < need[k] || k < len(free) && free[k] < 0 {
+					return true
+				}
+			}
+			h.w.fail("%s was placed on %s, where %s has room for a member that it lost", s.NameOf(r), node.Name, j.Name())
+			return false
+		})
+	}
+}
+
+// gaveWay checks that nobody was told to give way who need not.
+func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible || j.Spec.Type == cluster.Daemon) {
+				h.w.fail("%s was told to give way and is not preemptible", s.NameOf(r))
+			}
+			return true
+		})
+	}
+}
