@@ -67,6 +67,9 @@ func (p *pass) feed() (finished bool) {
 		case !waited && due > p.s.Time:
 			p.s.SetHunger(number, &cluster.Hunger{At: due})
 		case waited && was.At > p.s.Time:
+			if was.Failed { // something is different now
+				p.s.SetHunger(number, &cluster.Hunger{At: was.At})
+			}
 		case p.plans == 0:
 			finished = false
 		default:

@@ -1,0 +1,211 @@
+package replica
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/schedule/entitle"
+)
+
+// sharing is a machine of forty cores, so that only pools decide, under random jobs in random pools.
+type sharing struct {
+	rng  *rand.Rand
+	s    *cluster.State
+	seq  uint64
+	jobs int
+	// evicted counts who gave way.
+	evicted int
+}
+
+func newSharing(seed uint64) *sharing {
+	h := &sharing{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seq: 1}
+	node := h.s.EnsureNode("m")
+	h.s.Wrote(node.Index, 1, 1)
+	h.s.SetPeer(node.Index, "m~1")
+	h.s.SetOffer(node.Index, &cluster.Offer{Capacity: cluster.Resources{40, 40, 0}, Rules: 1})
+	change := &command.ChangePools{}
+	for _, path := range []cluster.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
+		p := cluster.NewPool(path)
+		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
+		for k := range p.Quotas[:2] {
+			q := &p.Quotas[k]
+			*q = cluster.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0, Limit: cluster.Unlimited}
+			if path == "c" {
+				q.Reservation = 10
+			}
+			if h.rng.IntN(3) == 0 && path != "c" {
+				q.Limit = q.Reservation + int64(h.rng.IntN(20))
+			}
+		}
+		change.Pools = append(change.Pools, p)
+	}
+	h.write(change)
+	return h
+}
+
+func (h *sharing) write(commands ...command.Command) Outcome {
+	h.seq++
+	outcome := Apply(h.s, h.s.Index+1, &command.Entry{Writer: "m~1", Seq: h.seq, Time: h.s.Time + 1, Commands: commands}, true)
+	for _, e := range outcome.Effects {
+		if e.Kind == GaveWay {
+			h.evicted++
+		}
+	}
+	return outcome
+}
+
+func (h *sharing) submit() {
+	h.jobs++
+	pool := []cluster.PoolPath{"a", "b", "c/d", "c/e", cluster.DefaultPool}[h.rng.IntN(5)]
+	spec := cluster.JobSpec{
+		Name: cluster.NewJobName(pool, fmt.Sprint("j", h.jobs)), Type: cluster.Batch, Priority: uint32(h.rng.IntN(3)),
+		NonPreemptible: h.rng.IntN(4) == 0, Tasks: []cluster.TaskSpec{{
+			Name: "t", Instances: uint32(1 + h.rng.IntN(6)), Command: []string{"run"}, Placement: cluster.Pack,
+			Resources: cluster.Resources{int64(1 + h.rng.IntN(4)), int64(h.rng.IntN(4)), 0},
+		}},
+	}
+	spec.Revocable = !spec.NonPreemptible && h.rng.IntN(5) == 0
+	if h.rng.IntN(3) == 0 {
+		spec.MinAvailable = uint32(1 + h.rng.IntN(int(spec.Tasks[0].Instances)))
+	}
+	h.write(&command.SubmitJob{Spec: spec})
+}
+
+// settle lets all stop who were told to, and time pass, until nothing happens any more.
+func (h *sharing) settle() bool {
+	for range 60 {
+		news := h.news(func(slot *cluster.Slot) bool { return slot.Phase == cluster.Stopping })
+		due, waits := h.s.NextDeadline()
+		if len(news) == 0 && !waits {
+			return true
+		}
+		h.s.Time = max(h.s.Time, due)
+		h.write(&command.ReportTasks{Peer: "m~1", Reports: news})
+	}
+	return false
+}
+
+// news reports an end of those that match.
+func (h *sharing) news(match func(*cluster.Slot) bool) (all []command.Report) {
+	h.s.EachJob(func(j *cluster.Job) bool {
+		h.s.EachSlot(j.ID, 0, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Phase.Holds() && match(&slot) {
+				all = append(all, command.Report{Slot: r, Order: slot.Order, Ended: cluster.ByItself})
+			}
+			return true
+		})
+		return true
+	})
+	return all
+}
+
+// wrong returns what of the promises does not hold when nothing happens any more.
+func (h *sharing) wrong() (found []string) {
+	s := h.s
+	entitled := entitle.Entitlements(entitle.Of(s))
+	sums, capacity := cluster.Amounts{}, s.Capacity()
+	for number, spec := range s.Pools() {
+		account := s.Account(number)
+		for k, q := range spec.Quotas {
+			if account.Held.NonSlack[k] > q.Limit {
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path, account.Held.NonSlack[k], cluster.Kind(k), q.Limit))
+			}
+			if account.Held.NonPreemptible[k] > q.Reservation {
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, account.Held.NonPreemptible[k], cluster.Kind(k), q.Reservation))
+			}
+			if entitle.Of(s).Pools[number].Parent < 0 {
+				sums[k] += entitled[number].Total[k]
+			}
+		}
+	}
+	for k := range sums {
+		if sums[k] > capacity[k] {
+			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], cluster.Kind(k), capacity[k]))
+		}
+	}
+	s.EachJob(func(j *cluster.Job) bool {
+		t := j.Tasks[0]
+		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable && j.GangState() != cluster.GangBroken {
+			found = append(found, fmt.Sprintf("of the gang of %s only %d run", j.Name(), living))
+		}
+		return true
+	})
+	return append(found, h.robbed(entitled)...)
+}
+
+// robbed tells who waits, first in its pool and entitled to room, although other pools hold preemptible work beyond what
+// they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
+func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
+	s := h.s
+	for number := range s.Pools() {
+		turn, ok := s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
+		if !ok || turn.Class != 0 {
+			continue
+		}
+		id, _ := turn.Key.Split()
+		held := s.Account(number).Held
+		for k, need := range turn.Need {
+			ok = ok && (need == 0 || held.NonSlack[k]+need <= entitled[number].NonSlack[k])
+		}
+		if !ok || s.Job(id).HasGang() {
+			continue
+		}
+		s.EachJob(func(j *cluster.Job) bool {
+			other := s.PoolOf(j)
+			need := j.Spec.Tasks[0].Amounts()
+			large := need[cluster.CPU] >= turn.Need[cluster.CPU] && need[cluster.Memory] >= turn.Need[cluster.Memory]
+			if j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible || j.HasGang() || !large || other == number && !j.Spec.Revocable {
+				return true
+			}
+			over := j.Spec.Revocable
+			for k, most := range entitled[other].NonSlack {
+				over = over || need[k] > 0 && turn.Need[k] > 0 && s.Account(other).Held.NonSlack[k] > most
+			}
+			if over {
+				found = append(found, fmt.Sprintf("%s waits although %s could give way", s.Job(id).Name(), j.Name()))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// TestSharing holds the promises of pools after every change, once all has come to rest: limits and reservations bound what
+// is held, gangs are whole, nobody waits for what others hold beyond their entitlement, and it comes to rest.
+func TestSharing(t *testing.T) {
+	histories := uint64(300)
+	if testing.Short() {
+		histories = 60
+	}
+	evicted := 0
+	for seed := range histories {
+		h := newSharing(seed)
+		for step := range 40 {
+			switch h.rng.IntN(4) {
+			case 0:
+				if ended := h.news(func(*cluster.Slot) bool { return h.rng.IntN(3) == 0 }); len(ended) > 0 {
+					h.write(&command.ReportTasks{Peer: "m~1", Reports: ended})
+				}
+			default:
+				h.submit()
+			}
+			rests := h.settle()
+			found := append(h.s.Audit(), h.wrong()...)
+			if !rests {
+				found = append(found, "it does not come to rest")
+			}
+			if len(found) > 0 {
+				t.Fatalf("history %d, step %d: %q", seed, step, slices.Compact(found))
+			}
+		}
+		evicted += h.evicted
+	}
+	if evicted == 0 {
+		t.Error("nobody ever gave way")
+	}
+	t.Logf("%d instances gave way", evicted)
+}
