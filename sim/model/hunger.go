@@ -119,6 +119,9 @@ func (p *placing) feed() (finished bool) {
 		case !waited && patience > 0:
 			m.hungers[path] = cluster.Hunger{At: m.time + patience}
 		case waited && was.At > m.time:
+			if now, waits := m.fold.HungerOf(number); was.Failed && waits && !now.Failed {
+				m.hungers[path] = cluster.Hunger{At: was.At} // something is different, and the fold knows
+			}
 		case plans == 0:
 			finished = false
 		case waited && was.Failed && m.leaves(number, was):
