@@ -65,7 +65,7 @@ func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Spec: wire.Spec(j.Spec),
 	}
 	for i, t := range j.Tasks {
-		answer.Tasks = append(answer.Tasks, &starlingv1.Task{Name: string(t.Name), Counts: counts(t)})
+		answer.Tasks = append(answer.Tasks, &starlingv1.Task{Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption)})
 		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) || answer.NextPageToken != "" {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/schedule/explain"
+	"starling/schedule/preempt"
 )
 
 // timestamp returns nil for the time 0, which means that it is not known.
@@ -59,6 +60,16 @@ func add(m *starlingv1.Counts, t *cluster.Task) {
 		cluster.Failed: &m.Failed, cluster.Stopped: &m.Stopped,
 	} {
 		*count += t.Counts[phase] + t.Beside[phase]
+	}
+}
+
+// preemptionMessage returns nil if nothing gave way.
+func preemptionMessage(p *cluster.Preemption) *starlingv1.Preemption {
+	if p.Entry == 0 {
+		return nil
+	}
+	return &starlingv1.Preemption{
+		Slot: p.Index, Index: uint64(p.Entry), At: timestamp(p.At), By: string(p.By), Rule: preempt.Rule(p.Rule).String(),
 	}
 }
 

@@ -5080,9 +5080,11 @@ func (x *JobStatusResponse) GetNextPageToken() string {
 }
 
 type Task struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Counts        *Counts                `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Counts *Counts                `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	// The latest instance that gave way to others; absent if none has.
+	Preemption    *Preemption `protobuf:"bytes,3,opt,name=preemption,proto3" json:"preemption,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5131,6 +5133,94 @@ func (x *Task) GetCounts() *Counts {
 	return nil
 }
 
+func (x *Task) GetPreemption() *Preemption {
+	if x != nil {
+		return x.Preemption
+	}
+	return nil
+}
+
+// Preemption tells how an instance gave way.
+type Preemption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of its slot.
+	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	// The entry that told it to.
+	Index uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// The job that needed its room.
+	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	// Why that job could have it, in words.
+	Rule          string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Preemption) Reset() {
+	*x = Preemption{}
+	mi := &file_v1_starling_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Preemption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Preemption) ProtoMessage() {}
+
+func (x *Preemption) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
+func (*Preemption) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *Preemption) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *Preemption) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Preemption) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Preemption) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Preemption) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
 type Slot struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Task   string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
@@ -5170,7 +5260,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +5272,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +5285,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Slot) GetTask() string {
@@ -5328,7 +5418,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5340,7 +5430,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5353,7 +5443,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Port) GetName() string {
@@ -5380,7 +5470,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5392,7 +5482,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5405,7 +5495,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -5435,7 +5525,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5447,7 +5537,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5460,7 +5550,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -5511,7 +5601,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5613,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5626,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Finding) GetTask() string {
@@ -5600,7 +5690,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5612,7 +5702,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5625,7 +5715,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -5665,7 +5755,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5677,7 +5767,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5690,7 +5780,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -5768,7 +5858,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +5870,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +5883,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Peer) GetNode() string {
@@ -5943,7 +6033,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5955,7 +6045,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5968,7 +6058,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6011,7 +6101,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6023,7 +6113,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6036,7 +6126,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6085,7 +6175,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6097,7 +6187,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6110,7 +6200,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6201,7 +6291,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6213,7 +6303,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6226,7 +6316,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6282,7 +6372,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6294,7 +6384,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6307,7 +6397,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6376,7 +6466,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6388,7 +6478,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6401,7 +6491,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -6480,7 +6570,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6492,7 +6582,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6505,7 +6595,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -6545,7 +6635,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6557,7 +6647,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6570,7 +6660,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -6601,7 +6691,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6613,7 +6703,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6626,7 +6716,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7118,10 +7208,20 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"G\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\x80\x01\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
-	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\"\xed\x03\n" +
+	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
+	"\n" +
+	"preemption\x18\x03 \x01(\v2\x17.starling.v1.PreemptionR\n" +
+	"preemption\"\x86\x01\n" +
+	"\n" +
+	"Preemption\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x12\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\"\xed\x03\n" +
 	"\x04Slot\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
@@ -7304,7 +7404,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -7371,24 +7471,25 @@ var file_v1_starling_proto_goTypes = []any{
 	(*JobStatusRequest)(nil),      // 62: starling.v1.JobStatusRequest
 	(*JobStatusResponse)(nil),     // 63: starling.v1.JobStatusResponse
 	(*Task)(nil),                  // 64: starling.v1.Task
-	(*Slot)(nil),                  // 65: starling.v1.Slot
-	(*Port)(nil),                  // 66: starling.v1.Port
-	(*WhyRequest)(nil),            // 67: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 68: starling.v1.WhyResponse
-	(*Finding)(nil),               // 69: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 70: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 71: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 72: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 73: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 74: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 75: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 76: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 77: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 78: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 79: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 80: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 81: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 82: google.protobuf.Timestamp
+	(*Preemption)(nil),            // 65: starling.v1.Preemption
+	(*Slot)(nil),                  // 66: starling.v1.Slot
+	(*Port)(nil),                  // 67: starling.v1.Port
+	(*WhyRequest)(nil),            // 68: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 69: starling.v1.WhyResponse
+	(*Finding)(nil),               // 70: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 71: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 72: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 73: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 74: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 75: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 76: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 77: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 78: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 79: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 80: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 81: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 82: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 83: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -7411,7 +7512,7 @@ var file_v1_starling_proto_depIdxs = []int32{
 	21,  // 17: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	22,  // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	23,  // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	69,  // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	70,  // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
 	60,  // 21: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	24,  // 22: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	36,  // 23: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
@@ -7421,104 +7522,106 @@ var file_v1_starling_proto_depIdxs = []int32{
 	42,  // 27: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 28: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	21,  // 29: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	82,  // 30: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 30: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	45,  // 31: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	46,  // 32: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 33: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	35,  // 34: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	47,  // 35: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	82,  // 36: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 36: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	46,  // 37: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	50,  // 38: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	51,  // 39: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	82,  // 40: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 40: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	59,  // 41: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	54,  // 42: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	82,  // 43: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	83,  // 43: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 44: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	21,  // 45: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	82,  // 46: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 46: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	59,  // 47: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	61,  // 48: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	82,  // 49: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	82,  // 50: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	83,  // 49: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	83,  // 50: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	60,  // 51: starling.v1.Job.update:type_name -> starling.v1.Update
-	82,  // 52: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	82,  // 53: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	82,  // 54: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	82,  // 55: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 52: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	83,  // 53: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	83,  // 54: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	83,  // 55: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	59,  // 56: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 57: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	64,  // 58: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	65,  // 59: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	66,  // 59: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
 	61,  // 60: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	82,  // 61: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	82,  // 62: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	66,  // 63: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	82,  // 64: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 65: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	69,  // 66: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	82,  // 67: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	82,  // 68: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	82,  // 69: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	72,  // 70: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,   // 71: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,   // 72: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,   // 73: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,   // 74: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	82,  // 75: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	75,  // 76: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	82,  // 77: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	76,  // 78: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	77,  // 79: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	82,  // 80: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15,  // 81: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17,  // 82: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19,  // 83: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25,  // 84: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27,  // 85: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29,  // 86: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31,  // 87: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33,  // 88: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	37,  // 89: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	39,  // 90: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	43,  // 91: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	48,  // 92: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	52,  // 93: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	55,  // 94: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	57,  // 95: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	62,  // 96: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	67,  // 97: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	70,  // 98: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	73,  // 99: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	78,  // 100: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	80,  // 101: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16,  // 102: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18,  // 103: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20,  // 104: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26,  // 105: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28,  // 106: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30,  // 107: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32,  // 108: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34,  // 109: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	38,  // 110: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	40,  // 111: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	44,  // 112: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	49,  // 113: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	53,  // 114: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	56,  // 115: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	58,  // 116: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	63,  // 117: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	68,  // 118: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	71,  // 119: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	74,  // 120: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	79,  // 121: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	81,  // 122: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	102, // [102:123] is the sub-list for method output_type
-	81,  // [81:102] is the sub-list for method input_type
-	81,  // [81:81] is the sub-list for extension type_name
-	81,  // [81:81] is the sub-list for extension extendee
-	0,   // [0:81] is the sub-list for field type_name
+	65,  // 61: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	83,  // 62: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	83,  // 63: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	83,  // 64: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	67,  // 65: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	83,  // 66: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 67: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	70,  // 68: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	83,  // 69: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	83,  // 70: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	83,  // 71: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 72: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	6,   // 73: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	6,   // 74: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	8,   // 75: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	5,   // 76: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	83,  // 77: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	76,  // 78: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	83,  // 79: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	77,  // 80: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	78,  // 81: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	83,  // 82: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	15,  // 83: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	17,  // 84: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	19,  // 85: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	25,  // 86: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	27,  // 87: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	29,  // 88: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	31,  // 89: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	33,  // 90: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	37,  // 91: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	39,  // 92: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	43,  // 93: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	48,  // 94: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	52,  // 95: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	55,  // 96: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	57,  // 97: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	62,  // 98: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	68,  // 99: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	71,  // 100: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	74,  // 101: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	79,  // 102: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	81,  // 103: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	16,  // 104: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	18,  // 105: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	20,  // 106: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	26,  // 107: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	28,  // 108: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	30,  // 109: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	32,  // 110: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	34,  // 111: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	38,  // 112: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	40,  // 113: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	44,  // 114: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	49,  // 115: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	53,  // 116: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	56,  // 117: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	58,  // 118: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	63,  // 119: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	69,  // 120: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	72,  // 121: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	75,  // 122: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	80,  // 123: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	82,  // 124: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	104, // [104:125] is the sub-list for method output_type
+	83,  // [83:104] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -7530,15 +7633,15 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[35].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[36].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[51].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[72].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[78].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[73].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   82,
+			NumMessages:   83,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

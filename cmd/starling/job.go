@@ -89,6 +89,12 @@ func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
 	if job.GetFinishedAt() != nil {
 		head.row("ended", age(job.GetFinishedAt())+" ago")
 	}
+	for _, task := range answer.GetTasks() {
+		if p := task.GetPreemption(); p != nil {
+			head.row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s needed its room, and %s",
+				task.GetName(), p.GetSlot(), age(p.GetAt()), p.GetIndex(), p.GetBy(), p.GetRule()))
+		}
+	}
 	tasks := newTable("TASK", "WANTED", "INSTANCES", "COMMAND")
 	for _, task := range answer.GetTasks() {
 		tasks.row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
