@@ -82,7 +82,7 @@ func (p *prospect) admission() (all []string) {
 		case bySlack:
 			all = append(all, more+" that others leave idle or give up")
 		case byReservation:
-			all = append(all, fmt.Sprintf("%s more reserved for pool %s, or preemptible: true", more, p.path))
+			all = append(all, p.reserve(book, p.Number, b)+", or preemptible: true")
 		case byControllers:
 			all = append(all, fmt.Sprintf("a higher controller_limit of pool %s, or %s more reserved for it", p.path, more))
 		}
@@ -107,14 +107,31 @@ func (p *prospect) entitle(book *reckoning.Book, b *bound) (all []string) {
 		}
 		switch book.Trace(at).Cut[k] {
 		case entitle.ByShare:
-			return append(all, fmt.Sprintf("a share for pool %s, or %s more reserved for it", tree[at].Path, amount(k, b.missing())))
+			return append(all, "a share for it, or "+p.reserve(book, at, b))
 		case entitle.ByParent:
-			all = append(all, fmt.Sprintf("%s more reserved for pool %s", amount(k, b.missing()), tree[at].Path))
+			all = append(all, p.reserve(book, at, b))
 		default:
 			return all
 		}
 	}
 	return append(all, fmt.Sprintf("nodes with %s more", amount(k, b.missing())))
+}
+
+// reserve says how much more would have to be reserved for a pool, and whether that is there.
+func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) string {
+	tree := p.e.s.Pools()
+	left := p.e.s.Capacity()[b.kind]
+	if parent := pool.Tree(tree).Parents()[at]; parent >= 0 {
+		left = tree[parent].Quotas[b.kind].Reservation
+	}
+	for _, i := range book.Siblings(at) {
+		left -= tree[i].Quotas[b.kind].Reservation
+	}
+	text := fmt.Sprintf("%s more reserved for pool %s", amount(b.kind, b.missing()), tree[at].Path)
+	if left < b.missing() {
+		text += ", with less for the pools beside it"
+	}
+	return text
 }
 
 // occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none.

@@ -129,6 +129,9 @@ func (p *prospect) details(said string) []string {
 				all = append(all, p.bound(b))
 			}
 		}
+		if len(p.bounds) > 0 && p.bounds[0].by <= bySlack {
+			all = append(all, fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
+		}
 	}
 	all = append(all, p.position()...)
 	if p.e.job.HasGang() {

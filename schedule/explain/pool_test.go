@@ -1,0 +1,121 @@
+package explain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/schedule/place"
+	"starling/schedule/preempt"
+)
+
+// TestNothingWaitsWithoutReason places random jobs in random pools, lets some end and others give way, and wants a reason
+// for all that still waits: if none is found, the pool or the nodes have room that placement did not see, or the other
+// way round.
+func TestNothingWaitsWithoutReason(t *testing.T) {
+	reasons := map[string]int{}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s := pooledCluster(r)
+		for i := range 10 {
+			s.Index, s.Time = s.Index+1, s.Time+cluster.Time(r.IntN(1500))
+			s.AddJob(pooledJob(r, fmt.Sprintf("p%d/j%d", r.IntN(3), i)))
+			placeAll(s)
+			if r.IntN(2) == 0 {
+				endSome(s, r)
+				placeAll(s)
+			}
+			before := s.Digest()
+			s.EachJob(func(j *cluster.Job) bool {
+				for _, f := range Job(s, j) {
+					word, _, _ := strings.Cut(f.Reason, ":")
+					if reasons[word]++; strings.HasPrefix(f.Reason, "placement") {
+						t.Errorf("seed %d, after job %d: %s waits: %s %q", seed, i, j.Name(), f.Reason, f.Details)
+					}
+				}
+				return true
+			})
+			if s.Digest() != before {
+				t.Fatalf("seed %d: the value is another one after it was explained", seed)
+			}
+		}
+	}
+	for _, want := range []string{"waits for its pool", "waits for room for its gang", "waits for room", "waits for the end of others"} {
+		found := 0
+		for reason, count := range reasons {
+			if strings.HasPrefix(reason, want) {
+				found += count
+			}
+		}
+		if found == 0 {
+			t.Errorf("nothing of %v, got %v", want, reasons)
+		}
+	}
+}
+
+func placeAll(s *cluster.State) {
+	for range 5 {
+		s.Index++
+		place.Waiting(s, nil, func(r cluster.SlotRef, _ cluster.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+	}
+}
+
+// endSome lets what was told to stop end, and some others.
+func endSome(s *cluster.State, r *rand.Rand) {
+	s.EachJob(func(j *cluster.Job) bool {
+		s.EachSlot(j.ID, 0, func(ref cluster.SlotRef, slot cluster.Slot) bool {
+			switch {
+			case slot.Phase == cluster.Stopping:
+				slot.Phase, slot.Version, slot.Cause = cluster.Waiting, 0, cluster.NoCause
+				s.SetSlot(ref, slot)
+			case slot.Phase == cluster.Assigned && r.IntN(4) == 0:
+				slot.Phase = cluster.Succeeded
+				s.SetSlot(ref, slot)
+			}
+			return true
+		})
+		return true
+	})
+}
+
+func pooledCluster(r *rand.Rand) *cluster.State {
+	s := cluster.NewState()
+	for i := range 4 {
+		n := s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index
+		s.SetPeer(n, cluster.NewPeerID(s.Node(n).Name, 1))
+		s.SetOffer(n, &cluster.Offer{Capacity: cluster.Resources{1000 + r.Int64N(4)*1000}})
+	}
+	specs := []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}
+	for i := range 3 {
+		p := cluster.NewPool(cluster.PoolPath(fmt.Sprint("p", i)))
+		reservation := r.Int64N(4) * 1000
+		p.Quotas[cluster.CPU] = cluster.Quota{Reservation: reservation, Limit: reservation + r.Int64N(8)*1000, Share: r.Int64N(3)}
+		p.PatienceMillis, p.ControllerLimit = uint32(r.IntN(2)*1000), cluster.Percent(50+r.IntN(51))
+		specs = append(specs, p)
+	}
+	s.SetPools(specs)
+	return s
+}
+
+func pooledJob(r *rand.Rand, name string) *cluster.JobSpec {
+	j := &cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Priority: uint32(r.IntN(3)) * 10, Tasks: []cluster.TaskSpec{{
+		Name: "t", Instances: 1 + r.Uint32N(5), Command: []string{"true"}, Placement: cluster.Pack, Resources: cluster.Resources{500 + r.Int64N(4)*500},
+	}}}
+	task := &j.Tasks[0]
+	switch r.IntN(6) {
+	case 0:
+		j.Revocable = true
+	case 1:
+		j.NonPreemptible = true
+	case 2:
+		j.Controller = true
+	case 3:
+		task.MaxRunning = 1
+	}
+	if r.IntN(3) == 0 && task.MaxRunning == 0 {
+		task.MinAvailable = 1 + r.Uint32N(task.Instances)
+	}
+	return j
+}
