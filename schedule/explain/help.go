@@ -17,6 +17,8 @@ func (c *survey) help(p *prospect) (all []string) {
 		return []string{"a node that takes work: starling agent on a machine makes it one"}
 	case c.possible == 0:
 		return []string{"a node that has all it needs, or a task that needs less"}
+	case c.e.crowded():
+		return []string{fmt.Sprintf("a max_running above %d", c.e.spec.MaxRunning)}
 	case p.served():
 		return nil
 	}
@@ -134,7 +136,8 @@ func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) string {
 	return text
 }
 
-// occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none.
+// occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What is
+// bound by less leaves room in fewer bounds.
 func (p *prospect) occupant() *cluster.Job {
 	if len(p.bounds) == 0 {
 		return nil
@@ -144,7 +147,8 @@ func (p *prospect) occupant() *cluster.Job {
 		short[p.bounds[i].kind] = max(short[p.bounds[i].kind], p.bounds[i].missing())
 	}
 	return p.e.ender(&short, func(j *cluster.Job) cluster.Amounts {
-		if p.e.s.PoolOf(j) != p.Number || j.Spec.Class() != p.e.job.Spec.Class() {
+		alike := j.Spec.Revocable == p.Unit.Revocable && (!p.fixed() || j.Spec.Class() == p.e.job.Spec.Class())
+		if p.e.s.PoolOf(j) != p.Number || !alike {
 			return cluster.Amounts{}
 		}
 		return p.e.holds(j, func(cluster.Slot) bool { return true })

@@ -42,7 +42,7 @@ func (c *survey) reason(p *prospect) string {
 		return "the only node could not run it even if it were empty"
 	case c.possible == 0:
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
-	case c.e.task.Asks() == 0 && c.e.spec.MaxRunning > 0:
+	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case p.reason() != "":
 		return p.reason()
@@ -55,6 +55,9 @@ func (c *survey) reason(p *prospect) string {
 	}
 	return fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
 }
+
+// crowded tells whether as many instances of the task run as may at a time.
+func (e *explainer) crowded() bool { return e.task.Asks() == 0 && e.spec.MaxRunning > 0 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
 func (c *survey) softEnd() (end cluster.Time) {
