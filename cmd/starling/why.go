@@ -15,7 +15,8 @@ func newWhy(r *remote) *cobra.Command {
 		Use:   "why NAME",
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
-small by how much, and what is waited for.`,
+small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
+job or is protected from that, and what would help.`,
 		Args:              oneArgument("job's NAME"),
 		ValidArgsFunction: r.completeJob,
 		RunE: func(command *cobra.Command, args []string) error {
