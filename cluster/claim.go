@@ -14,6 +14,8 @@ type Claims struct {
 	// Patient tells that nobody was told to give way: what runs there ends by itself.
 	Patient bool
 	Seats   []Claim
+	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
+	Leaving []SlotRef
 }
 
 // Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
@@ -150,6 +152,9 @@ func (c *Claims) hash(id JobID) uint64 {
 	for _, seat := range c.Seats {
 		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count), uint64(seat.Need[CPU]),
 			uint64(seat.Need[Memory]), uint64(seat.Need[Disk]), uint64(seat.Need[GPU])))
+	}
+	for _, r := range c.Leaving {
+		h = mix(h, hashWords(tagPools, uint64(r.Job), uint64(r.Task)<<32|uint64(r.Index), uint64(r.Seat)))
 	}
 	return h
 }

@@ -89,6 +89,12 @@ func (p *turns) tryGang(j *cluster.Job) bool {
 			return false
 		}
 	}
+	return len(p.claims.Seats) > 0 && p.tryMembers(j, &p.claims) || p.tryMembers(j, &cluster.Claims{})
+}
+
+// tryMembers places the missing members on a copy, first where room is claimed for them: that was found to be enough for
+// all tasks together, and one task after the other might not find it.
+func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) bool {
 	trial := p.s.Copy()
 	var placed []cluster.SlotRef
 	note := func(r cluster.SlotRef) { placed = append(placed, r) }
@@ -96,6 +102,9 @@ func (p *turns) tryGang(j *cluster.Job) bool {
 		missing := j.Missing(task)
 		q := newSearch(trial, cluster.KeyOf(j.ID, task), note)
 		q.gaps = p.gaps
+		if missing > 0 {
+			missing -= q.claimed(claims, missing)
+		}
 		if missing > 0 {
 			missing -= q.among(p.all, missing)
 		}
@@ -115,6 +124,24 @@ func (p *turns) tryGang(j *cluster.Job) bool {
 		}
 	}
 	return true
+}
+
+// claimed places up to most instances where room is claimed for them.
+func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
+	if q.spec == nil || len(claims.Seats) == 0 {
+		return 0
+	}
+	q.s.Divide(q.key, q.spec)
+	_, task := q.key.Split()
+	for _, seat := range claims.Seats {
+		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
+			q.s.Assign(q.key, seat.Node, 1, q.visit)
+			if placed++; q.minds {
+				q.s.Divide(q.key, q.spec)
+			}
+		}
+	}
+	return placed
 }
 
 // enough tells, at little cost, whether nodes may have room for so many instances of the task; if not they have not.

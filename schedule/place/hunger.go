@@ -29,6 +29,8 @@ type hunger struct {
 	evict Evict
 	// heads are they, by pool in the order of their turns.
 	heads [][]head
+	// dropped tells that something claimed was given back.
+	dropped bool
 	// plans is how often it may still be looked for who gives way.
 	plans int
 	// tenants are who could; nil if it has to be looked at anew.
@@ -119,7 +121,11 @@ func (p *pass) giveWay(number int, h *head) bool {
 		}
 		return false
 	}
-	p.claim(h, in, plan.Seats, false)
+	claims := cluster.Claims{Seats: p.seats(h, in, plan.Seats)}
+	for _, chosen := range plan.Victims {
+		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
+	}
+	p.s.SetClaims(h.job, claims)
 	for _, chosen := range plan.Victims {
 		p.evict(in.Victims[chosen.Victim].Slot, h.job, chosen.Rule)
 	}
@@ -149,20 +155,18 @@ func (p *pass) keep(number int, h *head) {
 	}
 	in.Victims = p.tenants.ending()
 	if plan, ok := preempt.Choose(in); ok {
-		p.claim(h, in, plan.Seats, true)
+		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
 		p.tenants = nil
 	}
 }
 
-// claim keeps the seats of a plan for the job that it was made for.
-func (p *pass) claim(h *head, in *preempt.Input, seats []preempt.Seat, patient bool) {
-	claims, tasks := cluster.Claims{Patient: patient}, p.tasksOf(h)
+// seats returns what is to be kept for the seats of a plan.
+func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (claims []cluster.Claim) {
+	tasks := p.tasksOf(h)
 	for _, seat := range seats {
-		claims.Seats = append(claims.Seats, cluster.Claim{
-			Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count, Need: in.Wants[seat.Want].Need,
-		})
+		claims = append(claims, cluster.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count, Need: in.Wants[seat.Want].Need})
 	}
-	p.s.SetClaims(h.job, claims)
+	return claims
 }
 
 // tasksOf returns the task of each want.
@@ -188,9 +192,50 @@ func (p *pass) lift(id cluster.JobID) (claims cluster.Claims, lifted bool) {
 	return claims, lifted
 }
 
-// restore claims again what a job did not take and may still come free. What it does not need is there for others.
+// findClaimers lists the jobs of the pool to which others give way.
+func (p *turns) findClaimers() {
+	for _, id := range p.s.ClaimingJobs() {
+		j := p.s.Job(id)
+		if claims, _ := p.s.ClaimsOf(id); j != nil && !claims.Patient && p.s.PoolOf(j) == p.number && j.Spec.Revocable == p.revocable {
+			p.claimers = append(p.claimers, id)
+		}
+	}
+}
+
+// hold keeps what is claimed for a job in its pool as well, from those behind it. Otherwise one of them is admitted into
+// what the first who gave way has freed, and all did so in vain.
+func (p *turns) hold(id cluster.JobID) {
+	claims, ok := p.s.ClaimsOf(id)
+	if !ok || claims.Patient || p.admission == nil {
+		return
+	}
+	p.holding = append(p.holding, id)
+	for _, seat := range claims.Seats {
+		p.admission.Take(share.GangOf(p.s.Job(id), seat.Need, 1), seat.Count)
+	}
+}
+
+// release gives a job back what was kept for it.
+func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
+	at := slices.Index(p.holding, j.ID)
+	if at < 0 {
+		return
+	}
+	p.holding = slices.Delete(p.holding, at, at+1)
+	for _, seat := range claims.Seats {
+		p.admission.Give(share.GangOf(j, seat.Need, 1), seat.Count)
+	}
+}
+
+// restore claims again what a job did not take, if it may still come free. What it does not need is there for others.
 func (p *pass) restore(id cluster.JobID, claims cluster.Claims) {
-	p.s.SetClaims(id, p.trimmed(id, claims))
+	// What has come free is kept until the last has left: a gang needs all of it.
+	kept := cluster.Claims{}
+	if claims.Patient || p.awaits(&claims) {
+		kept = p.trimmed(id, claims)
+	}
+	p.s.SetClaims(id, kept)
+	p.dropped = p.dropped || !slices.Equal(kept.Seats, claims.Seats)
 	pages := p.s.TakeGrown()
 	p.grown, p.regrown = united(p.grown, pages), united(p.regrown, pages)
 }
@@ -201,7 +246,7 @@ func united(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// trimmed returns what of the claims of a job it still waits for and may still come free.
+// trimmed returns what of the claims of a job it still waits for and may have.
 func (p *pass) trimmed(id cluster.JobID, claims cluster.Claims) (kept cluster.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
@@ -211,10 +256,10 @@ func (p *pass) trimmed(id cluster.JobID, claims cluster.Claims) (kept cluster.Cl
 	for task, t := range j.Tasks {
 		left[task] = t.Asks()
 	}
-	kept.Patient = claims.Patient
+	kept.Patient, kept.Leaving = claims.Patient, claims.Leaving
 	for _, seat := range claims.Seats {
 		seat.Count = min(seat.Count, left[seat.Task])
-		if seat.Count == 0 || !p.s.Eligible(seat.Node) || !claims.Patient && !p.empties(seat.Node) {
+		if seat.Count == 0 || !p.s.Eligible(seat.Node) {
 			continue
 		}
 		left[seat.Task] -= seat.Count
@@ -226,17 +271,18 @@ func (p *pass) trimmed(id cluster.JobID, claims cluster.Claims) (kept cluster.Cl
 	return kept
 }
 
-// empties tells whether something on a node was told to stop.
-func (p *pass) empties(n cluster.NodeIndex) bool {
-	for _, r := range p.s.Node(n).Held {
-		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
-			return true
-		}
+// awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.
+func (p *pass) awaits(c *cluster.Claims) bool {
+	leaves := func(r cluster.SlotRef) bool {
+		slot, ok := p.s.SlotAt(r)
+		return ok && slot.Phase == cluster.Stopping
 	}
-	return false
+	return slices.ContainsFunc(c.Leaving, leaves) || slices.ContainsFunc(c.Seats, func(seat cluster.Claim) bool {
+		return slices.ContainsFunc(p.s.Node(seat.Node).Held, leaves)
+	})
 }
 
-// trimClaims gives back what nobody waits for any more, or will not come free.
+// trimClaims gives back what nobody waits for any more, or can have.
 func (p *pass) trimClaims() {
 	for _, id := range p.s.ClaimingJobs() {
 		claims, _ := p.s.ClaimsOf(id)

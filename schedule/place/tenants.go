@@ -148,6 +148,19 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 			}
 		}
 	}
+	// What comes free for those of the pool to whom somebody gives way already is theirs.
+	for _, id := range p.s.ClaimingJobs() {
+		claims, _ := p.s.ClaimsOf(id)
+		other := p.s.Job(id)
+		if claims.Patient || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
+			continue
+		}
+		for _, seat := range claims.Seats {
+			for k := range in.Room {
+				in.Room[k] -= seat.Need[k] * int64(seat.Count)
+			}
+		}
+	}
 	for _, task := range p.tasksOf(h) {
 		count := h.most
 		if h.key == 0 {

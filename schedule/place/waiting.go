@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
@@ -61,10 +63,10 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	return finished && p.left > 0 && len(p.later) == 0
 }
 
-// rounds gives everybody their turns until nothing is placed any more.
+// rounds gives everybody their turns until nothing is placed any more, and no claim given back.
 func (p *pass) rounds() {
-	for before := p.left + 1; before != p.left && p.left > 0; {
-		before = p.left
+	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
+		before, p.dropped = p.left, false
 		p.heads = make([][]head, len(p.s.Pools()))
 		if p.s.Waiting() > 0 {
 			p.entitled = entitle.Entitlements(entitle.Of(p.s))
@@ -87,7 +89,9 @@ func (p *pass) round() {
 				continue
 			}
 			pool := share.PoolOf(p.s, number, &p.entitled[number])
-			(&turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}).take()
+			t := &turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}
+			t.findClaimers()
+			t.take()
 		}
 	}
 }
@@ -105,6 +109,11 @@ type turns struct {
 	gang cluster.JobID
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
+	// claimers are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
+	// keeps for them what the others free.
+	claimers, holding []cluster.JobID
+	// claims is what was claimed for the job that has its turn.
+	claims cluster.Claims
 }
 
 func (p *turns) take() {
@@ -128,6 +137,8 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		return !t.Blocked || len(p.grown) > 0
 	case (t.Class == cluster.Revocable) != p.revocable:
 		return false
+	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
+		return true
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
 	}
@@ -150,8 +161,12 @@ func (p *turns) turn(t cluster.Turn) (gang bool) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
 	claims, lifted := p.lift(id)
-	if lifted {
-		defer p.restore(id, claims)
+	if p.claims = claims; lifted {
+		p.release(j, claims)
+		defer func() {
+			p.restore(id, claims)
+			p.hold(id)
+		}()
 	}
 	p.underWay = lifted && !claims.Patient
 	switch j.GangState() {
@@ -185,7 +200,8 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	gang := share.GangOf(j, q.spec.Amounts(), most)
 	room, placed := p.room(gang), uint32(0)
 	if room > 0 && (!blocked || len(p.grown) > 0) {
-		placed = q.among(p.pages(blocked), min(room, p.left))
+		placed = q.claimed(&p.claims, min(room, p.left, most))
+		placed += q.among(p.pages(blocked), min(room, p.left)-placed)
 		p.took(gang, placed)
 	}
 	switch {
@@ -321,6 +337,11 @@ func (q *search) offers(node *cluster.Node, most uint32) uint32 {
 		most = min(most, q.spec.PerNodeMax)
 	}
 	return most
+}
+
+func jobOf(key cluster.TaskKey) cluster.JobID {
+	id, _ := key.Split()
+	return id
 }
 
 func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {

@@ -124,6 +124,15 @@ func (a *Admission) Take(g *Gang, count uint32) {
 	}
 }
 
+// Give takes back that so many of the equal gangs were admitted.
+func (a *Admission) Give(g *Gang, count uint32) {
+	for _, b := range bounds[g.class()] {
+		for k, need := range g.Need {
+			a.free[b][k] += need * int64(count)
+		}
+	}
+}
+
 // Await is told of a gang that is not admitted now, for want of room here or on the machines. If it is the first of its
 // class, what it needs is kept for it from now on.
 func (a *Admission) Await(g *Gang) {

@@ -22,6 +22,10 @@ type placing struct {
 	heads [][]head
 	// later tells that something has to wait for the next entry, ended that nothing more may be placed with this one.
 	later, ended bool
+	// claims is what was claimed for the job that has its turn.
+	claims cluster.Claims
+	// dropped tells that something claimed was given back.
+	dropped bool
 }
 
 // left is how much may still be placed with the entry.
@@ -50,6 +54,8 @@ type turns struct {
 	questions int
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
+	// holding are the jobs for which the pool keeps what others free for them.
+	holding []*Job
 }
 
 const questionsMax = 8
@@ -93,8 +99,8 @@ func (m *Model) Fitting() string {
 // rounds gives everybody a turn until a round places nothing: daemons, then every pool with what is not revocable, then with
 // what is.
 func (p *placing) rounds() {
-	for before := -1; before < len(p.trail) && p.left() > 0; {
-		before = len(p.trail)
+	for before := -1; (before < len(p.trail) || p.dropped) && p.left() > 0; {
+		before, p.dropped = len(p.trail), false
 		p.entitled, p.heads = p.m.entitlements(), make([][]head, len(p.m.pools))
 		p.of(-1, false).take()
 		for _, revocable := range []bool{false, true} {
@@ -135,10 +141,19 @@ func (p *turns) take() {
 		if p.underWay = len(kept.Seats) > 0 && !kept.Patient; len(kept.Seats) > 0 {
 			p.rooms = nil
 		}
+		if p.claims = kept; slices.Contains(p.holding, j) {
+			p.hold(j, kept, -1)
+		}
+		p.holding = slices.DeleteFunc(p.holding, func(other *Job) bool { return other == j })
 		p.turn(next, tried != j)
 		if tried = j; len(kept.Seats) > 0 {
-			p.m.keep(j.ID, p.m.trimmed(j.ID, kept))
-			p.rooms = nil
+			left := p.m.left(j, kept)
+			p.m.keep(j.ID, left)
+			p.rooms, p.dropped = nil, p.dropped || !slices.Equal(left.Seats, kept.Seats)
+		}
+		if left := p.m.claimsOf(j.ID); left != nil {
+			p.hold(j, left.Claims, 1)
+			p.holding = append(p.holding, j)
 		}
 	}
 }
@@ -148,6 +163,7 @@ func (p *turns) turn(l lane, first bool) {
 	switch j := l.t.job; j.gangState() {
 	case gangAbsent:
 		if first && p.gang(j) {
+			p.claims = p.m.left(j, p.claims)
 			p.singles(l, l.t.asks())
 		}
 	case gangBroken:
@@ -316,7 +332,19 @@ func (p *turns) singles(l lane, most uint32) {
 func (p *placing) ordinary(t *task, seats []*seat) (placed uint32) {
 	p.look()
 	running := t.running(len(p.rooms))
-	for _, s := range seats {
+	for _, one := range p.claims.Seats {
+		for left := one.Count; one.Task == t.number && left > 0 && int(placed) < len(seats); left-- {
+			s := seats[placed]
+			room := p.choose(s.search(), running, func(r *room) bool { return r.node.number == one.Node })
+			if room == nil {
+				break
+			}
+			p.assign(s, room)
+			running[s.Node]++
+			placed++
+		}
+	}
+	for _, s := range seats[placed:] {
 		room := p.choose(s.search(), running, nil)
 		if room == nil {
 			break
@@ -399,6 +427,14 @@ func (p *turns) gang(j *Job) bool {
 		return false
 	}
 	before := len(p.trail)
+	// What is claimed was found to be enough for all tasks together: one after the other might not find it.
+	if slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) {
+		p.undo(before)
+		p.claims = cluster.Claims{}
+	} else {
+		p.took(g, 1)
+		return true
+	}
 	for _, t := range j.tasks {
 		if !p.members(t) {
 			p.undo(before)

@@ -52,25 +52,57 @@ func (m *Model) lift(j *Job) (kept cluster.Claims) {
 	return kept
 }
 
-// trimClaims gives back what nobody waits for any more, or will not come free.
+// trimClaims gives back what nobody waits for any more, or can have.
 func (m *Model) trimClaims() {
 	for _, c := range m.claims {
 		m.keep(c.job, m.trimmed(c.job, c.Claims))
 	}
 }
 
-// trimmed returns what of the claims of a job it still waits for and may still come free.
+// awaits tells whether anybody has still to leave for the sake of a claim.
+func (m *Model) awaits(c cluster.Claims) (found bool) {
+	for _, j := range m.Jobs {
+		j.each(func(s *seat) {
+			on := slices.ContainsFunc(c.Seats, func(one cluster.Claim) bool { return one.Node == s.Node })
+			found = found || s.Phase == cluster.Stopping && (on || slices.Contains(c.Leaving, s.ref()))
+		})
+	}
+	return found
+}
+
+// left returns what of the claims of a job is kept after its turn: nothing once all have left.
+func (m *Model) left(j *Job, c cluster.Claims) (kept cluster.Claims) {
+	if c.Patient || m.awaits(c) {
+		kept = m.trimmed(j.ID, c)
+	}
+	return kept
+}
+
+// hold keeps what is claimed for a job in its pool as well, from those behind it; by -1 the job gets it back.
+func (p *turns) hold(j *Job, c cluster.Claims, by int64) {
+	if p.admission == nil || c.Patient {
+		return
+	}
+	for _, one := range c.Seats {
+		need := one.Need
+		for k := range need {
+			need[k] *= by
+		}
+		p.admission.Take(gangOf(j, need, 1), one.Count)
+	}
+}
+
+// trimmed returns what of the claims of a job it still waits for and may have.
 func (m *Model) trimmed(id cluster.JobID, c cluster.Claims) (kept cluster.Claims) {
 	at := slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == id })
 	if at < 0 {
 		return kept
 	}
-	kept.Patient = c.Patient
+	kept.Patient, kept.Leaving = c.Patient, c.Leaving
 	used := map[int]uint32{}
 	for _, one := range c.Seats {
-		stopping := slices.ContainsFunc(m.on(m.Nodes[one.Node]), func(s *seat) bool { return s.Phase == cluster.Stopping })
 		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].asks()-used[one.Task])
-		if one.Count > 0 && m.Nodes[one.Node].open() && (c.Patient || stopping) {
+		if one.Count > 0 && m.Nodes[one.Node].open() {
 			used[one.Task] += one.Count
 			kept.Seats = append(kept.Seats, one)
 		}
@@ -191,7 +223,11 @@ func (p *placing) giveWay(number int, h head) bool {
 			}
 		}
 		if len(wrong) == 0 {
-			p.claim(h, in, plan.Seats, false)
+			var leaving []cluster.SlotRef
+			for _, v := range plan.Victims {
+				leaving = append(leaving, in.Victims[v.Victim].Slot)
+			}
+			p.claim(h, in, plan.Seats, cluster.Claims{Leaving: leaving})
 			for _, v := range plan.Victims {
 				p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
 			}
@@ -243,12 +279,12 @@ func (p *placing) keepEmptying(number int, h head) {
 		in.Wants[0].Count = 1
 	}
 	if plan, ok := preempt.Choose(in); ok {
-		p.claim(h, in, plan.Seats, true)
+		p.claim(h, in, plan.Seats, cluster.Claims{Patient: true})
 	}
 }
 
-func (p *placing) claim(h head, in *preempt.Input, seats []preempt.Seat, patient bool) {
-	kept := cluster.Claims{Patient: patient}
+// claim keeps the seats of a plan for the job that it was made for.
+func (p *placing) claim(h head, in *preempt.Input, seats []preempt.Seat, kept cluster.Claims) {
 	for _, one := range seats {
 		kept.Seats = append(kept.Seats, cluster.Claim{
 			Task: h.tasks()[one.Want].number, Node: one.Node, Count: one.Count, Need: in.Wants[one.Want].Need,
@@ -366,6 +402,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 		Pool: number, Revocable: spec.Revocable, Priority: spec.Priority, Partial: h.t != nil,
 		Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
 	}
+	promised := m.promised(number, spec.Revocable)
 	for i := range m.pools {
 		over := cluster.Amounts{}
 		for k := range over {
@@ -388,7 +425,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 		}
 		for k := range over {
 			if i == number {
-				in.Room[k] = -over[k]
+				in.Room[k] = -over[k] - promised[k]
 			}
 			over[k] = max(over[k], 0)
 		}
@@ -405,6 +442,22 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 		}})
 	}
 	return in
+}
+
+// promised returns what others of a pool and class wait for, to whom somebody gives way.
+func (m *Model) promised(number int, revocable bool) (sum cluster.Amounts) {
+	for _, c := range m.claims {
+		j := m.Jobs[slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == c.job })]
+		if c.Patient || m.poolOf(c.job) != number || j.newest().Revocable != revocable {
+			continue
+		}
+		for _, one := range c.Seats {
+			for k, amount := range one.Need {
+				sum[k] += amount * int64(one.Count)
+			}
+		}
+	}
+	return sum
 }
 
 // mostBy returns how many instances of a task a node may run by its rules, whatever room it has.
