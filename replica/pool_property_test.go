@@ -140,38 +140,45 @@ func (h *sharing) wrong() (found []string) {
 // robbed tells who waits, first in its pool and entitled to room, although other pools hold preemptible work beyond what
 // they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
 func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
-	s := h.s
-	for number := range s.Pools() {
-		turn, ok := s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
-		if !ok || turn.Class != 0 {
-			continue
-		}
+	for number := range h.s.Pools() {
+		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
 		id, _ := turn.Key.Split()
-		held := s.Account(number).Held
-		for k, need := range turn.Need {
-			ok = ok && (need == 0 || held.NonSlack[k]+need <= entitled[number].NonSlack[k])
-		}
-		if !ok || s.Job(id).HasGang() {
+		if !ok || turn.Class != 0 || h.s.Job(id).HasGang() || !within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
 		}
-		s.EachJob(func(j *cluster.Job) bool {
-			other := s.PoolOf(j)
+		h.s.EachJob(func(j *cluster.Job) bool {
+			other := h.s.PoolOf(j)
 			need := j.Spec.Tasks[0].Amounts()
-			large := need[cluster.CPU] >= turn.Need[cluster.CPU] && need[cluster.Memory] >= turn.Need[cluster.Memory]
-			if j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible || j.HasGang() || !large || other == number && !j.Spec.Revocable {
-				return true
-			}
-			over := j.Spec.Revocable
-			for k, most := range entitled[other].NonSlack {
-				over = over || need[k] > 0 && turn.Need[k] > 0 && s.Account(other).Held.NonSlack[k] > most
-			}
-			if over {
-				found = append(found, fmt.Sprintf("%s waits although %s could give way", s.Job(id).Name(), j.Name()))
+			switch {
+			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible || j.HasGang():
+			case need[cluster.CPU] < turn.Need[cluster.CPU] || need[cluster.Memory] < turn.Need[cluster.Memory]:
+			case j.Spec.Revocable || other != number && exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
+				found = append(found, fmt.Sprintf("%s waits although %s could give way", h.s.Job(id).Name(), j.Name()))
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// within tells whether a need fits beside what is held.
+func within(need *cluster.Amounts, held, entitled cluster.Amounts) bool {
+	for k, amount := range need {
+		if amount > 0 && held[k]+amount > entitled[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// exceeds tells whether more is held than a pool is entitled to, of a kind that one gives and another needs.
+func exceeds(given, needed *cluster.Amounts, held, entitled cluster.Amounts) bool {
+	for k := range held {
+		if held[k] > entitled[k] && given[k] > 0 && needed[k] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // TestSharing holds the promises of pools after every change, once all has come to rest: limits and reservations bound what
