@@ -13,17 +13,12 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		if missing == 0 {
 			continue
 		}
-		key := cluster.KeyOf(j.ID, task)
-		switch waits := t.Waits() + uint32(t.SpecialWaits()) - t.Beside[cluster.Waiting]; {
-		case min(waits, t.Asks()) < missing:
+		if waits := t.Waits() + uint32(t.SpecialWaits()) - t.Beside[cluster.Waiting]; min(waits, t.Asks()) < missing {
 			return false // some are not to be tried yet
-		case p.orderedNow(j, task):
-			p.later = append(p.later, key.Special())
-			return false
-		default:
-			members += missing
-			blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
 		}
+		members += missing
+		key := cluster.KeyOf(j.ID, task)
+		blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
 	}
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
@@ -39,25 +34,42 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		p.hungry(head{job: j.ID, entitled: true}, gang)
 	case members > p.left:
 		p.left = 0 // the next entry has room for all
-		return false
-	case p.tryGang(j):
-		p.took(gang, 1)
-		p.left -= members - 1
-		return true
 	default:
-		p.blockGang(j)
-		p.hungry(head{job: j.ID, entitled: true}, gang)
+		trial, placed := p.tryGang(j)
+		switch {
+		case trial == nil:
+			p.blockGang(j)
+			p.hungry(head{job: j.ID, entitled: true}, gang)
+		case p.comesLater(j):
+		default:
+			*p.s = *trial
+			for _, r := range placed {
+				if p.visit != nil {
+					p.visit(r)
+				}
+			}
+			p.took(gang, 1)
+			p.left -= members - 1
+			return true
+		}
 	}
 	return false
 }
 
-// orderedNow tells whether a member that waits is of a slot that was ordered with this entry already.
-func (p *turns) orderedNow(j *cluster.Job, task int) (now bool) {
-	j.Tasks[task].EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-		now = r.Seat == cluster.MainSeat && p.s.OrderedNow(r)
-		return !now
-	})
-	return now
+// comesLater notes that a gang with a seat of a slot that was ordered with this entry already waits for the next.
+func (p *turns) comesLater(j *cluster.Job) (later bool) {
+	for task, t := range j.Tasks {
+		t.EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+			later = later || r.Seat == cluster.MainSeat && j.Missing(task) > 0 && p.s.OrderedNow(r)
+			return !later
+		})
+	}
+	for task := range j.Tasks {
+		if key := cluster.KeyOf(j.ID, task); later {
+			p.later = append(p.later, key, key.Special())
+		}
+	}
+	return later
 }
 
 // possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself.
@@ -82,21 +94,25 @@ func (p *turns) blockGang(j *cluster.Job) {
 	}
 }
 
-// tryGang places the missing members on a copy of the value, which takes the place of the value if all have nodes.
-func (p *turns) tryGang(j *cluster.Job) bool {
+// tryGang places the missing members on a copy of the value, and returns the copy and who was placed if all have nodes.
+func (p *turns) tryGang(j *cluster.Job) (trial *cluster.State, placed []cluster.SlotRef) {
 	for task := range j.Tasks {
 		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
-			return false
+			return nil, nil
 		}
 	}
-	return len(p.claims.Seats) > 0 && p.tryMembers(j, &p.claims) || p.tryMembers(j, &cluster.Claims{})
+	if len(p.claims.Seats) > 0 {
+		if trial, placed = p.tryMembers(j, &p.claims); trial != nil {
+			return trial, placed
+		}
+	}
+	return p.tryMembers(j, &cluster.Claims{})
 }
 
 // tryMembers places the missing members on a copy, first where room is claimed for them: that was found to be enough for
 // all tasks together, and one task after the other might not find it.
-func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) bool {
-	trial := p.s.Copy()
-	var placed []cluster.SlotRef
+func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) (trial *cluster.State, placed []cluster.SlotRef) {
+	trial = p.s.Copy()
 	note := func(r cluster.SlotRef) { placed = append(placed, r) }
 	for task := range j.Tasks {
 		missing := j.Missing(task)
@@ -114,16 +130,10 @@ func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) bool {
 			missing -= some
 		}
 		if missing > 0 {
-			return false
+			return nil, nil
 		}
 	}
-	*p.s = *trial
-	for _, r := range placed {
-		if p.visit != nil {
-			p.visit(r)
-		}
-	}
-	return true
+	return trial, placed
 }
 
 // claimed places up to most instances where room is claimed for them.

@@ -18,8 +18,9 @@ type search struct {
 	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
 	verdicts []uint8
 	gaps     *gaps
-	// admit, unless nil, takes the room of one instance of a version in its pool; refused tells that it refused some.
-	admit   func(*cluster.TaskSpec) bool
+	// admit, unless nil, takes the room of one instance of a version in its pool, or only tells that there is room if the
+	// instance comes later; refused tells that it refused some.
+	admit   func(spec *cluster.TaskSpec, later bool) bool
 	refused bool
 	// members tells that only main seats are placed: those of the gang.
 	members bool

@@ -18,11 +18,12 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			}
 			one.gaps = q.gaps
 			n, ok := one.wished(&slot, pages)
+			now := q.admit != nil && q.s.OrderedNow(r)
 			switch {
 			case !ok:
-			case q.s.OrderedNow(r):
+			case q.admit != nil && !q.admit(one.spec, now):
+			case now:
 				finished = false
-			case q.admit != nil && !q.admit(one.spec):
 			default:
 				q.s.AssignSpecial(r, n, q.visit)
 				placed++

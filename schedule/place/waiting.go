@@ -230,8 +230,8 @@ func (p *turns) pages(blocked bool) []int {
 func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
 	q := newSearch(p.s, key, p.visit)
-	q.gaps = p.gaps
-	q.admit = func(spec *cluster.TaskSpec) bool {
+	q.gaps, q.members = p.gaps, j.GangState() == cluster.GangBroken
+	q.admit = func(spec *cluster.TaskSpec, later bool) bool {
 		gang := share.GangOf(j, spec.Amounts(), 1)
 		if p.room(gang) == 0 {
 			if q.refused {
@@ -241,7 +241,9 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 			p.await(gang, func() bool { return searchFor(p.s, key, spec, nil).possible(1) })
 			return false
 		}
-		p.took(gang, 1)
+		if !later {
+			p.took(gang, 1)
+		}
 		return true
 	}
 	if blocked && len(p.grown) == 0 {

@@ -357,21 +357,20 @@ func (p *placing) ordinary(t *task, seats []*seat) (placed uint32) {
 }
 
 // specials places up to most seats that want a particular node or version, as long as any can be placed. Those of a slot
-// that was ordered with this entry wait for the next.
+// that was ordered with this entry wait for the next, and canaries wait for a gang that lost members.
 func (p *turns) specials(l lane, most uint32) {
-	refused, later := false, false
+	refused, later, broken := false, false, l.t.job.gangState() == gangBroken
 	most = min(most, p.left())
 	for again := true; again; {
 		again = false
 		seats := l.t.waiting(true)
+		if broken {
+			seats = slices.DeleteFunc(seats, func(s *seat) bool { return s.kind != cluster.MainSeat })
+		}
 		for _, s := range seats[:min(len(seats), int(most))] {
 			p.look()
 			room := p.wished(s)
 			if room == nil {
-				continue
-			}
-			if s.slot.ordered(p.m.index) != nil {
-				later = true
 				continue
 			}
 			g := gangOf(l.t.job, amountsOf(s.spec()), 1)
@@ -380,6 +379,10 @@ func (p *turns) specials(l lane, most uint32) {
 					p.await(g, func() bool { return p.possible(s.spec(), 1) })
 				}
 				refused = true
+				continue
+			}
+			if s.slot.ordered(p.m.index) != nil {
+				later = true
 				continue
 			}
 			p.assign(s, room)
@@ -396,7 +399,7 @@ func (p *turns) specials(l lane, most uint32) {
 
 // gang places all that is missing of a job of which nothing runs, or nothing.
 func (p *turns) gang(j *Job) bool {
-	need, all := cluster.Amounts{}, uint32(0)
+	need, all, later := cluster.Amounts{}, uint32(0), false
 	for _, t := range j.tasks {
 		missing := t.missing()
 		all += missing
@@ -407,10 +410,7 @@ func (p *turns) gang(j *Job) bool {
 		if min(t.asks(), uint32(len(members)+len(t.waiting(false)))) < missing {
 			return false
 		}
-		if slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil }) {
-			p.later = true
-			return false
-		}
+		later = later || slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil })
 		for k, amount := range amountsOf(t.spec(0)) {
 			need[k] += amount * int64(missing)
 		}
@@ -445,6 +445,11 @@ func (p *turns) gang(j *Job) bool {
 			p.hungry(head{job: j, entitled: true}, g)
 			return false
 		}
+	}
+	if later {
+		p.later = true
+		p.undo(before)
+		return false
 	}
 	p.took(g, 1)
 	return true
