@@ -5,20 +5,30 @@ import (
 	"starling/schedule/share"
 )
 
-// placeGang places the gang of a job of which nothing runs: all of it, or nothing.
-func (p *turns) placeGang(j *cluster.Job) bool {
-	members, blocked := uint32(0), true
+// missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some of
+// them are not to be tried yet.
+func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
+	blocked = true
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
 		if missing == 0 {
 			continue
 		}
 		if waits := t.Waits() + uint32(t.SpecialWaits()) - t.Beside[cluster.Waiting]; min(waits, t.Asks()) < missing {
-			return false // some are not to be tried yet
+			return 0, false, false
 		}
 		members += missing
 		key := cluster.KeyOf(j.ID, task)
 		blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
+	}
+	return members, blocked, true
+}
+
+// placeGang places the gang of a job of which nothing runs: all of it, or nothing.
+func (p *turns) placeGang(j *cluster.Job) bool {
+	members, blocked, ready := p.missing(j)
+	if !ready {
+		return false
 	}
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
@@ -141,6 +151,7 @@ func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
 	if q.spec == nil || len(claims.Seats) == 0 {
 		return 0
 	}
+	most = min(most, q.task().Waits())
 	q.s.Divide(q.key, q.spec)
 	_, task := q.key.Split()
 	for _, seat := range claims.Seats {

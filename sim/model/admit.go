@@ -399,10 +399,10 @@ func (p *turns) specials(l lane, most uint32) {
 
 // gang places all that is missing of a job of which nothing runs, or nothing.
 func (p *turns) gang(j *Job) bool {
-	need, all, later := cluster.Amounts{}, uint32(0), false
+	need, count, later := cluster.Amounts{}, uint32(0), false
 	for _, t := range j.tasks {
 		missing := t.missing()
-		all += missing
+		count += missing
 		if missing == 0 {
 			continue
 		}
@@ -423,36 +423,34 @@ func (p *turns) gang(j *Job) bool {
 		})
 		return false
 	}
-	if p.ended = all > p.left(); p.ended {
+	if p.ended = count > p.left(); p.ended {
 		return false
 	}
 	before := len(p.trail)
-	// What is claimed was found to be enough for all tasks together: one after the other might not find it.
-	if slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) {
+	all := func() bool { return !slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) }
+	fits := all()
+	if !fits && len(p.claims.Seats) > 0 {
+		// What is claimed was found to be enough for all tasks together, but others may have to do.
 		p.undo(before)
 		p.claims = cluster.Claims{}
-	} else {
+		fits = all()
+	}
+	switch {
+	case !fits:
+		p.undo(before)
+		for _, t := range j.tasks {
+			p.m.beginPatience(t, false)
+			p.m.beginPatience(t, true)
+		}
+		p.hungry(head{job: j, entitled: true}, g)
+	case later:
+		p.later = true
+		p.undo(before)
+	default:
 		p.took(g, 1)
 		return true
 	}
-	for _, t := range j.tasks {
-		if !p.members(t) {
-			p.undo(before)
-			for _, t := range j.tasks {
-				p.m.beginPatience(t, false)
-				p.m.beginPatience(t, true)
-			}
-			p.hungry(head{job: j, entitled: true}, g)
-			return false
-		}
-	}
-	if later {
-		p.later = true
-		p.undo(before)
-		return false
-	}
-	p.took(g, 1)
-	return true
+	return false
 }
 
 // members places what is missing of a task: first what takes any node, then the others.
