@@ -38,15 +38,15 @@ type hunger struct {
 }
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
-// already is on its way.
+// already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
 func (p *turns) hungry(h head, gang *share.Gang) {
-	if p.admission == nil || p.evict == nil || p.underWay || len(p.heads[p.number]) == plansMax {
+	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == plansMax {
 		return
 	}
 	if !h.entitled {
 		// Only who might be awaited is looked at: the turns of the others may be passed over.
-		class := cluster.ClassOf(gang.Revocable, gang.NonPreemptible, gang.Controller)
-		lowest, ok := p.s.LowestPriority(p.number, gang.Revocable)
+		class := cluster.ClassOf(false, gang.NonPreemptible, gang.Controller)
+		lowest, ok := p.s.LowestPriority(p.number, false)
 		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
 			return
 		}

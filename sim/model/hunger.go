@@ -115,7 +115,7 @@ func (m *Model) trimmed(id cluster.JobID, c cluster.Claims) (kept cluster.Claims
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
 func (p *turns) hungry(h head, g *share.Gang) {
-	if p.admission == nil || p.underWay || len(p.heads[p.number]) == plansMax {
+	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == plansMax {
 		return
 	}
 	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
