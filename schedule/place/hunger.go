@@ -62,7 +62,7 @@ func (p *pass) feed() (finished bool) {
 		was, waited := p.s.HungerOf(number)
 		due := p.s.Time + cluster.Time(p.s.Pools()[number].PatienceMillis)
 		switch {
-		case len(heads) == 0:
+		case len(heads) == 0 && p.excess(number) == cluster.Amounts{}:
 			if waited {
 				p.s.SetHunger(number, nil)
 			}
@@ -89,6 +89,7 @@ func (p *pass) feed() (finished bool) {
 // feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be more
 // to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
 func (p *pass) feedPool(number int, heads []head) (more bool) {
+	p.shed(number)
 	for i := range heads {
 		if p.plans == 0 {
 			return true
@@ -104,6 +105,41 @@ func (p *pass) feedPool(number int, heads []head) (more bool) {
 		}
 	}
 	return more
+}
+
+// excess returns what revocable work of a pool holds of its entitlement although other work of the pool needs that.
+func (p *pass) excess(number int) (over cluster.Amounts) {
+	account := p.s.Account(number)
+	for k := range over {
+		if account.Asking > account.AskingRevocable && !cluster.Kind(k).Overcommitted() {
+			over[k] = max(account.Held.Slack[k]-p.entitled[number].Slack[k], 0)
+		}
+	}
+	return over
+}
+
+// shed tells revocable work of a pool to stop that holds what other work of the pool is entitled to.
+func (p *pass) shed(number int) {
+	over := p.excess(number)
+	if over == (cluster.Amounts{}) {
+		return
+	}
+	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
+	id, _ := first.Key.Split()
+	var own []preempt.Victim
+	c := p.look()
+	for i := range c.victims {
+		if v := &c.victims[i]; v.Pool == number && v.Revocable {
+			own = append(own, *v)
+		}
+	}
+	for k := range over {
+		over[k] = max(over[k]-c.stopping[number].Slack[k], 0)
+	}
+	for _, i := range preempt.Shed(own, over, cluster.Amounts{}) {
+		p.evict(own[i].Slot, id, preempt.ByRevocable)
+		p.tenants = nil
+	}
 }
 
 // giveWay tells those to stop who have to give way to the head, and claims the room.

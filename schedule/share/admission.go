@@ -71,6 +71,11 @@ func NewAdmission(p *Pool) *Admission {
 		} {
 			a.free[b][k], a.ever[b][k] = row.most-row.held, row.most-row.lasting
 		}
+		if !k.Overcommitted() {
+			// Revocable work that has not given way yet is within the same entitlement.
+			left := p.Entitlement.NonSlack[k] + p.Entitlement.Slack[k] - held.NonSlack[k] - held.Slack[k]
+			a.free[entitled][k], a.free[slack][k] = min(a.free[entitled][k], left), min(a.free[slack][k], left)
+		}
 	}
 	return a
 }

@@ -146,7 +146,7 @@ func (p *placing) feed() (finished bool) {
 		path, patience := m.pools[number].Path, cluster.Time(m.pools[number].PatienceMillis)
 		was, waited := m.hungers[path]
 		switch {
-		case len(p.heads[number]) == 0:
+		case p.content(number):
 			delete(m.hungers, path)
 		case !waited && patience > 0:
 			m.hungers[path] = cluster.Hunger{At: m.time + patience}
@@ -177,6 +177,7 @@ func (m *Model) leaves(number int, was cluster.Hunger) bool {
 // feedPool looks for who gives way to each of those that wait in a pool. For the first for whom nobody does nodes are kept
 // as they empty by themselves.
 func (p *placing) feedPool(number int, plans *int) (more bool) {
+	p.shed(number)
 	for i, h := range p.heads[number] {
 		if *plans == 0 {
 			return true
@@ -195,6 +196,49 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 		}
 	}
 	return more
+}
+
+// content tells whether nobody in a pool waits for others to give way.
+func (p *placing) content(number int) bool {
+	return len(p.heads[number]) == 0 && p.excess(number) == cluster.Amounts{}
+}
+
+// excess returns what revocable work of a pool holds of its entitlement although other work of the pool needs that.
+func (p *placing) excess(number int) (over cluster.Amounts) {
+	account := p.m.account(p.m.pools[number].Path)
+	for k := range over {
+		if account.Asking > account.AskingRevocable && k != int(cluster.CPU) {
+			over[k] = max(account.Held.Slack[k]-p.entitled[number].Slack[k], 0)
+		}
+	}
+	return over
+}
+
+// shed tells that work to stop.
+func (p *placing) shed(number int) {
+	over, c := p.excess(number), p.m.look()
+	var own []preempt.Victim
+	var seats []*seat
+	for i, v := range c.victims {
+		if v.Pool == number && v.Revocable {
+			own, seats = append(own, v), append(seats, c.seats[i])
+		}
+	}
+	for _, j := range p.m.Jobs {
+		if !j.newest().Revocable || j.newest().Type == cluster.Daemon || p.m.poolNumber(j.newest().Name.Pool()) != number {
+			continue
+		}
+		j.each(func(s *seat) {
+			for k, amount := range amountsOf(s.spec()) {
+				if s.Phase == cluster.Stopping {
+					over[k] = max(over[k]-amount, 0)
+				}
+			}
+		})
+	}
+	for _, i := range preempt.Shed(own, over, cluster.Amounts{}) {
+		p.m.stop(seats[i], cluster.ByPreemption)
+	}
 }
 
 func (m *Model) poolOf(id cluster.JobID) int {
