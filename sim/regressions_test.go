@@ -33,6 +33,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{1462, "an outdated instance of a stateful job returned, and another began before it had stopped"},
 		{1184, "when one lane of a task was woken, the other forgot that its patience had ended"},
 		{16510, "a canary failed for good, was borne by the budget, and held its update for ever"},
+		{776, "who gave way was placed again before the one that needed its room, for ever"},
+		{1191, "a pool held more than its limit, as revocable work had not given way yet"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {
