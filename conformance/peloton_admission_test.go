@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,10 +141,11 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 // allocationClasses are the classes of what is allocated.
 var allocationClasses = []string{"total", "slack", "non_slack", "non_preemptible", "preemptible", "controller"}
 
-// gangs returns what waits, in the order of its rank.
+// gangs returns what waits: the highest priority first, then what was submitted first.
 func (c *admissionCase) gangs() ([]share.Gang, error) {
-	ranks, gangs := []share.Rank{}, []share.Gang{}
-	for i, s := range c.Submitted {
+	gangs, submitted := []share.Gang{}, slices.Clone(c.Submitted)
+	slices.SortStableFunc(submitted, func(a, b submission) int { return cmp.Compare(b.Priority, a.Priority) })
+	for _, s := range submitted {
 		need, err := s.Task.amounts()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
@@ -156,10 +158,7 @@ func (c *admissionCase) gangs() ([]share.Gang, error) {
 			need[k] *= size
 		}
 		checked := c.Pool.Preemption == nil || *c.Pool.Preemption
-		rank := share.Rank{Priority: s.Priority, Job: cluster.JobID(i)}
-		at, _ := slices.BinarySearchFunc(ranks, rank, share.Rank.Compare)
-		ranks = slices.Insert(ranks, at, rank)
-		gangs = slices.Insert(gangs, at, share.Gang{Need: need, Count: uint32(s.Gangs), Revocable: s.Revocable,
+		gangs = append(gangs, share.Gang{Need: need, Count: uint32(s.Gangs), Revocable: s.Revocable,
 			NonPreemptible: s.Preemptible != nil && !*s.Preemptible && checked, Controller: s.Controller})
 	}
 	return gangs, nil

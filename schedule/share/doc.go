@@ -1,6 +1,6 @@
 // Package share decides which waiting gangs a leaf pool admits.
 //
-// Gangs are asked in the order of their Rank. One that fits within all its bounds is admitted, whole. For one that does
+// Gangs are asked in the order of their turns (see cluster.Turn). One that fits within all its bounds is admitted, whole. For one that does
 // not fit, the pool keeps what it needs, as it comes free, and those behind get what is left beside it. So nobody who
 // is admitted later makes a gang wait longer, whatever the one asks for and however long it runs; and who needs other
 // kinds, or less than is left over, goes past. It takes no estimate of run times.

@@ -2,7 +2,6 @@ package share
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,25 +98,4 @@ func tellGang(t *testing.T, words []string) Gang {
 		}
 	}
 	return g
-}
-
-func TestRank(t *testing.T) {
-	ordered := []Rank{
-		{Broken: true, Priority: 1, Job: 9},
-		{Priority: 2, Job: 7, Task: 1},
-		{Priority: 2, Job: 7, Single: true},
-		{Priority: 2, Job: 7, Single: true, Task: 1},
-		{Priority: 2, Job: 8},
-		{Priority: 1, Job: 3},
-	}
-	for i, a := range ordered {
-		for k, b := range ordered {
-			if got := a.Compare(b); got < 0 != (i < k) || got == 0 != (i == k) {
-				t.Errorf("%+v compared with %+v is %d", a, b, got)
-			}
-		}
-	}
-	if !slices.IsSortedFunc(ordered, Rank.Compare) {
-		t.Error("the ranks are not in order")
-	}
 }
