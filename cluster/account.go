@@ -129,7 +129,7 @@ func (s *State) SetPools(specs []PoolSpec) {
 		}
 	}
 	s.pools = next
-	s.stirred = true
+	s.stirred, s.moved = true, true
 }
 
 // Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
@@ -151,7 +151,7 @@ func (s *State) account(id PoolID) Account {
 
 // editAccount returns an account for changing.
 func (s *State) editAccount(id PoolID) *Account {
-	s.stirred = true
+	s.stirred, s.moved = true, true
 	if int(id) >= s.accounts.Len() {
 		s.accounts.Resize(s.edition, int(id)+1)
 	}

@@ -165,8 +165,8 @@ func (s *State) countGiven(n NodeIndex) {
 	for k := range given {
 		s.offered[k] += given[k] - row.given[k]
 	}
+	s.stirred, s.moved = true, s.moved || given != row.given
 	row.given = given
-	s.stirred = true
 }
 
 func (s *State) givenBy(row *Node) (given Amounts) {

@@ -291,6 +291,13 @@ func (s *State) QueuedKeys() []TaskKey {
 	return keys
 }
 
+// TakeMoved tells whether more or less was held, asked for or given since it was called last.
+func (s *State) TakeMoved() bool {
+	moved := s.moved
+	s.moved = false
+	return moved
+}
+
 // TakeStirred tells whether more or less was held, asked for or offered since it was called last.
 func (s *State) TakeStirred() bool {
 	stirred := s.stirred

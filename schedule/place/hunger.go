@@ -40,7 +40,8 @@ type hunger struct {
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
 // already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
 func (p *turns) hungry(h head, gang *share.Gang) {
-	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == plansMax {
+	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == plansMax ||
+		p.seeksCompany(&h) {
 		return
 	}
 	if !h.entitled {
@@ -54,10 +55,23 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 	p.heads[p.number] = append(p.heads[p.number], h)
 }
 
+// seeksCompany tells whether work is to run where others do: who gives way may be just those.
+func (p *pass) seeksCompany(h *head) (seeks bool) {
+	j := p.s.Job(h.job)
+	for _, task := range p.tasksOf(h) {
+		spec := j.TaskSpecOf(task, j.Version)
+		for i := range spec.Constraints {
+			spec.Constraints[i].EachLeaf(func(leaf *cluster.Constraint) { seeks = seeks || leaf.Label != "" && leaf.GainsByMore() })
+		}
+	}
+	return seeks
+}
+
 // feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over. It
 // returns false if there is more to do.
 func (p *pass) feed() (finished bool) {
 	finished = true
+	moved := p.s.TakeMoved()
 	for number, heads := range p.heads {
 		was, waited := p.s.HungerOf(number)
 		due := p.s.Time + cluster.Time(p.s.Pools()[number].PatienceMillis)
@@ -69,7 +83,7 @@ func (p *pass) feed() (finished bool) {
 		case !waited && due > p.s.Time:
 			p.s.SetHunger(number, &cluster.Hunger{At: due})
 		case waited && was.At > p.s.Time:
-			if was.Failed { // something is different now
+			if was.Failed && moved {
 				p.s.SetHunger(number, &cluster.Hunger{At: was.At})
 			}
 		case p.plans == 0:

@@ -115,7 +115,7 @@ func (m *Model) trimmed(id cluster.JobID, c cluster.Claims) (kept cluster.Claims
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
 func (p *turns) hungry(h head, g *share.Gang) {
-	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == plansMax {
+	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == plansMax || h.seeksCompany() {
 		return
 	}
 	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
@@ -196,6 +196,17 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 		}
 	}
 	return more
+}
+
+// seeksCompany tells whether a part of what is wanted runs only where others do.
+func (h *head) seeksCompany() bool {
+	found := false
+	for _, t := range h.tasks() {
+		for _, rule := range t.spec(0).Constraints {
+			rule.EachLeaf(func(leaf *cluster.Constraint) { found = found || leaf.Label != "" && leaf.GainsByMore() })
+		}
+	}
+	return found
 }
 
 // content tells whether nobody in a pool waits for others to give way.
