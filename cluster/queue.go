@@ -169,6 +169,8 @@ func (j *Job) GangNeed() (sum Amounts) {
 func (s *State) queue(j *Job, task int) {
 	state := j.GangState()
 	changed := state != j.gangState
+	// How many a gang lacks tells how many of a task come first.
+	s.stirred = s.stirred || state == GangBroken
 	for other := range j.Tasks {
 		if changed {
 			t := s.editTask(j, other)

@@ -35,6 +35,9 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{16510, "a canary failed for good, was borne by the budget, and held its update for ever"},
 		{776, "who gave way was placed again before the one that needed its room, for ever"},
 		{1191, "a pool held more than its limit, as revocable work had not given way yet"},
+		{3572, "two hungry pools woke each other for ever"},
+		{4083, "a gang lacked one more, and nobody looked who could come"},
+		{4302, "work gave way to such as was to run beside it"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {
