@@ -240,10 +240,11 @@ func (p *placing) shed(number int) {
 			continue
 		}
 		j.each(func(s *seat) {
+			if s.Phase != cluster.Stopping {
+				return
+			}
 			for k, amount := range amountsOf(s.spec()) {
-				if s.Phase == cluster.Stopping {
-					over[k] = max(over[k]-amount, 0)
-				}
+				over[k] = max(over[k]-amount, 0)
 			}
 		})
 	}
