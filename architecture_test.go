@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"command", "ring", "schedule", "reconcile", "driver", "secret"},
 	{"rollout", "jobspec"},
 	{"replica"},
-	{"peer", "api"},
+	{"peer", "api", "dns"},
 	{"sim", "web", "conformance"},
 	{"cmd"},
 }
