@@ -29,6 +29,7 @@ import (
 // agent is the peer of one machine.
 type agent struct {
 	*console
+	version string
 	config  *settings.Agent
 	folder  *host.Folder
 	log     *slog.Logger
@@ -37,7 +38,7 @@ type agent struct {
 	host    *host.Host
 }
 
-func newAgent(r *remote) *cobra.Command {
+func newAgent(r *remote, version string) *cobra.Command {
 	file := ""
 	command := &cobra.Command{
 		Use:   "agent",
@@ -67,9 +68,9 @@ A file for the first of three machines:
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
 			if err != nil {
-				return &failure{exitUsage, err}
+				return fail(exitUsage, "%w", err)
 			}
-			return (&agent{console: r.console, config: config}).run(command.Context())
+			return (&agent{console: r.console, version: version, config: config}).run(command.Context())
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "read settings from a YAML `FILE`; also STARLING_CONFIG")
@@ -126,10 +127,9 @@ func (a *agent) start(ctx context.Context) error {
 	}
 	offer, err := a.offer()
 	if err == nil {
-		version, _ := programVersion()
 		a.host, err = host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: a.config.Node, Folder: a.folder.Path, Journal: a.journal, Offer: offer, Listener: listener,
-			Pulse: a.config.Pulse, Supervise: superviseCommand, Version: version, Log: a.log,
+			Pulse: a.config.Pulse, Supervise: superviseCommand, Version: a.version, Log: a.log,
 		})
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ const quorumPatience = 2 * time.Second
 func (a *agent) reachJournal(ctx context.Context) error {
 	secure, err := a.config.ClientTLS()
 	if err != nil {
-		return &failure{exitUsage, err}
+		return fail(exitUsage, "%w", err)
 	}
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
@@ -304,4 +304,12 @@ func within(most time.Duration, end func() error) error {
 	case <-time.After(most):
 		return nil
 	}
+}
+
+// listenError makes an address that cannot be used bad input.
+func listenError(err error) error {
+	if errors.Is(err, host.ErrAddress) {
+		return fail(exitUsage, "%w", err)
+	}
+	return err
 }

@@ -30,16 +30,16 @@ func newAllocation(r *remote) *cobra.Command {
 			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
 			Args:  oneArgument("an ALLOCATION"),
 			RunE: func(command *cobra.Command, args []string) error {
-				return r.endAllocation(command, args[0], one.elsewhere)
+				return endAllocation(r, command, args[0], one.elsewhere)
 			},
-			ValidArgsFunction: r.completeTarget,
+			ValidArgsFunction: completeTarget(r),
 		})
 	}
 	return allocation
 }
 
 // endAllocation ends an allocation, or the present one of an instance.
-func (r *remote) endAllocation(command *cobra.Command, name string, elsewhere bool) error {
+func endAllocation(r *remote, command *cobra.Command, name string, elsewhere bool) error {
 	readings, err := parseTarget(name)
 	if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number < 0 }); err != nil || len(readings) == 0 {
 		return usageError(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
@@ -52,7 +52,7 @@ func (r *remote) endAllocation(command *cobra.Command, name string, elsewhere bo
 	}
 	which := readings[0]
 	if which.allocation == "" {
-		status, err := r.jobStatus(ctx, which.job, false)
+		status, err := jobStatus(ctx, r, which.job, false)
 		if err != nil {
 			return err
 		}

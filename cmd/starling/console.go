@@ -42,6 +42,21 @@ func (c *console) problem(err error) {
 	}
 }
 
+// readFile reads a file, or standard input, and returns what it is called in messages.
+func (c *console) readFile(file, what string) (data []byte, name string, err error) {
+	if file == "-" {
+		name = "stdin"
+		data, err = io.ReadAll(c.in)
+	} else {
+		name = file
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, "", fail(exitUsage, "read the %s: %w", what, err)
+	}
+	return data, name, nil
+}
+
 // keepStack writes a panic to the log, or to a file of its own, and says where it is.
 func (c *console) keepStack(cause any, stack []byte) string {
 	path := c.logPath

@@ -40,6 +40,7 @@ const (
 // dev is a whole cluster in one process.
 type dev struct {
 	*console
+	version string
 	address string
 	peers   int
 	data    string
@@ -52,8 +53,8 @@ type dev struct {
 	hosts   []*host.Host
 }
 
-func newDev(r *remote) *cobra.Command {
-	d := &dev{console: r.console}
+func newDev(r *remote, version string) *cobra.Command {
+	d := &dev{console: r.console, version: version}
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Start a cluster in this process, to try things",
@@ -103,7 +104,6 @@ func (d *dev) start(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
-	version, _ := programVersion()
 	for i, offer := range shares {
 		if i > 0 {
 			if listener, err = host.Listen("127.0.0.1:0", false); err != nil {
@@ -113,7 +113,7 @@ func (d *dev) start(ctx context.Context) error {
 		name := devNode(i)
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: version, Log: d.log,
+			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Log: d.log,
 		})
 		if err != nil {
 			listener.Close()

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/wire"
-	"starling/cmd/starling/host"
 )
 
 // The exit statuses. "starling run -- PROGRAM" passes the program's own on instead of exitFailed.
@@ -57,14 +56,9 @@ func fail(status int, format string, args ...any) error {
 }
 
 // silent leads to a status without a word: whoever returns it has said what there is to say.
-type silent struct{ status int }
+type silent int
 
-func (s silent) Error() string { return fmt.Sprintf("exit status %d", s.status) }
-
-// usageError adds to err where the right usage is told.
-func usageError(command *cobra.Command, err error) error {
-	return fail(exitUsage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
-}
+func (s silent) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // statusOf returns the exit status that an error leads to.
 func statusOf(err error) int {
@@ -74,7 +68,7 @@ func statusOf(err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &quiet):
-		return quiet.status
+		return int(quiet)
 	case errors.As(err, &chosen):
 		return chosen.status
 	case errors.Is(err, context.DeadlineExceeded):
@@ -102,14 +96,6 @@ func statusOfFailure(err error) int {
 	return exitFailed
 }
 
-// listenError makes an address that cannot be used bad input.
-func listenError(err error) error {
-	if errors.Is(err, host.ErrAddress) {
-		return &failure{exitUsage, err}
-	}
-	return err
-}
-
 // newExitCodes is a topic of help, not a command to run.
 func newExitCodes() *cobra.Command {
 	long := strings.Builder{}
@@ -120,40 +106,4 @@ func newExitCodes() *cobra.Command {
 	long.WriteString("\n\"starling run -- PROGRAM\" ends with the program's own status, 128 and the signal's number if a signal ended\n" +
 		"it; what goes wrong before the program has ended leads to a status of this table.\n")
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit statuses mean", Long: long.String()}
-}
-
-// noArguments refuses all arguments: of the root, because that is an unknown command.
-func noArguments(command *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if command.HasParent() {
-		return usageError(command, fmt.Errorf("%s takes no arguments, got %q", command.CommandPath(), args[0]))
-	}
-	hint := ""
-	command.SuggestionsMinimumDistance = 2
-	if near := command.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("; did you mean %q?", near[0])
-	}
-	return usageError(command, fmt.Errorf("unknown command %q%s", args[0], hint))
-}
-
-// oneArgument wants exactly one argument, called by what it is.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError(command, fmt.Errorf("%s needs a %s", command.CommandPath(), what))
-		}
-		return atMostOne(what)(command, args)
-	}
-}
-
-// atMostOne wants one argument or none.
-func atMostOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usageError(command, fmt.Errorf("%s takes one %s, got %q as well", command.CommandPath(), what, args[1]))
-		}
-		return nil
-	}
 }

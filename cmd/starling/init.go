@@ -33,7 +33,7 @@ or into DIR, or only the one called NAME. Files that exist are left alone.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder, files := choose(append(args, ".")[0])
-			return c.writeExamples(folder, files, force)
+			return writeExamples(c, folder, files, force)
 		},
 	}
 	command.Flags().BoolVar(&force, "force", false, "write over files that exist")
@@ -55,7 +55,7 @@ func choose(argument string) (folder string, files []examples.File) {
 	return argument, all
 }
 
-func (c *console) writeExamples(folder string, files []examples.File, force bool) error {
+func writeExamples(c *console, folder string, files []examples.File, force bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,12 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
-)
-
-// slotsShownMax bounds the instances that are shown to people; programs get all, pageSize at a time.
-const (
-	slotsShownMax = 200
-	pageSize      = 1000
 )
 
 func newJob(r *remote) *cobra.Command {
@@ -33,49 +26,24 @@ func newJobStatus(r *remote) *cobra.Command {
 		Use:               "status NAME",
 		Short:             "Show a job with its tasks and instances",
 		Args:              oneArgument("job's NAME"),
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
-			answer, err := r.jobStatus(ctx, jobNamed(args[0]), r.format == formatTable)
+			answer, err := jobStatus(ctx, r, jobNamed(args[0]), r.forPeople())
 			if err != nil {
 				return err
 			}
-			if r.format != formatTable {
+			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
-			return r.drawJob(answer)
+			return drawJob(r, answer)
 		},
 	}
 }
 
-// jobStatus reads a job with its slots, up to what is shown to people if it is for them.
-func (r *remote) jobStatus(ctx context.Context, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
-	peer, err := r.dial()
-	if err != nil {
-		return nil, err
-	}
-	question := &starlingv1.JobStatusRequest{Job: name, PageSize: pageSize}
-	if forPeople {
-		question.PageSize = slotsShownMax
-	}
-	var all []*starlingv1.Slot
-	for {
-		page, err := peer.JobStatus(ctx, question)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.GetSlots()...)
-		page.Slots = all
-		if page.GetNextPageToken() == "" || forPeople {
-			return page, nil
-		}
-		question.PageToken = page.GetNextPageToken()
-	}
-}
-
 // drawJob shows a job to people.
-func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
+func drawJob(r *remote, answer *starlingv1.JobStatusResponse) error {
 	job := answer.GetJob()
 	head := newTable("job", job.GetName())
 	head.colour = r.outColour
@@ -120,11 +88,6 @@ func (r *remote) drawJob(answer *starlingv1.JobStatusResponse) error {
 		r.hint("%s waiting; the reasons: starling why %s", counted(c.GetWaiting(), "instance"), job.GetName())
 	}
 	return nil
-}
-
-// slotName names a slot within its job: "server[2]".
-func slotName(slot *starlingv1.Slot) string {
-	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
 }
 
 // seatName names one of the allocations of a slot: "server[2]", or "server[2] canary".

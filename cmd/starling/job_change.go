@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,14 +26,14 @@ func newJobRevert(r *remote) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			version, err := versionOf(command, args[1])
 			if err != nil {
 				return err
 			}
 			job := jobNamed(args[0])
-			return r.change(command, job, options, func(peer *client.Client, against uint32) error {
+			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
 				_, err := peer.RevertJob(command.Context(), cluster.JobName(job), against, version)
 				return err
 			})
@@ -52,17 +53,17 @@ func newJobRestart(r *remote) *cobra.Command {
 time as the job says, and not more without health. If there is a job of the name NAME/TASK, that is meant; NAME.TASK is
 always a task.`,
 		Args:              oneArgument("job's NAME, or NAME.TASK"),
-		ValidArgsFunction: r.completeTarget,
+		ValidArgsFunction: completeTarget(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := parseTarget(args[0])
 			if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number >= 0 }); err != nil || len(readings) == 0 {
 				return usageError(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
 			}
-			which, err := r.resolve(command.Context(), readings)
+			which, err := resolve(command.Context(), r, readings)
 			if err != nil {
 				return err
 			}
-			return r.change(command, which.job, options, func(peer *client.Client, against uint32) error {
+			return change(command.Context(), r, which.job, options, func(peer *client.Client, against uint32) error {
 				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.job), cluster.TaskName(which.task), against)
 				return err
 			})
@@ -73,14 +74,13 @@ always a task.`,
 }
 
 // change makes a change against the version that a job has now, or that is stated, and follows it.
-func (r *remote) change(command *cobra.Command, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
-	ctx := command.Context()
+func change(ctx context.Context, r *remote, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err
 	}
 	if !options.against.given {
-		status, err := r.present(ctx, peer, job)
+		status, err := present(ctx, peer, job)
 		switch {
 		case err != nil:
 			return err
@@ -89,7 +89,7 @@ func (r *remote) change(command *cobra.Command, job string, options runOptions, 
 		}
 		options.against.number = status.GetJob().GetVersion()
 	}
-	if err := r.stale(ctx, peer, job, options.against.number, make(peer, options.against.number)); err != nil {
+	if err := stale(ctx, peer, job, options.against.number, make(peer, options.against.number)); err != nil {
 		return err
 	}
 	if options.detach {
@@ -97,7 +97,7 @@ func (r *remote) change(command *cobra.Command, job string, options runOptions, 
 		return err
 	}
 	t := newTracker(peer, newProgress(r.console, []string{job}), []string{job})
-	return r.follow(ctx, t, options.timeout, following{t.wait, r.results})
+	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 
 func newJobUpdate(r *remote) *cobra.Command {
@@ -122,23 +122,23 @@ func newJobUpdate(r *remote) *cobra.Command {
 			Use:               one.steering.String() + " NAME",
 			Short:             one.short,
 			Args:              oneArgument("job's NAME"),
-			ValidArgsFunction: r.completeJob,
+			ValidArgsFunction: completeJob(r),
 			RunE: func(command *cobra.Command, args []string) error {
-				return r.steer(command, jobNamed(args[0]), one.steering, one.after)
+				ctx, cancel := answerContext(command)
+				defer cancel()
+				return steer(ctx, r, jobNamed(args[0]), one.steering, one.after)
 			},
 		})
 	}
 	return update
 }
 
-func (r *remote) steer(cobraCommand *cobra.Command, job string, steering command.Steering, after string) error {
-	ctx, cancel := answerContext(cobraCommand)
-	defer cancel()
+func steer(ctx context.Context, r *remote, job string, steering command.Steering, after string) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err
 	}
-	status, err := r.present(ctx, peer, job)
+	status, err := present(ctx, peer, job)
 	switch {
 	case err != nil:
 		return err

@@ -19,7 +19,7 @@ func newJobHistory(r *remote) *cobra.Command {
 		Use:               "history NAME",
 		Short:             "List the versions of a job, the newest last",
 		Args:              oneArgument("job's NAME"),
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -80,7 +80,7 @@ between that and the newest. It tells of each difference whether instances are r
 			}
 			return nil
 		},
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			var versions [2]uint32
 			for i, text := range args[1:] {
@@ -100,7 +100,7 @@ between that and the newest. It tells of each difference whether instances are r
 			if err != nil {
 				return err
 			}
-			if r.format != formatTable {
+			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
 			_, err = fmt.Fprintf(r.out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))

@@ -26,7 +26,7 @@ func newUpdateWatch(r *remote) *cobra.Command {
 		Long: `Follow the update of a job until it ends: for each instance its version and the one it goes to, how far and how well it
 is, and what it waits for. The exit status is 0 if the update succeeded, and 1 if it failed or was ended.`,
 		Args:              oneArgument("job's NAME"),
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.dial()
 			if err != nil {
@@ -44,7 +44,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			})
 			switch {
 			case interrupted():
-				return silent{exitDetached}
+				return silent(exitDetached)
 			case err != nil:
 				return err
 			}
@@ -53,7 +53,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 				return err
 			}
 			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {
-				return silent{exitFailed}
+				return silent(exitFailed)
 			}
 			return nil
 		},

@@ -30,7 +30,7 @@ func newJournalTail(r *remote) *cobra.Command {
 			if question.GetFrom() > 0 && !command.Flags().Changed("last") {
 				question.Last = 0
 			}
-			return r.tailJournal(command, question)
+			return tailJournal(r, command, question)
 		},
 	}
 	command.Flags().BoolVarP(&question.Follow, "follow", "f", false, "go on with every new entry")
@@ -39,7 +39,7 @@ func newJournalTail(r *remote) *cobra.Command {
 	return command
 }
 
-func (r *remote) tailJournal(command *cobra.Command, question *starlingv1.TailJournalRequest) error {
+func tailJournal(r *remote, command *cobra.Command, question *starlingv1.TailJournalRequest) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err

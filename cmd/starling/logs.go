@@ -40,7 +40,7 @@ The NAME of a job in a pool begins with the pool's path, as in analytics/etl/nig
 meant; NAME.TASK is always a task.`,
 		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
 		Args:              oneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
-		ValidArgsFunction: r.completeTarget,
+		ValidArgsFunction: completeTarget(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := parseTarget(args[0])
 			if err != nil {
@@ -49,7 +49,7 @@ meant; NAME.TASK is always a task.`,
 			if logs.tailBytes < 0 && command.Flags().Changed("tail") {
 				return usageError(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
 			}
-			t, err := r.resolve(command.Context(), readings)
+			t, err := resolve(command.Context(), r, readings)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (l *reader) run(ctx context.Context, t target) error {
 	if t.number >= 0 {
 		return l.readAll(ctx, []target{t})
 	}
-	answer, err := l.remote.jobStatus(ctx, t.job, true)
+	answer, err := jobStatus(ctx, l.remote, t.job, true)
 	if err != nil {
 		return err
 	}

@@ -60,12 +60,13 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		&cobra.Group{ID: groupWork, Title: "Work:"},
 		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"})
+	version, _ := programVersion()
 	remote := &remote{console: c}
 	remote.flags(root)
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(remote), newAgent(remote), newPeers(remote), newNode(remote), newPool(remote), newJournal(remote)},
+		groupCluster: {newDev(remote, version), newAgent(remote, version), newPeers(remote), newNode(remote), newPool(remote), newJournal(remote)},
 		groupOther:   {newSim(remote), newVersion(remote), newExitCodes(), newSupervise()},
 	} {
 		for _, command := range commands {

@@ -50,7 +50,7 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 			if err != nil || !watch || off {
 				return err
 			}
-			return r.watchDrain(command.Context(), peer, args[0])
+			return watchDrain(command.Context(), r, peer, args[0])
 		},
 	}
 	drain.Flags().DurationVar(&deadline, "deadline", deadline, "after this `DURATION` what still runs there is stopped; 0 is at once")
@@ -60,7 +60,7 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 }
 
 // watchDrain waits until a node is empty.
-func (r *remote) watchDrain(ctx context.Context, peer *client.Client, node string) error {
+func watchDrain(ctx context.Context, r *remote, peer *client.Client, node string) error {
 	following, interrupted, release := attached(ctx, 0)
 	defer release()
 	p := newProgress(r.console, []string{node})
@@ -75,7 +75,7 @@ func (r *remote) watchDrain(ctx context.Context, peer *client.Client, node strin
 	})
 	if interrupted() {
 		r.hint("\ndetached; %s goes on draining", node)
-		return silent{exitDetached}
+		return silent(exitDetached)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,4 +91,21 @@ func digest(p *starlingv1.Peer) string {
 		return p.GetDigest()[:digits] + " DIFFERS"
 	}
 	return p.GetDigest()[:digits]
+}
+
+// cores writes millicores as cores.
+func cores(millicores int64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", millicores/1000, millicores%1000), "0"), ".")
+}
+
+// size writes bytes with the unit that leaves one to four digits.
+func size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	unit, value := 0, float64(bytes)
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	text := strconv.FormatFloat(value, 'f', 1, 64)
+	return strings.TrimSuffix(text, ".0") + units[unit]
 }

@@ -21,7 +21,7 @@ scheduler that answers; what happens can differ only if the cluster changes mean
 The exit status is 0 if nothing would change and 1 if something would.`,
 		Args: oneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
-			documents, err := r.readJobs(args[0])
+			documents, err := readJobs(r, args[0])
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 				}
 			}
 			if changes {
-				return silent{exitFailed}
+				return silent(exitFailed)
 			}
 			return nil
 		},

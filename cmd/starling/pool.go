@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +34,7 @@ func newPoolList(r *remote) *cobra.Command {
 		Short:             "List the pools, with what they use, may use and reserve",
 		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
 		Args:              atMostOne("PATH"),
-		ValidArgsFunction: r.completePool,
+		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -126,21 +125,21 @@ func newPoolShow(r *remote) *cobra.Command {
 		Use:               "show PATH",
 		Short:             "Show a pool: its quotas, and what it uses, waits for, borrows and lends",
 		Args:              oneArgument("pool's PATH"),
-		ValidArgsFunction: r.completePool,
+		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			answer, err := r.poolStatus(command, args[0])
+			answer, err := poolStatus(r, command, args[0])
 			if err != nil {
 				return err
 			}
-			if r.format != formatTable {
+			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
-			return r.drawPool(answer)
+			return drawPool(r, answer)
 		},
 	}
 }
 
-func (r *remote) poolStatus(command *cobra.Command, path string) (*starlingv1.PoolStatusResponse, error) {
+func poolStatus(r *remote, command *cobra.Command, path string) (*starlingv1.PoolStatusResponse, error) {
 	ctx, cancel := answerContext(command)
 	defer cancel()
 	peer, err := r.dial()
@@ -151,7 +150,7 @@ func (r *remote) poolStatus(command *cobra.Command, path string) (*starlingv1.Po
 }
 
 // drawPool shows a pool to people.
-func (r *remote) drawPool(answer *starlingv1.PoolStatusResponse) error {
+func drawPool(r *remote, answer *starlingv1.PoolStatusResponse) error {
 	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
 	head := newTable("pool", string(spec.Path))
 	head.row("jobs", fmt.Sprint(p.GetJobs()))
@@ -214,13 +213,13 @@ disk or gpu; without it all is told of those of which the pool gets less than it
 			}
 			return nil
 		},
-		ValidArgsFunction: r.completePool,
+		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			answer, err := r.poolStatus(command, args[0])
+			answer, err := poolStatus(r, command, args[0])
 			if err != nil {
 				return err
 			}
-			if r.format != formatTable {
+			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
 			return explainPool(r.out, answer, append(args, "")[1])
@@ -293,23 +292,25 @@ func poolSpec(p *starlingv1.Pool) cluster.PoolSpec {
 }
 
 // completePool offers the paths of pools.
-func (r *remote) completePool(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func completePool(r *remote) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := completionContext(command)
+		defer cancel()
+		peer, err := r.dial()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		answer, err := peer.AllPools(ctx, typed)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var paths []cobra.Completion
+		for _, p := range answer.GetPools() {
+			paths = append(paths, p.GetSpec().GetPath())
+		}
+		return paths, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(contextOf(command), completeWithin)
-	defer cancel()
-	peer, err := r.dial()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	answer, err := peer.AllPools(ctx, typed)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var paths []cobra.Completion
-	for _, p := range answer.GetPools() {
-		paths = append(paths, p.GetSpec().GetPath())
-	}
-	return paths, cobra.ShellCompDirectiveNoFileComp
 }

@@ -42,7 +42,7 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 				r.hint("%s", wrong.Error())
 				return fail(exitUsage, "%s has %s; nothing was changed", file, counted(len(wrong), "error"))
 			}
-			return r.applyPools(ctx, tree, against, dry)
+			return applyPools(ctx, r, tree, against, dry)
 		},
 	}
 	command.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done, and do nothing")
@@ -51,7 +51,7 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 }
 
 // applyPools makes a tree that of the cluster, or tells what that would do.
-func (r *remote) applyPools(ctx context.Context, tree pool.Tree, against stated, dry bool) error {
+func applyPools(ctx context.Context, r *remote, tree pool.Tree, against stated, dry bool) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err
@@ -70,28 +70,28 @@ func (r *remote) applyPools(ctx context.Context, tree pool.Tree, against stated,
 	}
 	plan, err := peer.PlanPools(ctx, against.number, put, gone)
 	if err != nil {
-		return r.refusedPools(err)
+		return refusedPools(r.console, err)
 	}
 	if err := r.showNext(plan, func() string { return poolPlanText(plan) }); err != nil {
 		return err
 	}
 	if dry {
-		return silent{exitFailed}
+		return silent(exitFailed)
 	}
 	if _, err := peer.ChangePools(ctx, plan.GetVersion(), put, gone); err != nil {
-		return r.refusedPools(err)
+		return refusedPools(r.console, err)
 	}
 	r.hint("done: the tree has version %d now", plan.GetVersion()+1)
 	return nil
 }
 
 // refusedPools tells all that is wrong with a change, a line each.
-func (r *remote) refusedPools(err error) error {
+func refusedPools(c *console, err error) error {
 	var refused *wire.Failure
 	switch {
 	case errors.As(err, &refused) && len(refused.Problems) > 0:
 		for _, p := range refused.Problems {
-			r.hint("%s: %s", p.Path, p.Reason)
+			c.hint("%s: %s", p.Path, p.Reason)
 		}
 		return fail(statusOf(err), "nothing was changed: %s", counted(len(refused.Problems), "problem"))
 	case errors.As(err, &refused) && refused.Code == wire.Conflict:
@@ -205,7 +205,7 @@ func newPoolRemove(r *remote) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: r.completePool,
+		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -219,7 +219,7 @@ func newPoolRemove(r *remote) *cobra.Command {
 			}
 			answer, err := peer.ChangePools(ctx, against.number, nil, gone)
 			if err != nil {
-				return r.refusedPools(err)
+				return refusedPools(r.console, err)
 			}
 			return r.showNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
 		},

@@ -34,7 +34,7 @@ func newPs(r *remote) *cobra.Command {
 			if err := r.show(answer, func() *table { return jobTable(answer.GetJobs()) }); err != nil {
 				return err
 			}
-			if hidden > 0 && r.format == formatTable {
+			if hidden > 0 && r.forPeople() {
 				r.hint("%s not shown: --all shows them too", counted(hidden, "ended job"))
 			}
 			return nil

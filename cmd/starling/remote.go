@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v4"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"starling/api/client"
 )
@@ -57,79 +51,9 @@ func (r *remote) flags(root *cobra.Command) {
 func (r *remote) dial() (*client.Client, error) {
 	addresses, err := client.Addresses(cmp.Or(r.address, os.Getenv("STARLING_ADDRESS")))
 	if err != nil {
-		return nil, &failure{exitUsage, err}
+		return nil, fail(exitUsage, "%w", err)
 	}
 	return client.New(addresses), nil
-}
-
-// show prints an answer in the chosen format; draw says how people see it.
-func (r *remote) show(answer proto.Message, draw func() *table) error {
-	if r.format == formatTable {
-		t := draw()
-		t.colour = r.outColour
-		return t.write(r.out)
-	}
-	return r.write(answer, "  ")
-}
-
-// showNext prints one element of a stream: a line of JSON, or a document of YAML.
-func (r *remote) showNext(answer proto.Message, line func() string) error {
-	if r.format == formatTable {
-		_, err := io.WriteString(r.out, line())
-		return err
-	}
-	return r.write(answer, "")
-}
-
-// write prints JSON with the names of the API's description, or the same data as YAML.
-func (r *remote) write(answer proto.Message, indent string) error {
-	text, err := marshal(answer, indent)
-	if err == nil && r.format == formatYAML {
-		text, err = yamlOf(text)
-		if r.documents > 0 {
-			text = append([]byte("---\n"), text...)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("print %s: %w", answer.ProtoReflect().Descriptor().Name(), err)
-	}
-	r.documents++
-	_, err = r.out.Write(text)
-	return err
-}
-
-// marshal returns JSON that is the same for the same answer; protojson varies its spaces on purpose.
-func marshal(answer proto.Message, indent string) ([]byte, error) {
-	raw, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(answer)
-	if err != nil {
-		return nil, err
-	}
-	text := bytes.Buffer{}
-	if indent == "" {
-		err = json.Compact(&text, raw)
-	} else {
-		err = json.Indent(&text, raw, "", indent)
-	}
-	text.WriteByte('\n')
-	return text.Bytes(), err
-}
-
-// yamlOf turns JSON into YAML of the same data in the same order.
-func yamlOf(text []byte) ([]byte, error) {
-	var node yaml.Node
-	if err := yaml.Load(text, &node); err != nil {
-		return nil, err
-	}
-	plain(&node)
-	return yaml.Dump(&node)
-}
-
-// plain drops the styles that came from JSON; the dumper quotes again what needs quotes.
-func plain(node *yaml.Node) {
-	node.Style = 0
-	for _, child := range node.Content {
-		plain(child)
-	}
 }
 
 // answerContext bounds a request that needs no waiting.

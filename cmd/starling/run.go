@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,33 +15,6 @@ type runOptions struct {
 	// against is the version that the file was made against; unless stated, the one that is there now.
 	against stated
 }
-
-// stated is a number that a flag may state.
-type stated struct {
-	number uint32
-	given  bool
-}
-
-// Set implements pflag.Value.
-func (s *stated) Set(text string) error {
-	number, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		return errors.New("must be a version, or 0 for none")
-	}
-	*s = stated{uint32(number), true}
-	return nil
-}
-
-// String implements pflag.Value.
-func (s *stated) String() string {
-	if !s.given {
-		return ""
-	}
-	return strconv.FormatUint(uint64(s.number), 10)
-}
-
-// Type implements pflag.Value.
-func (s *stated) Type() string { return "version" }
 
 // flags declares how a job is followed after a change.
 func (o *runOptions) flags(command *cobra.Command) {
@@ -83,9 +51,9 @@ Ctrl-C detaches: the jobs go on.`,
 		},
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.ArgsLenAtDash() == 0 {
-				return r.runProgram(command.Context(), args, options)
+				return runProgram(command.Context(), r, args, options)
 			}
-			return r.runFile(command.Context(), args[0], options)
+			return runFile(command.Context(), r, args[0], options)
 		},
 	}
 	options.flags(command)
@@ -93,21 +61,8 @@ Ctrl-C detaches: the jobs go on.`,
 	return command
 }
 
-// attached returns a context that ends with the first Ctrl-C or SIGTERM, and with the timeout if there is one; the
-// second signal ends the process as usual. interrupted tells whether it was a signal.
-func attached(ctx context.Context, timeout time.Duration) (following context.Context, interrupted func() bool, release func()) {
-	following, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	signals := following
-	context.AfterFunc(signals, stop)
-	cancel := stop
-	if timeout > 0 {
-		following, cancel = context.WithTimeout(following, timeout)
-	}
-	return following, func() bool { return signals.Err() != nil && ctx.Err() == nil }, func() { cancel(); stop() }
-}
-
 // detached says how to come back to a job that goes on.
-func (r *remote) detached(name string) error {
+func detached(r *remote, name string) error {
 	r.hint("\ndetached; %s goes on\n  come back: starling logs -f %s\n  stop it:   starling stop %s", name, name, name)
-	return silent{exitDetached}
+	return silent(exitDetached)
 }

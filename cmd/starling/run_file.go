@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"starling/api/client"
@@ -16,8 +14,8 @@ import (
 )
 
 // runFile submits the jobs of a file and follows them.
-func (r *remote) runFile(ctx context.Context, file string, options runOptions) error {
-	documents, err := r.readJobs(file)
+func runFile(ctx context.Context, r *remote, file string, options runOptions) error {
+	documents, err := readJobs(r, file)
 	if err != nil {
 		return err
 	}
@@ -29,7 +27,7 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 	unchanged := map[string]bool{}
 	for _, document := range documents {
 		name := string(document.Spec.Name)
-		changed, err := r.submit(ctx, peer, &document.Spec, options.against)
+		changed, err := submit(ctx, r, peer, &document.Spec, options.against)
 		if err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
@@ -45,39 +43,39 @@ func (r *remote) runFile(ctx context.Context, file string, options runOptions) e
 	for _, job := range t.jobs {
 		job.unchanged = unchanged[job.name]
 	}
-	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.format == formatTable {
-		wait := func(ctx context.Context) error { return r.waitWithOutput(ctx, t) }
-		return r.follow(ctx, t, options.timeout, following{wait, r.failures})
+	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.forPeople() {
+		wait := func(ctx context.Context) error { return waitWithOutput(ctx, r, t) }
+		return follow(ctx, r, t, options.timeout, following{wait, failures})
 	}
-	return r.follow(ctx, t, options.timeout, following{t.wait, r.results})
+	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 
 // following is how jobs are waited for, and what is told of them in the end.
 type following struct {
 	wait    func(context.Context) error
-	results func(*tracker) error
+	results func(*remote, *tracker) error
 }
 
 // follow follows jobs until all is done, Ctrl-C or the end of the time.
-func (r *remote) follow(ctx context.Context, t *tracker, timeout time.Duration, how following) error {
+func follow(ctx context.Context, r *remote, t *tracker, timeout time.Duration, how following) error {
 	attachedContext, interrupted, release := attached(ctx, timeout)
 	defer release()
 	err := how.wait(attachedContext)
 	switch {
 	case interrupted():
 		for _, job := range t.jobs {
-			err = r.detached(job.name)
+			err = detached(r, job.name)
 		}
 		return err
 	case err != nil:
 		return t.outOfTime(err, timeout)
 	}
-	return how.results(t)
+	return how.results(r, t)
 }
 
 // submit brings a job, or a new version of it; changed is false if it is the same.
-func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.JobSpec, against stated) (changed bool, err error) {
-	present, err := r.present(ctx, peer, string(spec.Name))
+func submit(ctx context.Context, r *remote, peer *client.Client, spec *cluster.JobSpec, against stated) (changed bool, err error) {
+	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
 		return false, err
 	}
@@ -91,11 +89,11 @@ func (r *remote) submit(ctx context.Context, peer *client.Client, spec *cluster.
 		}
 	}
 	_, err = peer.SubmitJob(ctx, spec, against.number)
-	return true, r.stale(ctx, peer, string(spec.Name), against.number, err)
+	return true, stale(ctx, peer, string(spec.Name), against.number, err)
 }
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
-func (r *remote) present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
+func present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
 	status, err := known(ctx, peer, job)
 	if status.GetJob().GetFinal() {
 		return nil, err
@@ -103,23 +101,13 @@ func (r *remote) present(ctx context.Context, peer *client.Client, job string) (
 	return status, err
 }
 
-// known returns how a job stands, nil if there is none.
-func known(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
-	status, err := peer.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: job, PageSize: 1})
-	var refused *wire.Failure
-	if errors.As(err, &refused) && refused.Code == wire.NotFound {
-		return nil, nil
-	}
-	return status, err
-}
-
 // stale says which version is there now, if a change was refused because somebody else was faster.
-func (r *remote) stale(ctx context.Context, peer *client.Client, job string, against uint32, err error) error {
+func stale(ctx context.Context, peer *client.Client, job string, against uint32, err error) error {
 	var refused *wire.Failure
 	if !errors.As(err, &refused) || refused.Code != wire.Conflict {
 		return err
 	}
-	present, failure := r.present(ctx, peer, job)
+	present, failure := present(ctx, peer, job)
 	version := present.GetJob().GetVersion()
 	switch {
 	case failure != nil || version == against:
@@ -133,23 +121,8 @@ func (r *remote) stale(ctx context.Context, peer *client.Client, job string, aga
 		job, against, version)
 }
 
-// readFile reads a file, or standard input, and returns what it is called in messages.
-func (r *remote) readFile(file, what string) (data []byte, name string, err error) {
-	if file == "-" {
-		name = "stdin"
-		data, err = io.ReadAll(r.in)
-	} else {
-		name = file
-		data, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return nil, "", fail(exitUsage, "read the %s: %w", what, err)
-	}
-	return data, name, nil
-}
-
 // readJobs reads and checks a job file.
-func (r *remote) readJobs(file string) ([]jobspec.Document, error) {
+func readJobs(r *remote, file string) ([]jobspec.Document, error) {
 	data, file, err := r.readFile(file, "job file")
 	if err != nil {
 		return nil, err
@@ -179,28 +152,28 @@ func isProgram(spec *cluster.JobSpec) bool {
 }
 
 // results prints how the jobs stand in the end.
-func (r *remote) results(t *tracker) error {
+func results(r *remote, t *tracker) error {
 	rows := newTable("JOB", "STATUS", "INSTANCES")
 	rows.colour = r.outColour
 	for _, job := range t.jobs {
 		status := job.last.GetJob()
 		rows.row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
-		if r.format != formatTable {
+		if !r.forPeople() {
 			if err := r.show(job.last, nil); err != nil {
 				return err
 			}
 		}
 	}
-	if r.format == formatTable {
+	if r.forPeople() {
 		if err := rows.write(r.out); err != nil {
 			return err
 		}
 	}
-	return r.failures(t)
+	return failures(r, t)
 }
 
 // failures is the error for jobs that did not end well.
-func (r *remote) failures(t *tracker) error {
+func failures(r *remote, t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()

@@ -18,7 +18,7 @@ import (
 )
 
 // runProgram runs one program as a job, shows its output and ends with its status.
-func (r *remote) runProgram(ctx context.Context, argv []string, options runOptions) error {
+func runProgram(ctx context.Context, r *remote, argv []string, options runOptions) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err
@@ -40,10 +40,10 @@ func (r *remote) runProgram(ctx context.Context, argv []string, options runOptio
 	defer release()
 	t := newTracker(peer, newProgress(r.console, nil), []string{name})
 	t.quiet = true
-	err = r.waitWithOutput(following, t)
+	err = waitWithOutput(following, r, t)
 	switch {
 	case interrupted():
-		return r.detached(name)
+		return detached(r, name)
 	case err != nil:
 		return t.outOfTime(err, options.timeout)
 	}
@@ -80,7 +80,7 @@ type programOutput struct {
 }
 
 // waitWithOutput follows a job of one instance like wait, and shows the instance's output meanwhile.
-func (r *remote) waitWithOutput(ctx context.Context, t *tracker) error {
+func waitWithOutput(ctx context.Context, r *remote, t *tracker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	output := &programOutput{remote: r, peer: t.peer, shown: map[string]bool{}}
@@ -134,7 +134,7 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 		if slot.GetExitCode() == 0 {
 			return nil
 		}
-		return silent{int(slot.GetExitCode())}
+		return silent(slot.GetExitCode())
 	case "out of memory":
 		return fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
 	case "could not be started":
@@ -170,5 +170,5 @@ func problemList(problems []cluster.Problem) error {
 	for _, p := range problems {
 		lines = append(lines, fmt.Errorf("%s: %s", p.Path, p.Reason))
 	}
-	return &failure{exitUsage, errors.Join(lines...)}
+	return fail(exitUsage, "%w", errors.Join(lines...))
 }

@@ -35,7 +35,7 @@ drawn from one number. The same seed is the same history, so a failure is replay
 			}
 			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt)
 			defer stop()
-			return c.simulate(ctx, chosen)
+			return simulate(ctx, c, chosen)
 		},
 	}
 	command.Flags().StringVar(&seeds, "seeds", "1-100", "the seeds, as `A-B` or A")
@@ -59,7 +59,7 @@ func parseSeeds(flag, text string) (sim.Seeds, error) {
 }
 
 // simulate plays the seeds and tells what they came to.
-func (c *console) simulate(ctx context.Context, seeds sim.Seeds) error {
+func simulate(ctx context.Context, c *console, seeds sim.Seeds) error {
 	var progress func(done, all uint64)
 	if c.errLive {
 		progress = func(done, all uint64) { fmt.Fprintf(c.err, "\r%d of %d seeds\x1b[K", done, all) }
@@ -71,7 +71,7 @@ func (c *console) simulate(ctx context.Context, seeds sim.Seeds) error {
 	case len(summary.Failures) > 0:
 		return fmt.Errorf("%d of %s failed", len(summary.Failures), counted(summary.Runs, "seed"))
 	case ctx.Err() != nil:
-		return silent{exitDetached}
+		return silent(exitDetached)
 	}
 	return nil
 }

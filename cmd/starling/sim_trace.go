@@ -113,7 +113,7 @@ func (t *traceRun) run(ctx context.Context) error {
 			result, err := t.replay(ctx, &trace.Trace{Machines: machines, Tasks: tasks}, o)
 			switch {
 			case ctx.Err() != nil:
-				return silent{exitDetached}
+				return silent(exitDetached)
 			case err != nil:
 				return fmt.Errorf("replay %s on %s: %w", t.tasks, t.nodes, err)
 			}
@@ -139,7 +139,7 @@ func readCSV[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T
 	defer file.Close()
 	all, err := read(name, file)
 	if err != nil {
-		return nil, &failure{exitUsage, err}
+		return nil, fail(exitUsage, "%w", err)
 	}
 	return all, nil
 }
@@ -165,18 +165,14 @@ func (t *traceRun) replay(ctx context.Context, recorded *trace.Trace, o trace.Op
 
 // showResults prints the means for people, and every replay for programs.
 func (t *traceRun) showResults(all, means []*trace.Result) error {
-	if t.format == formatTable {
+	if t.forPeople() {
 		return t.showMeans(means)
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
-	if err == nil && t.format == formatYAML {
-		text, err = yamlOf(text)
-	}
 	if err != nil {
 		return fmt.Errorf("print the results: %w", err)
 	}
-	_, err = fmt.Fprintf(t.out, "%s\n", bytes.TrimSpace(text))
-	return err
+	return t.printJSON(append(text, '\n'))
 }
 
 // reasonsShownMax bounds the groups of unplaced tasks that are shown to people.

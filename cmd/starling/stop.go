@@ -18,7 +18,7 @@ func newStop(r *remote) *cobra.Command {
 		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
 its job file grants.`,
 		Args:              oneArgument("job's NAME"),
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.dial()
 			if err != nil {
@@ -27,7 +27,7 @@ its job file grants.`,
 			job := jobNamed(args[0])
 			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.number)
 			if against.given {
-				err = r.stale(command.Context(), peer, job, against.number, err)
+				err = stale(command.Context(), peer, job, against.number, err)
 			}
 			if err != nil {
 				return err
@@ -43,7 +43,7 @@ its job file grants.`,
 			switch {
 			case interrupted():
 				r.hint("\ndetached; %s goes on stopping", job)
-				return silent{exitDetached}
+				return silent(exitDetached)
 			case err != nil:
 				return t.outOfTime(err, timeout)
 			}

@@ -15,7 +15,7 @@ func newSupervise() *cobra.Command {
 		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if status := process.Supervise(args[0]); status != 0 {
-				return silent{status}
+				return silent(status)
 			}
 			return nil
 		},

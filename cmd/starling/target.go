@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -76,26 +75,6 @@ func newTarget(job, task, number, order string) target {
 		t.allocation = fmt.Sprintf("%s.%s[%d]%s", t.job, t.task, t.number, order)
 	}
 	return t
-}
-
-// resolve finds out what a user means: of the readings that will do, the first whose job there is.
-func (r *remote) resolve(ctx context.Context, readings []target) (target, error) {
-	if len(readings) == 1 {
-		return readings[0], nil
-	}
-	peer, err := r.dial()
-	if err != nil {
-		return target{}, err
-	}
-	var missing []string
-	for _, t := range readings {
-		if status, err := known(ctx, peer, t.job); err != nil || status != nil {
-			return t, err
-		}
-		missing = append(missing, strconv.Quote(t.job))
-	}
-	return target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that ended long ago are forgotten",
-		strings.Join(missing, ", and no job "))
 }
 
 // String returns the target as a user may write it, so that it has no other reading.

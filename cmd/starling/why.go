@@ -18,7 +18,7 @@ func newWhy(r *remote) *cobra.Command {
 small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
 job or is protected from that, and what would help.`,
 		Args:              oneArgument("job's NAME"),
-		ValidArgsFunction: r.completeJob,
+		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -30,7 +30,7 @@ job or is protected from that, and what would help.`,
 			if err != nil {
 				return err
 			}
-			if r.format != formatTable {
+			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
 			_, err = io.WriteString(r.out, findings(answer))

@@ -1,53 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
-
-	starlingv1 "starling/api/v1"
-)
-
-// span is a duration as people say it: its two largest units.
-func span(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
-}
-
-// age is the time since a moment, "-" if that is not known.
-func age(since *timestamppb.Timestamp) string {
-	if since == nil {
-		return "-"
-	}
-	return span(time.Since(since.AsTime()))
-}
-
-// cores writes millicores as cores.
-func cores(millicores int64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", millicores/1000, millicores%1000), "0"), ".")
-}
-
-// size writes bytes with the unit that leaves one to four digits.
-func size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	unit, value := 0, float64(bytes)
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	text := strconv.FormatFloat(value, 'f', 1, 64)
-	return strings.TrimSuffix(text, ".0") + units[unit]
-}
+import "fmt"
 
 // dash stands in tables for what is absent.
 func dash(text string) string {
@@ -63,26 +16,4 @@ func counted[N ~uint32 | ~int](n N, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// tally tells how many slots are in which phase, for example "2 running, 1 waiting".
-func tally(c *starlingv1.Counts) string {
-	parts := []string{}
-	for _, p := range []struct {
-		count uint32
-		phase string
-	}{
-		{c.GetRunning(), "running"}, {c.GetAssigned(), "starting"}, {c.GetWaiting(), "waiting"},
-		{c.GetDelayed(), "waiting to restart"}, {c.GetPostponed(), "waiting to move"}, {c.GetAway(), "out of reach"},
-		{c.GetStopping(), "stopping"}, {c.GetSucceeded(), "succeeded"},
-		{c.GetFailed(), "failed"}, {c.GetStopped(), "stopped"},
-	} {
-		if p.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.phase))
-		}
-	}
-	if len(parts) == 0 {
-		return "no instances"
-	}
-	return strings.Join(parts, ", ")
 }

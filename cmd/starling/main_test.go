@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestPanicBecomesOneLine(t *testing.T) {
+	var errs bytes.Buffer
+	t.Setenv("TMPDIR", t.TempDir())
+	c := &console{out: nil, err: &errs, in: strings.NewReader("")} // writing to out panics
+	if got := run(context.Background(), []string{"schema"}, c); got != exitFailed {
+		t.Errorf("got status %d, want %d", got, exitFailed)
+	}
+	line, rest, _ := strings.Cut(errs.String(), "\n")
+	_, file, found := strings.Cut(line, "details: ")
+	if !strings.HasPrefix(line, "starling: internal error: ") || rest != "" || !found {
+		t.Fatalf("got %q, want one line", errs.String())
+	}
+	stack, err := os.ReadFile(strings.TrimSuffix(file, ")"))
+	if err != nil || !strings.Contains(string(stack), "schema.go") {
+		t.Errorf("got %q and %v, want the stack", stack, err)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// forPeople tells whether answers are printed for people, and not for programs.
+func (r *remote) forPeople() bool { return r.format == formatTable }
+
+// show prints an answer in the chosen format; draw says how people see it.
+func (r *remote) show(answer proto.Message, draw func() *table) error {
+	if r.forPeople() {
+		t := draw()
+		t.colour = r.outColour
+		return t.write(r.out)
+	}
+	return r.write(answer, "  ")
+}
+
+// showNext prints one element of a stream: a line of JSON, or a document of YAML.
+func (r *remote) showNext(answer proto.Message, line func() string) error {
+	if r.forPeople() {
+		_, err := io.WriteString(r.out, line())
+		return err
+	}
+	return r.write(answer, "")
+}
+
+// write prints JSON with the names of the API's description, or the same data as YAML.
+func (r *remote) write(answer proto.Message, indent string) error {
+	text, err := marshal(answer, indent)
+	if err != nil {
+		return fmt.Errorf("print %s: %w", answer.ProtoReflect().Descriptor().Name(), err)
+	}
+	return r.printJSON(text)
+}
+
+// printJSON prints a line or a document of JSON, or the same data as YAML.
+func (r *remote) printJSON(text []byte) (err error) {
+	if r.format == formatYAML {
+		if text, err = yamlOf(text); err != nil {
+			return fmt.Errorf("print as YAML: %w", err)
+		}
+		if r.documents > 0 {
+			text = append([]byte("---\n"), text...)
+		}
+	}
+	r.documents++
+	_, err = r.out.Write(text)
+	return err
+}
+
+// marshal returns JSON that is the same for the same answer; protojson varies its spaces on purpose.
+func marshal(answer proto.Message, indent string) ([]byte, error) {
+	raw, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.Buffer{}
+	if indent == "" {
+		err = json.Compact(&text, raw)
+	} else {
+		err = json.Indent(&text, raw, "", indent)
+	}
+	text.WriteByte('\n')
+	return text.Bytes(), err
+}
+
+// yamlOf turns JSON into YAML of the same data in the same order.
+func yamlOf(text []byte) ([]byte, error) {
+	var node yaml.Node
+	if err := yaml.Load(text, &node); err != nil {
+		return nil, err
+	}
+	plain(&node)
+	return yaml.Dump(&node)
+}
+
+// plain drops the styles that came from JSON; the dumper quotes again what needs quotes.
+func plain(node *yaml.Node) {
+	node.Style = 0
+	for _, child := range node.Content {
+		plain(child)
+	}
+}

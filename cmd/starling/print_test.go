@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	starlingv1 "starling/api/v1"
+)
+
+func TestAnswersAsText(t *testing.T) {
+	answer := &starlingv1.Job{Name: "12", Type: "batch", Id: 3, SubmittedIndex: 7, Counts: &starlingv1.Counts{Running: 1}}
+	var out bytes.Buffer
+	r := &remote{console: &console{out: &out}, format: formatJSON}
+	if err := r.showNext(answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name":"12","id":3,"type":"batch","status":"","final":false,"version":0,"counts":{"desired":0,`; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got %s, want %s...", out.String(), want)
+	}
+	out.Reset()
+	r.format = formatYAML
+	r.documents = 0
+	for range 2 {
+		if err := r.show(answer, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second, found := strings.Cut(out.String(), "---\n")
+	if !found || first != second || !strings.HasPrefix(first, "name: '12'\nid: 3\ntype: batch\n") {
+		t.Errorf("got\n%s", out.String())
+	}
+}

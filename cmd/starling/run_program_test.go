@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"starling/cluster"
+)
+
+func TestJobNames(t *testing.T) {
+	for program, want := range map[string]string{
+		"echo": "echo-", "/usr/bin/python3.11": "python3-11-", "...": "run-", "../@": "run-", "é": "run-",
+		strings.Repeat("x", 80): strings.Repeat("x", 50) + "-",
+	} {
+		got := jobNameFor(program)
+		if !strings.HasPrefix(got, want) || cluster.NameProblem(got, false) != "" {
+			t.Errorf("%q: got %q, want a valid name that begins with %q", program, got, want)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	rows := newTable("A", "STATE", "LAST")
+	rows.row("süß", "running", "x")
+	rows.row("longer", "failed", "")
+	var plain, coloured bytes.Buffer
+	if err := rows.write(&plain); err != nil {
+		t.Fatal(err)
+	}
+	want := "A       STATE    LAST\nsüß     running  x\nlonger  failed   \n"
+	if plain.String() != want {
+		t.Errorf("got\n%q, want\n%q", plain.String(), want)
+	}
+	rows.colour = true
+	if err := rows.write(&coloured); err != nil {
+		t.Fatal(err)
+	}
+	if got := coloured.String(); !strings.Contains(got, "\x1b[32mrunning\x1b[0m  x") {
+		t.Errorf("got %q, want running in green with the padding outside", got)
+	}
+}

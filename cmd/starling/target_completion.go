@@ -1,0 +1,53 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// completeJob offers the names of jobs.
+func completeJob(r *remote) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := completionContext(command)
+		defer cancel()
+		peer, err := r.dial()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		answer, err := peer.AllJobs(ctx, typed)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for _, job := range answer.GetJobs() {
+			names = append(names, cobra.CompletionWithDesc(job.GetName(), job.GetType()+", "+job.GetStatus()))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeTarget offers jobs, and after "JOB/" also the tasks of the job.
+func completeTarget(r *remote) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, directive := completeJob(r)(command, args, typed)
+		job, _ := cutLast(typed)
+		if job == "" || len(args) > 0 {
+			return names, directive
+		}
+		ctx, cancel := completionContext(command)
+		defer cancel()
+		answer, err := jobStatus(ctx, r, jobNamed(job), true)
+		if err != nil {
+			return names, directive
+		}
+		for _, task := range answer.GetTasks() {
+			names = append(names, job+"/"+task.GetName())
+		}
+		for _, slot := range answer.GetSlots() {
+			names = append(names, cobra.CompletionWithDesc(job+"/"+slotName(slot), slot.GetPhase()))
+		}
+		return names, directive
+	}
+}

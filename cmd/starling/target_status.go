@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+)
+
+// slotsShownMax bounds the instances that are shown to people; programs get all, pageSize at a time.
+const (
+	slotsShownMax = 200
+	pageSize      = 1000
+)
+
+// jobStatus reads a job with its slots, up to what is shown to people if it is for them.
+func jobStatus(ctx context.Context, r *remote, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
+	peer, err := r.dial()
+	if err != nil {
+		return nil, err
+	}
+	question := &starlingv1.JobStatusRequest{Job: name, PageSize: pageSize}
+	if forPeople {
+		question.PageSize = slotsShownMax
+	}
+	var all []*starlingv1.Slot
+	for {
+		page, err := peer.JobStatus(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetSlots()...)
+		page.Slots = all
+		if page.GetNextPageToken() == "" || forPeople {
+			return page, nil
+		}
+		question.PageToken = page.GetNextPageToken()
+	}
+}
+
+// known returns how a job stands, nil if there is none.
+func known(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
+	status, err := peer.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: job, PageSize: 1})
+	var refused *wire.Failure
+	if errors.As(err, &refused) && refused.Code == wire.NotFound {
+		return nil, nil
+	}
+	return status, err
+}
+
+// resolve finds out what a user means: of the readings that will do, the first whose job there is.
+func resolve(ctx context.Context, r *remote, readings []target) (target, error) {
+	if len(readings) == 1 {
+		return readings[0], nil
+	}
+	peer, err := r.dial()
+	if err != nil {
+		return target{}, err
+	}
+	var missing []string
+	for _, t := range readings {
+		if status, err := known(ctx, peer, t.job); err != nil || status != nil {
+			return t, err
+		}
+		missing = append(missing, strconv.Quote(t.job))
+	}
+	return target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that ended long ago are forgotten",
+		strings.Join(missing, ", and no job "))
+}
+
+// slotName names a slot within its job: "server[2]".
+func slotName(slot *starlingv1.Slot) string {
+	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
+}
