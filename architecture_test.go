@@ -12,7 +12,7 @@ import (
 // below its own top folder. e2e stands outside: it may import anything and nobody imports it.
 var layers = [][]string{
 	{"cluster", "journal", "examples"},
-	{"command", "ring", "schedule", "reconcile", "driver", "secret"},
+	{"command", "ring", "schedule", "reconcile", "driver", "secret", "plugin"},
 	{"rollout", "jobspec"},
 	{"replica"},
 	{"peer", "api", "dns"},

@@ -22,6 +22,7 @@ import (
 // and the moment.
 var pure = map[string]bool{
 	"cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true, "replica": true,
+	"plugin": true,
 }
 
 // pureImports are all packages outside the module that the pure core may use.

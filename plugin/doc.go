@@ -1,0 +1,14 @@
+// Package plugin tells the instances of a job about each other: environment and files, from a list of who they are.
+//
+// The list is a Roster, with a version. Whoever starts an instance asks the job's Set for its Outfit; whoever sees a newer
+// version asks for the files of each running instance again and replaces them together. So all that an instance finds is
+// of one version, but for its environment, which a running program keeps: what it says is of the version with which it was
+// started. A job that grows and shrinks should read the files.
+//
+// All files are below one folder of the instance, never elsewhere on its machine: a job that could choose would write
+// into the machine's own. All plugins give the same for the same input; nothing here reads or writes anything.
+//
+// A plugin is asked for four things, by the names they have where they come from: what is wrong with a job that asks for it
+// (OnJobAdd), the outfit of a new instance (OnInstanceCreate), the files after a change (OnJobUpdate), and which of them
+// hold secrets, to be removed first when the job is (OnJobDelete).
+package plugin

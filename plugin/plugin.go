@@ -1,0 +1,208 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// Plugin gives the members of a job what one framework, or one way to find each other, needs. See the package for when
+// its methods are called.
+type Plugin interface {
+	// Name returns the plugin's name in job files.
+	Name() string
+	// OnJobAdd returns what is wrong with a job that asks for the plugin.
+	OnJobAdd(job *cluster.JobSpec) error
+	// OnInstanceCreate returns what a new instance gets: all its files, too.
+	OnInstanceCreate(r *Roster, self *Self) (Outfit, error)
+	// OnJobUpdate returns all files that an instance is to have.
+	OnJobUpdate(r *Roster, self *Self) ([]File, error)
+	// OnJobDelete returns the paths of the files that hold secrets.
+	OnJobDelete() []string
+}
+
+// Outfit is what an instance starts with.
+type Outfit struct {
+	// Env is ordered by name, each name once.
+	Env []cluster.EnvVar
+	// Files are ordered by path, each path once.
+	Files []File
+}
+
+// File is a file for an instance.
+type File struct {
+	// Path is below the folder of the instance.
+	Path    string
+	Content []byte
+	// Secret files are for the user alone who runs the instance.
+	Secret bool
+}
+
+// ErrWaits tells that something is asked for that is not known before another instance has a node, such as its port: it
+// may be there in the next version of the list.
+var ErrWaits = errors.New("another instance has no node yet")
+
+// valueBytesMax bounds the value of a variable: programs with longer ones cannot be started.
+const valueBytesMax = 120 << 10
+
+// Request asks for a plugin.
+type Request struct {
+	Name      string
+	Arguments []Argument
+}
+
+// Set is the plugins of a job, each once, in a fixed order.
+type Set []Plugin
+
+// kind is a plugin that a job may ask for. It brings those that it needs with it.
+type kind struct {
+	name  string
+	needs []string
+	build func(a *arguments) Plugin
+}
+
+// kinds lists all plugins. Each comes behind those that it needs.
+func kinds() []kind {
+	return []kind{
+		{"env", nil, newEnv},
+		{"svc", nil, newSvc},
+		{"ssh", nil, newSSH},
+		{"mpi", []string{"svc", "ssh"}, newMPI},
+		{"pytorch", []string{"svc"}, newPytorch},
+		{"tensorflow", []string{"svc"}, newTensorflow},
+	}
+}
+
+// Names returns the names of all plugins.
+func Names() []string {
+	var all []string
+	for _, k := range kinds() {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+// NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests.
+func NewSet(requests []Request) (Set, error) {
+	var wrong []error
+	for i, request := range requests {
+		switch {
+		case !slices.Contains(Names(), request.Name):
+			wrong = append(wrong, fmt.Errorf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(), ", ")))
+		case slices.ContainsFunc(requests[:i], func(r Request) bool { return r.Name == request.Name }):
+			wrong = append(wrong, fmt.Errorf("plugin %s: is asked for twice", request.Name))
+		}
+	}
+	var set Set
+	for _, k := range kinds() {
+		a := &arguments{plugin: k.name}
+		asked := false
+		for _, request := range requests {
+			asked = asked || request.Name == k.name || k.neededBy(request.Name)
+			if request.Name == k.name && a.given == nil {
+				a.given = request.Arguments
+			}
+		}
+		if !asked {
+			continue
+		}
+		set = append(set, k.build(a))
+		wrong = append(wrong, a.problems()...)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return set, nil
+}
+
+// neededBy tells whether a plugin brings this one with it.
+func (k kind) neededBy(name string) bool {
+	return slices.ContainsFunc(kinds(), func(other kind) bool {
+		return other.name == name && slices.Contains(other.needs, k.name)
+	})
+}
+
+// OnJobAdd returns all that is wrong with a job that asks for the plugins.
+func (s Set) OnJobAdd(job *cluster.JobSpec) error {
+	var wrong []error
+	for _, p := range s {
+		if err := p.OnJobAdd(job); err != nil {
+			wrong = append(wrong, fmt.Errorf("plugin %s: %w", p.Name(), err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// OnInstanceCreate returns what a new instance gets from all plugins.
+func (s Set) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+	var all Outfit
+	if err := r.listed(self); err != nil {
+		return all, err
+	}
+	for _, p := range s {
+		outfit, err := p.OnInstanceCreate(r, self)
+		if err != nil {
+			return Outfit{}, fmt.Errorf("plugin %s: %w", p.Name(), err)
+		}
+		for _, v := range outfit.Env {
+			if len(v.Value) > valueBytesMax {
+				return Outfit{}, fmt.Errorf("plugin %s: %s would have %d bytes, a program takes at most %d: the job has too many instances for it",
+					p.Name(), v.Name, len(v.Value), valueBytesMax)
+			}
+		}
+		all.Env, all.Files = append(all.Env, outfit.Env...), append(all.Files, outfit.Files...)
+	}
+	slices.SortStableFunc(all.Env, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	sortFiles(all.Files)
+	return all, nil
+}
+
+// OnJobUpdate returns all files that an instance is to have from all plugins.
+func (s Set) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
+	if err := r.listed(self); err != nil {
+		return nil, err
+	}
+	var all []File
+	for _, p := range s {
+		files, err := p.OnJobUpdate(r, self)
+		if err != nil {
+			return nil, fmt.Errorf("plugin %s: %w", p.Name(), err)
+		}
+		all = append(all, files...)
+	}
+	sortFiles(all)
+	return all, nil
+}
+
+// OnJobDelete returns the paths of all files that hold secrets.
+func (s Set) OnJobDelete() []string {
+	var all []string
+	for _, p := range s {
+		all = append(all, p.OnJobDelete()...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// listed returns an error for an instance that is not on the list.
+func (r *Roster) listed(self *Self) error {
+	if _, ok := r.position(self); !ok {
+		return fmt.Errorf("%s is not a member of its job in version %d",
+			cluster.SlotName{Job: r.Job, Task: self.Task, Index: self.Index}, r.Version)
+	}
+	return nil
+}
+
+func sortFiles(files []File) {
+	slices.SortStableFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// bare is a plugin that wants nothing of a job and has no files.
+type bare struct{}
+
+func (bare) OnJobAdd(*cluster.JobSpec) error            { return nil }
+func (bare) OnJobUpdate(*Roster, *Self) ([]File, error) { return nil, nil }
+func (bare) OnJobDelete() []string                      { return nil }

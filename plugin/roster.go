@@ -1,0 +1,87 @@
+package plugin
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/cluster"
+)
+
+// Roster is one version of the list of a job's members.
+type Roster struct {
+	Job cluster.JobName
+	// Version is the index of the entry with which the list became what it is.
+	Version cluster.Index
+	// Tasks are in the order of the job file.
+	Tasks []Task
+}
+
+// Task is a task with its members, all that it is to have, ordered by number. Numbers may have gaps; where a framework
+// counts without gaps, what counts is the position here.
+type Task struct {
+	Name    cluster.TaskName
+	Members []Member
+}
+
+// Member is an instance, as others find it.
+type Member struct {
+	Index uint32
+	// Name is what others connect to: its name in DNS, or its address where programs cannot look up names.
+	Name string
+	// Address is that of its node, "" as long as it waits for one.
+	Address string
+	// Ports are ordered by name; there are none as long as it waits.
+	Ports []Port
+}
+
+// Port is a TCP port of a member.
+type Port struct {
+	Name   string
+	Number uint16
+}
+
+// Self is the member that is to be told about the others.
+type Self struct {
+	Task  cluster.TaskName
+	Index uint32
+	// Folder is where the member finds its files, as it sees it.
+	Folder string
+	// Keys are the job's, opened; only ssh needs them.
+	Keys KeyPair
+}
+
+// KeyPair is what members of one job know each other by, in the format of OpenSSH.
+type KeyPair struct{ Private, Public []byte }
+
+// task returns a task by its name, nil if there is none.
+func (r *Roster) task(name cluster.TaskName) *Task {
+	at := slices.IndexFunc(r.Tasks, func(t Task) bool { return t.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &r.Tasks[at]
+}
+
+// members returns the members of a task, none if there is no such task.
+func (r *Roster) members(name cluster.TaskName) []Member {
+	if t := r.task(name); t != nil {
+		return t.Members
+	}
+	return nil
+}
+
+// position returns where a member stands in its task; ok is false if it is not on the list.
+func (r *Roster) position(self *Self) (at int, ok bool) {
+	return slices.BinarySearchFunc(r.members(self.Task), self.Index, func(m Member, index uint32) int {
+		return cmp.Compare(m.Index, index)
+	})
+}
+
+// names returns the names of members, in their order.
+func names(members []Member) []string {
+	all := make([]string, len(members))
+	for i := range members {
+		all[i] = members[i].Name
+	}
+	return all
+}
