@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
 	"starling/journal"
@@ -68,7 +69,7 @@ A file for the first of three machines:
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
 			if err != nil {
-				return fail(exitUsage, "%w", err)
+				return exit.Fail(exit.Usage, "%w", err)
 			}
 			return (&agent{console: r.console, version: version, config: config}).run(command.Context())
 		},
@@ -213,7 +214,7 @@ const quorumPatience = 2 * time.Second
 func (a *agent) reachJournal(ctx context.Context) error {
 	secure, err := a.config.ClientTLS()
 	if err != nil {
-		return fail(exitUsage, "%w", err)
+		return exit.Fail(exit.Usage, "%w", err)
 	}
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
@@ -309,7 +310,7 @@ func within(most time.Duration, end func() error) error {
 // listenError makes an address that cannot be used bad input.
 func listenError(err error) error {
 	if errors.Is(err, host.ErrAddress) {
-		return fail(exitUsage, "%w", err)
+		return exit.Fail(exit.Usage, "%w", err)
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"starling/cmd/starling/exit"
 )
 
 // console is where a command reads and writes: data to out, all that is said about it to err.
@@ -37,7 +39,7 @@ func (c *console) hint(format string, args ...any) {
 
 // problem says what went wrong, unless that was said already.
 func (c *console) problem(err error) {
-	if _, quiet := err.(silent); !quiet {
+	if _, quiet := err.(exit.Silent); !quiet {
 		fmt.Fprintf(c.err, "starling: %s\n", strings.TrimSpace(err.Error()))
 	}
 }
@@ -52,7 +54,7 @@ func (c *console) readFile(file, what string) (data []byte, name string, err err
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, "", fail(exitUsage, "read the %s: %w", what, err)
+		return nil, "", exit.Fail(exit.Usage, "read the %s: %w", what, err)
 	}
 	return data, name, nil
 }

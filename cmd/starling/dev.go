@@ -19,6 +19,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
 	"starling/journal"
@@ -184,11 +185,11 @@ func (d *dev) shares() ([]cluster.Offer, error) {
 	}
 	first, last, err := settings.Ports(d.ports)
 	if err != nil {
-		return nil, fail(exitUsage, "--ports: %w", err)
+		return nil, exit.Fail(exit.Usage, "--ports: %w", err)
 	}
 	each := (int(last) - int(first) + 1) / d.peers
 	if each == 0 {
-		return nil, fail(exitUsage, "--ports: %s are not enough for %s", d.ports, counted(d.peers, "peer"))
+		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, counted(d.peers, "peer"))
 	}
 	for kind := range capacity {
 		capacity[kind] /= int64(d.peers)

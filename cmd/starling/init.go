@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/exit"
 	"starling/examples"
 	"starling/jobspec"
 )
@@ -63,7 +64,7 @@ func writeExamples(c *console, folder string, files []examples.File, force bool)
 		path := filepath.Join(folder, example.Name)
 		if !force {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return fail(exitConflict, "%s exists already; nothing was written\nhint: --force writes over it", path)
+				return exit.Fail(exit.Conflict, "%s exists already; nothing was written\nhint: --force writes over it", path)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/exit"
 )
 
 // The states of updates that this program tells apart.
@@ -44,7 +45,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			})
 			switch {
 			case interrupted():
-				return silent(exitDetached)
+				return exit.Silent(exit.Detached)
 			case err != nil:
 				return err
 			}
@@ -53,7 +54,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 				return err
 			}
 			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {
-				return silent(exitFailed)
+				return exit.Silent(exit.Failed)
 			}
 			return nil
 		},

@@ -13,6 +13,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/exit"
 )
 
 // streamsMax bounds the instances whose output is shown at once.
@@ -79,7 +80,7 @@ func (l *reader) run(ctx context.Context, t target) error {
 		return err
 	}
 	if len(chosen) > streamsMax || answer.GetNextPageToken() != "" {
-		return fail(exitUsage, "%s has more than %d instances: name one, such as %s", t.job, streamsMax, chosen[0])
+		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t.job, streamsMax, chosen[0])
 	}
 	return l.readAll(ctx, chosen)
 }

@@ -1,8 +1,8 @@
 // Command starling is the whole program: the agent of a machine, a cluster for development in one process, and the
 // tool by which people and programs talk to either.
 //
-// There is one file per subcommand. The files node_*.go wire a peer by hand: journal, driver, peer and API of one
-// machine. Data goes to stdout, progress and hints to stderr, and the exit status is one of the table in exit.go.
+// There is one file per subcommand. Package host wires a peer by hand: journal, driver, peer and API of one machine.
+// Data goes to stdout, progress and hints to stderr, and the exit status is one of the table in package exit.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/exit"
 )
 
 func main() {
@@ -24,7 +26,7 @@ func run(ctx context.Context, args []string, c *console) (status int) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			c.problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.keepStack(cause, debug.Stack())))
-			status = exitFailed
+			status = exit.Failed
 		}
 	}()
 	root := newRoot(c)
@@ -33,7 +35,7 @@ func run(ctx context.Context, args []string, c *console) (status int) {
 	if err != nil {
 		c.problem(err)
 	}
-	return statusOf(err)
+	return exit.StatusOf(err)
 }
 
 // newRoot returns the command with all its subcommands.
@@ -67,7 +69,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
 			newInit(c), newSchema(c)},
 		groupCluster: {newDev(remote, version), newAgent(remote, version), newPeers(remote), newNode(remote), newPool(remote), newJournal(remote)},
-		groupOther:   {newSim(remote), newVersion(remote), newExitCodes(), newSupervise()},
+		groupOther:   {newSim(remote), newVersion(remote), exit.NewTopic(), newSupervise()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

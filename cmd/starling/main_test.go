@@ -6,14 +6,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"starling/cmd/starling/exit"
 )
 
 func TestPanicBecomesOneLine(t *testing.T) {
 	var errs bytes.Buffer
 	t.Setenv("TMPDIR", t.TempDir())
 	c := &console{out: nil, err: &errs, in: strings.NewReader("")} // writing to out panics
-	if got := run(context.Background(), []string{"schema"}, c); got != exitFailed {
-		t.Errorf("got status %d, want %d", got, exitFailed)
+	if got := run(context.Background(), []string{"schema"}, c); got != exit.Failed {
+		t.Errorf("got status %d, want %d", got, exit.Failed)
 	}
 	line, rest, _ := strings.Cut(errs.String(), "\n")
 	_, file, found := strings.Cut(line, "details: ")

@@ -11,6 +11,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 )
 
 func newNode(r *remote) *cobra.Command {
@@ -75,7 +76,7 @@ func watchDrain(ctx context.Context, r *remote, peer *client.Client, node string
 	})
 	if interrupted() {
 		r.hint("\ndetached; %s goes on draining", node)
-		return silent(exitDetached)
+		return exit.Silent(exit.Detached)
 	}
 	return err
 }

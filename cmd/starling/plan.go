@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/exit"
 )
 
 func newPlan(r *remote) *cobra.Command {
@@ -43,7 +44,7 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 				}
 			}
 			if changes {
-				return silent(exitFailed)
+				return exit.Silent(exit.Failed)
 			}
 			return nil
 		},

@@ -14,6 +14,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/pool"
+	"starling/cmd/starling/exit"
 	"starling/jobspec"
 )
 
@@ -40,7 +41,7 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 			var wrong jobspec.Errors
 			if errors.As(err, &wrong) {
 				r.hint("%s", wrong.Error())
-				return fail(exitUsage, "%s has %s; nothing was changed", file, counted(len(wrong), "error"))
+				return exit.Fail(exit.Usage, "%s has %s; nothing was changed", file, counted(len(wrong), "error"))
 			}
 			return applyPools(ctx, r, tree, against, dry)
 		},
@@ -76,7 +77,7 @@ func applyPools(ctx context.Context, r *remote, tree pool.Tree, against stated, 
 		return err
 	}
 	if dry {
-		return silent(exitFailed)
+		return exit.Silent(exit.Failed)
 	}
 	if _, err := peer.ChangePools(ctx, plan.GetVersion(), put, gone); err != nil {
 		return refusedPools(r.console, err)
@@ -93,7 +94,7 @@ func refusedPools(c *console, err error) error {
 		for _, p := range refused.Problems {
 			c.hint("%s: %s", p.Path, p.Reason)
 		}
-		return fail(statusOf(err), "nothing was changed: %s", counted(len(refused.Problems), "problem"))
+		return exit.Fail(exit.StatusOf(err), "nothing was changed: %s", counted(len(refused.Problems), "problem"))
 	case errors.As(err, &refused) && refused.Code == wire.Conflict:
 		return fmt.Errorf("nothing was changed: %w\nhint: starling pool dump shows the tree as it is now", err)
 	}

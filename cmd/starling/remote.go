@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/cmd/starling/exit"
 )
 
 // answerWithin bounds how long a peer may take to answer what needs no waiting.
@@ -51,7 +52,7 @@ func (r *remote) flags(root *cobra.Command) {
 func (r *remote) dial() (*client.Client, error) {
 	addresses, err := client.Addresses(cmp.Or(r.address, os.Getenv("STARLING_ADDRESS")))
 	if err != nil {
-		return nil, fail(exitUsage, "%w", err)
+		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	return client.New(addresses), nil
 }

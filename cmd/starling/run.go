@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/exit"
 )
 
 // runOptions are the flags of "starling run".
@@ -64,5 +66,5 @@ Ctrl-C detaches: the jobs go on.`,
 // detached says how to come back to a job that goes on.
 func detached(r *remote, name string) error {
 	r.hint("\ndetached; %s goes on\n  come back: starling logs -f %s\n  stop it:   starling stop %s", name, name, name)
-	return silent(exitDetached)
+	return exit.Silent(exit.Detached)
 }

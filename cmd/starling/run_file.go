@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 	"starling/jobspec"
 )
 
@@ -131,10 +132,10 @@ func readJobs(r *remote, file string) ([]jobspec.Document, error) {
 	var wrong jobspec.Errors
 	if errors.As(err, &wrong) {
 		r.hint("%s", wrong.Error())
-		return nil, fail(exitUsage, "%s has %s; nothing was submitted", file, counted(len(wrong), "error"))
+		return nil, exit.Fail(exit.Usage, "%s has %s; nothing was submitted", file, counted(len(wrong), "error"))
 	}
 	if err == nil && len(documents) == 0 {
-		err = fail(exitUsage, "%s holds no job", file)
+		err = exit.Fail(exit.Usage, "%s holds no job", file)
 	}
 	return documents, err
 }

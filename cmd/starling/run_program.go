@@ -14,6 +14,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 	"starling/jobspec"
 )
 
@@ -134,9 +135,9 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 		if slot.GetExitCode() == 0 {
 			return nil
 		}
-		return silent(slot.GetExitCode())
+		return exit.Silent(slot.GetExitCode())
 	case "out of memory":
-		return fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
+		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
 	case "could not be started":
 		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}
@@ -170,5 +171,5 @@ func problemList(problems []cluster.Problem) error {
 	for _, p := range problems {
 		lines = append(lines, fmt.Errorf("%s: %s", p.Path, p.Reason))
 	}
-	return fail(exitUsage, "%w", errors.Join(lines...))
+	return exit.Fail(exit.Usage, "%w", errors.Join(lines...))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/exit"
 	"starling/sim"
 )
 
@@ -71,7 +72,7 @@ func simulate(ctx context.Context, c *console, seeds sim.Seeds) error {
 	case len(summary.Failures) > 0:
 		return fmt.Errorf("%d of %s failed", len(summary.Failures), counted(summary.Runs, "seed"))
 	case ctx.Err() != nil:
-		return silent(exitDetached)
+		return exit.Silent(exit.Detached)
 	}
 	return nil
 }

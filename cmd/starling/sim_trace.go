@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 	"starling/sim"
 	"starling/sim/trace"
 )
@@ -113,7 +114,7 @@ func (t *traceRun) run(ctx context.Context) error {
 			result, err := t.replay(ctx, &trace.Trace{Machines: machines, Tasks: tasks}, o)
 			switch {
 			case ctx.Err() != nil:
-				return silent(exitDetached)
+				return exit.Silent(exit.Detached)
 			case err != nil:
 				return fmt.Errorf("replay %s on %s: %w", t.tasks, t.nodes, err)
 			}
@@ -134,12 +135,12 @@ func (t *traceRun) run(ctx context.Context) error {
 func readCSV[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fail(exitUsage, "read the trace: %w", err)
+		return nil, exit.Fail(exit.Usage, "read the trace: %w", err)
 	}
 	defer file.Close()
 	all, err := read(name, file)
 	if err != nil {
-		return nil, fail(exitUsage, "%w", err)
+		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/exit"
 )
 
 func newStop(r *remote) *cobra.Command {
@@ -43,7 +44,7 @@ its job file grants.`,
 			switch {
 			case interrupted():
 				r.hint("\ndetached; %s goes on stopping", job)
-				return silent(exitDetached)
+				return exit.Silent(exit.Detached)
 			case err != nil:
 				return t.outOfTime(err, timeout)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/exit"
 	"starling/driver/process"
 )
 
@@ -15,7 +16,7 @@ func newSupervise() *cobra.Command {
 		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if status := process.Supervise(args[0]); status != 0 {
-				return silent(status)
+				return exit.Silent(status)
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/exit"
 )
 
 // stalledAfter is how long nothing more of a job may be placed until the reasons are told.
@@ -204,7 +205,7 @@ func (t *tracker) outOfTime(err error, timeout time.Duration) error {
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case !t.placed():
-		return fail(exitNotPlaced, "not placed within %s; the job goes on waiting", timeout)
+		return exit.Fail(exit.NotPlaced, "not placed within %s; the job goes on waiting", timeout)
 	}
-	return fail(exitTimeout, "not done within %s; the job goes on", timeout)
+	return exit.Fail(exit.Timeout, "not done within %s; the job goes on", timeout)
 }

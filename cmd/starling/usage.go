@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/exit"
 )
 
 // usageError adds to err where the right usage is told.
 func usageError(command *cobra.Command, err error) error {
-	return fail(exitUsage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
+	return exit.Fail(exit.Usage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
 }
 
 // noArguments refuses all arguments: of the root, because that is an unknown command.
