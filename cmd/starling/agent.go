@@ -23,6 +23,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
+	"starling/cmd/starling/usage"
 	"starling/journal"
 	"starling/journal/etcd"
 )
@@ -65,7 +66,7 @@ A file for the first of three machines:
   attributes: {zone: cellar}`,
 		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
   starling agent --config /etc/starling/agent.yaml`,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
 			if err != nil {

@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/usage"
 )
 
 func newAllocation(r *remote) *cobra.Command {
 	allocation := &cobra.Command{
 		Use:   "alloc",
 		Short: "Stop or restart one instance",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	for _, one := range []struct {
@@ -28,7 +30,7 @@ func newAllocation(r *remote) *cobra.Command {
 			Use:   one.use + " ALLOCATION",
 			Short: one.short,
 			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
-			Args:  oneArgument("an ALLOCATION"),
+			Args:  usage.OneArgument("an ALLOCATION"),
 			RunE: func(command *cobra.Command, args []string) error {
 				return endAllocation(r, command, args[0], one.elsewhere)
 			},
@@ -42,7 +44,7 @@ func newAllocation(r *remote) *cobra.Command {
 func endAllocation(r *remote, command *cobra.Command, name string, elsewhere bool) error {
 	readings, err := parseTarget(name)
 	if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number < 0 }); err != nil || len(readings) == 0 {
-		return usageError(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
+		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
 	ctx, cancel := answerContext(command)
 	defer cancel()

@@ -22,6 +22,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
+	"starling/cmd/starling/usage"
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/journal/memory"
@@ -61,10 +62,10 @@ func newDev(r *remote, version string) *cobra.Command {
 		Short: "Start a cluster in this process, to try things",
 		Long: `Start a cluster of one or more real peers in this process. It needs no root, no container and no file. Its data
 is in memory and gone at the end, unless --data says where to keep it. Ctrl-C stops its tasks and then itself.`,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if d.peers < 1 || d.peers > devPeersMax {
-				return usageError(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
+				return usage.Error(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
 			}
 			d.address = cmp.Or(r.address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
 			return d.run(command.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/examples"
 	"starling/jobspec"
 )
@@ -24,7 +25,7 @@ func newInit(c *console) *cobra.Command {
 		Long: `Write commented example files: jobs, all of which run as they are, and a tree of pools. They go into the present folder,
 or into DIR, or only the one called NAME. Files that exist are left alone.`,
 		Example: "  starling init\n  starling init examples\n  starling init hello",
-		Args:    atMostOne("DIR or NAME"),
+		Args:    usage.AtMostOne("DIR or NAME"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []string
 			for _, example := range allExamples() {

@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/usage"
 )
 
 func newJob(r *remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "job",
 		Short: "Look at one job, and change it",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newJobStatus(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobUpdate(r))
@@ -25,7 +26,7 @@ func newJobStatus(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "status NAME",
 		Short:             "Show a job with its tasks and instances",
-		Args:              oneArgument("job's NAME"),
+		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)

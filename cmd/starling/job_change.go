@@ -10,6 +10,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cmd/starling/usage"
 	"starling/command"
 )
 
@@ -22,7 +23,7 @@ func newJobRevert(r *remote) *cobra.Command {
 "starling job history NAME" lists the versions.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError(command, fmt.Errorf("%s needs a job's NAME and a VERSION", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a job's NAME and a VERSION", command.CommandPath()))
 			}
 			return nil
 		},
@@ -52,12 +53,12 @@ func newJobRestart(r *remote) *cobra.Command {
 		Long: `Replace the instances of a job, or of one of its tasks, by new ones of the same version. It is an update: as many at a
 time as the job says, and not more without health. If there is a job of the name NAME/TASK, that is meant; NAME.TASK is
 always a task.`,
-		Args:              oneArgument("job's NAME, or NAME.TASK"),
+		Args:              usage.OneArgument("job's NAME, or NAME.TASK"),
 		ValidArgsFunction: completeTarget(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := parseTarget(args[0])
 			if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number >= 0 }); err != nil || len(readings) == 0 {
-				return usageError(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
+				return usage.Error(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
 			}
 			which, err := resolve(command.Context(), r, readings)
 			if err != nil {
@@ -79,7 +80,7 @@ func change(ctx context.Context, r *remote, job string, options runOptions, make
 	if err != nil {
 		return err
 	}
-	if !options.against.given {
+	if !options.against.Given {
 		status, err := present(ctx, peer, job)
 		switch {
 		case err != nil:
@@ -87,9 +88,9 @@ func change(ctx context.Context, r *remote, job string, options runOptions, make
 		case status == nil:
 			return fmt.Errorf("there is no job %s, or it has ended: `starling ps` lists them", job)
 		}
-		options.against.number = status.GetJob().GetVersion()
+		options.against.Number = status.GetJob().GetVersion()
 	}
-	if err := stale(ctx, peer, job, options.against.number, make(peer, options.against.number)); err != nil {
+	if err := stale(ctx, peer, job, options.against.Number, make(peer, options.against.Number)); err != nil {
 		return err
 	}
 	if options.detach {
@@ -104,7 +105,7 @@ func newJobUpdate(r *remote) *cobra.Command {
 	update := &cobra.Command{
 		Use:   "update",
 		Short: "Steer and watch the update of a job to a new version",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	update.AddCommand(newUpdateWatch(r))
@@ -121,7 +122,7 @@ func newJobUpdate(r *remote) *cobra.Command {
 		update.AddCommand(&cobra.Command{
 			Use:               one.steering.String() + " NAME",
 			Short:             one.short,
-			Args:              oneArgument("job's NAME"),
+			Args:              usage.OneArgument("job's NAME"),
 			ValidArgsFunction: completeJob(r),
 			RunE: func(command *cobra.Command, args []string) error {
 				ctx, cancel := answerContext(command)

@@ -11,6 +11,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
@@ -18,7 +19,7 @@ func newJobHistory(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "history NAME",
 		Short:             "List the versions of a job, the newest last",
-		Args:              oneArgument("job's NAME"),
+		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
@@ -76,7 +77,7 @@ func newJobDiff(r *remote) *cobra.Command {
 between that and the newest. It tells of each difference whether instances are replaced because of it, or it is made in place.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 3 {
-				return usageError(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs", command.CommandPath()))
 			}
 			return nil
 		},
@@ -113,7 +114,7 @@ between that and the newest. It tells of each difference whether instances are r
 func versionOf(command *cobra.Command, text string) (uint32, error) {
 	version, err := strconv.ParseUint(strings.TrimPrefix(text, "v"), 10, 32)
 	if err != nil || version == 0 {
-		return 0, usageError(command, fmt.Errorf("%q is no VERSION: write its number, from 1", text))
+		return 0, usage.Error(command, fmt.Errorf("%q is no VERSION: write its number, from 1", text))
 	}
 	return uint32(version), nil
 }

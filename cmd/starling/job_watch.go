@@ -9,6 +9,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 // The states of updates that this program tells apart.
@@ -26,7 +27,7 @@ func newUpdateWatch(r *remote) *cobra.Command {
 		Short: "Follow the update of a job, instance by instance, until it ends",
 		Long: `Follow the update of a job until it ends: for each instance its version and the one it goes to, how far and how well it
 is, and what it waits for. The exit status is 0 if the update succeeded, and 1 if it failed or was ended.`,
-		Args:              oneArgument("job's NAME"),
+		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.dial()

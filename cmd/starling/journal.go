@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/usage"
 )
 
 func newJournal(r *remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "journal",
 		Short: "Read what happened",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newJournalTail(r))
@@ -25,7 +26,7 @@ func newJournalTail(r *remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tail",
 		Short: "Print the newest entries in words, with what they brought about",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if question.GetFrom() > 0 && !command.Flags().Changed("last") {
 				question.Last = 0

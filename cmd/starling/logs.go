@@ -14,6 +14,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 // streamsMax bounds the instances whose output is shown at once.
@@ -40,15 +41,15 @@ allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are th
 The NAME of a job in a pool begins with the pool's path, as in analytics/etl/nightly. If NAME/TASK is a job too, that is
 meant; NAME.TASK is always a task.`,
 		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
-		Args:              oneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
+		Args:              usage.OneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
 		ValidArgsFunction: completeTarget(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := parseTarget(args[0])
 			if err != nil {
-				return usageError(command, err)
+				return usage.Error(command, err)
 			}
 			if logs.tailBytes < 0 && command.Flags().Changed("tail") {
-				return usageError(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
+				return usage.Error(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
 			}
 			t, err := resolve(command.Context(), r, readings)
 			if err != nil {

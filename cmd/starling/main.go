@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 func main() {
@@ -49,13 +50,13 @@ same journal and does its own part of what it asks for.
 Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArguments,
+		Args:          usage.NoArguments,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usageError(command, err) })
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usage.Error(command, err) })
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.AddGroup(

@@ -12,13 +12,14 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 func newNode(r *remote) *cobra.Command {
 	node := &cobra.Command{
 		Use:   "node",
 		Short: "Empty a machine, or give it work again",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	node.AddCommand(newDrain(r))
@@ -33,10 +34,10 @@ func newDrain(r *remote) *cobra.Command {
 		Long: `Move what runs on a machine to others, and give it nothing new: services move as their updates would, with as many
 without health at a time as their jobs say; batch instances may end by themselves. What still runs there after the deadline
 is stopped. A drained machine stays a member; --off gives it work again.`,
-		Args: oneArgument("machine's NAME"),
+		Args: usage.OneArgument("machine's NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if off && watch {
-				return usageError(command, errors.New("--off has nothing to --watch"))
+				return usage.Error(command, errors.New("--off has nothing to --watch"))
 			}
 			peer, err := r.dial()
 			if err != nil {

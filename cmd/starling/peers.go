@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/usage"
 )
 
 func newPeers(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "Show the ring: who watches whom, what each gives, how far each has read",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()

@@ -9,6 +9,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 func newPlan(r *remote) *cobra.Command {
@@ -20,7 +21,7 @@ which instances would be placed, replaced, updated in place and stopped, where, 
 scheduler that answers; what happens can differ only if the cluster changes meanwhile.
 
 The exit status is 0 if nothing would change and 1 if something would.`,
-		Args: oneArgument("FILE"),
+		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			documents, err := readJobs(r, args[0])
 			if err != nil {

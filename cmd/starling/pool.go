@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/pool"
+	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
@@ -21,7 +22,7 @@ func newPool(r *remote) *cobra.Command {
 		Long: `Look at resource pools, and change their tree. A pool has a reservation, which it is promised, a limit, and a share in
 what is left; jobs live in pools with none below, and are named by them: AVMaps/AV-Build/nightly. What a pool may use now,
 its entitlement, is computed from these and from what all jobs hold and ask for.`,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newPoolList(r), newPoolShow(r), newPoolExplain(r), newPoolApply(r), newPoolDump(r), newPoolRemove(r))
@@ -33,7 +34,7 @@ func newPoolList(r *remote) *cobra.Command {
 		Use:               "ls [PATH]",
 		Short:             "List the pools, with what they use, may use and reserve",
 		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
-		Args:              atMostOne("PATH"),
+		Args:              usage.AtMostOne("PATH"),
 		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
@@ -124,7 +125,7 @@ func newPoolShow(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show PATH",
 		Short:             "Show a pool: its quotas, and what it uses, waits for, borrows and lends",
-		Args:              oneArgument("pool's PATH"),
+		Args:              usage.OneArgument("pool's PATH"),
 		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			answer, err := poolStatus(r, command, args[0])
@@ -204,11 +205,11 @@ reservation and the share gave, what is left over, what keeps the pool from more
 disk or gpu; without it all is told of those of which the pool gets less than it asks for.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usageError(command, fmt.Errorf("%s needs a pool's PATH, and takes a KIND", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a pool's PATH, and takes a KIND", command.CommandPath()))
 			}
 			if len(args) == 2 {
 				if _, known := pool.Kind(args[1]); !known {
-					return usageError(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk or gpu", args[1]))
+					return usage.Error(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk or gpu", args[1]))
 				}
 			}
 			return nil

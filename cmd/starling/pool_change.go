@@ -15,11 +15,12 @@ import (
 	"starling/cluster"
 	"starling/cluster/pool"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
 func newPoolApply(r *remote) *cobra.Command {
-	dry, against := false, stated{}
+	dry, against := false, usage.Version{}
 	command := &cobra.Command{
 		Use:   "apply FILE.yaml",
 		Short: "Make a pools file the tree of pools",
@@ -29,7 +30,7 @@ file are deleted, but for "default", which stays as it is; pools with jobs canno
 meanwhile, nothing is done. "starling pool dump" writes such a file.
 
 With --dry-run the exit status is 0 if nothing would change and 1 if something would.`,
-		Args: oneArgument("FILE"),
+		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -52,7 +53,7 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 }
 
 // applyPools makes a tree that of the cluster, or tells what that would do.
-func applyPools(ctx context.Context, r *remote, tree pool.Tree, against stated, dry bool) error {
+func applyPools(ctx context.Context, r *remote, tree pool.Tree, against usage.Version, dry bool) error {
 	peer, err := r.dial()
 	if err != nil {
 		return err
@@ -61,15 +62,15 @@ func applyPools(ctx context.Context, r *remote, tree pool.Tree, against stated, 
 	if err != nil {
 		return err
 	}
-	if !against.given {
-		against.number = present.version
+	if !against.Given {
+		against.Number = present.version
 	}
 	put, gone := present.difference(tree)
-	if len(put)+len(gone) == 0 && against.number == present.version {
+	if len(put)+len(gone) == 0 && against.Number == present.version {
 		r.hint("nothing would change: the tree keeps version %d", present.version)
 		return nil
 	}
-	plan, err := peer.PlanPools(ctx, against.number, put, gone)
+	plan, err := peer.PlanPools(ctx, against.Number, put, gone)
 	if err != nil {
 		return refusedPools(r.console, err)
 	}
@@ -176,7 +177,7 @@ func newPoolDump(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "dump",
 		Short: "Write the tree of pools as a file for apply",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
@@ -196,13 +197,13 @@ func newPoolDump(r *remote) *cobra.Command {
 }
 
 func newPoolRemove(r *remote) *cobra.Command {
-	against := stated{}
+	against := usage.Version{}
 	command := &cobra.Command{
 		Use:   "rm PATH...",
 		Short: "Delete pools that have no jobs, with no others below them but those named too",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError(command, fmt.Errorf("%s needs a pool's PATH", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a pool's PATH", command.CommandPath()))
 			}
 			return nil
 		},
@@ -218,7 +219,7 @@ func newPoolRemove(r *remote) *cobra.Command {
 			for _, path := range slices.Compact(slices.Sorted(slices.Values(args))) {
 				gone = append(gone, cluster.PoolPath(path))
 			}
-			answer, err := peer.ChangePools(ctx, against.number, nil, gone)
+			answer, err := peer.ChangePools(ctx, against.Number, nil, gone)
 			if err != nil {
 				return refusedPools(r.console, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/usage"
 )
 
 func newPs(r *remote) *cobra.Command {
@@ -15,7 +16,7 @@ func newPs(r *remote) *cobra.Command {
 		Use:   "ps [PREFIX]",
 		Short: "List jobs",
 		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
-		Args:  atMostOne("PREFIX"),
+		Args:  usage.AtMostOne("PREFIX"),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()

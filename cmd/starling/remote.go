@@ -11,6 +11,7 @@ import (
 
 	"starling/api/client"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 // answerWithin bounds how long a peer may take to answer what needs no waiting.
@@ -38,7 +39,7 @@ func (r *remote) flags(root *cobra.Command) {
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable, "print answers as `FORMAT`: table, json or yaml")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if r.format != formatTable && r.format != formatJSON && r.format != formatYAML {
-			return usageError(command, fmt.Errorf("unknown output format %q: use table, json or yaml", r.format))
+			return usage.Error(command, fmt.Errorf("unknown output format %q: use table, json or yaml", r.format))
 		}
 		return nil
 	}

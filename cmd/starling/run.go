@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 // runOptions are the flags of "starling run".
@@ -15,7 +16,7 @@ type runOptions struct {
 	detach  bool
 	timeout time.Duration
 	// against is the version that the file was made against; unless stated, the one that is there now.
-	against stated
+	against usage.Version
 }
 
 // flags declares how a job is followed after a change.
@@ -47,9 +48,9 @@ Ctrl-C detaches: the jobs go on.`,
 			case dashed == 0 && len(args) > 0, dashed < 0 && len(args) == 1:
 				return nil
 			case dashed < 0 && len(args) > 1:
-				return usageError(command, fmt.Errorf("starling run takes one FILE, got %q as well; a program goes behind --", args[1]))
+				return usage.Error(command, fmt.Errorf("starling run takes one FILE, got %q as well; a program goes behind --", args[1]))
 			}
-			return usageError(command, errors.New("starling run needs a FILE, or -- and a PROGRAM"))
+			return usage.Error(command, errors.New("starling run needs a FILE, or -- and a PROGRAM"))
 		},
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.ArgsLenAtDash() == 0 {

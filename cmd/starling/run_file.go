@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
@@ -75,22 +76,22 @@ func follow(ctx context.Context, r *remote, t *tracker, timeout time.Duration, h
 }
 
 // submit brings a job, or a new version of it; changed is false if it is the same.
-func submit(ctx context.Context, r *remote, peer *client.Client, spec *cluster.JobSpec, against stated) (changed bool, err error) {
+func submit(ctx context.Context, r *remote, peer *client.Client, spec *cluster.JobSpec, against usage.Version) (changed bool, err error) {
 	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
 		return false, err
 	}
-	if !against.given {
-		against.number = present.GetJob().GetVersion()
+	if !against.Given {
+		against.Number = present.GetJob().GetVersion()
 	}
-	if against.number == present.GetJob().GetVersion() && present != nil {
+	if against.Number == present.GetJob().GetVersion() && present != nil {
 		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
-			r.hint("%s: nothing has changed, it keeps version %d", spec.Name, against.number)
+			r.hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
 			return false, nil
 		}
 	}
-	_, err = peer.SubmitJob(ctx, spec, against.number)
-	return true, stale(ctx, peer, string(spec.Name), against.number, err)
+	_, err = peer.SubmitJob(ctx, spec, against.Number)
+	return true, stale(ctx, peer, string(spec.Name), against.Number, err)
 }
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.

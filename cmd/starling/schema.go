@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
@@ -16,9 +17,9 @@ func newSchema(c *console) *cobra.Command {
 check; what it cannot say, "starling run" and "starling pool apply" check as well.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "pools" {
-				return usageError(command, fmt.Errorf("there is a schema of job files, and one of pools, not of %q", args[0]))
+				return usage.Error(command, fmt.Errorf("there is a schema of job files, and one of pools, not of %q", args[0]))
 			}
-			return atMostOne("kind of file")(command, args)
+			return usage.AtMostOne("kind of file")(command, args)
 		},
 		ValidArgs: []cobra.Completion{"pools"},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/sim"
 )
 
@@ -22,15 +23,15 @@ func newSim(r *remote) *cobra.Command {
 		Short: "Simulate clusters under faults, one per seed",
 		Long: `Simulate clusters under faults: many peers in one goroutine, with crashes, partitions, late pulses and more, all
 drawn from one number. The same seed is the same history, so a failure is replayed by its seed alone.`,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			chosen, err := parseSeeds("--seeds", seeds)
 			if err != nil {
-				return usageError(command, err)
+				return usage.Error(command, err)
 			}
 			if trace {
 				if chosen.From != chosen.To {
-					return usageError(command, fmt.Errorf("--trace tells the story of one seed, not of %s", seeds))
+					return usage.Error(command, fmt.Errorf("--trace tells the story of one seed, not of %s", seeds))
 				}
 				return sim.Trace(chosen.From, sim.Options{}, c.out).Failure
 			}

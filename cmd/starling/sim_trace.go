@@ -16,6 +16,7 @@ import (
 
 	"starling/cluster"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/sim"
 	"starling/sim/trace"
 )
@@ -51,10 +52,10 @@ num_gpu and gpu_milli (thousandths of a device where num_gpu is 1), and may have
 --inflate 130 draws tasks again at random until all that arrive ask for 130 percent of the GPUs there are, or leaves out at
 random what exceeds that. With several seeds the table and the plot show their mean. Fragmented is what is left of the GPUs
 and of no use to a task of the trace, in the mean; placements are counted per second of scheduling alone.`,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := t.check(known); err != nil {
-				return usageError(command, err)
+				return usage.Error(command, err)
 			}
 			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt)
 			defer stop()

@@ -9,16 +9,17 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 )
 
 func newStop(r *remote) *cobra.Command {
-	detach, timeout, against := false, time.Duration(0), stated{}
+	detach, timeout, against := false, time.Duration(0), usage.Version{}
 	command := &cobra.Command{
 		Use:   "stop NAME",
 		Short: "Stop a job for good",
 		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
 its job file grants.`,
-		Args:              oneArgument("job's NAME"),
+		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.dial()
@@ -26,9 +27,9 @@ its job file grants.`,
 				return err
 			}
 			job := jobNamed(args[0])
-			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.number)
-			if against.given {
-				err = stale(command.Context(), peer, job, against.number, err)
+			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.Number)
+			if against.Given {
+				err = stale(command.Context(), peer, job, against.Number, err)
 			}
 			if err != nil {
 				return err

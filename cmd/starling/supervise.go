@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/usage"
 	"starling/driver/process"
 )
 
@@ -13,7 +14,7 @@ const superviseCommand = "supervise"
 // newSupervise is the life of a supervisor, one for every task.
 func newSupervise() *cobra.Command {
 	return &cobra.Command{
-		Use: superviseCommand + " DIR", Hidden: true, Args: oneArgument("DIR"),
+		Use: superviseCommand + " DIR", Hidden: true, Args: usage.OneArgument("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if status := process.Supervise(args[0]); status != 0 {
 				return exit.Silent(status)

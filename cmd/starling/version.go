@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"starling/cmd/starling/usage"
 )
 
 // programVersion returns what the build knows of itself: the module's version, and the commit.
@@ -28,7 +30,7 @@ func newVersion(r *remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			version, commit := programVersion()
 			fields := map[string]any{"version": version, "commit": commit, "go": runtime.Version(),

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/usage"
 )
 
 func newWhy(r *remote) *cobra.Command {
@@ -17,7 +18,7 @@ func newWhy(r *remote) *cobra.Command {
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
 small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
 job or is protected from that, and what would help.`,
-		Args:              oneArgument("job's NAME"),
+		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)

@@ -1,0 +1,51 @@
+// Package usage says what a command line may hold, and what is wrong with one that holds anything else.
+package usage
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/exit"
+)
+
+// Error adds to err where the right usage is told.
+func Error(command *cobra.Command, err error) error {
+	return exit.Fail(exit.Usage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
+}
+
+// NoArguments refuses all arguments: of the root, because that is an unknown command.
+func NoArguments(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if command.HasParent() {
+		return Error(command, fmt.Errorf("%s takes no arguments, got %q", command.CommandPath(), args[0]))
+	}
+	hint := ""
+	command.SuggestionsMinimumDistance = 2
+	if near := command.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return Error(command, fmt.Errorf("unknown command %q%s", args[0], hint))
+}
+
+// OneArgument wants exactly one argument, called by what it is.
+func OneArgument(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Error(command, fmt.Errorf("%s needs a %s", command.CommandPath(), what))
+		}
+		return AtMostOne(what)(command, args)
+	}
+}
+
+// AtMostOne wants one argument or none.
+func AtMostOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return Error(command, fmt.Errorf("%s takes one %s, got %q as well", command.CommandPath(), what, args[1]))
+		}
+		return nil
+	}
+}
