@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
@@ -30,7 +31,7 @@ import (
 
 // agent is the peer of one machine.
 type agent struct {
-	*console
+	*console.Console
 	version string
 	config  *settings.Agent
 	folder  *host.Folder
@@ -72,7 +73,7 @@ A file for the first of three machines:
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
-			return (&agent{console: r.console, version: version, config: config}).run(command.Context())
+			return (&agent{Console: r.Console, version: version, config: config}).run(command.Context())
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "read settings from a YAML `FILE`; also STARLING_CONFIG")
@@ -89,13 +90,13 @@ func (a *agent) run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		err = nil
 	case err == nil:
-		a.hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.logPath)
+		a.Hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
 		select {
 		case <-ctx.Done():
 		case <-a.host.Done():
-			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.Reason(), a.logPath)
+			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.Reason(), a.LogPath)
 		case <-a.lost():
-			err = fmt.Errorf("this node's etcd member has stopped\nhint: the log tells more: %s", a.logPath)
+			err = fmt.Errorf("this node's etcd member has stopped\nhint: the log tells more: %s", a.LogPath)
 		}
 	}
 	stop()
@@ -115,8 +116,8 @@ func (a *agent) start(ctx context.Context) error {
 	if a.folder, err = host.HoldFolder(a.config.Data); err != nil {
 		return err
 	}
-	a.logPath = cmp.Or(a.config.LogFile, filepath.Join(a.folder.Path, "starling.log"))
-	if a.log, err = host.OpenLog(a.logPath, a.config.LogLevel); err != nil {
+	a.LogPath = cmp.Or(a.config.LogFile, filepath.Join(a.folder.Path, "starling.log"))
+	if a.log, err = host.OpenLog(a.LogPath, a.config.LogLevel); err != nil {
 		return err
 	}
 	listener, err := host.Listen(a.config.Address, a.config.Insecure)
@@ -139,11 +140,11 @@ func (a *agent) start(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range a.host.Warnings() {
-		a.hint("warning: %s", warning)
+		a.Hint("warning: %s", warning)
 	}
 	return patiently(ctx, a.host.Ready, func() {
 		status := a.host.Status(ctx)
-		a.hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase, status.Index, a.logPath)
+		a.Hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase, status.Index, a.LogPath)
 	})
 }
 
@@ -253,7 +254,7 @@ func (a *agent) tellMissing(urls []string) {
 		text = "waiting for the quorum: nobody answers at " + strings.Join(missing, ", ")
 	}
 	a.log.Warn(text)
-	a.hint("%s", text)
+	a.Hint("%s", text)
 }
 
 // canListen tells in our words when a port of the engine is taken; the engine's own are long.
@@ -278,7 +279,7 @@ func (a *agent) end() error {
 	if a.host != nil {
 		left := a.host.Running()
 		errs = append(errs, a.host.Stop())
-		a.hint("the agent has stopped; %s running", counted(left, "task"))
+		a.Hint("the agent has stopped; %s running", console.Counted(left, "task"))
 	}
 	if a.journal != nil {
 		errs = append(errs, a.journal.Close())

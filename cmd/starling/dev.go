@@ -19,6 +19,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/settings"
@@ -41,7 +42,7 @@ const (
 
 // dev is a whole cluster in one process.
 type dev struct {
-	*console
+	*console.Console
 	version string
 	address string
 	peers   int
@@ -56,7 +57,7 @@ type dev struct {
 }
 
 func newDev(r *remote, version string) *cobra.Command {
-	d := &dev{console: r.console, version: version}
+	d := &dev{Console: r.Console, version: version}
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Start a cluster in this process, to try things",
@@ -130,7 +131,7 @@ func (d *dev) start(ctx context.Context) error {
 	defer cancel()
 	for _, h := range d.hosts {
 		if err := h.Ready(ready); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("%w\nhint: the log tells more: %s", err, d.logPath)
+			return fmt.Errorf("%w\nhint: the log tells more: %s", err, d.LogPath)
 		}
 	}
 	return ctx.Err()
@@ -144,7 +145,7 @@ func (d *dev) open(ctx context.Context) error {
 	if path == "" {
 		// A dev cluster that was killed could not end its tasks, and nobody else will.
 		if err := host.Sweep(filepath.Join(os.TempDir(), devFolder+"*")); err != nil {
-			d.hint("warning: %v", err)
+			d.Hint("warning: %v", err)
 		}
 		made, err := os.MkdirTemp("", devFolder)
 		if err != nil {
@@ -156,8 +157,8 @@ func (d *dev) open(ctx context.Context) error {
 	if d.folder, err = host.HoldFolder(path); err != nil {
 		return err
 	}
-	d.logPath = filepath.Join(d.folder.Path, "starling.log")
-	if d.log, err = host.OpenLog(d.logPath, slog.LevelInfo); err != nil {
+	d.LogPath = filepath.Join(d.folder.Path, "starling.log")
+	if d.log, err = host.OpenLog(d.LogPath, slog.LevelInfo); err != nil {
 		return err
 	}
 	if d.data == "" {
@@ -190,7 +191,7 @@ func (d *dev) shares() ([]cluster.Offer, error) {
 	}
 	each := (int(last) - int(first) + 1) / d.peers
 	if each == 0 {
-		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, counted(d.peers, "peer"))
+		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, console.Counted(d.peers, "peer"))
 	}
 	for kind := range capacity {
 		capacity[kind] /= int64(d.peers)
@@ -214,12 +215,12 @@ func (d *dev) banner() {
 	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.out, "starling dev: %s ready, API at http://%s\n", counted(d.peers, "peer"), d.hosts[0].Address())
-	fmt.Fprintf(d.out, "data: %s; log: %s\n", kept, d.logPath)
-	fmt.Fprintf(d.out, "next: %sstarling run -- echo hi\n", how)
-	fmt.Fprintf(d.out, "      starling init && starling run hello.yaml\n")
-	fmt.Fprintf(d.out, "      starling ps\n")
-	fmt.Fprintf(d.out, "Ctrl-C stops the tasks and everything else.\n")
+	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"), d.hosts[0].Address())
+	fmt.Fprintf(d.Out, "data: %s; log: %s\n", kept, d.LogPath)
+	fmt.Fprintf(d.Out, "next: %sstarling run -- echo hi\n", how)
+	fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml\n")
+	fmt.Fprintf(d.Out, "      starling ps\n")
+	fmt.Fprintf(d.Out, "Ctrl-C stops the tasks and everything else.\n")
 }
 
 // attend waits until it is told to stop, or a peer stops by itself.
@@ -243,7 +244,7 @@ func (d *dev) attend(ctx context.Context) error {
 	}
 	select {
 	case h := <-broken:
-		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.Node(), h.Reason(), d.logPath)
+		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.Node(), h.Reason(), d.LogPath)
 	case <-ctx.Done():
 		return nil
 	}
@@ -259,7 +260,7 @@ func (d *dev) end(ctx context.Context) error {
 		left += h.Running()
 	}
 	if left > 0 {
-		d.hint("stopping %s, up to %s; Ctrl-C again kills", counted(left, "task"), devGrace)
+		d.Hint("stopping %s, up to %s; Ctrl-C again kills", console.Counted(left, "task"), devGrace)
 	}
 	var ending sync.WaitGroup
 	ended := make([]error, len(d.hosts))
@@ -281,7 +282,7 @@ func (d *dev) end(ctx context.Context) error {
 		}
 	}
 	if len(d.hosts) > 0 {
-		d.hint("starling dev has stopped: %s", strings.TrimSpace(counted(left, "task")+" ended"))
+		d.Hint("starling dev has stopped: %s", strings.TrimSpace(console.Counted(left, "task")+" ended"))
 	}
 	return errors.Join(errs...)
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/examples"
 	"starling/jobspec"
 )
 
-func newInit(c *console) *cobra.Command {
+func newInit(c *console.Console) *cobra.Command {
 	force := false
 	command := &cobra.Command{
 		Use:   "init [DIR | NAME]",
@@ -57,7 +58,7 @@ func choose(argument string) (folder string, files []examples.File) {
 	return argument, all
 }
 
-func writeExamples(c *console, folder string, files []examples.File, force bool) error {
+func writeExamples(c *console.Console, folder string, files []examples.File, force bool) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
@@ -74,12 +75,12 @@ func writeExamples(c *console, folder string, files []examples.File, force bool)
 		if err := os.WriteFile(path, example.Data, 0o666); err != nil {
 			return fmt.Errorf("write the example: %w", err)
 		}
-		fmt.Fprintln(c.out, path)
+		fmt.Fprintln(c.Out, path)
 	}
 	how := "run one with: starling run %s"
 	if files[0].Name == examples.Pools().Name {
 		how = "make it the tree of pools with: starling pool apply %s"
 	}
-	c.hint(how, filepath.Join(folder, files[0].Name))
+	c.Hint(how, filepath.Join(folder, files[0].Name))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -46,47 +47,47 @@ func newJobStatus(r *remote) *cobra.Command {
 // drawJob shows a job to people.
 func drawJob(r *remote, answer *starlingv1.JobStatusResponse) error {
 	job := answer.GetJob()
-	head := newTable("job", job.GetName())
-	head.colour = r.outColour
-	head.row("type", job.GetType())
-	head.row("status", job.GetStatus())
-	head.row("version", fmt.Sprint(job.GetVersion()))
+	head := console.NewTable("job", job.GetName())
+	head.Colour = r.OutColour
+	head.Row("type", job.GetType())
+	head.Row("status", job.GetStatus())
+	head.Row("version", fmt.Sprint(job.GetVersion()))
 	if u := job.GetUpdate(); u.GetFrom() != 0 {
-		head.row("update", updateText(u))
+		head.Row("update", updateText(u))
 	}
-	head.row("submitted", age(job.GetSubmittedAt())+" ago")
+	head.Row("submitted", age(job.GetSubmittedAt())+" ago")
 	if job.GetFinishedAt() != nil {
-		head.row("ended", age(job.GetFinishedAt())+" ago")
+		head.Row("ended", age(job.GetFinishedAt())+" ago")
 	}
 	for _, task := range answer.GetTasks() {
 		if p := task.GetPreemption(); p != nil {
-			head.row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s needed its room, and %s",
+			head.Row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s needed its room, and %s",
 				task.GetName(), p.GetSlot(), age(p.GetAt()), p.GetIndex(), p.GetBy(), p.GetRule()))
 		}
 	}
-	tasks := newTable("TASK", "WANTED", "INSTANCES", "COMMAND")
+	tasks := console.NewTable("TASK", "WANTED", "INSTANCES", "COMMAND")
 	for _, task := range answer.GetTasks() {
-		tasks.row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
+		tasks.Row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
 	}
-	slots := newTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS", "WAITS FOR")
-	slots.colour = r.outColour
+	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS", "WAITS FOR")
+	slots.Colour = r.OutColour
 	for _, slot := range answer.GetSlots() {
-		slots.row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), dash(slot.GetNode()), age(slot.GetSince()),
-			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), dash(slot.GetWaitsFor()))
+		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()), age(slot.GetSince()),
+			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
 	}
-	for i, t := range []*table{head, tasks, slots} {
+	for i, t := range []*console.Table{head, tasks, slots} {
 		if i > 0 {
-			fmt.Fprintln(r.out)
+			fmt.Fprintln(r.Out)
 		}
-		if err := t.write(r.out); err != nil {
+		if err := t.Write(r.Out); err != nil {
 			return err
 		}
 	}
 	if answer.GetNextPageToken() != "" {
-		r.hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
+		r.Hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
 	}
 	if c := job.GetCounts(); c.GetWaiting() > 0 {
-		r.hint("%s waiting; the reasons: starling why %s", counted(c.GetWaiting(), "instance"), job.GetName())
+		r.Hint("%s waiting; the reasons: starling why %s", console.Counted(c.GetWaiting(), "instance"), job.GetName())
 	}
 	return nil
 }
@@ -147,5 +148,5 @@ func portsOf(slot *starlingv1.Slot) string {
 	for _, port := range slot.GetPorts() {
 		ports = append(ports, fmt.Sprintf("%s=%d", port.GetName(), port.GetNumber()))
 	}
-	return dash(strings.Join(ports, " "))
+	return console.Dash(strings.Join(ports, " "))
 }

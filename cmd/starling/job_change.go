@@ -10,6 +10,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 	"starling/command"
 )
@@ -94,10 +95,10 @@ func change(ctx context.Context, r *remote, job string, options runOptions, make
 		return err
 	}
 	if options.detach {
-		_, err := fmt.Fprintln(r.out, job)
+		_, err := fmt.Fprintln(r.Out, job)
 		return err
 	}
-	t := newTracker(peer, newProgress(r.console, []string{job}), []string{job})
+	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 

@@ -11,6 +11,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
@@ -32,13 +33,13 @@ func newJobHistory(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *table { return historyTable(answer) })
+			return r.show(answer, func() *console.Table { return historyTable(answer) })
 		},
 	}
 }
 
-func historyTable(answer *starlingv1.JobHistoryResponse) *table {
-	t := newTable("VERSION", "AGE", "BY", "UPDATE", "CHANGES")
+func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
+	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "CHANGES")
 	before := (*cluster.JobSpec)(nil)
 	for _, v := range answer.GetVersions() {
 		by := v.GetKind()
@@ -50,7 +51,7 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *table {
 		if before != nil {
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
-		t.row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, dash(stateWords(v.GetOutcome())), changes)
+		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, console.Dash(stateWords(v.GetOutcome())), changes)
 		before = spec
 	}
 	return t
@@ -66,7 +67,7 @@ func changedPaths(changes []jobspec.Change) string {
 	if more := len(changes) - most; more > 0 {
 		paths = append(paths, fmt.Sprintf("%d more", more))
 	}
-	return dash(strings.Join(paths, ", "))
+	return console.Dash(strings.Join(paths, ", "))
 }
 
 func newJobDiff(r *remote) *cobra.Command {
@@ -104,7 +105,7 @@ between that and the newest. It tells of each difference whether instances are r
 			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
-			_, err = fmt.Fprintf(r.out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))
+			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))
 			return err
 		},
 	}

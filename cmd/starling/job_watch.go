@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
@@ -34,9 +35,9 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			if err != nil {
 				return err
 			}
-			following, interrupted, release := attached(command.Context(), 0)
+			following, interrupted, release := console.Attached(command.Context(), 0)
 			defer release()
-			p := newProgress(r.console, nil)
+			p := console.NewProgress(r.Console, nil)
 			var last *starlingv1.Job
 			question := &starlingv1.JobStatusRequest{Job: jobNamed(args[0]), PageSize: slotsShownMax}
 			err = peer.FollowJob(following, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
@@ -50,7 +51,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			case err != nil:
 				return err
 			}
-			p.clear()
+			p.Clear()
 			if err := r.showNext(last, func() string { return last.GetName() + ": " + updateText(last.GetUpdate()) + "\n" }); err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 }
 
 // watchUpdate shows an update with a line for each instance.
-func watchUpdate(p *progress, status *starlingv1.JobStatusResponse) {
+func watchUpdate(p *console.Progress, status *starlingv1.JobStatusResponse) {
 	u := status.GetJob().GetUpdate()
 	names, texts := []string{status.GetJob().GetName()}, []string{""}
 	done, hidden := 0, 0
@@ -72,17 +73,17 @@ func watchUpdate(p *progress, status *starlingv1.JobStatusResponse) {
 		if isDone {
 			done++
 		}
-		if isDone && p.errLive && len(status.GetSlots()) > linesShownMax || len(names) > linesShownMax && p.errLive {
+		if isDone && p.ErrLive && len(status.GetSlots()) > linesShownMax || len(names) > linesShownMax && p.ErrLive {
 			hidden++
 			continue
 		}
 		names, texts = append(names, seatName(slot)), append(texts, slotProgress(slot, u))
 	}
-	texts[0] = fmt.Sprintf("%s, %d of %s done", updateText(u), done, counted(len(status.GetSlots()), "instance"))
+	texts[0] = fmt.Sprintf("%s, %d of %s done", updateText(u), done, console.Counted(len(status.GetSlots()), "instance"))
 	if hidden > 0 {
 		texts[0] += fmt.Sprintf(", %d not shown", hidden)
 	}
-	p.show(names, texts)
+	p.Show(names, texts)
 }
 
 // slotProgress says how far an instance is: "version 1 -> 2, running on a, ready, waits for its health, at 12:00:05 UTC".

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 )
 
 // TestWatchUpdate shows an update to somebody without a terminal: what has changed, a line each.
 func TestWatchUpdate(t *testing.T) {
 	out := &strings.Builder{}
-	p := newProgress(&console{err: out}, nil)
+	p := console.NewProgress(&console.Console{Err: out}, nil)
 	status := &starlingv1.JobStatusResponse{
 		Job: &starlingv1.Job{Name: "web", Update: &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2}},
 		Slots: []*starlingv1.Slot{

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -47,7 +48,7 @@ func tailJournal(r *remote, command *cobra.Command, question *starlingv1.TailJou
 	}
 	return peer.TailJournal(command.Context(), question, func(answer *starlingv1.TailJournalResponse) error {
 		if answer.GetEntry() == nil {
-			r.hint("the peer remembers entries from %d on", answer.GetOldestIndex())
+			r.Hint("the peer remembers entries from %d on", answer.GetOldestIndex())
 			return nil
 		}
 		return r.showNext(answer.GetEntry(), func() string { return entryWords(answer.GetEntry()) })
@@ -57,7 +58,7 @@ func tailJournal(r *remote, command *cobra.Command, question *starlingv1.TailJou
 // entryWords tells an entry to people: a line of its own, one per command, one per effect.
 func entryWords(e *starlingv1.JournalEntry) string {
 	text := strings.Builder{}
-	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"), dash(e.GetWriter()))
+	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"), console.Dash(e.GetWriter()))
 	if e.GetDropped() != "" {
 		fmt.Fprintf(&text, "    dropped: %s\n", e.GetDropped())
 	}

@@ -96,7 +96,7 @@ func (l *reader) readAll(ctx context.Context, instances []target) error {
 		errs    = make([]error, len(instances))
 	)
 	for i, instance := range instances {
-		out := &lineWriter{mu: &mu, out: l.remote.out, written: &written}
+		out := &lineWriter{mu: &mu, out: l.remote.Out, written: &written}
 		if len(instances) > 1 {
 			out.prefix = fmt.Sprintf("%s[%d] | ", instance.task, instance.number)
 		}
@@ -113,7 +113,7 @@ func (l *reader) readAll(ctx context.Context, instances []target) error {
 		return err
 	}
 	if written == 0 && !l.stderr && !l.follow {
-		l.remote.hint("nothing on stdout; what is on stderr: starling logs --stderr %s", instances[0])
+		l.remote.Hint("nothing on stdout; what is on stderr: starling logs --stderr %s", instances[0])
 	}
 	return nil
 }

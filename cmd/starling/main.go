@@ -13,20 +13,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], standardConsole()))
+	os.Exit(run(context.Background(), os.Args[1:], console.Standard()))
 }
 
 // run executes the command line and returns the exit status. A panic of this goroutine becomes one line for the
 // user, and a stack in a file for whoever repairs it.
-func run(ctx context.Context, args []string, c *console) (status int) {
+func run(ctx context.Context, args []string, c *console.Console) (status int) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.keepStack(cause, debug.Stack())))
+			c.Problem(fmt.Errorf("internal error: %v; please report it%s", cause, c.KeepStack(cause, debug.Stack())))
 			status = exit.Failed
 		}
 	}()
@@ -34,13 +35,13 @@ func run(ctx context.Context, args []string, c *console) (status int) {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		c.problem(err)
+		c.Problem(err)
 	}
 	return exit.StatusOf(err)
 }
 
 // newRoot returns the command with all its subcommands.
-func newRoot(c *console) *cobra.Command {
+func newRoot(c *console.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "starling",
 		Short: "A cluster scheduler without a master",
@@ -53,9 +54,9 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		Args:          usage.NoArguments,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usage.Error(command, err) })
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
@@ -64,7 +65,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"})
 	version, _ := programVersion()
-	remote := &remote{console: c}
+	remote := &remote{Console: c}
 	remote.flags(root)
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 )
 
 func TestPanicBecomesOneLine(t *testing.T) {
 	var errs bytes.Buffer
 	t.Setenv("TMPDIR", t.TempDir())
-	c := &console{out: nil, err: &errs, in: strings.NewReader("")} // writing to out panics
+	c := &console.Console{Out: nil, Err: &errs, In: strings.NewReader("")} // writing to out panics
 	if got := run(context.Background(), []string{"schema"}, c); got != exit.Failed {
 		t.Errorf("got status %d, want %d", got, exit.Failed)
 	}

@@ -11,6 +11,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
@@ -63,20 +64,20 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 
 // watchDrain waits until a node is empty.
 func watchDrain(ctx context.Context, r *remote, peer *client.Client, node string) error {
-	following, interrupted, release := attached(ctx, 0)
+	following, interrupted, release := console.Attached(ctx, 0)
 	defer release()
-	p := newProgress(r.console, []string{node})
+	p := console.NewProgress(r.Console, []string{node})
 	err := peer.FollowPeers(following, func(answer *starlingv1.ListPeersResponse) (bool, error) {
 		for _, one := range answer.GetPeers() {
 			if one.GetNode() == node {
-				p.set(node, counted(one.GetAllocations(), "instance")+" left")
+				p.Set(node, console.Counted(one.GetAllocations(), "instance")+" left")
 				return one.GetAllocations() == 0, nil
 			}
 		}
 		return false, fmt.Errorf("there is no machine %s: `starling peers` lists them", node)
 	})
 	if interrupted() {
-		r.hint("\ndetached; %s goes on draining", node)
+		r.Hint("\ndetached; %s goes on draining", node)
 		return exit.Silent(exit.Detached)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -29,13 +30,13 @@ func newPeers(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *table { return peerTable(answer) })
+			return r.show(answer, func() *console.Table { return peerTable(answer) })
 		},
 	}
 }
 
-func peerTable(answer *starlingv1.ListPeersResponse) *table {
-	t := newTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
+	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
 	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})
@@ -51,11 +52,11 @@ func peerTable(answer *starlingv1.ListPeersResponse) *table {
 		if state == "member" && p.GetDraining() {
 			state = "draining"
 		}
-		t.row(name, state, dash(p.GetWatches()),
+		t.Row(name, state, console.Dash(p.GetWatches()),
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return size(r.GetMemoryBytes()) }),
 			part(p, func(r *starlingv1.Resources) string { return size(r.GetDiskBytes()) }),
-			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), dash(p.GetAddress()))
+			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
 }

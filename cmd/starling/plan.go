@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
@@ -72,7 +73,7 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	}
 	planSteps(b, answer)
 	for _, f := range answer.GetFindings() {
-		fmt.Fprintf(b, "in the end, %s of %s: %s\n", counted(f.GetInstances(), "instance"), f.GetTask(), f.GetReason())
+		fmt.Fprintf(b, "in the end, %s of %s: %s\n", console.Counted(f.GetInstances(), "instance"), f.GetTask(), f.GetReason())
 	}
 	if u := answer.GetUpdate(); u.GetFinal() && u.GetState() != succeeded {
 		fmt.Fprintf(b, "although all else goes well, the %s\n", updateText(u))
@@ -83,7 +84,7 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	case answer.GetOthers() == 0:
 		fmt.Fprintln(b, "nothing else would move")
 	default:
-		fmt.Fprintf(b, "%s of other jobs\n", counted(answer.GetOthers(), "step"))
+		fmt.Fprintf(b, "%s of other jobs\n", console.Counted(answer.GetOthers(), "step"))
 	}
 	return b.String()
 }

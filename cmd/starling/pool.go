@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/pool"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
@@ -48,15 +49,15 @@ func newPoolList(r *remote) *cobra.Command {
 				return err
 			}
 			for _, w := range answer.GetWarnings() {
-				r.hint("warning: %s: %s", w.GetPath(), w.GetReason())
+				r.Hint("warning: %s: %s", w.GetPath(), w.GetReason())
 			}
-			return r.show(answer, func() *table { return poolTable(answer, len(args) == 0) })
+			return r.show(answer, func() *console.Table { return poolTable(answer, len(args) == 0) })
 		},
 	}
 }
 
 // poolTable draws the tree, with the cluster above it if it is whole.
-func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *table {
+func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table {
 	kinds := kindsOf(answer)
 	headings := []string{"POOL", "JOBS"}
 	for i, k := range kinds {
@@ -66,7 +67,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *table {
 		}
 		headings = append(headings, heading)
 	}
-	t := newTable(headings...)
+	t := console.NewTable(headings...)
 	jobs, used, reserved := uint32(0), cluster.Amounts{}, cluster.Amounts{}
 	var rows [][]string
 	for _, p := range answer.GetPools() {
@@ -96,9 +97,9 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *table {
 		for _, k := range kinds {
 			row = append(row, uses(k, used[k], answer.GetCapacity()[k].GetAmount(), reserved[k]))
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
-	t.rows = append(t.rows, rows...)
+	t.Rows = append(t.Rows, rows...)
 	return t
 }
 
@@ -153,39 +154,39 @@ func poolStatus(r *remote, command *cobra.Command, path string) (*starlingv1.Poo
 // drawPool shows a pool to people.
 func drawPool(r *remote, answer *starlingv1.PoolStatusResponse) error {
 	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
-	head := newTable("pool", string(spec.Path))
-	head.row("jobs", fmt.Sprint(p.GetJobs()))
-	head.row("owners", dash(strings.Join(spec.Owners, ", ")))
-	head.row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
-	head.row("slack limit", percentText(spec.SlackLimit))
-	head.row("controller limit", percentText(spec.ControllerLimit))
-	quotas := newTable("KIND", "RESERVED", "LIMIT", "SHARE", "USED", "WAITS FOR", "ENTITLED", "BORROWED", "LENT")
-	slack := newTable("REVOCABLE", "USED", "WAITS FOR", "ENTITLED")
+	head := console.NewTable("pool", string(spec.Path))
+	head.Row("jobs", fmt.Sprint(p.GetJobs()))
+	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
+	head.Row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
+	head.Row("slack limit", percentText(spec.SlackLimit))
+	head.Row("controller limit", percentText(spec.ControllerLimit))
+	quotas := console.NewTable("KIND", "RESERVED", "LIMIT", "SHARE", "USED", "WAITS FOR", "ENTITLED", "BORROWED", "LENT")
+	slack := console.NewTable("REVOCABLE", "USED", "WAITS FOR", "ENTITLED")
 	for k := range cluster.AmountCount {
 		q, u := spec.Quotas[k], p.GetUses()[k]
 		reserved := k.Round(q.Reservation)
 		if q.Static {
 			reserved += " static"
 		}
-		quotas.row(k.String(), reserved, k.Round(q.Limit), fmt.Sprint(q.Share), k.Round(u.GetAllocated()), k.Round(u.GetDemand()),
+		quotas.Row(k.String(), reserved, k.Round(q.Limit), fmt.Sprint(q.Share), k.Round(u.GetAllocated()), k.Round(u.GetDemand()),
 			k.Round(u.GetEntitlement()), k.Round(u.GetBorrowed()), k.Round(u.GetLent()))
 		if u.GetSlackAllocated()+u.GetSlackDemand() > 0 {
-			slack.row(k.String(), k.Round(u.GetSlackAllocated()), k.Round(u.GetSlackDemand()), k.Round(u.GetSlackEntitlement()))
+			slack.Row(k.String(), k.Round(u.GetSlackAllocated()), k.Round(u.GetSlackDemand()), k.Round(u.GetSlackEntitlement()))
 		}
 	}
-	tables := []*table{head, quotas}
-	if len(slack.rows) > 1 {
+	tables := []*console.Table{head, quotas}
+	if len(slack.Rows) > 1 {
 		tables = append(tables, slack)
 	}
 	for i, t := range tables {
 		if i > 0 {
-			fmt.Fprintln(r.out)
+			fmt.Fprintln(r.Out)
 		}
-		if err := t.write(r.out); err != nil {
+		if err := t.Write(r.Out); err != nil {
 			return err
 		}
 	}
-	r.hint("why not more: starling pool explain %s", spec.Path)
+	r.Hint("why not more: starling pool explain %s", spec.Path)
 	return nil
 }
 
@@ -223,7 +224,7 @@ disk or gpu; without it all is told of those of which the pool gets less than it
 			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
-			return explainPool(r.out, answer, append(args, "")[1])
+			return explainPool(r.Out, answer, append(args, "")[1])
 		},
 	}
 }
@@ -251,7 +252,7 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 		}
 		if len(one.GetParts()) > 1 {
 			fmt.Fprintln(w)
-			if err := partTable(k, one, answer.GetPool().GetSpec().GetPath()).write(w); err != nil {
+			if err := partTable(k, one, answer.GetPool().GetSpec().GetPath()).Write(w); err != nil {
 				return err
 			}
 		}
@@ -273,15 +274,15 @@ func isCut(one *starlingv1.Reckoning, path string) bool {
 }
 
 // partTable lists what each of the pools got that divide what their parent has.
-func partTable(k cluster.Kind, one *starlingv1.Reckoning, self string) *table {
-	t := newTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
+func partTable(k cluster.Kind, one *starlingv1.Reckoning, self string) *console.Table {
+	t := console.NewTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
 	for _, p := range one.GetParts() {
 		name := "  " + p.GetPath()
 		if p.GetPath() == self {
 			name += " *"
 		}
-		t.row(name, k.Round(p.GetAsked()), k.Round(p.GetReservation()), k.Round(p.GetReserved()), fmt.Sprint(p.GetShare()),
-			k.Round(p.GetShared()), k.Round(p.GetLeftOver()), k.Round(p.GetEntitlement()), dash(p.GetCut()))
+		t.Row(name, k.Round(p.GetAsked()), k.Round(p.GetReservation()), k.Round(p.GetReserved()), fmt.Sprint(p.GetShare()),
+			k.Round(p.GetShared()), k.Round(p.GetLeftOver()), k.Round(p.GetEntitlement()), console.Dash(p.GetCut()))
 	}
 	return t
 }

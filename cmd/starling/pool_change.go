@@ -14,6 +14,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/pool"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -34,15 +35,15 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := answerContext(command)
 			defer cancel()
-			data, file, err := r.readFile(args[0], "pools file")
+			data, file, err := r.ReadFile(args[0], "pools file")
 			if err != nil {
 				return err
 			}
 			tree, err := jobspec.ParsePools(file, data)
 			var wrong jobspec.Errors
 			if errors.As(err, &wrong) {
-				r.hint("%s", wrong.Error())
-				return exit.Fail(exit.Usage, "%s has %s; nothing was changed", file, counted(len(wrong), "error"))
+				r.Hint("%s", wrong.Error())
+				return exit.Fail(exit.Usage, "%s has %s; nothing was changed", file, console.Counted(len(wrong), "error"))
 			}
 			return applyPools(ctx, r, tree, against, dry)
 		},
@@ -67,12 +68,12 @@ func applyPools(ctx context.Context, r *remote, tree pool.Tree, against usage.Ve
 	}
 	put, gone := present.difference(tree)
 	if len(put)+len(gone) == 0 && against.Number == present.version {
-		r.hint("nothing would change: the tree keeps version %d", present.version)
+		r.Hint("nothing would change: the tree keeps version %d", present.version)
 		return nil
 	}
 	plan, err := peer.PlanPools(ctx, against.Number, put, gone)
 	if err != nil {
-		return refusedPools(r.console, err)
+		return refusedPools(r.Console, err)
 	}
 	if err := r.showNext(plan, func() string { return poolPlanText(plan) }); err != nil {
 		return err
@@ -81,21 +82,21 @@ func applyPools(ctx context.Context, r *remote, tree pool.Tree, against usage.Ve
 		return exit.Silent(exit.Failed)
 	}
 	if _, err := peer.ChangePools(ctx, plan.GetVersion(), put, gone); err != nil {
-		return refusedPools(r.console, err)
+		return refusedPools(r.Console, err)
 	}
-	r.hint("done: the tree has version %d now", plan.GetVersion()+1)
+	r.Hint("done: the tree has version %d now", plan.GetVersion()+1)
 	return nil
 }
 
 // refusedPools tells all that is wrong with a change, a line each.
-func refusedPools(c *console, err error) error {
+func refusedPools(c *console.Console, err error) error {
 	var refused *wire.Failure
 	switch {
 	case errors.As(err, &refused) && len(refused.Problems) > 0:
 		for _, p := range refused.Problems {
-			c.hint("%s: %s", p.Path, p.Reason)
+			c.Hint("%s: %s", p.Path, p.Reason)
 		}
-		return exit.Fail(exit.StatusOf(err), "nothing was changed: %s", counted(len(refused.Problems), "problem"))
+		return exit.Fail(exit.StatusOf(err), "nothing was changed: %s", console.Counted(len(refused.Problems), "problem"))
 	case errors.As(err, &refused) && refused.Code == wire.Conflict:
 		return fmt.Errorf("nothing was changed: %w\nhint: starling pool dump shows the tree as it is now", err)
 	}
@@ -150,21 +151,21 @@ func poolPlanText(plan *starlingv1.PlanPoolsResponse) string {
 				fmt.Fprintf(b, "             %s: %s\n", one.GetPath(), one.GetNew())
 				continue
 			}
-			fmt.Fprintf(b, "             %s: %s -> %s\n", one.GetPath(), one.GetOld(), dash(one.GetNew()))
+			fmt.Fprintf(b, "             %s: %s -> %s\n", one.GetPath(), one.GetOld(), console.Dash(one.GetNew()))
 		}
 	}
-	t := newTable("  POOL", "KIND", "ENTITLED NOW", "THEN")
+	t := console.NewTable("  POOL", "KIND", "ENTITLED NOW", "THEN")
 	for i, e := range plan.GetEntitlements() {
 		if i == entitlementsShownMax {
-			t.row(fmt.Sprintf("  and %d more: -o json shows all", len(plan.GetEntitlements())-i))
+			t.Row(fmt.Sprintf("  and %d more: -o json shows all", len(plan.GetEntitlements())-i))
 			break
 		}
 		k, _ := pool.Kind(e.GetKind())
-		t.row("  "+e.GetPath(), e.GetKind(), k.Round(e.GetBefore()), k.Round(e.GetAfter()))
+		t.Row("  "+e.GetPath(), e.GetKind(), k.Round(e.GetBefore()), k.Round(e.GetAfter()))
 	}
-	if len(t.rows) > 1 {
+	if len(t.Rows) > 1 {
 		fmt.Fprintln(b)
-		_ = t.write(b) // builders take everything
+		_ = t.Write(b) // builders take everything
 		fmt.Fprintln(b)
 	}
 	for _, w := range plan.GetWarnings() {
@@ -189,7 +190,7 @@ func newPoolDump(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(r.out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
+			_, err = fmt.Fprintf(r.Out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
 				present.version, jobspec.FormatPools(present.tree))
 			return err
 		},
@@ -221,7 +222,7 @@ func newPoolRemove(r *remote) *cobra.Command {
 			}
 			answer, err := peer.ChangePools(ctx, against.Number, nil, gone)
 			if err != nil {
-				return refusedPools(r.console, err)
+				return refusedPools(r.Console, err)
 			}
 			return r.showNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
 		},

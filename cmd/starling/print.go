@@ -9,17 +9,19 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"starling/cmd/starling/console"
 )
 
 // forPeople tells whether answers are printed for people, and not for programs.
 func (r *remote) forPeople() bool { return r.format == formatTable }
 
 // show prints an answer in the chosen format; draw says how people see it.
-func (r *remote) show(answer proto.Message, draw func() *table) error {
+func (r *remote) show(answer proto.Message, draw func() *console.Table) error {
 	if r.forPeople() {
 		t := draw()
-		t.colour = r.outColour
-		return t.write(r.out)
+		t.Colour = r.OutColour
+		return t.Write(r.Out)
 	}
 	return r.write(answer, "  ")
 }
@@ -27,7 +29,7 @@ func (r *remote) show(answer proto.Message, draw func() *table) error {
 // showNext prints one element of a stream: a line of JSON, or a document of YAML.
 func (r *remote) showNext(answer proto.Message, line func() string) error {
 	if r.forPeople() {
-		_, err := io.WriteString(r.out, line())
+		_, err := io.WriteString(r.Out, line())
 		return err
 	}
 	return r.write(answer, "")
@@ -53,7 +55,7 @@ func (r *remote) printJSON(text []byte) (err error) {
 		}
 	}
 	r.documents++
-	_, err = r.out.Write(text)
+	_, err = r.Out.Write(text)
 	return err
 }
 

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 )
 
 func TestAnswersAsText(t *testing.T) {
 	answer := &starlingv1.Job{Name: "12", Type: "batch", Id: 3, SubmittedIndex: 7, Counts: &starlingv1.Counts{Running: 1}}
 	var out bytes.Buffer
-	r := &remote{console: &console{out: &out}, format: formatJSON}
+	r := &remote{Console: &console.Console{Out: &out}, format: formatJSON}
 	if err := r.showNext(answer, nil); err != nil {
 		t.Fatal(err)
 	}

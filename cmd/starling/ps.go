@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -32,11 +33,11 @@ func newPs(r *remote) *cobra.Command {
 			if !all {
 				hidden = hideEnded(answer)
 			}
-			if err := r.show(answer, func() *table { return jobTable(answer.GetJobs()) }); err != nil {
+			if err := r.show(answer, func() *console.Table { return jobTable(answer.GetJobs()) }); err != nil {
 				return err
 			}
 			if hidden > 0 && r.forPeople() {
-				r.hint("%s not shown: --all shows them too", counted(hidden, "ended job"))
+				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
 			}
 			return nil
 		},
@@ -58,14 +59,14 @@ func hideEnded(answer *starlingv1.ListJobsResponse) int {
 	return hidden
 }
 
-func jobTable(jobs []*starlingv1.Job) *table {
-	t := newTable("JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED")
+func jobTable(jobs []*starlingv1.Job) *console.Table {
+	t := console.NewTable("JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED")
 	for _, job := range jobs {
 		ended := "-"
 		if job.GetFinishedAt() != nil {
 			ended = age(job.GetFinishedAt()) + " ago"
 		}
-		t.row(job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
+		t.Row(job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
 			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended)
 	}
 	return t

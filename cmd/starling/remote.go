@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
@@ -26,7 +27,7 @@ const (
 
 // remote is what a command that talks to a peer works with.
 type remote struct {
-	*console
+	*console.Console
 	// address is where the peer answers, format how answers are printed.
 	address, format string
 	documents       int

@@ -66,6 +66,6 @@ Ctrl-C detaches: the jobs go on.`,
 
 // detached says how to come back to a job that goes on.
 func detached(r *remote, name string) error {
-	r.hint("\ndetached; %s goes on\n  come back: starling logs -f %s\n  stop it:   starling stop %s", name, name, name)
+	r.Hint("\ndetached; %s goes on\n  come back: starling logs -f %s\n  stop it:   starling stop %s", name, name, name)
 	return exit.Silent(exit.Detached)
 }

@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -35,13 +36,13 @@ func runFile(ctx context.Context, r *remote, file string, options runOptions) er
 		}
 		names, unchanged[name] = append(names, name), !changed
 		if options.detach {
-			fmt.Fprintln(r.out, name)
+			fmt.Fprintln(r.Out, name)
 		}
 	}
 	if options.detach {
 		return nil
 	}
-	t := newTracker(peer, newProgress(r.console, names), names)
+	t := newTracker(peer, console.NewProgress(r.Console, names), names)
 	for _, job := range t.jobs {
 		job.unchanged = unchanged[job.name]
 	}
@@ -60,7 +61,7 @@ type following struct {
 
 // follow follows jobs until all is done, Ctrl-C or the end of the time.
 func follow(ctx context.Context, r *remote, t *tracker, timeout time.Duration, how following) error {
-	attachedContext, interrupted, release := attached(ctx, timeout)
+	attachedContext, interrupted, release := console.Attached(ctx, timeout)
 	defer release()
 	err := how.wait(attachedContext)
 	switch {
@@ -86,7 +87,7 @@ func submit(ctx context.Context, r *remote, peer *client.Client, spec *cluster.J
 	}
 	if against.Number == present.GetJob().GetVersion() && present != nil {
 		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
-			r.hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
+			r.Hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
 			return false, nil
 		}
 	}
@@ -125,15 +126,15 @@ func stale(ctx context.Context, peer *client.Client, job string, against uint32,
 
 // readJobs reads and checks a job file.
 func readJobs(r *remote, file string) ([]jobspec.Document, error) {
-	data, file, err := r.readFile(file, "job file")
+	data, file, err := r.ReadFile(file, "job file")
 	if err != nil {
 		return nil, err
 	}
 	documents, err := jobspec.Parse(file, data)
 	var wrong jobspec.Errors
 	if errors.As(err, &wrong) {
-		r.hint("%s", wrong.Error())
-		return nil, exit.Fail(exit.Usage, "%s has %s; nothing was submitted", file, counted(len(wrong), "error"))
+		r.Hint("%s", wrong.Error())
+		return nil, exit.Fail(exit.Usage, "%s has %s; nothing was submitted", file, console.Counted(len(wrong), "error"))
 	}
 	if err == nil && len(documents) == 0 {
 		err = exit.Fail(exit.Usage, "%s holds no job", file)
@@ -155,11 +156,11 @@ func isProgram(spec *cluster.JobSpec) bool {
 
 // results prints how the jobs stand in the end.
 func results(r *remote, t *tracker) error {
-	rows := newTable("JOB", "STATUS", "INSTANCES")
-	rows.colour = r.outColour
+	rows := console.NewTable("JOB", "STATUS", "INSTANCES")
+	rows.Colour = r.OutColour
 	for _, job := range t.jobs {
 		status := job.last.GetJob()
-		rows.row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
+		rows.Row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
 		if !r.forPeople() {
 			if err := r.show(job.last, nil); err != nil {
 				return err
@@ -167,7 +168,7 @@ func results(r *remote, t *tracker) error {
 		}
 	}
 	if r.forPeople() {
-		if err := rows.write(r.out); err != nil {
+		if err := rows.Write(r.Out); err != nil {
 			return err
 		}
 	}
@@ -180,13 +181,13 @@ func failures(r *remote, t *tracker) error {
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
 		if u.GetFinal() && u.GetState() != succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
-			r.hint("%s: %s", job.name, updateText(u))
+			r.Hint("%s: %s", job.name, updateText(u))
 			failed = append(failed, job.name)
 		} else if status == "failed" || status == "stopped" {
 			failed = append(failed, job.name)
 		}
 		if u.GetState() == paused {
-			r.hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
+			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
 		}
 	}
 	if len(failed) == 0 {

@@ -14,6 +14,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/jobspec"
 )
@@ -34,12 +35,12 @@ func runProgram(ctx context.Context, r *remote, argv []string, options runOption
 		return err
 	}
 	if options.detach {
-		_, err := fmt.Fprintln(r.out, name)
+		_, err := fmt.Fprintln(r.Out, name)
 		return err
 	}
-	following, interrupted, release := attached(ctx, options.timeout)
+	following, interrupted, release := console.Attached(ctx, options.timeout)
 	defer release()
-	t := newTracker(peer, newProgress(r.console, nil), []string{name})
+	t := newTracker(peer, console.NewProgress(r.Console, nil), []string{name})
 	t.quiet = true
 	err = waitWithOutput(following, r, t)
 	switch {
@@ -110,9 +111,9 @@ func (p *programOutput) show(ctx context.Context, status *starlingv1.JobStatusRe
 }
 
 func (p *programOutput) copy(ctx context.Context, allocation, stream string) {
-	out := p.remote.out
+	out := p.remote.Out
 	if stream == "stderr" {
-		out = p.remote.err
+		out = p.remote.Err
 	}
 	question := &starlingv1.LogsRequest{Allocation: allocation, Stream: stream, Follow: true}
 	err := p.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
@@ -120,7 +121,7 @@ func (p *programOutput) copy(ctx context.Context, allocation, stream string) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		p.remote.hint("starling: the %s of %s broke off: %v", stream, allocation, err)
+		p.remote.Hint("starling: the %s of %s broke off: %v", stream, allocation, err)
 	}
 }
 

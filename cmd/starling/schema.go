@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
-func newSchema(c *console) *cobra.Command {
+func newSchema(c *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [pools]",
 		Short: "Print the JSON Schema of job files, or of pools files",
@@ -27,7 +28,7 @@ check; what it cannot say, "starling run" and "starling pool apply" check as wel
 			if len(args) > 0 {
 				schema = jobspec.PoolsSchema()
 			}
-			_, err := c.out.Write(schema)
+			_, err := c.Out.Write(schema)
 			return err
 		},
 	}

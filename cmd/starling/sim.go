@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/sim"
 )
 
 func newSim(r *remote) *cobra.Command {
-	c := r.console
+	c := r.Console
 	seeds, trace := "", false
 	command := &cobra.Command{
 		Use:   "sim --seeds A-B",
@@ -33,7 +34,7 @@ drawn from one number. The same seed is the same history, so a failure is replay
 				if chosen.From != chosen.To {
 					return usage.Error(command, fmt.Errorf("--trace tells the story of one seed, not of %s", seeds))
 				}
-				return sim.Trace(chosen.From, sim.Options{}, c.out).Failure
+				return sim.Trace(chosen.From, sim.Options{}, c.Out).Failure
 			}
 			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt)
 			defer stop()
@@ -61,17 +62,17 @@ func parseSeeds(flag, text string) (sim.Seeds, error) {
 }
 
 // simulate plays the seeds and tells what they came to.
-func simulate(ctx context.Context, c *console, seeds sim.Seeds) error {
+func simulate(ctx context.Context, c *console.Console, seeds sim.Seeds) error {
 	var progress func(done, all uint64)
-	if c.errLive {
-		progress = func(done, all uint64) { fmt.Fprintf(c.err, "\r%d of %d seeds\x1b[K", done, all) }
-		defer fmt.Fprintln(c.err)
+	if c.ErrLive {
+		progress = func(done, all uint64) { fmt.Fprintf(c.Err, "\r%d of %d seeds\x1b[K", done, all) }
+		defer fmt.Fprintln(c.Err)
 	}
 	summary := sim.RunMany(ctx, seeds, sim.Options{}, progress)
-	summary.Print(c.out)
+	summary.Print(c.Out)
 	switch {
 	case len(summary.Failures) > 0:
-		return fmt.Errorf("%d of %s failed", len(summary.Failures), counted(summary.Runs, "seed"))
+		return fmt.Errorf("%d of %s failed", len(summary.Failures), console.Counted(summary.Runs, "seed"))
 	case ctx.Err() != nil:
 		return exit.Silent(exit.Detached)
 	}

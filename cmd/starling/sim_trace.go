@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/sim"
@@ -150,17 +151,17 @@ func readCSV[T any](name string, read func(string, io.Reader) ([]T, error)) ([]T
 func (t *traceRun) replay(ctx context.Context, recorded *trace.Trace, o trace.Options) (*trace.Result, error) {
 	const every = 500
 	name := fmt.Sprintf("%s, seed %d", o.Placement, o.Seed)
-	if t.errLive {
+	if t.ErrLive {
 		o.Progress = func(done, all int) {
 			if done%every == 0 {
-				fmt.Fprintf(t.err, "\r%s: %d of %d tasks\x1b[K", name, done, all)
+				fmt.Fprintf(t.Err, "\r%s: %d of %d tasks\x1b[K", name, done, all)
 			}
 		}
-		defer fmt.Fprint(t.err, "\r\x1b[K")
+		defer fmt.Fprint(t.Err, "\r\x1b[K")
 	}
 	result, err := trace.Replay(ctx, recorded, o)
-	if err == nil && !t.errLive {
-		t.hint("%s: %.0f of %.0f tasks placed in %.2f s", name, result.Placed, result.Arrived, result.Seconds)
+	if err == nil && !t.ErrLive {
+		t.Hint("%s: %.0f of %.0f tasks placed in %.2f s", name, result.Placed, result.Arrived, result.Seconds)
 	}
 	return result, err
 }
@@ -182,25 +183,25 @@ const reasonsShownMax = 5
 
 // showMeans tells people what came of each policy.
 func (t *traceRun) showMeans(means []*trace.Result) error {
-	list := newTable("POLICY", "SEEDS", "ARRIVED", "PLACED", "UNPLACED", "CPU %", "MEMORY %", "GPU %", "GPU ASKED %", "GPU FRAGMENTED %", "PLACEMENTS/S")
+	list := console.NewTable("POLICY", "SEEDS", "ARRIVED", "PLACED", "UNPLACED", "CPU %", "MEMORY %", "GPU %", "GPU ASKED %", "GPU FRAGMENTED %", "PLACEMENTS/S")
 	for _, m := range means {
 		cells := []string{m.Policy, fmt.Sprint(len(m.Seeds)), count(m.Arrived), count(m.Placed), count(m.Unplaced)}
 		for _, kind := range m.Kinds {
 			cells = append(cells, fmt.Sprintf("%.2f", kind.Allocated))
 		}
 		asked := m.Kinds[len(m.Kinds)-1].Arrived
-		list.row(append(cells, fmt.Sprintf("%.2f", asked), fmt.Sprintf("%.2f", m.Fragmented), fmt.Sprintf("%.0f", m.PlacementsPerSecond))...)
+		list.Row(append(cells, fmt.Sprintf("%.2f", asked), fmt.Sprintf("%.2f", m.Fragmented), fmt.Sprintf("%.0f", m.PlacementsPerSecond))...)
 	}
-	if err := list.write(t.out); err != nil {
+	if err := list.Write(t.Out); err != nil {
 		return err
 	}
 	for _, m := range means {
 		if m.Unplaced > 0 {
-			fmt.Fprintf(t.out, "\n%s, tasks without a machine at the end, and on how many machines something stood in their way:\n", m.Policy)
+			fmt.Fprintf(t.Out, "\n%s, tasks without a machine at the end, and on how many machines something stood in their way:\n", m.Policy)
 		}
 		for i, g := range m.Reasons {
 			if i == reasonsShownMax {
-				fmt.Fprintf(t.out, "   and %s more: -o json shows them\n", counted(len(m.Reasons)-i, "group"))
+				fmt.Fprintf(t.Out, "   and %s more: -o json shows them\n", console.Counted(len(m.Reasons)-i, "group"))
 				break
 			}
 			var words []string
@@ -211,7 +212,7 @@ func (t *traceRun) showMeans(means []*trace.Result) error {
 				}
 				words = append(words, word)
 			}
-			fmt.Fprintf(t.out, "%8s  %s\n", count(g.Tasks), strings.Join(words, ", "))
+			fmt.Fprintf(t.Out, "%8s  %s\n", count(g.Tasks), strings.Join(words, ", "))
 		}
 	}
 	return nil

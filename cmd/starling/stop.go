@@ -8,6 +8,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 )
@@ -37,14 +38,14 @@ its job file grants.`,
 			if detach {
 				return nil
 			}
-			following, interrupted, release := attached(command.Context(), timeout)
+			following, interrupted, release := console.Attached(command.Context(), timeout)
 			defer release()
-			t := newTracker(peer, newProgress(r.console, []string{job}), []string{job})
+			t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 			t.reached = (*starlingv1.Job).GetFinal
 			err = t.wait(following)
 			switch {
 			case interrupted():
-				r.hint("\ndetached; %s goes on stopping", job)
+				r.Hint("\ndetached; %s goes on stopping", job)
 				return exit.Silent(exit.Detached)
 			case err != nil:
 				return t.outOfTime(err, timeout)

@@ -9,6 +9,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 )
 
@@ -18,7 +19,7 @@ const stalledAfter = 2 * time.Second
 // tracker follows jobs until each has reached its goal, and tells how they go.
 type tracker struct {
 	peer     *client.Client
-	progress *progress
+	progress *console.Progress
 	// reached tells whether the goal is.
 	reached func(*starlingv1.Job) bool
 	// visit sees every status; it may be nil.
@@ -47,7 +48,7 @@ type update struct {
 	err    error
 }
 
-func newTracker(peer *client.Client, p *progress, names []string) *tracker {
+func newTracker(peer *client.Client, p *console.Progress, names []string) *tracker {
 	t := &tracker{peer: peer, progress: p, reached: settled}
 	for _, name := range names {
 		t.jobs = append(t.jobs, &tracked{name: name})
@@ -131,7 +132,7 @@ func (t *tracker) take(u update) bool {
 		t.visit(u.status)
 	}
 	if !t.quiet {
-		t.progress.set(job.name, standing(u.status.GetJob()))
+		t.progress.Set(job.name, standing(u.status.GetJob()))
 	}
 	job.done = t.reached(u.status.GetJob())
 	return job.done
@@ -173,7 +174,7 @@ func (t *tracker) tellStalled(ctx context.Context) error {
 		text := reasons(answer)
 		if text != job.told {
 			job.told = text
-			t.progress.say(findings(answer))
+			t.progress.Say(findings(answer))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -39,10 +40,10 @@ func newVersion(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *table {
-				t := newTable("starling", version)
-				t.row("commit", commit)
-				t.row("built with", runtime.Version()+" for "+runtime.GOOS+"/"+runtime.GOARCH)
+			return r.show(answer, func() *console.Table {
+				t := console.NewTable("starling", version)
+				t.Row("commit", commit)
+				t.Row("built with", runtime.Version()+" for "+runtime.GOOS+"/"+runtime.GOARCH)
 				return t
 			})
 		},

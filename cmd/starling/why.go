@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/usage"
 )
 
@@ -34,7 +35,7 @@ job or is protected from that, and what would help.`,
 			if !r.forPeople() {
 				return r.show(answer, nil)
 			}
-			_, err = io.WriteString(r.out, findings(answer))
+			_, err = io.WriteString(r.Out, findings(answer))
 			return err
 		},
 	}
@@ -51,7 +52,7 @@ func findings(answer *starlingv1.WhyResponse) string {
 	for _, f := range answer.GetFindings() {
 		whose := ""
 		if f.GetTask() != "" {
-			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), counted(f.GetInstances(), "instance"), f.GetSlot())
+			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), console.Counted(f.GetInstances(), "instance"), f.GetSlot())
 		}
 		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
 		for _, detail := range f.GetDetails() {

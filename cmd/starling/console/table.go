@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"io"
@@ -6,23 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// table is a list for people: aligned columns under a heading. Programs read JSON instead.
-type table struct {
-	rows   [][]string
-	colour bool
+// Table is a list for people: aligned columns under a heading. Programs read JSON instead.
+type Table struct {
+	// Rows begin with the headings.
+	Rows [][]string
+	// Colour tells that the terminal can show colours.
+	Colour bool
 }
 
-func newTable(headings ...string) *table {
-	return &table{rows: [][]string{headings}}
+// NewTable returns a table without rows.
+func NewTable(headings ...string) *Table {
+	return &Table{Rows: [][]string{headings}}
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+// Row adds a row.
+func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// write aligns and prints the table. The last column is never padded; words of state are coloured where the terminal
+// Write aligns and prints the table. The last column is never padded; words of state are coloured where the terminal
 // can, and never say anything by colour alone.
-func (t *table) write(w io.Writer) error {
+func (t *Table) Write(w io.Writer) error {
 	var widths []int
-	for _, row := range t.rows {
+	for _, row := range t.Rows {
 		for i, cell := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
@@ -31,7 +35,7 @@ func (t *table) write(w io.Writer) error {
 		}
 	}
 	text := strings.Builder{}
-	for _, row := range t.rows {
+	for _, row := range t.Rows {
 		for i, cell := range row {
 			text.WriteString(t.paint(cell))
 			if i < len(row)-1 {
@@ -53,9 +57,9 @@ var stateColours = map[string]string{
 	"stopped": "2",
 }
 
-func (t *table) paint(cell string) string {
+func (t *Table) paint(cell string) string {
 	code := stateColours[cell]
-	if !t.colour || code == "" {
+	if !t.Colour || code == "" {
 		return cell
 	}
 	return "\x1b[" + code + "m" + cell + "\x1b[0m"

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -7,19 +7,19 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	rows := newTable("A", "STATE", "LAST")
-	rows.row("süß", "running", "x")
-	rows.row("longer", "failed", "")
+	rows := NewTable("A", "STATE", "LAST")
+	rows.Row("süß", "running", "x")
+	rows.Row("longer", "failed", "")
 	var plain, coloured bytes.Buffer
-	if err := rows.write(&plain); err != nil {
+	if err := rows.Write(&plain); err != nil {
 		t.Fatal(err)
 	}
 	want := "A       STATE    LAST\nsüß     running  x\nlonger  failed   \n"
 	if plain.String() != want {
 		t.Errorf("got\n%q, want\n%q", plain.String(), want)
 	}
-	rows.colour = true
-	if err := rows.write(&coloured); err != nil {
+	rows.Colour = true
+	if err := rows.Write(&coloured); err != nil {
 		t.Fatal(err)
 	}
 	if got := coloured.String(); !strings.Contains(got, "\x1b[32mrunning\x1b[0m  x") {

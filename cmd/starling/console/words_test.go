@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{counted(1, "job"), "1 job"}, {counted(uint32(3), "job"), "3 jobs"}, {dash(""), "-"},
+		{Counted(1, "job"), "1 job"}, {Counted(uint32(3), "job"), "3 jobs"}, {Dash(""), "-"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

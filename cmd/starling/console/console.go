@@ -1,0 +1,78 @@
+// Package console is where a command meets its user: what is read and written, tables, progress, and Ctrl-C.
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"starling/cmd/starling/exit"
+)
+
+// Console is where a command reads and writes: data to Out, all that is said about it to Err.
+type Console struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// OutColour and errLive tell what the terminals behind Out and Err can show.
+	OutColour, ErrLive bool
+	// LogPath is where this process logs, "" if it does not.
+	LogPath string
+}
+
+// Standard returns the console of the process.
+func Standard() *Console {
+	plain := os.Getenv("TERM") == "dumb"
+	return &Console{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		OutColour: !plain && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(os.Stdout.Fd())),
+		ErrLive:   !plain && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+// Hint says something on the side.
+func (c *Console) Hint(format string, args ...any) {
+	fmt.Fprintf(c.Err, format+"\n", args...)
+}
+
+// Problem says what went wrong, unless that was said already.
+func (c *Console) Problem(err error) {
+	if _, quiet := err.(exit.Silent); !quiet {
+		fmt.Fprintf(c.Err, "starling: %s\n", strings.TrimSpace(err.Error()))
+	}
+}
+
+// ReadFile reads a file, or standard input, and returns what it is called in messages.
+func (c *Console) ReadFile(file, what string) (data []byte, name string, err error) {
+	if file == "-" {
+		name = "stdin"
+		data, err = io.ReadAll(c.In)
+	} else {
+		name = file
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, "", exit.Fail(exit.Usage, "read the %s: %w", what, err)
+	}
+	return data, name, nil
+}
+
+// KeepStack writes a panic to the log, or to a file of its own, and says where it is.
+func (c *Console) KeepStack(cause any, stack []byte) string {
+	path := c.LogPath
+	if path == "" {
+		path = filepath.Join(os.TempDir(), fmt.Sprintf("starling-crash-%d.log", os.Getpid()))
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, "panic: %v\n%s", cause, stack); err != nil {
+		return ""
+	}
+	return " (details: " + file.Name() + ")"
+}
