@@ -23,6 +23,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
 	"starling/journal"
@@ -41,7 +42,7 @@ type agent struct {
 	host    *host.Host
 }
 
-func newAgent(r *remote, version string) *cobra.Command {
+func newAgent(r *remote.Remote, version string) *cobra.Command {
 	file := ""
 	command := &cobra.Command{
 		Use:   "agent",

@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newAllocation(r *remote) *cobra.Command {
+func newAllocation(r *remote.Remote) *cobra.Command {
 	allocation := &cobra.Command{
 		Use:   "alloc",
 		Short: "Stop or restart one instance",
@@ -41,14 +42,14 @@ func newAllocation(r *remote) *cobra.Command {
 }
 
 // endAllocation ends an allocation, or the present one of an instance.
-func endAllocation(r *remote, command *cobra.Command, name string, elsewhere bool) error {
+func endAllocation(r *remote.Remote, command *cobra.Command, name string, elsewhere bool) error {
 	readings, err := parseTarget(name)
 	if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number < 0 }); err != nil || len(readings) == 0 {
 		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
-	ctx, cancel := answerContext(command)
+	ctx, cancel := remote.AnswerContext(command)
 	defer cancel()
-	peer, err := r.dial()
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -68,5 +69,5 @@ func endAllocation(r *remote, command *cobra.Command, name string, elsewhere boo
 	if err != nil {
 		return err
 	}
-	return r.showNext(answer, func() string { return strings.TrimSpace(which.allocation) + "\n" })
+	return r.ShowNext(answer, func() string { return strings.TrimSpace(which.allocation) + "\n" })
 }

@@ -22,6 +22,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
 	"starling/journal"
@@ -56,7 +57,7 @@ type dev struct {
 	hosts   []*host.Host
 }
 
-func newDev(r *remote, version string) *cobra.Command {
+func newDev(r *remote.Remote, version string) *cobra.Command {
 	d := &dev{Console: r.Console, version: version}
 	command := &cobra.Command{
 		Use:   "dev",
@@ -68,7 +69,7 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 			if d.peers < 1 || d.peers > devPeersMax {
 				return usage.Error(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
 			}
-			d.address = cmp.Or(r.address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
+			d.address = cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
 			return d.run(command.Context())
 		},
 	}

@@ -9,10 +9,11 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newJob(r *remote) *cobra.Command {
+func newJob(r *remote.Remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "job",
 		Short: "Look at one job, and change it",
@@ -23,21 +24,21 @@ func newJob(r *remote) *cobra.Command {
 	return command
 }
 
-func newJobStatus(r *remote) *cobra.Command {
+func newJobStatus(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "status NAME",
 		Short:             "Show a job with its tasks and instances",
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			answer, err := jobStatus(ctx, r, jobNamed(args[0]), r.forPeople())
+			answer, err := jobStatus(ctx, r, jobNamed(args[0]), r.ForPeople())
 			if err != nil {
 				return err
 			}
-			if !r.forPeople() {
-				return r.show(answer, nil)
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
 			}
 			return drawJob(r, answer)
 		},
@@ -45,7 +46,7 @@ func newJobStatus(r *remote) *cobra.Command {
 }
 
 // drawJob shows a job to people.
-func drawJob(r *remote, answer *starlingv1.JobStatusResponse) error {
+func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	job := answer.GetJob()
 	head := console.NewTable("job", job.GetName())
 	head.Colour = r.OutColour

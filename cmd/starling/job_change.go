@@ -11,11 +11,12 @@ import (
 	"starling/api/client"
 	"starling/cluster"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/command"
 )
 
-func newJobRevert(r *remote) *cobra.Command {
+func newJobRevert(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
 	revert := &cobra.Command{
 		Use:   "revert NAME VERSION",
@@ -46,7 +47,7 @@ func newJobRevert(r *remote) *cobra.Command {
 	return revert
 }
 
-func newJobRestart(r *remote) *cobra.Command {
+func newJobRestart(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
 	restart := &cobra.Command{
 		Use:   "restart NAME[.TASK]",
@@ -76,8 +77,8 @@ always a task.`,
 }
 
 // change makes a change against the version that a job has now, or that is stated, and follows it.
-func change(ctx context.Context, r *remote, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
-	peer, err := r.dial()
+func change(ctx context.Context, r *remote.Remote, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func change(ctx context.Context, r *remote, job string, options runOptions, make
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 
-func newJobUpdate(r *remote) *cobra.Command {
+func newJobUpdate(r *remote.Remote) *cobra.Command {
 	update := &cobra.Command{
 		Use:   "update",
 		Short: "Steer and watch the update of a job to a new version",
@@ -126,7 +127,7 @@ func newJobUpdate(r *remote) *cobra.Command {
 			Args:              usage.OneArgument("job's NAME"),
 			ValidArgsFunction: completeJob(r),
 			RunE: func(command *cobra.Command, args []string) error {
-				ctx, cancel := answerContext(command)
+				ctx, cancel := remote.AnswerContext(command)
 				defer cancel()
 				return steer(ctx, r, jobNamed(args[0]), one.steering, one.after)
 			},
@@ -135,8 +136,8 @@ func newJobUpdate(r *remote) *cobra.Command {
 	return update
 }
 
-func steer(ctx context.Context, r *remote, job string, steering command.Steering, after string) error {
-	peer, err := r.dial()
+func steer(ctx context.Context, r *remote.Remote, job string, steering command.Steering, after string) error {
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func steer(ctx context.Context, r *remote, job string, steering command.Steering
 	if err != nil {
 		return err
 	}
-	return r.showNext(answer, func() string {
+	return r.ShowNext(answer, func() string {
 		return fmt.Sprintf("%s: the update to version %d is %s\n", job, status.GetJob().GetVersion(), after)
 	})
 }

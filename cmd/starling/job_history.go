@@ -12,20 +12,21 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
-func newJobHistory(r *remote) *cobra.Command {
+func newJobHistory(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "history NAME",
 		Short:             "List the versions of a job, the newest last",
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -33,7 +34,7 @@ func newJobHistory(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *console.Table { return historyTable(answer) })
+			return r.Show(answer, func() *console.Table { return historyTable(answer) })
 		},
 	}
 }
@@ -70,7 +71,7 @@ func changedPaths(changes []jobspec.Change) string {
 	return console.Dash(strings.Join(paths, ", "))
 }
 
-func newJobDiff(r *remote) *cobra.Command {
+func newJobDiff(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff NAME [VERSION [VERSION]]",
 		Short: "Show what differs between two versions of a job",
@@ -92,9 +93,9 @@ between that and the newest. It tells of each difference whether instances are r
 				}
 				versions[i] = version
 			}
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -102,8 +103,8 @@ between that and the newest. It tells of each difference whether instances are r
 			if err != nil {
 				return err
 			}
-			if !r.forPeople() {
-				return r.show(answer, nil)
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
 			}
 			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))
 			return err

@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
@@ -22,7 +23,7 @@ const (
 // linesShownMax bounds the instances that are shown at a time; those that are done give way.
 const linesShownMax = 30
 
-func newUpdateWatch(r *remote) *cobra.Command {
+func newUpdateWatch(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch NAME",
 		Short: "Follow the update of a job, instance by instance, until it ends",
@@ -31,7 +32,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 				return err
 			}
 			p.Clear()
-			if err := r.showNext(last, func() string { return last.GetName() + ": " + updateText(last.GetUpdate()) + "\n" }); err != nil {
+			if err := r.ShowNext(last, func() string { return last.GetName() + ": " + updateText(last.GetUpdate()) + "\n" }); err != nil {
 				return err
 			}
 			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {

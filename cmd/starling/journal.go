@@ -8,10 +8,11 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newJournal(r *remote) *cobra.Command {
+func newJournal(r *remote.Remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "journal",
 		Short: "Read what happened",
@@ -22,7 +23,7 @@ func newJournal(r *remote) *cobra.Command {
 	return command
 }
 
-func newJournalTail(r *remote) *cobra.Command {
+func newJournalTail(r *remote.Remote) *cobra.Command {
 	question := &starlingv1.TailJournalRequest{}
 	command := &cobra.Command{
 		Use:   "tail",
@@ -41,8 +42,8 @@ func newJournalTail(r *remote) *cobra.Command {
 	return command
 }
 
-func tailJournal(r *remote, command *cobra.Command, question *starlingv1.TailJournalRequest) error {
-	peer, err := r.dial()
+func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.TailJournalRequest) error {
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func tailJournal(r *remote, command *cobra.Command, question *starlingv1.TailJou
 			r.Hint("the peer remembers entries from %d on", answer.GetOldestIndex())
 			return nil
 		}
-		return r.showNext(answer.GetEntry(), func() string { return entryWords(answer.GetEntry()) })
+		return r.ShowNext(answer.GetEntry(), func() string { return entryWords(answer.GetEntry()) })
 	})
 }
 

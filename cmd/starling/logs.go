@@ -14,6 +14,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
@@ -22,14 +23,14 @@ const streamsMax = 64
 
 // reader says what part of the output is wanted.
 type reader struct {
-	remote    *remote
+	remote    *remote.Remote
 	peer      *client.Client
 	follow    bool
 	stderr    bool
 	tailBytes int64
 }
 
-func newLogs(r *remote) *cobra.Command {
+func newLogs(r *remote.Remote) *cobra.Command {
 	logs := &reader{remote: r}
 	command := &cobra.Command{
 		Use:   "logs NAME[/TASK[INDEX]]",
@@ -66,7 +67,7 @@ meant; NAME.TASK is always a task.`,
 
 func (l *reader) run(ctx context.Context, t target) error {
 	var err error
-	if l.peer, err = l.remote.dial(); err != nil {
+	if l.peer, err = l.remote.Dial(); err != nil {
 		return err
 	}
 	if t.number >= 0 {

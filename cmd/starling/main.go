@@ -15,6 +15,7 @@ import (
 
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
@@ -65,13 +66,13 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"})
 	version, _ := programVersion()
-	remote := &remote{Console: c}
-	remote.flags(root)
+	r := &remote.Remote{Console: c}
+	r.Declare(root)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork: {newRun(remote), newPlan(remote), newPs(remote), newJob(remote), newAllocation(remote), newLogs(remote), newStop(remote), newWhy(remote),
+		groupWork: {newRun(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newLogs(r), newStop(r), newWhy(r),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(remote, version), newAgent(remote, version), newPeers(remote), newNode(remote), newPool(remote), newJournal(remote)},
-		groupOther:   {newSim(remote), newVersion(remote), exit.NewTopic(), newSupervise()},
+		groupCluster: {newDev(r, version), newAgent(r, version), newPeers(r), newNode(r), newPool(r), newJournal(r)},
+		groupOther:   {newSim(r), newVersion(r), exit.NewTopic(), newSupervise()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -13,10 +13,11 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newNode(r *remote) *cobra.Command {
+func newNode(r *remote.Remote) *cobra.Command {
 	node := &cobra.Command{
 		Use:   "node",
 		Short: "Empty a machine, or give it work again",
@@ -27,7 +28,7 @@ func newNode(r *remote) *cobra.Command {
 	return node
 }
 
-func newDrain(r *remote) *cobra.Command {
+func newDrain(r *remote.Remote) *cobra.Command {
 	deadline, off, watch := time.Hour, false, false
 	drain := &cobra.Command{
 		Use:   "drain NAME",
@@ -40,7 +41,7 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 			if off && watch {
 				return usage.Error(command, errors.New("--off has nothing to --watch"))
 			}
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 }
 
 // watchDrain waits until a node is empty.
-func watchDrain(ctx context.Context, r *remote, peer *client.Client, node string) error {
+func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node string) error {
 	following, interrupted, release := console.Attached(ctx, 0)
 	defer release()
 	p := console.NewProgress(r.Console, []string{node})

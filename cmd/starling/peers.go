@@ -11,18 +11,19 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newPeers(r *remote) *cobra.Command {
+func newPeers(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "Show the ring: who watches whom, what each gives, how far each has read",
 		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -30,7 +31,7 @@ func newPeers(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *console.Table { return peerTable(answer) })
+			return r.Show(answer, func() *console.Table { return peerTable(answer) })
 		},
 	}
 }

@@ -10,10 +10,11 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newPlan(r *remote) *cobra.Command {
+func newPlan(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan FILE.yaml",
 		Short: "Tell what running a job file would do, and do nothing",
@@ -28,9 +29,9 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -41,7 +42,7 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 					return fmt.Errorf("%s:%d: job %s: %w", args[0], documents[i].Line, documents[i].Spec.Name, err)
 				}
 				changes = changes || answer.GetVersion() == 0 || len(answer.GetChanges()) > 0
-				if err := r.showNext(answer, func() string { return planText(answer) }); err != nil {
+				if err := r.ShowNext(answer, func() string { return planText(answer) }); err != nil {
 					return err
 				}
 			}

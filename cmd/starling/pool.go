@@ -12,11 +12,12 @@ import (
 	"starling/cluster"
 	"starling/cluster/pool"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
-func newPool(r *remote) *cobra.Command {
+func newPool(r *remote.Remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pool",
 		Short: "Look at resource pools, and change their tree",
@@ -30,7 +31,7 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 	return command
 }
 
-func newPoolList(r *remote) *cobra.Command {
+func newPoolList(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "ls [PATH]",
 		Short:             "List the pools, with what they use, may use and reserve",
@@ -38,9 +39,9 @@ func newPoolList(r *remote) *cobra.Command {
 		Args:              usage.AtMostOne("PATH"),
 		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ func newPoolList(r *remote) *cobra.Command {
 			for _, w := range answer.GetWarnings() {
 				r.Hint("warning: %s: %s", w.GetPath(), w.GetReason())
 			}
-			return r.show(answer, func() *console.Table { return poolTable(answer, len(args) == 0) })
+			return r.Show(answer, func() *console.Table { return poolTable(answer, len(args) == 0) })
 		},
 	}
 }
@@ -122,7 +123,7 @@ func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []cluster.Kind) {
 	return kinds
 }
 
-func newPoolShow(r *remote) *cobra.Command {
+func newPoolShow(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show PATH",
 		Short:             "Show a pool: its quotas, and what it uses, waits for, borrows and lends",
@@ -133,18 +134,18 @@ func newPoolShow(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !r.forPeople() {
-				return r.show(answer, nil)
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
 			}
 			return drawPool(r, answer)
 		},
 	}
 }
 
-func poolStatus(r *remote, command *cobra.Command, path string) (*starlingv1.PoolStatusResponse, error) {
-	ctx, cancel := answerContext(command)
+func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlingv1.PoolStatusResponse, error) {
+	ctx, cancel := remote.AnswerContext(command)
 	defer cancel()
-	peer, err := r.dial()
+	peer, err := r.Dial()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func poolStatus(r *remote, command *cobra.Command, path string) (*starlingv1.Poo
 }
 
 // drawPool shows a pool to people.
-func drawPool(r *remote, answer *starlingv1.PoolStatusResponse) error {
+func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
@@ -197,7 +198,7 @@ func percentText(p cluster.Percent) string {
 	return fmt.Sprintf("%d %% of the reservation", p)
 }
 
-func newPoolExplain(r *remote) *cobra.Command {
+func newPoolExplain(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain PATH [KIND]",
 		Short: "Tell how a pool's entitlement came about, and what would change it",
@@ -221,8 +222,8 @@ disk or gpu; without it all is told of those of which the pool gets less than it
 			if err != nil {
 				return err
 			}
-			if !r.forPeople() {
-				return r.show(answer, nil)
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
 			}
 			return explainPool(r.Out, answer, append(args, "")[1])
 		},
@@ -294,14 +295,14 @@ func poolSpec(p *starlingv1.Pool) cluster.PoolSpec {
 }
 
 // completePool offers the paths of pools.
-func completePool(r *remote) cobra.CompletionFunc {
+func completePool(r *remote.Remote) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := completionContext(command)
+		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
-		peer, err := r.dial()
+		peer, err := r.Dial()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

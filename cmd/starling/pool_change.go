@@ -16,11 +16,12 @@ import (
 	"starling/cluster/pool"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
-func newPoolApply(r *remote) *cobra.Command {
+func newPoolApply(r *remote.Remote) *cobra.Command {
 	dry, against := false, usage.Version{}
 	command := &cobra.Command{
 		Use:   "apply FILE.yaml",
@@ -33,7 +34,7 @@ meanwhile, nothing is done. "starling pool dump" writes such a file.
 With --dry-run the exit status is 0 if nothing would change and 1 if something would.`,
 		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
 			data, file, err := r.ReadFile(args[0], "pools file")
 			if err != nil {
@@ -54,8 +55,8 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 }
 
 // applyPools makes a tree that of the cluster, or tells what that would do.
-func applyPools(ctx context.Context, r *remote, tree pool.Tree, against usage.Version, dry bool) error {
-	peer, err := r.dial()
+func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against usage.Version, dry bool) error {
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func applyPools(ctx context.Context, r *remote, tree pool.Tree, against usage.Ve
 	if err != nil {
 		return refusedPools(r.Console, err)
 	}
-	if err := r.showNext(plan, func() string { return poolPlanText(plan) }); err != nil {
+	if err := r.ShowNext(plan, func() string { return poolPlanText(plan) }); err != nil {
 		return err
 	}
 	if dry {
@@ -174,15 +175,15 @@ func poolPlanText(plan *starlingv1.PlanPoolsResponse) string {
 	return b.String()
 }
 
-func newPoolDump(r *remote) *cobra.Command {
+func newPoolDump(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "dump",
 		Short: "Write the tree of pools as a file for apply",
 		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -197,7 +198,7 @@ func newPoolDump(r *remote) *cobra.Command {
 	}
 }
 
-func newPoolRemove(r *remote) *cobra.Command {
+func newPoolRemove(r *remote.Remote) *cobra.Command {
 	against := usage.Version{}
 	command := &cobra.Command{
 		Use:   "rm PATH...",
@@ -210,9 +211,9 @@ func newPoolRemove(r *remote) *cobra.Command {
 		},
 		ValidArgsFunction: completePool(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -224,7 +225,7 @@ func newPoolRemove(r *remote) *cobra.Command {
 			if err != nil {
 				return refusedPools(r.Console, err)
 			}
-			return r.showNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
+			return r.ShowNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
 		},
 	}
 	command.Flags().Var(&against, "against", "only if the tree still has this `VERSION`")

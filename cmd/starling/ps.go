@@ -8,10 +8,11 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newPs(r *remote) *cobra.Command {
+func newPs(r *remote.Remote) *cobra.Command {
 	all := false
 	command := &cobra.Command{
 		Use:   "ps [PREFIX]",
@@ -19,9 +20,9 @@ func newPs(r *remote) *cobra.Command {
 		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
 		Args:  usage.AtMostOne("PREFIX"),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -33,10 +34,10 @@ func newPs(r *remote) *cobra.Command {
 			if !all {
 				hidden = hideEnded(answer)
 			}
-			if err := r.show(answer, func() *console.Table { return jobTable(answer.GetJobs()) }); err != nil {
+			if err := r.Show(answer, func() *console.Table { return jobTable(answer.GetJobs()) }); err != nil {
 				return err
 			}
-			if hidden > 0 && r.forPeople() {
+			if hidden > 0 && r.ForPeople() {
 				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
 			}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
@@ -25,7 +26,7 @@ func (o *runOptions) flags(command *cobra.Command) {
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "stop following after this `DURATION`, such as 30s; the jobs go on")
 }
 
-func newRun(r *remote) *cobra.Command {
+func newRun(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
 	command := &cobra.Command{
 		Use:   "run FILE.yaml | -- PROGRAM [ARGUMENT...]",
@@ -65,7 +66,7 @@ Ctrl-C detaches: the jobs go on.`,
 }
 
 // detached says how to come back to a job that goes on.
-func detached(r *remote, name string) error {
+func detached(r *remote.Remote, name string) error {
 	r.Hint("\ndetached; %s goes on\n  come back: starling logs -f %s\n  stop it:   starling stop %s", name, name, name)
 	return exit.Silent(exit.Detached)
 }

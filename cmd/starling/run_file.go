@@ -12,17 +12,18 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
 
 // runFile submits the jobs of a file and follows them.
-func runFile(ctx context.Context, r *remote, file string, options runOptions) error {
+func runFile(ctx context.Context, r *remote.Remote, file string, options runOptions) error {
 	documents, err := readJobs(r, file)
 	if err != nil {
 		return err
 	}
-	peer, err := r.dial()
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func runFile(ctx context.Context, r *remote, file string, options runOptions) er
 	for _, job := range t.jobs {
 		job.unchanged = unchanged[job.name]
 	}
-	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.forPeople() {
+	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.ForPeople() {
 		wait := func(ctx context.Context) error { return waitWithOutput(ctx, r, t) }
 		return follow(ctx, r, t, options.timeout, following{wait, failures})
 	}
@@ -56,11 +57,11 @@ func runFile(ctx context.Context, r *remote, file string, options runOptions) er
 // following is how jobs are waited for, and what is told of them in the end.
 type following struct {
 	wait    func(context.Context) error
-	results func(*remote, *tracker) error
+	results func(*remote.Remote, *tracker) error
 }
 
 // follow follows jobs until all is done, Ctrl-C or the end of the time.
-func follow(ctx context.Context, r *remote, t *tracker, timeout time.Duration, how following) error {
+func follow(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Duration, how following) error {
 	attachedContext, interrupted, release := console.Attached(ctx, timeout)
 	defer release()
 	err := how.wait(attachedContext)
@@ -77,7 +78,7 @@ func follow(ctx context.Context, r *remote, t *tracker, timeout time.Duration, h
 }
 
 // submit brings a job, or a new version of it; changed is false if it is the same.
-func submit(ctx context.Context, r *remote, peer *client.Client, spec *cluster.JobSpec, against usage.Version) (changed bool, err error) {
+func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *cluster.JobSpec, against usage.Version) (changed bool, err error) {
 	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
 		return false, err
@@ -125,7 +126,7 @@ func stale(ctx context.Context, peer *client.Client, job string, against uint32,
 }
 
 // readJobs reads and checks a job file.
-func readJobs(r *remote, file string) ([]jobspec.Document, error) {
+func readJobs(r *remote.Remote, file string) ([]jobspec.Document, error) {
 	data, file, err := r.ReadFile(file, "job file")
 	if err != nil {
 		return nil, err
@@ -155,19 +156,19 @@ func isProgram(spec *cluster.JobSpec) bool {
 }
 
 // results prints how the jobs stand in the end.
-func results(r *remote, t *tracker) error {
+func results(r *remote.Remote, t *tracker) error {
 	rows := console.NewTable("JOB", "STATUS", "INSTANCES")
 	rows.Colour = r.OutColour
 	for _, job := range t.jobs {
 		status := job.last.GetJob()
 		rows.Row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
-		if !r.forPeople() {
-			if err := r.show(job.last, nil); err != nil {
+		if !r.ForPeople() {
+			if err := r.Show(job.last, nil); err != nil {
 				return err
 			}
 		}
 	}
-	if r.forPeople() {
+	if r.ForPeople() {
 		if err := rows.Write(r.Out); err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func results(r *remote, t *tracker) error {
 }
 
 // failures is the error for jobs that did not end well.
-func failures(r *remote, t *tracker) error {
+func failures(r *remote.Remote, t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()

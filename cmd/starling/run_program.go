@@ -16,12 +16,13 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/jobspec"
 )
 
 // runProgram runs one program as a job, shows its output and ends with its status.
-func runProgram(ctx context.Context, r *remote, argv []string, options runOptions) error {
-	peer, err := r.dial()
+func runProgram(ctx context.Context, r *remote.Remote, argv []string, options runOptions) error {
+	peer, err := r.Dial()
 	if err != nil {
 		return err
 	}
@@ -75,14 +76,14 @@ const outputPatience = 10 * time.Second
 
 // programOutput shows both streams of every allocation of a slot.
 type programOutput struct {
-	remote  *remote
+	remote  *remote.Remote
 	peer    *client.Client
 	shown   map[string]bool
 	readers sync.WaitGroup
 }
 
 // waitWithOutput follows a job of one instance like wait, and shows the instance's output meanwhile.
-func waitWithOutput(ctx context.Context, r *remote, t *tracker) error {
+func waitWithOutput(ctx context.Context, r *remote.Remote, t *tracker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	output := &programOutput{remote: r, peer: t.peer, shown: map[string]bool{}}

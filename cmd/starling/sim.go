@@ -12,11 +12,12 @@ import (
 
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/sim"
 )
 
-func newSim(r *remote) *cobra.Command {
+func newSim(r *remote.Remote) *cobra.Command {
 	c := r.Console
 	seeds, trace := "", false
 	command := &cobra.Command{

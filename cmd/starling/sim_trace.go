@@ -17,6 +17,7 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/sim"
 	"starling/sim/trace"
@@ -24,7 +25,7 @@ import (
 
 // traceRun is what is asked of starling sim trace.
 type traceRun struct {
-	*remote
+	*remote.Remote
 	nodes, tasks, plot, seed string
 	policies                 []string
 	inflate                  int
@@ -37,8 +38,8 @@ const (
 	traceSeedsMax = 1000
 )
 
-func newSimTrace(r *remote) *cobra.Command {
-	t := &traceRun{remote: r}
+func newSimTrace(r *remote.Remote) *cobra.Command {
+	t := &traceRun{Remote: r}
 	known := cluster.Placements()[cluster.Pack:]
 	command := &cobra.Command{
 		Use:   "trace --nodes FILE.csv --tasks FILE.csv",
@@ -168,14 +169,14 @@ func (t *traceRun) replay(ctx context.Context, recorded *trace.Trace, o trace.Op
 
 // showResults prints the means for people, and every replay for programs.
 func (t *traceRun) showResults(all, means []*trace.Result) error {
-	if t.forPeople() {
+	if t.ForPeople() {
 		return t.showMeans(means)
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("print the results: %w", err)
 	}
-	return t.printJSON(append(text, '\n'))
+	return t.PrintJSON(append(text, '\n'))
 }
 
 // reasonsShownMax bounds the groups of unplaced tasks that are shown to people.

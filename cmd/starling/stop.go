@@ -10,10 +10,11 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newStop(r *remote) *cobra.Command {
+func newStop(r *remote.Remote) *cobra.Command {
 	detach, timeout, against := false, time.Duration(0), usage.Version{}
 	command := &cobra.Command{
 		Use:   "stop NAME",
@@ -23,7 +24,7 @@ its job file grants.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ its job file grants.`,
 			case err != nil:
 				return t.outOfTime(err, timeout)
 			}
-			return r.showNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", job) })
+			return r.ShowNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", job) })
 		},
 	}
 	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")

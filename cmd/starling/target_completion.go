@@ -2,17 +2,19 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/remote"
 )
 
 // completeJob offers the names of jobs.
-func completeJob(r *remote) cobra.CompletionFunc {
+func completeJob(r *remote.Remote) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := completionContext(command)
+		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
-		peer, err := r.dial()
+		peer, err := r.Dial()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -29,14 +31,14 @@ func completeJob(r *remote) cobra.CompletionFunc {
 }
 
 // completeTarget offers jobs, and after "JOB/" also the tasks of the job.
-func completeTarget(r *remote) cobra.CompletionFunc {
+func completeTarget(r *remote.Remote) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, directive := completeJob(r)(command, args, typed)
 		job, _ := cutLast(typed)
 		if job == "" || len(args) > 0 {
 			return names, directive
 		}
-		ctx, cancel := completionContext(command)
+		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
 		answer, err := jobStatus(ctx, r, jobNamed(job), true)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/cmd/starling/remote"
 )
 
 // slotsShownMax bounds the instances that are shown to people; programs get all, pageSize at a time.
@@ -19,8 +20,8 @@ const (
 )
 
 // jobStatus reads a job with its slots, up to what is shown to people if it is for them.
-func jobStatus(ctx context.Context, r *remote, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
-	peer, err := r.dial()
+func jobStatus(ctx context.Context, r *remote.Remote, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
+	peer, err := r.Dial()
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +55,11 @@ func known(ctx context.Context, peer *client.Client, job string) (*starlingv1.Jo
 }
 
 // resolve finds out what a user means: of the readings that will do, the first whose job there is.
-func resolve(ctx context.Context, r *remote, readings []target) (target, error) {
+func resolve(ctx context.Context, r *remote.Remote, readings []target) (target, error) {
 	if len(readings) == 1 {
 		return readings[0], nil
 	}
-	peer, err := r.dial()
+	peer, err := r.Dial()
 	if err != nil {
 		return target{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
@@ -27,7 +28,7 @@ func programVersion() (version, commit string) {
 	return version, commit
 }
 
-func newVersion(r *remote) *cobra.Command {
+func newVersion(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
@@ -40,7 +41,7 @@ func newVersion(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(answer, func() *console.Table {
+			return r.Show(answer, func() *console.Table {
 				t := console.NewTable("starling", version)
 				t.Row("commit", commit)
 				t.Row("built with", runtime.Version()+" for "+runtime.GOOS+"/"+runtime.GOARCH)

@@ -9,10 +9,11 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-func newWhy(r *remote) *cobra.Command {
+func newWhy(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why NAME",
 		Short: "Tell every reason why something of a job does not run yet",
@@ -22,9 +23,9 @@ job or is protected from that, and what would help.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: completeJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := answerContext(command)
+			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.dial()
+			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
@@ -32,8 +33,8 @@ job or is protected from that, and what would help.`,
 			if err != nil {
 				return err
 			}
-			if !r.forPeople() {
-				return r.show(answer, nil)
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
 			}
 			_, err = io.WriteString(r.Out, findings(answer))
 			return err

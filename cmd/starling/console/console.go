@@ -17,7 +17,7 @@ import (
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// OutColour and errLive tell what the terminals behind Out and Err can show.
+	// OutColour and ErrLive tell what the terminals behind Out and Err can show.
 	OutColour, ErrLive bool
 	// LogPath is where this process logs, "" if it does not.
 	LogPath string

@@ -1,4 +1,5 @@
-package main
+// Package remote is the way of a command to a peer: where it answers, for how long it is asked, and how answers are printed.
+package remote
 
 import (
 	"cmp"
@@ -25,17 +26,19 @@ const (
 	formatYAML  = "yaml"
 )
 
-// remote is what a command that talks to a peer works with.
-type remote struct {
+// Remote is what a command that talks to a peer works with.
+type Remote struct {
 	*console.Console
-	// address is where the peer answers, format how answers are printed.
-	address, format string
-	documents       int
+	// Address is where the peer answers, if the command line says so.
+	Address string
+	// format is how answers are printed, documents how many have been.
+	format    string
+	documents int
 }
 
-// flags declares the global flags.
-func (r *remote) flags(root *cobra.Command) {
-	root.PersistentFlags().StringVar(&r.address, "address", "",
+// Declare gives a command, and all below it, the flags that say where and how.
+func (r *Remote) Declare(root *cobra.Command) {
+	root.PersistentFlags().StringVar(&r.Address, "address", "",
 		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS (default "+client.DefaultAddress+")")
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable, "print answers as `FORMAT`: table, json or yaml")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
@@ -50,16 +53,16 @@ func (r *remote) flags(root *cobra.Command) {
 	}
 }
 
-// dial returns a client of the peers at the address: the flag's, the environment's, or the default.
-func (r *remote) dial() (*client.Client, error) {
-	addresses, err := client.Addresses(cmp.Or(r.address, os.Getenv("STARLING_ADDRESS")))
+// Dial returns a client of the peers at the address: the flag's, the environment's, or the default.
+func (r *Remote) Dial() (*client.Client, error) {
+	addresses, err := client.Addresses(cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS")))
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	return client.New(addresses), nil
 }
 
-// answerContext bounds a request that needs no waiting.
-func answerContext(command *cobra.Command) (context.Context, context.CancelFunc) {
+// AnswerContext bounds a request that needs no waiting.
+func AnswerContext(command *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(command.Context(), answerWithin)
 }

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 // completeWithin bounds how long a shell waits for names.
 const completeWithin = 200 * time.Millisecond
 
-// completionContext bounds a request on behalf of a shell, which may come without a context.
-func completionContext(command *cobra.Command) (context.Context, context.CancelFunc) {
+// CompletionContext bounds a request on behalf of a shell, which may come without a context.
+func CompletionContext(command *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := command.Context()
 	if ctx == nil {
 		ctx = context.Background()

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 	"starling/cmd/starling/console"
 )
 
-// forPeople tells whether answers are printed for people, and not for programs.
-func (r *remote) forPeople() bool { return r.format == formatTable }
+// ForPeople tells whether answers are printed for people, and not for programs.
+func (r *Remote) ForPeople() bool { return r.format == formatTable }
 
-// show prints an answer in the chosen format; draw says how people see it.
-func (r *remote) show(answer proto.Message, draw func() *console.Table) error {
-	if r.forPeople() {
+// Show prints an answer in the chosen format; draw says how people see it.
+func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
+	if r.ForPeople() {
 		t := draw()
 		t.Colour = r.OutColour
 		return t.Write(r.Out)
@@ -26,9 +26,9 @@ func (r *remote) show(answer proto.Message, draw func() *console.Table) error {
 	return r.write(answer, "  ")
 }
 
-// showNext prints one element of a stream: a line of JSON, or a document of YAML.
-func (r *remote) showNext(answer proto.Message, line func() string) error {
-	if r.forPeople() {
+// ShowNext prints one element of a stream: a line of JSON, or a document of YAML.
+func (r *Remote) ShowNext(answer proto.Message, line func() string) error {
+	if r.ForPeople() {
 		_, err := io.WriteString(r.Out, line())
 		return err
 	}
@@ -36,16 +36,16 @@ func (r *remote) showNext(answer proto.Message, line func() string) error {
 }
 
 // write prints JSON with the names of the API's description, or the same data as YAML.
-func (r *remote) write(answer proto.Message, indent string) error {
+func (r *Remote) write(answer proto.Message, indent string) error {
 	text, err := marshal(answer, indent)
 	if err != nil {
 		return fmt.Errorf("print %s: %w", answer.ProtoReflect().Descriptor().Name(), err)
 	}
-	return r.printJSON(text)
+	return r.PrintJSON(text)
 }
 
-// printJSON prints a line or a document of JSON, or the same data as YAML.
-func (r *remote) printJSON(text []byte) (err error) {
+// PrintJSON prints a line or a document of JSON, or the same data as YAML.
+func (r *Remote) PrintJSON(text []byte) (err error) {
 	if r.format == formatYAML {
 		if text, err = yamlOf(text); err != nil {
 			return fmt.Errorf("print as YAML: %w", err)

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 func TestAnswersAsText(t *testing.T) {
 	answer := &starlingv1.Job{Name: "12", Type: "batch", Id: 3, SubmittedIndex: 7, Counts: &starlingv1.Counts{Running: 1}}
 	var out bytes.Buffer
-	r := &remote{Console: &console.Console{Out: &out}, format: formatJSON}
-	if err := r.showNext(answer, nil); err != nil {
+	r := &Remote{Console: &console.Console{Out: &out}, format: formatJSON}
+	if err := r.ShowNext(answer, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"name":"12","id":3,"type":"batch","status":"","final":false,"version":0,"counts":{"desired":0,`; !strings.HasPrefix(out.String(), want) {
@@ -23,7 +23,7 @@ func TestAnswersAsText(t *testing.T) {
 	r.format = formatYAML
 	r.documents = 0
 	for range 2 {
-		if err := r.show(answer, nil); err != nil {
+		if err := r.Show(answer, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
