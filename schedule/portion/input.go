@@ -1,0 +1,126 @@
+package portion
+
+// Peers is a number of virtual peers.
+type Peers int
+
+// BasisPoints are hundredths of a percent: 10,000 of them are the whole.
+type BasisPoints int
+
+// whole is 100 percent.
+const whole BasisPoints = 10_000
+
+// JobScheduler says to which job of a pool the next peers go.
+type JobScheduler uint8
+
+// The job schedulers.
+const (
+	JobPriority JobScheduler = iota
+	JobGreedy
+	JobRoundRobin
+	// JobPercentage gives each job its part of all peers. Jobs count by their parts, largest first, as long as they
+	// are within the whole; the others get what these cannot use. What is nobody's part stays idle: who states 30
+	// percent of a pool means no more.
+	JobPercentage
+)
+
+// TaskScheduler says to which task of a job the next peer goes.
+type TaskScheduler uint8
+
+// The task schedulers.
+const (
+	// TaskRoundRobin gives it to the task with the fewest.
+	TaskRoundRobin TaskScheduler = iota
+	// TaskGreedy gives all to the first open task, so that a single peer can go through a whole workflow. The tasks
+	// behind it need not be covered.
+	TaskGreedy
+	// TaskPercentage divides by the parts of the tasks, rounded to the nearest. One peer more never takes one from
+	// another task.
+	TaskPercentage
+	// TaskColocated gives one peer to each task at a time, all on one machine: a copy of the job.
+	TaskColocated
+	// TaskFixed gives each task its minimum, and never more.
+	TaskFixed
+)
+
+// TaskState says whether a task takes peers.
+type TaskState uint8
+
+// The states of a task.
+const (
+	Open TaskState = iota
+	// Frozen tasks keep as many as they have, no more and no fewer: sealed ones, and those whose instances must not
+	// change in number while they run. Whether a task is frozen, its pool's value says; it is not inferred here.
+	Frozen
+	// Closed tasks take none and need none: they are complete.
+	Closed
+)
+
+// Input is all that the counts depend on.
+type Input struct {
+	Scheduler JobScheduler
+	Groups    []Group
+	// Jobs are in order of submission. One that lost its coverage keeps its place.
+	Jobs []Job
+}
+
+// Group is a number of virtual peers on one machine with the same tags.
+type Group struct {
+	// Machine is a number from 0 on.
+	Machine int
+	Tags    []string
+	Peers   Peers
+}
+
+// Job is a job that has not ended.
+type Job struct {
+	Priority int
+	// Part is what the job is to have of all peers, for JobPercentage.
+	Part      BasisPoints
+	Scheduler TaskScheduler
+	// Saturation is the most that the job takes; 0 is no bound.
+	Saturation Peers
+	// Tasks are in topological order.
+	Tasks []Task
+}
+
+// Task is one task of a job.
+type Task struct {
+	State TaskState
+	// Min is what the task needs for the job to run, at least 1; Max what it takes at most, 0 for no bound. A job with
+	// a task of which Max is below Min gets nothing.
+	Min, Max Peers
+	// Part is what the task is to have of the job's peers, for TaskPercentage.
+	Part BasisPoints
+	// Tags are those that a peer must have to run the task.
+	Tags []string
+	// Has is how many a frozen task keeps.
+	Has Peers
+}
+
+// Plan is who gets how many.
+type Plan struct {
+	// Peers has a number for each task of each job, in the order of the input.
+	Peers [][]Peers
+	// spots tells, by job, where the copies of colocated jobs have room. What runs may stay elsewhere.
+	spots [][]spot
+}
+
+// takes tells whether the task has peers at all.
+func (t *Task) takes() bool { return t.State == Open || t.State == Frozen && t.Has > 0 }
+
+// needs returns how many peers the task gets at least and at most.
+func (t *Task) needs(s TaskScheduler) (least, most Peers) {
+	least, most = max(t.Min, 1), t.Max
+	switch {
+	case t.State == Frozen:
+		return t.Has, t.Has
+	case s == TaskFixed:
+		return least, least
+	case most <= 0:
+		return least, boundless
+	}
+	return least, most
+}
+
+// boundless is more peers than there are.
+const boundless Peers = 1 << 40

@@ -1,0 +1,153 @@
+package portion
+
+import "slices"
+
+// stay finds spots for the copies of all colocated jobs, so that those that run keep theirs; nil if there is no way.
+func (s *shift) stay() [][]spot {
+	if !slices.ContainsFunc(s.lines, func(l line) bool { return l.colocated }) {
+		return s.plan.spots
+	}
+	d := newDivision(s.in)
+	parties := make([]*party, len(s.in.Jobs))
+	for _, party := range d.parties {
+		if party.job.Scheduler == TaskColocated {
+			parties[party.number] = party
+		}
+	}
+	for i := range s.lines {
+		for range s.lines[i].want {
+			if !s.lines[i].colocated && !d.supply.take(s.lines[i].row) {
+				return nil
+			}
+		}
+	}
+	for number, party := range parties {
+		if party != nil {
+			s.stayOn(d, party, Peers(len(s.plan.spots[number])))
+		}
+	}
+	all := make([][]spot, len(s.in.Jobs))
+	for number, party := range parties {
+		if party == nil {
+			continue
+		}
+		for party.total < Peers(len(s.plan.spots[number])) {
+			if !d.addCopy(party) {
+				return nil
+			}
+		}
+		all[number] = party.spots
+	}
+	return all
+}
+
+// stayOn keeps the copies of a job that run, machine by machine, up to a total of peers.
+func (s *shift) stayOn(d *division, party *party, total Peers) {
+	// present lists, by machine, the stocks that each task has there.
+	present := map[int][][]int{}
+	var machines []int
+	for i := range s.groups {
+		number := s.in.Groups[i].Machine
+		for _, h := range s.groups[i].holds {
+			place := s.lines[h.line].place
+			if place.Job != party.number {
+				continue
+			}
+			if present[number] == nil {
+				present[number] = make([][]int, len(party.portions))
+				machines = append(machines, number)
+			}
+			stocks := &present[number][place.Task]
+			*stocks = append(*stocks, slices.Repeat([]int{s.supply.groups[i]}, int(h.now))...)
+		}
+	}
+	for _, number := range machines {
+		for at := 0; party.total < total; at++ {
+			stocks := copyAt(d.supply, party.portions, present[number], at)
+			if stocks == nil || !d.occupy(party, number, stocks) {
+				break
+			}
+			party.total += Peers(party.size)
+		}
+	}
+}
+
+// copyAt returns the stocks of the peers that make up one of the copies that run on a machine, nil if it is not whole.
+func copyAt(s *supply, portions []portion, present [][]int, number int) (stocks []int) {
+	for i := range portions {
+		switch p := &portions[i]; {
+		case p.row == none:
+		case number >= len(present[i]) || !slices.Contains(s.rows[p.row].fits, present[i][number]):
+			return nil
+		default:
+			stocks = append(stocks, present[i][number])
+		}
+	}
+	return stocks
+}
+
+// need is a spot that needs a peer of some group.
+type need struct {
+	spot
+	line int
+}
+
+// assign gives the copies peers of groups: first those that are there now, then idle ones, then any.
+func (s *shift) assign(spots [][]spot) {
+	groups := map[spot][]int{}
+	for i := range s.groups {
+		at := spot{s.in.Groups[i].Machine, s.supply.groups[i]}
+		groups[at] = append(groups[at], i)
+	}
+	needs := s.needs(spots)
+	for _, room := range []func(g *holding, line int) Peers{(*holding).stays, s.idles, (*holding).any} {
+		rest := needs[:0]
+		for _, p := range needs {
+			at := slices.IndexFunc(groups[p.spot], func(g int) bool { return room(&s.groups[g], p.line) > 0 })
+			if at < 0 {
+				rest = append(rest, p)
+				continue
+			}
+			g := &s.groups[groups[p.spot][at]]
+			g.keep(g.hold(p.line), 1)
+		}
+		needs = rest
+	}
+}
+
+// needs tells which task each spot is for: a copy has one for each task that gets any.
+func (s *shift) needs(spots [][]spot) (all []need) {
+	for job := range spots {
+		var lines []int
+		for task := range s.plan.Peers[job] {
+			if s.plan.Peers[job][task] > 0 {
+				lines = append(lines, s.first[job]+task)
+			}
+		}
+		for i, spot := range spots[job] {
+			all = append(all, need{spot, lines[i%len(lines)]})
+		}
+	}
+	return all
+}
+
+// stays returns how many peers of the line may stay, idles how many nobody has, any how many are not taken yet.
+func (g *holding) stays(line int) Peers {
+	at := slices.IndexFunc(g.holds, func(h hold) bool { return h.line == line })
+	if at < 0 {
+		return 0
+	}
+	return min(g.free, g.holds[at].now-g.holds[at].then)
+}
+
+func (s *shift) idles(g *holding, _ int) Peers {
+	idle := g.free
+	for _, h := range g.holds {
+		if !s.lines[h.line].colocated {
+			idle -= h.now
+		}
+	}
+	return idle
+}
+
+func (g *holding) any(int) Peers { return g.free }
