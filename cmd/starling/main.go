@@ -15,7 +15,10 @@ import (
 
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/peers"
+	"starling/cmd/starling/pools"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/simulation"
 	"starling/cmd/starling/usage"
 )
 
@@ -71,8 +74,8 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newLogs(r), newStop(r), newWhy(r),
 			newInit(c), newSchema(c)},
-		groupCluster: {newDev(r, version), newAgent(r, version), newPeers(r), newNode(r), newPool(r), newJournal(r)},
-		groupOther:   {newSim(r), newVersion(r), exit.NewTopic(), newSupervise()},
+		groupCluster: append(peers.Commands(r), newDev(r, version), newAgent(r, version), pools.New(r)),
+		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic(), newSupervise()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

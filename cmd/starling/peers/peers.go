@@ -1,4 +1,6 @@
-package main
+// Package peers has the commands about the cluster as a whole: who its peers are, which of them shall be emptied, and
+// what the journal says that they did.
+package peers
 
 import (
 	"cmp"
@@ -15,7 +17,12 @@ import (
 	"starling/cmd/starling/usage"
 )
 
-func newPeers(r *remote.Remote) *cobra.Command {
+// Commands returns "starling peers", "starling node" and "starling journal".
+func Commands(r *remote.Remote) []*cobra.Command {
+	return []*cobra.Command{newRing(r), newNode(r), newJournal(r)}
+}
+
+func newRing(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "Show the ring: who watches whom, what each gives, how far each has read",

@@ -1,4 +1,5 @@
-package main
+// Package pools has the commands that look at resource pools and change their tree.
+package pools
 
 import (
 	"fmt"
@@ -17,7 +18,8 @@ import (
 	"starling/jobspec"
 )
 
-func newPool(r *remote.Remote) *cobra.Command {
+// New returns "starling pool" with all below it.
+func New(r *remote.Remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pool",
 		Short: "Look at resource pools, and change their tree",
@@ -27,11 +29,11 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newPoolList(r), newPoolShow(r), newPoolExplain(r), newPoolApply(r), newPoolDump(r), newPoolRemove(r))
+	command.AddCommand(newList(r), newShow(r), newExplain(r), newApply(r), newDump(r), newRemove(r))
 	return command
 }
 
-func newPoolList(r *remote.Remote) *cobra.Command {
+func newList(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "ls [PATH]",
 		Short:             "List the pools, with what they use, may use and reserve",
@@ -123,7 +125,7 @@ func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []cluster.Kind) {
 	return kinds
 }
 
-func newPoolShow(r *remote.Remote) *cobra.Command {
+func newShow(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show PATH",
 		Short:             "Show a pool: its quotas, and what it uses, waits for, borrows and lends",
@@ -198,7 +200,7 @@ func percentText(p cluster.Percent) string {
 	return fmt.Sprintf("%d %% of the reservation", p)
 }
 
-func newPoolExplain(r *remote.Remote) *cobra.Command {
+func newExplain(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain PATH [KIND]",
 		Short: "Tell how a pool's entitlement came about, and what would change it",

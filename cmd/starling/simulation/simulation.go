@@ -1,4 +1,5 @@
-package main
+// Package simulation has the commands that simulate: clusters under faults, and recorded work on recorded machines.
+package simulation
 
 import (
 	"context"
@@ -17,7 +18,8 @@ import (
 	"starling/sim"
 )
 
-func newSim(r *remote.Remote) *cobra.Command {
+// New returns "starling sim".
+func New(r *remote.Remote) *cobra.Command {
 	c := r.Console
 	seeds, trace := "", false
 	command := &cobra.Command{
@@ -44,7 +46,7 @@ drawn from one number. The same seed is the same history, so a failure is replay
 	}
 	command.Flags().StringVar(&seeds, "seeds", "1-100", "the seeds, as `A-B` or A")
 	command.Flags().BoolVar(&trace, "trace", false, "tell all that happens under one seed")
-	command.AddCommand(newSimTrace(r))
+	command.AddCommand(newTrace(r))
 	return command
 }
 

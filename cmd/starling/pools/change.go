@@ -1,4 +1,4 @@
-package main
+package pools
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"starling/jobspec"
 )
 
-func newPoolApply(r *remote.Remote) *cobra.Command {
+func newApply(r *remote.Remote) *cobra.Command {
 	dry, against := false, usage.Version{}
 	command := &cobra.Command{
 		Use:   "apply FILE.yaml",
@@ -175,7 +175,7 @@ func poolPlanText(plan *starlingv1.PlanPoolsResponse) string {
 	return b.String()
 }
 
-func newPoolDump(r *remote.Remote) *cobra.Command {
+func newDump(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "dump",
 		Short: "Write the tree of pools as a file for apply",
@@ -198,7 +198,7 @@ func newPoolDump(r *remote.Remote) *cobra.Command {
 	}
 }
 
-func newPoolRemove(r *remote.Remote) *cobra.Command {
+func newRemove(r *remote.Remote) *cobra.Command {
 	against := usage.Version{}
 	command := &cobra.Command{
 		Use:   "rm PATH...",

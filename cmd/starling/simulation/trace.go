@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ const (
 	traceSeedsMax = 1000
 )
 
-func newSimTrace(r *remote.Remote) *cobra.Command {
+func newTrace(r *remote.Remote) *cobra.Command {
 	t := &traceRun{Remote: r}
 	known := cluster.Placements()[cluster.Pack:]
 	command := &cobra.Command{
