@@ -37,6 +37,8 @@ var suites = []struct {
 	{"volcano/*queue-deserved*.yaml", queues},
 	{"volcano/*queue-admit*.yaml", cycles},
 	{"volcano/*gang*.yaml", cycles},
+	{"volcano/*plugins*.yaml", plugins},
+	{"volcano/*min-resources*.yaml", minima},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.
@@ -44,7 +46,7 @@ var excluded = []struct{ pattern, reason string }{
 	{"onyx/allocate-*.yaml", "volunteers contend for tasks of Onyx 0.5.0; here no peer contends for work, what runs where is computed"},
 	{"onyx/sched-*.yaml", "sharing peers among jobs and tasks is not built yet"},
 	{"onyx/properties.yaml", "describes generators in words and holds no cases: the simulator and the random histories check them"},
-	{"volcano/", "elastic jobs, gangs and plugins are not built yet"},
+	{"volcano/", "elastic jobs are not built yet"},
 }
 
 // TestConformance runs the files below testdata, or those below the folder that STARLING_CONFORMANCE names.

@@ -57,6 +57,8 @@ func TestUnknownKeys(t *testing.T) {
 		"volcano/queue-deserved.yaml": func() any { return &queueCase{} },
 		"volcano/queue-admit.yaml":    func() any { return &cycleCase{} },
 		"volcano/gang.yaml":           func() any { return &cycleCase{} },
+		"volcano/plugins.yaml":        func() any { return &pluginCase{} },
+		"volcano/min-resources.yaml":  func() any { return &minimumCase{} },
 	} {
 		for _, node := range nodes(t, file) {
 			if decode(&node, form()) != nil {

@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+)
+
+// minimaExcluded are what cases of minima want that is not here, with the reason.
+var minimaExcluded = map[string]string{
+	"smaller": "a gang that is smaller than the sum of its tasks' minima is refused: nobody could say which of them it leaves out",
+	"groups":  "a gang has tasks and no groups within them",
+}
+
+// The differences from Volcano in what a gang demands. Each holds for every file.
+var (
+	ordered = &difference{name: "ordered", reason: "tasks have no priority: what a gang has beyond their minima goes to them in the order of the " +
+		"job file, in which the runner puts them by priority"}
+	noGang = &difference{name: "no gang", reason: "a minimum of 0 that demands nothing is stated by a job that states no minima at all; " +
+		"beside those of tasks 0 is their sum"}
+)
+
+// minimumCase is a job with minima, and what its admission demands.
+type minimumCase struct {
+	ID, Kind, Title, Source, Basis, Note string
+	Given                                struct {
+		Job struct {
+			Name         string
+			MinAvailable uint32 `yaml:"minAvailable"`
+			Groups       []minimumGroup
+		}
+		// NullMeans tells what a minimum is that no task states.
+		NullMeans string `yaml:"nullMeans"`
+	}
+	When struct{ Algorithm string }
+	Then minimumAmounts
+}
+
+type minimumGroup struct {
+	Name         string
+	Replicas     uint32
+	MinAvailable *uint32 `yaml:"minAvailable"`
+	Request      minimumAmounts
+	Priority     int
+	Partition    any
+}
+
+// minimumAmounts are what is asked for and how many ask, each if it is told.
+type minimumAmounts struct {
+	CPUMilli *int64    `yaml:"cpuMilli"`
+	CPU      *quantity `yaml:"cpu"`
+	Mem      *quantity `yaml:"mem"`
+	GPU      *quantity `yaml:"gpu"`
+	Pods     *int64    `yaml:"pods"`
+}
+
+// amounts translates to ours, in thousandths of each unit.
+func (a *minimumAmounts) amounts() (told cluster.Amounts, stated [cluster.AmountCount]bool) {
+	set := func(k cluster.Kind, q *quantity) {
+		if q != nil {
+			told[k], stated[k] = int64(float64(*q)*1000+0.5), true
+		}
+	}
+	set(cluster.CPU, a.CPU)
+	set(cluster.Memory, a.Mem)
+	set(cluster.GPU, a.GPU)
+	if a.CPUMilli != nil {
+		told[cluster.CPU], stated[cluster.CPU] = *a.CPUMilli, true
+	}
+	return told, stated
+}
+
+// minima runs a file of cases about what the admission of a gang demands.
+func minima(t *testing.T, data []byte) {
+	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+		c := &minimumCase{}
+		s.read(t, c)
+		if c.Kind != "min-resources" {
+			t.Fatalf("no rule for kind %s", c.Kind)
+		}
+		c.run(t, differences)
+	})
+}
+
+func (c *minimumCase) run(t *testing.T, differences tally) {
+	spec := c.spec(t, differences)
+	if slices.ContainsFunc(spec.Problems(), func(p cluster.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
+		minimum := uint32(0)
+		for i := range spec.Tasks {
+			minimum += spec.Tasks[i].MinAvailable
+		}
+		if spec.MinAvailable >= minimum {
+			t.Fatalf("the job is refused: %v", spec.Problems())
+		}
+		t.Skipf("not run: %s", minimaExcluded["smaller"])
+	}
+	state := cluster.NewState()
+	job := state.AddJob(spec)
+	got, pods := job.GangNeed(), int64(0)
+	for task := range job.Tasks {
+		pods += int64(job.Missing(task))
+	}
+	want, stated := c.Then.amounts()
+	for k := range want {
+		if stated[k] && got[k] != want[k] {
+			t.Errorf("%s: %d thousandths are demanded, want %d", cluster.Kind(k), got[k], want[k])
+		}
+	}
+	if c.Then.Pods != nil && pods != *c.Then.Pods {
+		t.Errorf("%d instances are demanded, want %d", pods, *c.Then.Pods)
+	}
+}
+
+// spec returns the job, with its tasks in the order of their priority.
+func (c *minimumCase) spec(t *testing.T, differences tally) *cluster.JobSpec {
+	groups := slices.Clone(c.Given.Job.Groups)
+	slices.SortStableFunc(groups, func(a, b minimumGroup) int { return cmp.Compare(b.Priority, a.Priority) })
+	if slices.ContainsFunc(groups, func(g minimumGroup) bool { return g.Priority != groups[0].Priority }) {
+		differences.state(t, ordered)
+	}
+	spec := &cluster.JobSpec{Name: "job", Type: cluster.Batch, MinAvailable: c.Given.Job.MinAvailable}
+	none := false
+	switch c.When.Algorithm {
+	case "byGroupMinThenPriority":
+	case "podGroup":
+		if none = spec.MinAvailable == 0; none {
+			differences.state(t, noGang)
+		}
+	default:
+		t.Fatalf("no rule for the algorithm %q", c.When.Algorithm)
+	}
+	for _, g := range groups {
+		if g.Partition != nil {
+			t.Skipf("not run: %s", minimaExcluded["groups"])
+		}
+		task := cluster.TaskSpec{Name: cluster.TaskName(g.Name), Instances: g.Replicas}
+		switch {
+		case none:
+		case g.MinAvailable != nil:
+			task.MinAvailable = *g.MinAvailable
+		case c.Given.NullMeans == "" || c.Given.NullMeans == "replicas":
+			task.MinAvailable = g.Replicas
+		default:
+			t.Fatalf("no rule for minima that mean %q", c.Given.NullMeans)
+		}
+		amounts, _ := g.Request.amounts()
+		copy(task.Resources[:], amounts[:])
+		if amounts[cluster.GPU] > 0 {
+			task.Devices = []cluster.DeviceRequest{{Kind: cluster.GPU.String(), Amount: cluster.Millidevices(amounts[cluster.GPU])}}
+		}
+		spec.Tasks = append(spec.Tasks, task)
+	}
+	return spec
+}

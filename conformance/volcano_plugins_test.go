@@ -1,0 +1,459 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/plugin"
+)
+
+// pluginsExcluded are what cases of plugins want that is not here, with the reason.
+var pluginsExcluded = map[string]string{
+	"ray":      "there is no plugin ray: it sets commands and makes a service, and here plugins give variables and files",
+	"own env":  "what a job's own variables and those of its plugins make together is for who starts the instance, and not built yet",
+	"hostname": "every instance has a name of its own: no host name is stated for all of a task",
+	"network":  "plugins make no services and no rules for the network: names are answered from the value",
+	"keys":     "the keys of a job come to ssh sealed, never as arguments in the open",
+	"path":     "all files of an instance are below its own folder: a job that chose a path would write into the machine's own",
+}
+
+// The differences from Volcano in what plugins give. Each holds for every file.
+var (
+	hcclRank = &difference{name: "same rank", reason: "there is no plugin hcclrank, which writes an annotation for the devices of one maker: " +
+		"compared is the rank that pytorch gives"}
+	portNotTold = &difference{name: "port not told", reason: "the case expects a port that none of its arguments names: it is passed as one"}
+	ownPort     = &difference{name: "own port", reason: "ports are asked for in the job file and given by the scheduler: no plugin opens any, " +
+		"so none has to keep what is open already"}
+	toldAtOnce = &difference{name: "told at once", reason: "a job without the task that its plugin needs is refused when it is submitted; " +
+		"there it runs, and gets nothing"}
+	refusedArgument = &difference{name: "refused argument", reason: "what is no port is refused, and not replaced by the default in silence"}
+	ownFolder       = &difference{name: "own folder", reason: "keys are below the instance's folder and not in the home of root, which is the machine's own"}
+)
+
+// pluginCase is a job with plugins, and what one of its instances gets.
+type pluginCase struct {
+	ID, Kind, Title, Source, Basis, Note string
+	Given                                struct {
+		Job    *pluginJob
+		Params []string
+	}
+	When struct {
+		Instance *struct {
+			Group string
+			Index uint32
+			// Port and Env are what the instance has already.
+			Port *struct {
+				Name string
+				Port int
+			} `yaml:"containerPort"`
+			Env map[string]string
+		}
+	}
+	Then struct {
+		Env   map[string]string
+		JSON  map[string]any `yaml:"envJson"`
+		Files map[string][]string
+		// Hosts are the files and variables of svc by their keys.
+		Hosts   map[string]any
+		Port    *int
+		KeyPath string `yaml:"keyPath"`
+		Rank    *int
+		// Of kinds that are not run.
+		Ports, Role, Service, Command any
+	}
+	// svc tells that the lists of names are asked for by name.
+	svc bool
+}
+
+// pluginJob is a job; Plugins are names, or lead from names to arguments.
+type pluginJob struct {
+	Name, Queue  string
+	UID          any
+	Plugins      any
+	Groups       []pluginGroup
+	MinAvailable *int `yaml:"minAvailable"`
+	MinSuccess   *int `yaml:"minSuccess"`
+}
+
+type pluginGroup struct {
+	Name, Hostname, Subdomain string
+	Replicas                  int
+	Request                   quantities
+	Priority                  int
+	MinAvailable              *int `yaml:"minAvailable"`
+}
+
+// plugins runs a file of cases about plugins.
+func plugins(t *testing.T, data []byte) {
+	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+		c := &pluginCase{}
+		s.read(t, c)
+		switch c.Kind {
+		case "plugin-env", "hosts", "plugin-ssh":
+			c.run(t, differences)
+		case "plugin-ray":
+			t.Skipf("not run: %s", pluginsExcluded["ray"])
+		default:
+			t.Fatalf("no rule for kind %s", c.Kind)
+		}
+	})
+}
+
+// keyPathDefault is where upstream puts keys (in two parts: it looks like a path of one machine), folder where it puts lists.
+const keyPathDefault, folder = "/" + "root/.ssh", "/etc/volcano"
+
+func (c *pluginCase) run(t *testing.T, differences tally) {
+	requests, excluded := c.requests(t, differences)
+	if c.Then.KeyPath != "" && c.Then.KeyPath != keyPathDefault {
+		excluded = "path"
+	}
+	if c.Given.Job == nil {
+		c.Given.Job = &pluginJob{Name: "job", Groups: []pluginGroup{{Name: "task", Replicas: 1}}}
+	}
+	r, job, fixed := c.Given.Job.roster()
+	if fixed {
+		excluded = "hostname"
+	}
+	if excluded != "" {
+		t.Skipf("not run: %s", pluginsExcluded[excluded])
+	}
+	set, err := plugin.NewSet(requests)
+	refused := err
+	if err == nil {
+		refused = set.OnJobAdd(job)
+	}
+	switch {
+	case refused == nil:
+	case c.Kind == "plugin-ssh" && c.Then.Port != nil && *c.Then.Port == 22:
+		t.Log(refused)
+		differences.state(t, refusedArgument)
+		return
+	case err != nil:
+		t.Fatal(err)
+	default:
+		t.Log(refused)
+		differences.state(t, toldAtOnce)
+	}
+	self := &plugin.Self{Folder: folder, Keys: plugin.KeyPair{Private: []byte("private"), Public: []byte("public")}}
+	if i := c.When.Instance; i != nil {
+		self.Task, self.Index = cluster.TaskName(i.Group), i.Index
+	} else {
+		self.Task = r.Tasks[0].Name
+	}
+	outfit, err := set.OnInstanceCreate(r, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stateDifferences(t, differences)
+	for _, line := range c.compare(newGiven(&outfit)) {
+		t.Error(line)
+	}
+}
+
+// stateDifferences says what is not compared of a case that is run.
+func (c *pluginCase) stateDifferences(t *testing.T, differences tally) {
+	if c.Then.KeyPath == keyPathDefault {
+		differences.state(t, ownFolder)
+	}
+	if i := c.When.Instance; c.Then.Port != nil && i != nil && i.Port != nil {
+		differences.state(t, ownPort)
+	}
+}
+
+// roster returns the members of the job and the job itself; fixed tells that several instances would have one name.
+func (j *pluginJob) roster() (r *plugin.Roster, job *cluster.JobSpec, fixed bool) {
+	r, job = &plugin.Roster{Job: cluster.JobName(j.Name), Version: 1}, &cluster.JobSpec{Name: cluster.JobName(j.Name)}
+	for _, g := range j.Groups {
+		fixed = fixed || g.Hostname != "" && g.Replicas > 1
+		task := plugin.Task{Name: cluster.TaskName(g.Name)}
+		for i := range g.Replicas {
+			host, domain := g.Hostname, g.Subdomain
+			if host == "" {
+				host = fmt.Sprintf("%s-%s-%d", j.Name, g.Name, i)
+			}
+			if domain == "" {
+				domain = j.Name
+			}
+			task.Members = append(task.Members, plugin.Member{Index: uint32(i), Name: host + "." + domain, Address: "10.0.0.1"})
+		}
+		r.Tasks = append(r.Tasks, task)
+		job.Tasks = append(job.Tasks, cluster.TaskSpec{Name: task.Name, Instances: uint32(g.Replicas)})
+	}
+	return r, job, fixed
+}
+
+// requests returns what the case asks for; excluded is why it cannot be run, if so.
+func (c *pluginCase) requests(t *testing.T, differences tally) (all []plugin.Request, excluded string) {
+	asked := map[string][]plugin.Argument{}
+	if c.When.Instance != nil && len(c.When.Instance.Env) > 0 {
+		return nil, "own env"
+	}
+	switch {
+	case c.Kind == "plugin-ssh":
+		asked["ssh"] = argumentsOf(t, c.Given.Params)
+	case c.Given.Job != nil && c.Given.Job.Plugins != nil:
+		asked = pluginsOf(t, c.Given.Job.Plugins)
+	case c.Kind == "hosts":
+		asked["svc"] = argumentsOf(t, c.Given.Params)
+	}
+	for _, name := range sortedKeys(asked) {
+		arguments, why := c.translate(t, name, asked[name], differences)
+		if why != "" {
+			return nil, why
+		}
+		c.svc = c.svc || name == "svc"
+		if name == "hcclrank" {
+			name = "pytorch"
+			differences.state(t, hcclRank)
+		}
+		all = append(all, plugin.Request{Name: name, Arguments: arguments})
+	}
+	return all, ""
+}
+
+// argumentNames leads from upstream's arguments to ours; those that begin with "!" are excluded.
+var argumentNames = map[string]string{
+	"ssh ssh-port": "port", "ssh ssh-key-file-path": "!path", "ssh no-root": "!path",
+	"ssh ssh-private-key": "!keys", "ssh ssh-public-key": "!keys",
+	"svc inject-hosts-env": "hosts_env", "svc publish-not-ready-addresses": "!network", "svc disable-network-policy": "!network",
+	"svc network-policy-strategy": "!network",
+}
+
+func (c *pluginCase) translate(t *testing.T, name string, given []plugin.Argument, differences tally) (all []plugin.Argument, why string) {
+	told := false
+	for _, a := range given {
+		if ours, other := argumentNames[name+" "+a.Name]; other {
+			a.Name = ours
+		}
+		if reason, out := strings.CutPrefix(a.Name, "!"); out {
+			return nil, reason
+		}
+		told = told || a.Name == "port"
+		all = append(all, a)
+	}
+	if port := c.expectedPort(); name == "tensorflow" && !told && port != "" && port != "2222" {
+		differences.state(t, portNotTold)
+		all = append(all, plugin.Argument{Name: "port", Value: port})
+	}
+	return all, ""
+}
+
+var portInText = regexp.MustCompile(`[\w.-]:(\d+)\b`)
+
+// expectedPort returns the port that all hosts in the expected JSON have, or "".
+func (c *pluginCase) expectedPort() string {
+	text, _ := json.Marshal(c.Then.JSON)
+	var ports []string
+	for _, match := range portInText.FindAllStringSubmatch(string(text), -1) {
+		ports = append(ports, match[1])
+	}
+	if ports = slices.Compact(ports); len(ports) == 1 {
+		return ports[0]
+	}
+	return ""
+}
+
+// pluginsOf reads plugins in each of the forms of the files.
+func pluginsOf(t *testing.T, told any) map[string][]plugin.Argument {
+	all := map[string][]plugin.Argument{}
+	switch told := told.(type) {
+	case []any:
+		for _, name := range told {
+			all[fmt.Sprint(name)] = nil
+		}
+	case map[string]any:
+		for name, arguments := range told {
+			all[name] = argumentsOf(t, arguments)
+		}
+	default:
+		t.Fatalf("no rule for plugins %v", told)
+	}
+	return all
+}
+
+// argumentsOf reads flags such as --port=1, or a mapping from names to values.
+func argumentsOf(t *testing.T, told any) (all []plugin.Argument) {
+	switch told := told.(type) {
+	case nil:
+	case []string:
+		for _, flag := range told {
+			name, value, stated := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+			if !stated {
+				value = "true"
+			}
+			all = append(all, plugin.Argument{Name: name, Value: value})
+		}
+	case []any:
+		var flags []string
+		for _, flag := range told {
+			flags = append(flags, fmt.Sprint(flag))
+		}
+		return argumentsOf(t, flags)
+	case map[string]any:
+		for _, name := range sortedKeys(told) {
+			all = append(all, plugin.Argument{Name: name, Value: fmt.Sprint(told[name])})
+		}
+	default:
+		t.Fatalf("no rule for arguments %v", told)
+	}
+	return all
+}
+
+// given is what an instance got, under upstream's names.
+type given struct {
+	env map[string]string
+	// ours are the variables that are named after Starling: those of svc and env, which other plugins bring with them.
+	ours map[string]string
+	// files are by path; in those of svc the lines are.
+	files map[string][]string
+}
+
+func newGiven(o *plugin.Outfit) *given {
+	g := &given{env: map[string]string{}, ours: map[string]string{}, files: map[string][]string{}}
+	for _, v := range o.Env {
+		task, hosts := strings.CutPrefix(v.Name, "STARLING_HOSTS_")
+		counted, count := strings.CutPrefix(v.Name, "STARLING_COUNT_")
+		switch {
+		case hosts:
+			g.ours["VC_"+task+"_HOSTS"] = v.Value
+		case count:
+			g.ours["VC_"+counted+"_NUM"] = v.Value
+		case v.Name == "STARLING_INDEX":
+			g.ours["VC_TASK_INDEX"], g.ours["VK_TASK_INDEX"] = v.Value, v.Value
+		case !strings.HasPrefix(v.Name, "STARLING_"):
+			g.env[v.Name] = v.Value
+		}
+	}
+	for _, f := range o.Files {
+		path := f.Path
+		if task, list := strings.CutSuffix(path, ".hosts"); list {
+			path = strings.ReplaceAll(task, "-", "_") + ".host"
+		}
+		g.files[folder+"/"+path] = strings.FieldsFunc(string(f.Content), func(r rune) bool { return r == '\n' })
+	}
+	return g
+}
+
+// compare lists where what was given is not what is expected, and what a framework gives beside it.
+func (c *pluginCase) compare(g *given) (wrong []string) {
+	all := maps.Clone(g.ours)
+	maps.Copy(all, g.env)
+	for name, want := range c.Then.Env {
+		if got, there := all[name]; !there || got != want {
+			wrong = append(wrong, fmt.Sprintf("%s is %q (given: %v), want %q", name, got, there, want))
+		}
+	}
+	for _, name := range sortedKeys(g.ours) {
+		if _, expected := c.Then.Env[name]; c.svc && c.Then.Env != nil && !expected && strings.HasSuffix(name, "_HOSTS") {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, g.ours[name]))
+		}
+	}
+	for _, name := range sortedKeys(g.env) {
+		_, expected := c.Then.Env[name]
+		if _, inJSON := c.Then.JSON[name]; c.Then.Env != nil && !expected && !inJSON {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, g.env[name]))
+		}
+	}
+	return slices.Concat(wrong, c.compareJSON(g), c.compareFiles(g), c.comparePort(g))
+}
+
+func (c *pluginCase) compareJSON(g *given) (wrong []string) {
+	for name, want := range c.Then.JSON {
+		var got, wanted any
+		text, err := json.Marshal(want)
+		if err != nil || json.Unmarshal([]byte(g.env[name]), &got) != nil || json.Unmarshal(text, &wanted) != nil ||
+			!reflect.DeepEqual(got, wanted) {
+			wrong = append(wrong, fmt.Sprintf("%s is %s, want %s", name, g.env[name], text))
+		}
+	}
+	if c.Then.Rank != nil && g.env["RANK"] != fmt.Sprint(*c.Then.Rank) {
+		wrong = append(wrong, fmt.Sprintf("RANK is %q, want %d", g.env["RANK"], *c.Then.Rank))
+	}
+	return wrong
+}
+
+func (c *pluginCase) compareFiles(g *given) (wrong []string) {
+	for path, want := range c.Then.Files {
+		if got, there := g.files[path]; !there || !slices.Equal(got, want) {
+			wrong = append(wrong, fmt.Sprintf("%s has the lines %q (given: %v), want %q", path, got, there, want))
+		}
+	}
+	for key, want := range c.Then.Hosts {
+		got := g.ours[key]
+		if strings.HasSuffix(key, ".host") {
+			got = strings.Join(g.files[folder+"/"+key], "\n")
+		}
+		if list, many := want.([]any); many {
+			var lines []string
+			for _, line := range list {
+				lines = append(lines, fmt.Sprint(line))
+			}
+			want = strings.Join(lines, "\n")
+		}
+		if got != fmt.Sprint(want) {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want %q", key, got, want))
+		}
+	}
+	if c.Then.KeyPath == keyPathDefault && len(g.files[folder+"/ssh/id"]) == 0 {
+		wrong = append(wrong, "there is no key")
+	}
+	return wrong
+}
+
+// comparePort looks for the port in what was given.
+func (c *pluginCase) comparePort(g *given) (wrong []string) {
+	if i := c.When.Instance; c.Then.Port == nil || i != nil && i.Port != nil {
+		return nil
+	}
+	text := fmt.Sprintf(":%s\n%s\n%s", g.env["MASTER_PORT"], g.env["TF_CONFIG"], strings.Join(g.files[folder+"/ssh/config"], "\n"))
+	if !regexp.MustCompile(fmt.Sprintf(`(:| Port )%d\b`, *c.Then.Port)).MatchString(text) {
+		wrong = append(wrong, fmt.Sprintf("port %d is nowhere in %s", *c.Then.Port, text))
+	}
+	return wrong
+}
+
+// TestPluginFaults spoils what is expected of an instance, one after the other: each is found.
+func TestPluginFaults(t *testing.T) {
+	g := &given{
+		env:  map[string]string{"RANK": "1", "MASTER_PORT": "23456", "TF_CONFIG": `{"a": ["b:1"]}`},
+		ours: map[string]string{"VC_W_NUM": "1", "VC_W_HOSTS": "a"}, files: map[string][]string{folder + "/w.host": {"a", "b"}},
+	}
+	port, rank := 23456, 1
+	sound := func() *pluginCase {
+		c := &pluginCase{}
+		c.Then.Env = map[string]string{"RANK": "1", "MASTER_PORT": "23456", "VC_W_NUM": "1"}
+		c.Then.JSON = map[string]any{"TF_CONFIG": map[string]any{"a": []string{"b:1"}}}
+		c.Then.Files, c.Then.Hosts = map[string][]string{folder + "/w.host": {"a", "b"}}, map[string]any{"w.host": []any{"a", "b"}}
+		c.Then.Port, c.Then.Rank = &port, &rank
+		return c
+	}
+	if wrong := sound().compare(g); len(wrong) > 0 {
+		t.Fatalf("a sound case: %v", wrong)
+	}
+	other := 2
+	for name, spoil := range map[string]func(c *pluginCase){
+		"another value":      func(c *pluginCase) { c.Then.Env["RANK"] = "2" },
+		"a missing value":    func(c *pluginCase) { c.Then.Env["WORLD_SIZE"] = "2" },
+		"a value too many":   func(c *pluginCase) { delete(c.Then.Env, "RANK") },
+		"another structure":  func(c *pluginCase) { c.Then.JSON["TF_CONFIG"] = map[string]any{"a": []string{"b:2"}} },
+		"another file":       func(c *pluginCase) { c.Then.Files[folder+"/w.host"] = []string{"a"} },
+		"another host":       func(c *pluginCase) { c.Then.Hosts["w.host"] = []any{"a", "c"} },
+		"another list":       func(c *pluginCase) { c.Then.Hosts["VC_W_NUM"] = "2" },
+		"a list too many":    func(c *pluginCase) { c.svc = true },
+		"another port":       func(c *pluginCase) { c.Then.Port = &other },
+		"another rank":       func(c *pluginCase) { c.Then.Rank = &other },
+		"keys where none is": func(c *pluginCase) { c.Then.KeyPath = keyPathDefault },
+	} {
+		c := sound()
+		if spoil(c); len(c.compare(g)) != 1 {
+			t.Errorf("%s: %v, want one fault", name, c.compare(g))
+		}
+	}
+}
