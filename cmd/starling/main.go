@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/agent"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/peers"
@@ -74,8 +76,8 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {newRun(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newLogs(r), newStop(r), newWhy(r),
 			newInit(c), newSchema(c)},
-		groupCluster: append(peers.Commands(r), newDev(r, version), newAgent(r, version), pools.New(r)),
-		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic(), newSupervise()},
+		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), []*cobra.Command{pools.New(r)}),
+		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -1,4 +1,5 @@
-package main
+// Package agent has the commands that run peers in this process: that of one machine, or a whole cluster to try things.
+package agent
 
 import (
 	"cmp"
@@ -40,6 +41,12 @@ type agent struct {
 	journal journal.Journal
 	member  *etcd.Member
 	host    *host.Host
+}
+
+// Commands returns "starling agent", "starling dev", and the hidden one that drivers start. The version is that of this
+// program.
+func Commands(r *remote.Remote, version string) []*cobra.Command {
+	return []*cobra.Command{newAgent(r, version), newDev(r, version), newSupervise()}
 }
 
 func newAgent(r *remote.Remote, version string) *cobra.Command {
