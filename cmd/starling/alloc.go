@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -35,7 +36,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			RunE: func(command *cobra.Command, args []string) error {
 				return endAllocation(r, command, args[0], one.elsewhere)
 			},
-			ValidArgsFunction: completeTarget(r),
+			ValidArgsFunction: target.Complete(r),
 		})
 	}
 	return allocation
@@ -43,8 +44,8 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 
 // endAllocation ends an allocation, or the present one of an instance.
 func endAllocation(r *remote.Remote, command *cobra.Command, name string, elsewhere bool) error {
-	readings, err := parseTarget(name)
-	if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number < 0 }); err != nil || len(readings) == 0 {
+	readings, err := target.Parse(name)
+	if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number < 0 }); err != nil || len(readings) == 0 {
 		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
 	ctx, cancel := remote.AnswerContext(command)
@@ -54,20 +55,20 @@ func endAllocation(r *remote.Remote, command *cobra.Command, name string, elsewh
 		return err
 	}
 	which := readings[0]
-	if which.allocation == "" {
-		status, err := jobStatus(ctx, r, which.job, false)
+	if which.Allocation == "" {
+		status, err := target.Status(ctx, r, which.Job, false)
 		if err != nil {
 			return err
 		}
-		slot := which.find(status)
+		slot := which.Find(status)
 		if slot.GetAllocation() == "" {
-			return fmt.Errorf("%s has no allocation: `starling job status %s` shows the instances", which, which.job)
+			return fmt.Errorf("%s has no allocation: `starling job status %s` shows the instances", which, which.Job)
 		}
-		which.allocation = slot.GetAllocation()
+		which.Allocation = slot.GetAllocation()
 	}
-	answer, err := peer.EndAllocation(ctx, which.allocation, elsewhere)
+	answer, err := peer.EndAllocation(ctx, which.Allocation, elsewhere)
 	if err != nil {
 		return err
 	}
-	return r.ShowNext(answer, func() string { return strings.TrimSpace(which.allocation) + "\n" })
+	return r.ShowNext(answer, func() string { return strings.TrimSpace(which.Allocation) + "\n" })
 }

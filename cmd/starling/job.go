@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -29,11 +30,11 @@ func newJobStatus(r *remote.Remote) *cobra.Command {
 		Use:               "status NAME",
 		Short:             "Show a job with its tasks and instances",
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			answer, err := jobStatus(ctx, r, jobNamed(args[0]), r.ForPeople())
+			answer, err := target.Status(ctx, r, target.JobName(args[0]), r.ForPeople())
 			if err != nil {
 				return err
 			}
@@ -96,9 +97,9 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 // seatName names one of the allocations of a slot: "server[2]", or "server[2] canary".
 func seatName(slot *starlingv1.Slot) string {
 	if slot.GetSeat() == "main" {
-		return slotName(slot)
+		return target.SlotName(slot)
 	}
-	return slotName(slot) + " " + slot.GetSeat()
+	return target.SlotName(slot) + " " + slot.GetSeat()
 }
 
 func versionText(slot *starlingv1.Slot) string {

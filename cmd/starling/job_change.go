@@ -12,6 +12,7 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/command"
 )
@@ -29,13 +30,13 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			version, err := versionOf(command, args[1])
 			if err != nil {
 				return err
 			}
-			job := jobNamed(args[0])
+			job := target.JobName(args[0])
 			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
 				_, err := peer.RevertJob(command.Context(), cluster.JobName(job), against, version)
 				return err
@@ -56,18 +57,18 @@ func newJobRestart(r *remote.Remote) *cobra.Command {
 time as the job says, and not more without health. If there is a job of the name NAME/TASK, that is meant; NAME.TASK is
 always a task.`,
 		Args:              usage.OneArgument("job's NAME, or NAME.TASK"),
-		ValidArgsFunction: completeTarget(r),
+		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			readings, err := parseTarget(args[0])
-			if readings = slices.DeleteFunc(readings, func(t target) bool { return t.number >= 0 }); err != nil || len(readings) == 0 {
+			readings, err := target.Parse(args[0])
+			if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 }); err != nil || len(readings) == 0 {
 				return usage.Error(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
 			}
-			which, err := resolve(command.Context(), r, readings)
+			which, err := target.Resolve(command.Context(), r, readings)
 			if err != nil {
 				return err
 			}
-			return change(command.Context(), r, which.job, options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.job), cluster.TaskName(which.task), against)
+			return change(command.Context(), r, which.Job, options, func(peer *client.Client, against uint32) error {
+				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.Job), cluster.TaskName(which.Task), against)
 				return err
 			})
 		},
@@ -125,11 +126,11 @@ func newJobUpdate(r *remote.Remote) *cobra.Command {
 			Use:               one.steering.String() + " NAME",
 			Short:             one.short,
 			Args:              usage.OneArgument("job's NAME"),
-			ValidArgsFunction: completeJob(r),
+			ValidArgsFunction: target.CompleteJob(r),
 			RunE: func(command *cobra.Command, args []string) error {
 				ctx, cancel := remote.AnswerContext(command)
 				defer cancel()
-				return steer(ctx, r, jobNamed(args[0]), one.steering, one.after)
+				return steer(ctx, r, target.JobName(args[0]), one.steering, one.after)
 			},
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
@@ -22,7 +23,7 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 		Use:               "history NAME",
 		Short:             "List the versions of a job, the newest last",
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
@@ -30,7 +31,7 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobHistory(ctx, cluster.JobName(jobNamed(args[0])))
+			answer, err := peer.JobHistory(ctx, cluster.JobName(target.JobName(args[0])))
 			if err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ between that and the newest. It tells of each difference whether instances are r
 			}
 			return nil
 		},
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			var versions [2]uint32
 			for i, text := range args[1:] {
@@ -99,7 +100,7 @@ between that and the newest. It tells of each difference whether instances are r
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobDiff(ctx, cluster.JobName(jobNamed(args[0])), versions[0], versions[1])
+			answer, err := peer.JobDiff(ctx, cluster.JobName(target.JobName(args[0])), versions[0], versions[1])
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -30,7 +31,7 @@ func newUpdateWatch(r *remote.Remote) *cobra.Command {
 		Long: `Follow the update of a job until it ends: for each instance its version and the one it goes to, how far and how well it
 is, and what it waits for. The exit status is 0 if the update succeeded, and 1 if it failed or was ended.`,
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.Dial()
 			if err != nil {
@@ -40,7 +41,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			defer release()
 			p := console.NewProgress(r.Console, nil)
 			var last *starlingv1.Job
-			question := &starlingv1.JobStatusRequest{Job: jobNamed(args[0]), PageSize: slotsShownMax}
+			question := &starlingv1.JobStatusRequest{Job: target.JobName(args[0]), PageSize: target.SlotsShownMax}
 			err = peer.FollowJob(following, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
 				last = status.GetJob()
 				watchUpdate(p, status)

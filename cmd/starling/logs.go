@@ -15,6 +15,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -43,16 +44,16 @@ The NAME of a job in a pool begins with the pool's path, as in analytics/etl/nig
 meant; NAME.TASK is always a task.`,
 		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
 		Args:              usage.OneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
-		ValidArgsFunction: completeTarget(r),
+		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			readings, err := parseTarget(args[0])
+			readings, err := target.Parse(args[0])
 			if err != nil {
 				return usage.Error(command, err)
 			}
 			if logs.tailBytes < 0 && command.Flags().Changed("tail") {
 				return usage.Error(command, fmt.Errorf("--tail must be a number of bytes, 0 or more"))
 			}
-			t, err := resolve(command.Context(), r, readings)
+			t, err := target.Resolve(command.Context(), r, readings)
 			if err != nil {
 				return err
 			}
@@ -65,31 +66,31 @@ meant; NAME.TASK is always a task.`,
 	return command
 }
 
-func (l *reader) run(ctx context.Context, t target) error {
+func (l *reader) run(ctx context.Context, t target.Target) error {
 	var err error
 	if l.peer, err = l.remote.Dial(); err != nil {
 		return err
 	}
-	if t.number >= 0 {
-		return l.readAll(ctx, []target{t})
+	if t.Number >= 0 {
+		return l.readAll(ctx, []target.Target{t})
 	}
-	answer, err := jobStatus(ctx, l.remote, t.job, true)
+	answer, err := target.Status(ctx, l.remote, t.Job, true)
 	if err != nil {
 		return err
 	}
-	chosen, err := t.choose(answer)
+	chosen, err := t.Choose(answer)
 	if err != nil {
 		return err
 	}
 	if len(chosen) > streamsMax || answer.GetNextPageToken() != "" {
-		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t.job, streamsMax, chosen[0])
+		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t.Job, streamsMax, chosen[0])
 	}
 	return l.readAll(ctx, chosen)
 }
 
 // readAll shows the output of instances, all at the same time if it follows; with more than one, each line begins with
 // its instance.
-func (l *reader) readAll(ctx context.Context, instances []target) error {
+func (l *reader) readAll(ctx context.Context, instances []target.Target) error {
 	var (
 		mu      sync.Mutex
 		all     sync.WaitGroup
@@ -99,7 +100,7 @@ func (l *reader) readAll(ctx context.Context, instances []target) error {
 	for i, instance := range instances {
 		out := &lineWriter{mu: &mu, out: l.remote.Out, written: &written}
 		if len(instances) > 1 {
-			out.prefix = fmt.Sprintf("%s[%d] | ", instance.task, instance.number)
+			out.prefix = fmt.Sprintf("%s[%d] | ", instance.Task, instance.Number)
 		}
 		all.Go(func() {
 			errs[i] = l.readInstance(ctx, instance, out)
@@ -120,11 +121,11 @@ func (l *reader) readAll(ctx context.Context, instances []target) error {
 }
 
 // readInstance shows the output of one instance. If it follows, it goes on with the next allocation when one has ended.
-func (l *reader) readInstance(ctx context.Context, t target, out io.Writer) error {
+func (l *reader) readInstance(ctx context.Context, t target.Target, out io.Writer) error {
 	tail := l.tailBytes
 	for {
 		last, err := l.readAllocation(ctx, t, tail, out)
-		if err != nil || !l.follow || t.allocation != "" {
+		if err != nil || !l.follow || t.Allocation != "" {
 			return err
 		}
 		next, err := l.nextAllocation(ctx, t, last)
@@ -136,8 +137,8 @@ func (l *reader) readInstance(ctx context.Context, t target, out io.Writer) erro
 }
 
 // readAllocation shows the output of one allocation and returns which it was.
-func (l *reader) readAllocation(ctx context.Context, t target, tailBytes int64, out io.Writer) (allocation string, err error) {
-	question := &starlingv1.LogsRequest{Allocation: t.allocation, Job: t.job, Task: t.task, Slot: uint32(t.number), Follow: l.follow}
+func (l *reader) readAllocation(ctx context.Context, t target.Target, tailBytes int64, out io.Writer) (allocation string, err error) {
+	question := &starlingv1.LogsRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number), Follow: l.follow}
 	if l.stderr {
 		question.Stream = "stderr"
 	}
@@ -154,10 +155,10 @@ func (l *reader) readAllocation(ctx context.Context, t target, tailBytes int64, 
 }
 
 // nextAllocation waits for the allocation of the instance that follows the last, "" if there will be none.
-func (l *reader) nextAllocation(ctx context.Context, t target, last string) (next string, err error) {
-	question := &starlingv1.JobStatusRequest{Job: t.job, Task: t.task, PageSize: pageSize}
+func (l *reader) nextAllocation(ctx context.Context, t target.Target, last string) (next string, err error) {
+	question := &starlingv1.JobStatusRequest{Job: t.Job, Task: t.Task, PageSize: target.PageSize}
 	err = l.peer.FollowJob(ctx, question, func(answer *starlingv1.JobStatusResponse) (bool, error) {
-		slot := t.find(answer)
+		slot := t.Find(answer)
 		if slot == nil || answer.GetJob().GetFinal() || ended(slot) {
 			return true, nil // an update has dropped it, or all is over
 		}

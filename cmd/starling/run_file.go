@@ -13,6 +13,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
 )
@@ -98,7 +99,7 @@ func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *cl
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
 func present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
-	status, err := known(ctx, peer, job)
+	status, err := target.Known(ctx, peer, job)
 	if status.GetJob().GetFinal() {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -22,13 +23,13 @@ func newStop(r *remote.Remote) *cobra.Command {
 		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
 its job file grants.`,
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
-			job := jobNamed(args[0])
+			job := target.JobName(args[0])
 			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.Number)
 			if against.Given {
 				err = stale(command.Context(), peer, job, against.Number, err)

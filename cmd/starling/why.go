@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
@@ -21,7 +22,7 @@ func newWhy(r *remote.Remote) *cobra.Command {
 small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
 job or is protected from that, and what would help.`,
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: completeJob(r),
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
@@ -29,7 +30,7 @@ job or is protected from that, and what would help.`,
 			if err != nil {
 				return err
 			}
-			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: jobNamed(args[0])})
+			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: target.JobName(args[0])})
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"github.com/spf13/cobra"
@@ -6,8 +6,8 @@ import (
 	"starling/cmd/starling/remote"
 )
 
-// completeJob offers the names of jobs.
-func completeJob(r *remote.Remote) cobra.CompletionFunc {
+// CompleteJob offers the names of jobs.
+func CompleteJob(r *remote.Remote) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -30,17 +30,17 @@ func completeJob(r *remote.Remote) cobra.CompletionFunc {
 	}
 }
 
-// completeTarget offers jobs, and after "JOB/" also the tasks of the job.
-func completeTarget(r *remote.Remote) cobra.CompletionFunc {
+// Complete offers jobs, and after "JOB/" also the tasks of the job.
+func Complete(r *remote.Remote) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, directive := completeJob(r)(command, args, typed)
+		names, directive := CompleteJob(r)(command, args, typed)
 		job, _ := cutLast(typed)
 		if job == "" || len(args) > 0 {
 			return names, directive
 		}
 		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
-		answer, err := jobStatus(ctx, r, jobNamed(job), true)
+		answer, err := Status(ctx, r, JobName(job), true)
 		if err != nil {
 			return names, directive
 		}
@@ -48,7 +48,7 @@ func completeTarget(r *remote.Remote) cobra.CompletionFunc {
 			names = append(names, job+"/"+task.GetName())
 		}
 		for _, slot := range answer.GetSlots() {
-			names = append(names, cobra.CompletionWithDesc(job+"/"+slotName(slot), slot.GetPhase()))
+			names = append(names, cobra.CompletionWithDesc(job+"/"+SlotName(slot), slot.GetPhase()))
 		}
 		return names, directive
 	}

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestTarget(t *testing.T) {
-	for text, want := range map[string][]target{
+	for text, want := range map[string][]Target{
 		"web":                   {{"web", "", -1, ""}},
 		"web.server":            {{"web", "server", -1, ""}},
 		"web/server":            {{"web/server", "", -1, ""}, {"web", "server", -1, ""}},
@@ -25,13 +25,13 @@ func TestTarget(t *testing.T) {
 		"default/web.server[0]": {{"web", "server", 0, ""}},
 		"default/web.s[0]#1":    {{"web", "s", 0, "web.s[0]#1"}},
 	} {
-		got, err := parseTarget(text)
+		got, err := Parse(text)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %+v and %v, want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "/", "web/", "/web", "a//b", "web[3]", "web.a.b", "web.server/3/4", "web/server[", "web/server[x]", "web/server[99999999999]", "web server", "web#1"} {
-		if got, err := parseTarget(text); err == nil {
+		if got, err := Parse(text); err == nil {
 			t.Errorf("%q: got %+v, want an error", text, got)
 		}
 	}
