@@ -17,6 +17,8 @@ import (
 	"starling/cmd/starling/agent"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/jobs"
+	"starling/cmd/starling/logs"
 	"starling/cmd/starling/peers"
 	"starling/cmd/starling/pools"
 	"starling/cmd/starling/remote"
@@ -74,8 +76,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	r := &remote.Remote{Console: c}
 	r.Declare(root)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork: {newRun(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newLogs(r), newStop(r), newWhy(r),
-			newInit(c), newSchema(c)},
+		groupWork:    append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
 		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), []*cobra.Command{pools.New(r)}),
 		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic()},
 	} {

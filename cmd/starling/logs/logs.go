@@ -1,4 +1,5 @@
-package main
+// Package logs has the command that shows what jobs have written.
+package logs
 
 import (
 	"bytes"
@@ -31,7 +32,8 @@ type reader struct {
 	tailBytes int64
 }
 
-func newLogs(r *remote.Remote) *cobra.Command {
+// New returns "starling logs".
+func New(r *remote.Remote) *cobra.Command {
 	logs := &reader{remote: r}
 	command := &cobra.Command{
 		Use:   "logs NAME[/TASK[INDEX]]",

@@ -1,4 +1,4 @@
-package main
+package jobs
 
 import (
 	"fmt"
@@ -13,17 +13,6 @@ import (
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
-
-func newJob(r *remote.Remote) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "job",
-		Short: "Look at one job, and change it",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(newJobStatus(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobUpdate(r))
-	return command
-}
 
 func newJobStatus(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
