@@ -16,7 +16,7 @@ import (
 
 // pluginsExcluded are what cases of plugins want that is not here, with the reason.
 var pluginsExcluded = map[string]string{
-	"ray":      "there is no plugin ray: it sets commands and makes a service, and here plugins give variables and files",
+	"command":  "a job's command is its own: ray gives its arguments as a variable",
 	"own env":  "what a job's own variables and those of its plugins make together is for who starts the instance, and not built yet",
 	"hostname": "every instance has a name of its own: no host name is stated for all of a task",
 	"network":  "plugins make no services and no rules for the network: names are answered from the value",
@@ -65,8 +65,10 @@ type pluginCase struct {
 		Port    *int
 		KeyPath string `yaml:"keyPath"`
 		Rank    *int
-		// Of kinds that are not run.
-		Ports, Role, Service, Command any
+		// Ports and Role are told by the arguments that ray starts with.
+		Ports            []int
+		Role             string
+		Service, Command any
 	}
 	// svc tells that the lists of names are asked for by name.
 	svc bool
@@ -96,10 +98,8 @@ func plugins(t *testing.T, data []byte) {
 		c := &pluginCase{}
 		s.read(t, c)
 		switch c.Kind {
-		case "plugin-env", "hosts", "plugin-ssh":
+		case "plugin-env", "hosts", "plugin-ssh", "plugin-ray":
 			c.run(t, differences)
-		case "plugin-ray":
-			t.Skipf("not run: %s", pluginsExcluded["ray"])
 		default:
 			t.Fatalf("no rule for kind %s", c.Kind)
 		}
@@ -111,8 +111,13 @@ const keyPathDefault, folder = "/" + "root/.ssh", "/etc/volcano"
 
 func (c *pluginCase) run(t *testing.T, differences tally) {
 	requests, excluded := c.requests(t, differences)
-	if c.Then.KeyPath != "" && c.Then.KeyPath != keyPathDefault {
+	switch {
+	case c.Then.KeyPath != "" && c.Then.KeyPath != keyPathDefault:
 		excluded = "path"
+	case c.Then.Service != nil:
+		excluded = "network"
+	case c.Then.Command != nil:
+		excluded = "command"
 	}
 	if c.Given.Job == nil {
 		c.Given.Job = &pluginJob{Name: "job", Groups: []pluginGroup{{Name: "task", Replicas: 1}}}
@@ -198,6 +203,8 @@ func (c *pluginCase) requests(t *testing.T, differences tally) (all []plugin.Req
 	switch {
 	case c.Kind == "plugin-ssh":
 		asked["ssh"] = argumentsOf(t, c.Given.Params)
+	case c.Kind == "plugin-ray":
+		asked["ray"] = argumentsOf(t, c.Given.Params)
 	case c.Given.Job != nil && c.Given.Job.Plugins != nil:
 		asked = pluginsOf(t, c.Given.Job.Plugins)
 	case c.Kind == "hosts":
@@ -224,6 +231,8 @@ var argumentNames = map[string]string{
 	"ssh ssh-private-key": "!keys", "ssh ssh-public-key": "!keys",
 	"svc inject-hosts-env": "hosts_env", "svc publish-not-ready-addresses": "!network", "svc disable-network-policy": "!network",
 	"svc network-policy-strategy": "!network",
+	"ray dashboardPort":           "dashboard_port", "ray clientPort": "client_port",
+	"ray headContainer": "!command", "ray workerContainer": "!command",
 }
 
 func (c *pluginCase) translate(t *testing.T, name string, given []plugin.Argument, differences tally) (all []plugin.Argument, why string) {
@@ -311,6 +320,8 @@ type given struct {
 	env map[string]string
 	// ours are the variables that are named after Starling: those of svc and env, which other plugins bring with them.
 	ours map[string]string
+	// ray is what ray starts with.
+	ray string
 	// files are by path; in those of svc the lines are.
 	files map[string][]string
 }
@@ -325,6 +336,8 @@ func newGiven(o *plugin.Outfit) *given {
 			g.ours["VC_"+task+"_HOSTS"] = v.Value
 		case count:
 			g.ours["VC_"+counted+"_NUM"] = v.Value
+		case v.Name == "STARLING_RAY_START":
+			g.ray = v.Value
 		case v.Name == "STARLING_INDEX":
 			g.ours["VC_TASK_INDEX"], g.ours["VK_TASK_INDEX"] = v.Value, v.Value
 		case !strings.HasPrefix(v.Name, "STARLING_"):
@@ -361,7 +374,7 @@ func (c *pluginCase) compare(g *given) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, g.env[name]))
 		}
 	}
-	return slices.Concat(wrong, c.compareJSON(g), c.compareFiles(g), c.comparePort(g))
+	return slices.Concat(wrong, c.compareJSON(g), c.compareFiles(g), c.comparePort(g), c.compareRay(g))
 }
 
 func (c *pluginCase) compareJSON(g *given) (wrong []string) {
@@ -419,10 +432,24 @@ func (c *pluginCase) comparePort(g *given) (wrong []string) {
 	return wrong
 }
 
+// compareRay looks for the ports and the role in what ray starts with.
+func (c *pluginCase) compareRay(g *given) (wrong []string) {
+	for _, port := range c.Then.Ports {
+		if !regexp.MustCompile(fmt.Sprintf(`[=:]%d\b`, port)).MatchString(g.ray) {
+			wrong = append(wrong, fmt.Sprintf("port %d is nowhere in %q", port, g.ray))
+		}
+	}
+	if leads := strings.HasPrefix(g.ray, "--head "); c.Then.Role != "" && leads != (c.Then.Role == "head") || c.Then.Role != "" && g.ray == "" {
+		wrong = append(wrong, fmt.Sprintf("ray starts with %q, want the role %s", g.ray, c.Then.Role))
+	}
+	return wrong
+}
+
 // TestPluginFaults spoils what is expected of an instance, one after the other: each is found.
 func TestPluginFaults(t *testing.T) {
 	g := &given{
 		env:  map[string]string{"RANK": "1", "MASTER_PORT": "23456", "TF_CONFIG": `{"a": ["b:1"]}`},
+		ray:  "--head --port=6379",
 		ours: map[string]string{"VC_W_NUM": "1", "VC_W_HOSTS": "a"}, files: map[string][]string{folder + "/w.host": {"a", "b"}},
 	}
 	port, rank := 23456, 1
@@ -431,7 +458,7 @@ func TestPluginFaults(t *testing.T) {
 		c.Then.Env = map[string]string{"RANK": "1", "MASTER_PORT": "23456", "VC_W_NUM": "1"}
 		c.Then.JSON = map[string]any{"TF_CONFIG": map[string]any{"a": []string{"b:1"}}}
 		c.Then.Files, c.Then.Hosts = map[string][]string{folder + "/w.host": {"a", "b"}}, map[string]any{"w.host": []any{"a", "b"}}
-		c.Then.Port, c.Then.Rank = &port, &rank
+		c.Then.Port, c.Then.Rank, c.Then.Ports, c.Then.Role = &port, &rank, []int{6379}, "head"
 		return c
 	}
 	if wrong := sound().compare(g); len(wrong) > 0 {
@@ -439,17 +466,19 @@ func TestPluginFaults(t *testing.T) {
 	}
 	other := 2
 	for name, spoil := range map[string]func(c *pluginCase){
-		"another value":      func(c *pluginCase) { c.Then.Env["RANK"] = "2" },
-		"a missing value":    func(c *pluginCase) { c.Then.Env["WORLD_SIZE"] = "2" },
-		"a value too many":   func(c *pluginCase) { delete(c.Then.Env, "RANK") },
-		"another structure":  func(c *pluginCase) { c.Then.JSON["TF_CONFIG"] = map[string]any{"a": []string{"b:2"}} },
-		"another file":       func(c *pluginCase) { c.Then.Files[folder+"/w.host"] = []string{"a"} },
-		"another host":       func(c *pluginCase) { c.Then.Hosts["w.host"] = []any{"a", "c"} },
-		"another list":       func(c *pluginCase) { c.Then.Hosts["VC_W_NUM"] = "2" },
-		"a list too many":    func(c *pluginCase) { c.svc = true },
-		"another port":       func(c *pluginCase) { c.Then.Port = &other },
-		"another rank":       func(c *pluginCase) { c.Then.Rank = &other },
-		"keys where none is": func(c *pluginCase) { c.Then.KeyPath = keyPathDefault },
+		"another value":       func(c *pluginCase) { c.Then.Env["RANK"] = "2" },
+		"a missing value":     func(c *pluginCase) { c.Then.Env["WORLD_SIZE"] = "2" },
+		"a value too many":    func(c *pluginCase) { delete(c.Then.Env, "RANK") },
+		"another structure":   func(c *pluginCase) { c.Then.JSON["TF_CONFIG"] = map[string]any{"a": []string{"b:2"}} },
+		"another file":        func(c *pluginCase) { c.Then.Files[folder+"/w.host"] = []string{"a"} },
+		"another host":        func(c *pluginCase) { c.Then.Hosts["w.host"] = []any{"a", "c"} },
+		"another list":        func(c *pluginCase) { c.Then.Hosts["VC_W_NUM"] = "2" },
+		"a list too many":     func(c *pluginCase) { c.svc = true },
+		"another port":        func(c *pluginCase) { c.Then.Port = &other },
+		"another port of ray": func(c *pluginCase) { c.Then.Ports = []int{637} },
+		"another role":        func(c *pluginCase) { c.Then.Role = "worker" },
+		"another rank":        func(c *pluginCase) { c.Then.Rank = &other },
+		"keys where none is":  func(c *pluginCase) { c.Then.KeyPath = keyPathDefault },
 	} {
 		c := sound()
 		if spoil(c); len(c.compare(g)) != 1 {

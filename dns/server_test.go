@@ -265,6 +265,50 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestLongestAnswer has names as long as they can be: what an answer holds at most fits into a message.
+func TestLongestAnswer(t *testing.T) {
+	long := strings.Repeat("n", cluster.NameBytesMax)
+	job := cluster.NewJobName(cluster.PoolPath(long), long[:cluster.JobNameBytesMax-len(long)-1])
+	many := instances(2 * addressesMax)
+	for i := range many {
+		many[i].Index += 4_000_000_000
+	}
+	zone := domain.Zone(strings.Repeat("z", domain.ZoneBytesMax))
+	server := &Server{zone: zone, directory: catalog{job: {cluster.TaskName(long[:50]): many}}}
+	name := zone.Name(domain.Name{Job: job, Task: cluster.TaskName(long[:50])}) + "."
+	for question, kind := range map[string]uint16{name: miekg.TypeA, "_http._tcp." + name: miekg.TypeSRV} {
+		reply := server.answer(new(miekg.Msg).SetQuestion(question, kind))
+		count := len(reply.Answer)
+		reply.Truncate(miekg.MaxMsgSize)
+		packed, err := reply.Pack()
+		if err != nil || reply.Truncated || count < servicesMax || len(packed) > miekg.MaxMsgSize {
+			t.Errorf("%s: %d records in %d bytes, cut off %v, %v", miekg.TypeToString[kind], count, len(packed), reply.Truncated, err)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	server := &Server{zone: domain.DefaultZone, directory: example()}
+	for _, name := range []string{"worker.wide.b.a.starling.", "_http._tcp.worker.train.ml.starling.", "_.starling.", ".", `a\.b.starling.`} {
+		packed, err := new(miekg.Msg).SetQuestion(name, miekg.TypeANY).Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(packed)
+	}
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		question := new(miekg.Msg)
+		if question.Unpack(packed) != nil || len(question.Question) != 1 {
+			return // the library answers
+		}
+		reply := server.answer(question)
+		reply.Truncate(miekg.MinMsgSize)
+		if text, err := reply.Pack(); err != nil || len(text) > miekg.MinMsgSize {
+			t.Fatalf("%v is answered with %d bytes: %v", question, len(text), err)
+		}
+	})
+}
+
 func TestServeEnds(t *testing.T) {
 	server, err := NewServer(domain.DefaultZone, catalog{})
 	if err != nil {

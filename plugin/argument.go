@@ -64,16 +64,16 @@ func (a *arguments) number(name string, unless uint16) uint16 {
 func (a *arguments) port(name string, unless uint16) portChoice {
 	value, given := a.value(name)
 	if !given {
-		return portChoice{number: unless}
+		return portChoice{argument: name, number: unless}
 	}
 	if number, ok := positive(value); ok {
-		return portChoice{number: number}
+		return portChoice{argument: name, number: number}
 	}
 	_, err := strconv.Atoi(value)
 	if err == nil || cluster.NameProblem(value, false) != "" {
 		a.refuse(name, "a number from 1 to 65535 or the name of a port of the job", value)
 	}
-	return portChoice{name: value}
+	return portChoice{argument: name, name: value}
 }
 
 // positive reads a number from 1 to 65535.
@@ -133,8 +133,9 @@ func (r role) missing(job *cluster.JobSpec) error {
 
 // portChoice is a port by its number, or by the name that it has in the job file.
 type portChoice struct {
-	name   string
-	number uint16
+	argument string
+	name     string
+	number   uint16
 }
 
 // missing returns an error if a task of the job does not ask for the port that is named.
@@ -145,7 +146,7 @@ func (c portChoice) missing(job *cluster.JobSpec, task cluster.TaskName) error {
 			slices.ContainsFunc(t.Ports, func(p cluster.PortRequest) bool { return p.Name == c.name }) {
 			continue
 		}
-		return fmt.Errorf("argument port: must be a number or a port of task %s, is %q: add it to the task's ports", task, c.name)
+		return fmt.Errorf("argument %s: must be a number or a port of task %s, is %q: add it to the task's ports", c.argument, task, c.name)
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ func kinds() []kind {
 		{"ssh", nil, newSSH},
 		{"mpi", []string{"svc", "ssh"}, newMPI},
 		{"pytorch", []string{"svc"}, newPytorch},
+		{"ray", []string{"svc"}, newRay},
 		{"tensorflow", []string{"svc"}, newTensorflow},
 	}
 }

@@ -1,0 +1,52 @@
+package plugin_test
+
+import (
+	"fmt"
+
+	"starling/cluster"
+	"starling/cluster/domain"
+	"starling/plugin"
+)
+
+// A job is checked when it is submitted. Whoever starts an instance asks for its outfit, and for its files again with every
+// newer roster.
+func Example() {
+	job := &cluster.JobSpec{Name: "ml/train", Tasks: []cluster.TaskSpec{{Name: "worker", Instances: 2}}}
+	set, err := plugin.NewSet([]plugin.Request{{Name: "pytorch", Arguments: []plugin.Argument{{Name: "master", Value: "worker"}}}})
+	if err == nil {
+		err = set.OnJobAdd(job)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	name := func(index uint32) string {
+		return domain.DefaultZone.Name(domain.NameOf(cluster.SlotName{Job: job.Name, Task: "worker", Index: index}))
+	}
+	roster := &plugin.Roster{Job: job.Name, Version: 4711, Tasks: []plugin.Task{{Name: "worker", Members: []plugin.Member{
+		{Index: 0, Name: name(0), Address: "10.0.0.1"}, {Index: 1, Name: name(1), Address: "10.0.0.2"},
+	}}}}
+	outfit, err := set.OnInstanceCreate(roster, &plugin.Self{Task: "worker", Index: 1, Folder: "/run/members"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range outfit.Env {
+		fmt.Println(v.Name + "=" + v.Value)
+	}
+	for _, f := range outfit.Files {
+		fmt.Println(f.Path)
+	}
+	// Output:
+	// MASTER_ADDR=0.worker.train.ml.starling
+	// MASTER_PORT=23456
+	// RANK=1
+	// STARLING_COUNT_WORKER=2
+	// STARLING_HOSTS_WORKER=0.worker.train.ml.starling,1.worker.train.ml.starling
+	// STARLING_MEMBERS=/run/members
+	// STARLING_MEMBERS_VERSION=4711
+	// WORLD_SIZE=2
+	// hosts
+	// members.json
+	// worker.hosts
+}

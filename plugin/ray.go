@@ -1,0 +1,54 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+
+	"starling/cluster"
+)
+
+// ray gives each member what to call `ray start` with, so that the job's command can be the same everywhere:
+// ray start --block $STARLING_RAY_START
+type ray struct {
+	bare
+	head, worker            role
+	port, dashboard, client portChoice
+}
+
+func newRay(a *arguments) Plugin {
+	return &ray{
+		head: a.task("head", "head"), worker: a.task("worker", "worker"),
+		port: a.port("port", 6379), dashboard: a.port("dashboard_port", 8265), client: a.port("client_port", 10001),
+	}
+}
+
+// Name returns ray.
+func (*ray) Name() string { return "ray" }
+
+// OnJobAdd wants a head, and its ports if they are named. A job may have no workers.
+func (p *ray) OnJobAdd(job *cluster.JobSpec) error {
+	return errors.Join(p.head.missing(job), p.port.missing(job, p.head.task), p.dashboard.missing(job, p.head.task),
+		p.client.missing(job, p.head.task))
+}
+
+// OnInstanceCreate returns the arguments. The first head leads; other heads and the workers join it.
+func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+	heads := r.members(p.head.task)
+	if len(heads) == 0 || self.Task != p.head.task && self.Task != p.worker.task {
+		return Outfit{}, nil
+	}
+	first := &heads[0]
+	var ports [3]uint16
+	for i, choice := range []portChoice{p.port, p.dashboard, p.client} {
+		number, known := choice.of(first)
+		if !known {
+			return Outfit{}, choice.waits(first)
+		}
+		ports[i] = number
+	}
+	start := fmt.Sprintf("--address=%s:%d", first.Name, ports[0])
+	if self.Task == p.head.task && self.Index == first.Index {
+		start = fmt.Sprintf("--head --port=%d --dashboard-port=%d --ray-client-server-port=%d", ports[0], ports[1], ports[2])
+	}
+	return Outfit{Env: []cluster.EnvVar{{Name: "STARLING_RAY_START", Value: start}}}, nil
+}
