@@ -323,10 +323,16 @@ func TestServeEnds(t *testing.T) {
 	if err := server.Serve(ctx, packets, streams); err != nil {
 		t.Errorf("a context that has ended: %v, want nil", err)
 	}
+	if _, err := streams.Accept(); err == nil {
+		t.Error("the socket for TCP is still open")
+	}
+	if _, err := packets.WriteTo([]byte{0}, packets.LocalAddr()); err == nil {
+		t.Error("the socket for UDP is still open")
+	}
 	// A socket that fails ends both.
-	packets, streams, err = Listen(t.Context(), streams.Addr().String())
+	packets, streams, err = Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
-		t.Fatalf("the port is not free again: %v", err)
+		t.Fatal(err)
 	}
 	packets.Close()
 	if err := server.Serve(t.Context(), packets, streams); err == nil {

@@ -69,8 +69,7 @@ func (a *arguments) port(name string, unless uint16) portChoice {
 	if number, ok := positive(value); ok {
 		return portChoice{argument: name, number: number}
 	}
-	_, err := strconv.Atoi(value)
-	if err == nil || cluster.NameProblem(value, false) != "" {
+	if digits := strings.Trim(value, "0123456789") == ""; digits || cluster.NameProblem(value, false) != "" {
 		a.refuse(name, "a number from 1 to 65535 or the name of a port of the job", value)
 	}
 	return portChoice{argument: name, name: value}
