@@ -3,7 +3,7 @@
 // Starling is a masterless cluster scheduler. Every machine runs the same binary, reads the same journal, folds it
 // into the same value and does its own part of what that value asks for. Imports point downwards only:
 //
-//	cmd/starling                  the binary: one file per subcommand, and all wiring
+//	cmd/starling                  the binary: a package per group of subcommands, and all wiring
 //	sim  web  conformance         many peers under one seed; the web UI; what is promised, as data
 //	peer  api                     the runtime of one machine; gRPC and HTTP, and the Go client
 //	replica                       the fold: Apply and React                                       (pure)

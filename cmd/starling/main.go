@@ -1,8 +1,9 @@
 // Command starling is the whole program: the agent of a machine, a cluster for development in one process, and the
 // tool by which people and programs talk to either.
 //
-// There is one file per subcommand. Package host wires a peer by hand: journal, driver, peer and API of one machine.
-// Data goes to stdout, progress and hints to stderr, and the exit status is one of the table in package exit.
+// There is a package for each group of subcommands; here are the root, which puts them together, and the few that need
+// neither a peer nor a journal. Data goes to stdout, progress and hints to stderr, and the exit status is one of the
+// table in package exit.
 package main
 
 import (
