@@ -252,7 +252,9 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong map[
 		q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil)
 		if q.times(seat.Node, seat.Count) < seat.Count {
 			wrong[seat.Node] = true
+			continue
 		}
+		trial.Assign(q.key, seat.Node, min(seat.Count, q.task().Waits()), nil) // others of the plan may want the same ports
 	}
 	return wrong
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 
 	"starling/cluster"
@@ -272,12 +273,7 @@ func (p *placing) giveWay(number int, h head) bool {
 		if !ok {
 			break
 		}
-		var wrong []cluster.NodeIndex
-		for _, seat := range plan.Seats {
-			if !p.seats(h, c, &plan, seat) {
-				wrong = append(wrong, seat.Node)
-			}
-		}
+		wrong := p.unfit(h, c, &plan)
 		if len(wrong) == 0 {
 			var leaving []cluster.SlotRef
 			for _, v := range plan.Victims {
@@ -295,32 +291,50 @@ func (p *placing) giveWay(number int, h head) bool {
 	return false
 }
 
-// seats tells whether a node has the devices and ports for those that a plan puts there.
-func (p *placing) seats(h head, c *candidates, plan *preempt.Plan, one preempt.Seat) bool {
-	asks := false
-	for _, t := range h.tasks() {
-		asks = asks || len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0
+// unfit returns the nodes of a plan that do not have the devices and ports for those that it puts there. Seats that want a
+// particular node or version are looked at each by itself.
+func (p *placing) unfit(h head, c *candidates, plan *preempt.Plan) (wrong []cluster.NodeIndex) {
+	asks := func(t *task) bool { return len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0 }
+	if !slices.ContainsFunc(h.tasks(), asks) {
+		return nil
 	}
-	if !asks {
-		return true
+	rooms := map[cluster.NodeIndex]*room{}
+	for _, one := range plan.Seats {
+		r := rooms[one.Node]
+		if r == nil {
+			r = p.m.roomWithout(p.m.Nodes[one.Node], func(s *seat) bool {
+				return s.Phase == cluster.Stopping || slices.ContainsFunc(plan.Victims, func(v preempt.Chosen) bool { return c.seats[v.Victim] == s })
+			})
+			rooms[one.Node] = r
+		}
+		t := h.tasks()[one.Want]
+		if all := r.imagine(t, int(one.Count)); all == nil {
+			wrong = append(wrong, one.Node)
+		} else if len(t.waiting(false)) > 0 {
+			rooms[one.Node] = all
+		}
 	}
-	t := h.tasks()[one.Want]
-	r := p.m.roomWithout(p.m.Nodes[one.Node], func(s *seat) bool {
-		return s.Phase == cluster.Stopping || slices.ContainsFunc(plan.Victims, func(v preempt.Chosen) bool { return c.seats[v.Victim] == s })
-	})
+	return wrong
+}
+
+// imagine returns the room with so many more instances of a task, nil if it has not the room.
+func (r *room) imagine(t *task, count int) *room {
+	with := *r
+	with.labels, with.own = maps.Clone(r.labels), maps.Clone(r.own)
+	with.ports, with.devices = slices.Clone(r.ports), slices.Clone(r.devices)
 	// What is given to whom does not matter here.
 	portNext := r.node.portNext
 	defer func() { r.node.portNext = portNext }()
-	for range one.Count {
+	for range count {
 		spec := t.spec(0)
-		if !r.fits(spec) || spec.PerNodeMax > 0 && r.own[t] >= int(spec.PerNodeMax) {
-			return false
+		if !with.fits(spec) || spec.PerNodeMax > 0 && with.own[t] >= int(spec.PerNodeMax) {
+			return nil
 		}
 		imagined := t.newSlot().main()
 		imagined.Version = t.job.version()
-		r.give(imagined)
+		with.give(imagined)
 	}
-	return true
+	return &with
 }
 
 // keepEmptying claims the nodes where the least has to end by itself.
