@@ -51,7 +51,17 @@ func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool
 	}
 	f.advance()
 	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
+	f.awaitGivers()
 	return f.outcome
+}
+
+// awaitGivers sets the deadlines of the updates of jobs that gave way anew, for they try less than before.
+func (f *fold) awaitGivers() {
+	for _, id := range f.touched {
+		if j := f.s.Job(id); j.Update.State.Rolls() {
+			f.setUpdate(j, j.Update)
+		}
+	}
 }
 
 // Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
@@ -160,6 +170,7 @@ func (f *fold) evict(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
 	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(), Rule: uint8(rule)})
 	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
+	f.touch(r.Job)
 	f.stop(r, cluster.ByPreemption)
 }
 
