@@ -28,6 +28,12 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.joined = m.core.State().Members()
 		return
 	}
+	w.promises.drains = 0
+	for i := range folded.Outcome.Results {
+		if folded.Entry.Commands[i].Kind() == command.KindDrainNode {
+			w.promises.drains++
+		}
+	}
 	w.promises.checkHealth(m.core.State())
 	w.sharing.check(m.core.State())
 	w.model.Apply(folded, m.core.State())

@@ -11,6 +11,8 @@ type promises struct {
 	w *World
 	// stopping are the allocations that were told to stop before this entry.
 	stopping map[cluster.AllocationID]bool
+	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
+	drains int
 }
 
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as many
@@ -59,7 +61,7 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
 		return size, size > 0 && !instead && (patient || !drain.On)
 	case cluster.ByDrain:
-		return max(size, 1), patient && j.Spec.Type != cluster.Daemon
+		return max(size, 1), patient && p.drains < 2 && j.Spec.Type != cluster.Daemon
 	}
 	return 0, false
 }
@@ -70,13 +72,15 @@ func promisedHealth(j *cluster.Job, task int, batch uint32) uint32 {
 	return t.Desired - min(t.Desired, spared)
 }
 
-// healthySlots counts the wanted slots of which some seat is well, and those of a daemon whose node cannot have it.
+// healthySlots counts the wanted slots of which some seat is well, those of a daemon whose node cannot have it, and those
+// that give way to others, to which nothing is promised.
 func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	count, t := uint32(0), j.Tasks[task]
 	for index := range t.Desired {
 		for _, seat := range []cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
 			slot, ok := s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
-			if ok && (slot.Phase == cluster.Running && slot.Health == cluster.Healthy || slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
+			gives := slot.Phase == cluster.Stopping && slot.Cause == cluster.ByPreemption
+			if ok && ((slot.Phase == cluster.Running || gives) && slot.Health == cluster.Healthy || slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
 				count++
 				break
 			}

@@ -15,6 +15,8 @@ type sharing struct {
 	held map[cluster.PoolPath]cluster.Amounts
 	// absent and broken are the jobs whose gangs were so before this entry.
 	absent, broken map[cluster.JobID]bool
+	// claiming are the jobs for which room was kept before this entry.
+	claiming []cluster.JobID
 }
 
 // check looks at the value after an entry.
@@ -33,7 +35,7 @@ func (h *sharing) check(s *cluster.State) {
 		absent[j.ID], broken[j.ID] = j.GangState() == cluster.GangAbsent, j.GangState() == cluster.GangBroken
 		return true
 	})
-	h.absent, h.broken = absent, broken
+	h.absent, h.broken, h.claiming = absent, broken, s.ClaimingJobs()
 }
 
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
@@ -119,7 +121,7 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 			continue
 		}
 		s.EachJob(func(other *cluster.Job) bool {
-			_, claimed := s.ClaimsOf(other.ID)
+			claimed := slices.Contains(h.claiming, other.ID)
 			if s.PoolOf(other) != s.PoolOf(j) || other.Spec.Class() != j.Spec.Class() || h.broken[other.ID] || claimed || other.Spec.Type == cluster.Daemon {
 				return true
 			}
