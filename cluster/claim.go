@@ -33,7 +33,6 @@ func (s *State) ClaimingJobs() []JobID { return s.claims.Keys() }
 
 // SetClaims replaces what is kept for a job; no seats keep nothing.
 func (s *State) SetClaims(id JobID, c Claims) {
-	s.stirred = true
 	if old, ok := s.claims.Get(id); ok {
 		s.keep(old.Seats, -1)
 		s.digest -= old.hash(id)

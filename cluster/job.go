@@ -30,6 +30,8 @@ type Job struct {
 	// stands as the queue knows it.
 	gang      []uint32
 	gangState GangState
+	// gangTried is how often room had been taken anywhere when no nodes were found for the gang.
+	gangTried uint64
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.

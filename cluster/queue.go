@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
 
 // Class numbers work by what bounds it.
@@ -122,6 +124,25 @@ func (j *Job) GangState() GangState {
 		return GangBroken
 	}
 	return GangAbsent
+}
+
+// SetGangTried notes that no nodes were found for the job's gang.
+func (s *State) SetGangTried(id JobID) { s.editJob(id).gangTried = s.holds }
+
+// GangTried tells whether no nodes were found for the job's gang, and trying again would find the same. Who finds room by
+// itself finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
+func (s *State) GangTried(j *Job) bool { return j.gangTried == s.holds || !j.gangMixed() }
+
+// gangMixed tells whether the gang is of several tasks, or of instances that mind who runs beside them.
+func (j *Job) gangMixed() bool {
+	tasks, social := 0, false
+	for task := range j.gang {
+		if spec := j.TaskSpecOf(task, j.Version); j.gang[task] > 0 {
+			tasks++
+			social = social || slices.ContainsFunc(spec.Constraints, func(c Constraint) bool { return c.Social() })
+		}
+	}
+	return tasks > 1 || social
 }
 
 // setGang notes how many instances of each task belong to the gang of the newest version.
@@ -299,6 +320,9 @@ func (s *State) TakeMoved() bool {
 	s.moved = false
 	return moved
 }
+
+// Stir lets placement look again with the next entry.
+func (s *State) Stir() { s.stirred = true }
 
 // TakeStirred tells whether more or less was held, asked for or offered since it was called last.
 func (s *State) TakeStirred() bool {

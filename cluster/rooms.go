@@ -173,6 +173,7 @@ func (s *State) TakeGrown() []int {
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
 func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 	before := s.free(n)
+	s.holds++
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != Batch {

@@ -59,6 +59,8 @@ type State struct {
 	priorities *btree.Map[uint64, uint32]
 	// stirred tells that more or less is held, asked for or offered since placement last looked.
 	stirred bool
+	// holds counts how often room was taken.
+	holds uint64
 	// moved tells that more or less is held, asked for or given since it was looked for who gives way.
 	moved bool
 

@@ -21,7 +21,7 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 		key := cluster.KeyOf(j.ID, task)
 		blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
 	}
-	return members, blocked, true
+	return members, blocked && p.s.GangTried(j), true
 }
 
 // placeGang places the gang of a job of which nothing runs: all of it, or nothing.
@@ -46,10 +46,15 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		p.left = 0 // the next entry has room for all
 	default:
 		trial, placed := p.tryGang(j)
+		if trial != nil {
+			gang.Need = needOf(trial, placed)
+		}
 		switch {
 		case trial == nil:
 			p.blockGang(j)
 			p.hungry(head{job: j.ID, entitled: true}, gang)
+		case p.room(gang) == 0: // members of an older version need more
+			p.await(gang, func() bool { return p.possibleGang(j) })
 		case p.comesLater(j):
 		default:
 			*p.s = *trial
@@ -64,6 +69,17 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		}
 	}
 	return false
+}
+
+// needOf returns what the slots need, each in its version.
+func needOf(s *cluster.State, slots []cluster.SlotRef) (need cluster.Amounts) {
+	for _, r := range slots {
+		slot, _ := s.SlotAt(r)
+		for k, amount := range s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts() {
+			need[k] += amount
+		}
+	}
+	return need
 }
 
 // comesLater notes that a gang with a seat of a slot that was ordered with this entry already waits for the next.
@@ -94,6 +110,7 @@ func (p *turns) possibleGang(j *cluster.Job) bool {
 
 // blockGang notes that all nodes were tried for a gang.
 func (p *turns) blockGang(j *cluster.Job) {
+	p.s.SetGangTried(j.ID)
 	for task := range j.Tasks {
 		key := cluster.KeyOf(j.ID, task)
 		for _, lane := range [...]cluster.TaskKey{key, key.Special()} {

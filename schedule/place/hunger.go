@@ -152,6 +152,7 @@ func (p *pass) shed(number int) {
 	}
 	for _, i := range preempt.Shed(own, over, cluster.Amounts{}) {
 		p.evict(own[i].Slot, id, preempt.ByRevocable)
+		p.s.Stir()
 		p.tenants = nil
 	}
 }
@@ -179,6 +180,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 	for _, chosen := range plan.Victims {
 		p.evict(in.Victims[chosen.Victim].Slot, h.job, chosen.Rule)
 	}
+	p.s.Stir()
 	p.tenants = nil
 	return true
 }
@@ -206,6 +208,7 @@ func (p *pass) keep(number int, h *head) {
 	in.Victims = p.tenants.ending()
 	if plan, ok := preempt.Choose(in); ok {
 		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
+		p.s.Stir()
 		p.tenants = nil
 	}
 }

@@ -249,7 +249,8 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	if blocked && len(p.grown) == 0 {
 		return
 	}
-	_, finished := q.special(p.pages(blocked), min(most, p.left))
+	most = min(most, p.left)
+	placed, finished := q.special(p.pages(blocked), most)
 	if q.refused {
 		p.refused(key, blocked)
 	}
@@ -257,7 +258,7 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	case !finished:
 		p.s.SetBlocked(key, true)
 		p.later = append(p.later, key)
-	case waits && !blocked && !q.refused && p.left > 0:
+	case waits && placed < most && !blocked && !q.refused:
 		p.s.SetBlocked(key, true)
 	}
 }

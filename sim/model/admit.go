@@ -392,7 +392,7 @@ func (p *turns) specials(l lane, most uint32) {
 		}
 	}
 	p.later = p.later || later
-	if later || !refused && len(l.t.waiting(true)) > 0 {
+	if later || !refused && most > 0 && len(l.t.waiting(true)) > 0 {
 		p.m.beginPatience(l.t, true)
 	}
 }
@@ -415,12 +415,13 @@ func (p *turns) gang(j *Job) bool {
 			need[k] += amount * int64(missing)
 		}
 	}
+	possible := func() bool {
+		return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
+	}
 	g := gangOf(j, need, 1)
 	if p.room(g) == 0 {
 		p.hungry(head{job: j}, g)
-		p.await(g, func() bool {
-			return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
-		})
+		p.await(g, possible)
 		return false
 	}
 	if p.ended = count > p.left(); p.ended {
@@ -435,7 +436,18 @@ func (p *turns) gang(j *Job) bool {
 		p.claims = cluster.Claims{}
 		fits = all()
 	}
+	if fits {
+		g.Need = cluster.Amounts{}
+		for _, step := range p.trail[before:] {
+			for k, amount := range amountsOf(step.s.spec()) {
+				g.Need[k] += amount
+			}
+		}
+	}
 	switch {
+	case fits && p.room(g) == 0: // members of an older version need more
+		p.undo(before)
+		p.await(g, possible)
 	case !fits:
 		p.undo(before)
 		for _, t := range j.tasks {
