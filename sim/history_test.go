@@ -14,13 +14,17 @@ import (
 // TestRandomHistories compares the fold with the model on histories that no cluster of correct peers would write: any
 // writer may write anything, often what nearly fits.
 func TestRandomHistories(t *testing.T) {
-	histories := uint64(2500) // docs/plan.md says which beyond that fails
+	last := uint64(3000)
 	if testing.Short() {
-		histories = 300
+		last = 300
 	}
-	for seed := range histories {
-		if err := playHistory(seed + 1); err != nil {
-			t.Fatalf("history %d: %v", seed+1, err)
+	const admittedTooCheaply = 7709 // a gang with members of an older version
+	for seed := range last + 1 {
+		if seed == 0 {
+			seed = admittedTooCheaply
+		}
+		if err := playHistory(seed); err != nil {
+			t.Fatalf("history %d: %v", seed, err)
 		}
 	}
 }
