@@ -124,26 +124,32 @@ func (r *room) purpose(n NodeIndex) Purpose {
 	return AnyWork
 }
 
-// EachRoom visits, in order, those nodes of a page of 64 that are kept for a purpose, take work and have the resources
-// free, until visit returns false. If none has, that takes constant time.
-func (s *State) EachRoom(page int, kept Purpose, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+// Fitting returns those nodes of a page of 64, one bit each from the first on, that are kept for a purpose, take work and
+// have the resources free. If none has, that takes constant time.
+func (s *State) Fitting(page int, kept Purpose, need *Resources) (nodes uint64) {
 	r := s.rooms[page]
-	nodes := r.eligible & r.nodes[kept]
-	if nodes == 0 || !need.Fits(&r.most[kept]) {
-		return
+	all := r.eligible & r.nodes[kept]
+	if all == 0 || !need.Fits(&r.most[kept]) {
+		return 0
 	}
-	found := false
-	for ; nodes != 0; nodes &= nodes - 1 {
-		i := bits.TrailingZeros64(nodes)
-		if need.Fits(&r.free[i]) {
-			found = true
-			if !visit(NodeIndex(page*pageRows+i), &r.free[i]) {
-				return
-			}
+	for ; all != 0; all &= all - 1 {
+		if i := bits.TrailingZeros64(all); need.Fits(&r.free[i]) {
+			nodes |= 1 << i
 		}
 	}
-	if !found {
+	if nodes == 0 {
 		s.tighten(page, kept)
+	}
+	return nodes
+}
+
+// EachRoom visits, in order, those nodes of a page that Fitting returns, until visit returns false.
+func (s *State) EachRoom(page int, kept Purpose, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+	for nodes := s.Fitting(page, kept, need); nodes != 0; nodes &= nodes - 1 {
+		i := bits.TrailingZeros64(nodes)
+		if !visit(NodeIndex(page*pageRows+i), &s.rooms[page].free[i]) {
+			return
+		}
 	}
 }
 

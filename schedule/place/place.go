@@ -9,7 +9,11 @@
 // is that of the nodes they need and not of the nodes there are.
 package place
 
-import "starling/cluster"
+import (
+	"math/bits"
+
+	"starling/cluster"
+)
 
 // PlacementsMax bounds the placements of one entry; the rest goes on with the next.
 const PlacementsMax = 1 << 16
@@ -59,16 +63,29 @@ func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
 }
 
 // pack places up to want instances on the first pages that have room.
-func (q *search) pack(pages []int, want uint32) uint32 {
-	placed := uint32(0)
+func (q *search) pack(pages []int, want uint32) (placed uint32) {
 	for _, kept := range q.purposes() {
-		for rest := pages; len(rest) > 0 && placed < want; {
-			n, ok := q.tightest(rest[0], kept)
-			if !ok {
-				rest = rest[1:]
-				continue
+		for _, page := range pages {
+			if placed == want {
+				return placed
 			}
-			placed += q.fill(n, want-placed)
+			placed += q.packPage(page, kept, want-placed)
+		}
+	}
+	return placed
+}
+
+// packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no more,
+// and the others are as they were, unless rules ask about what the task itself runs.
+func (q *search) packPage(page int, kept cluster.Purpose, want uint32) (placed uint32) {
+	for t := q.tight(page, kept); placed < want; {
+		n, ok := t.next()
+		if !ok {
+			return placed
+		}
+		placed += q.fill(n, want-placed)
+		if q.minds {
+			t = q.tight(page, kept)
 		}
 	}
 	return placed
@@ -78,7 +95,8 @@ func (q *search) pack(pages []int, want uint32) uint32 {
 func (q *search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
-			if n, found = q.tightest(page, kept); found {
+			t := q.tight(page, kept)
+			if n, found = t.next(); found {
 				return n, true
 			}
 		}
@@ -111,26 +129,45 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 	return count
 }
 
-// tightest returns the node, among those of a page that are kept for a purpose, that the task fits and leaves the least
-// room on.
-func (q *search) tightest(page int, kept cluster.Purpose) (best cluster.NodeIndex, found bool) {
-	bestScore := int64(0)
-	q.s.EachRoom(page, kept, &q.spec.Resources, func(n cluster.NodeIndex, free *cluster.Resources) bool {
-		if !q.simple && !q.able(n) {
-			return true
+// tight are nodes of a page on which the task fits as far as resources go.
+type tight struct {
+	q     *search
+	first cluster.NodeIndex
+	nodes uint64
+	// left is what each would have left.
+	left [cluster.NodesPerPage]int64
+}
+
+// tight returns the nodes of a page that are kept for a purpose and have the resources.
+func (q *search) tight(page int, kept cluster.Purpose) tight {
+	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.s.Fitting(page, kept, &q.spec.Resources)}
+	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
+		i := bits.TrailingZeros64(nodes)
+		t.left[i] = q.left(t.first + cluster.NodeIndex(i))
+	}
+	return t
+}
+
+// next takes out the node that is left the least room on, of those that can run an instance.
+func (t *tight) next() (n cluster.NodeIndex, ok bool) {
+	for t.nodes != 0 {
+		least := bits.TrailingZeros64(t.nodes)
+		for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
+			if i := bits.TrailingZeros64(nodes); t.left[i] < t.left[least] {
+				least = i
+			}
 		}
-		score := q.left(n, free)
-		if !found || score < bestScore {
-			best, bestScore, found = n, score, true
+		t.nodes &^= 1 << least
+		if n = t.first + cluster.NodeIndex(least); t.q.simple || t.q.able(n) {
+			return n, true
 		}
-		return true
-	})
-	return best, found
+	}
+	return 0, false
 }
 
 // left is what a node would have left after one instance: 1024ths of its processor and of its memory, together.
-func (q *search) left(n cluster.NodeIndex, free *cluster.Resources) int64 {
-	offer := q.s.Node(n).Offer
+func (q *search) left(n cluster.NodeIndex) int64 {
+	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	score := int64(0)
 	for _, k := range [...]cluster.Kind{cluster.CPU, cluster.Memory} {
 		if offer.Capacity[k] > 0 {

@@ -32,6 +32,9 @@ type group struct {
 
 // load looks at further nodes until some fit, if none of those it has does.
 func (g *group) load(q *search) {
+	if len(g.nodes) > 0 {
+		return
+	}
 	purposes := q.purposes()
 	for ; len(g.nodes) == 0 && g.order < len(purposes); g.next++ {
 		if g.next == len(g.rest) {
@@ -202,9 +205,9 @@ func (q *search) rank(c *candidate) {
 		c.score = q.used(c.node)
 		return
 	}
-	free := q.s.Free(c.node)
-	c.score = q.left(c.node, &free)
+	c.score = q.left(c.node)
 	if q.spec.Placement == cluster.Defragment {
+		free := q.s.Free(c.node)
 		c.score += q.gaps.growth(q.s.Node(c.node), &free, q.spec) * leftMax
 	}
 }
