@@ -65,9 +65,10 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 
 // rounds gives everybody their turns until nothing is placed any more, and no claim given back.
 func (p *pass) rounds() {
+	p.heads = make([][]head, len(p.s.Pools()))
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
 		before, p.dropped = p.left, false
-		p.heads = make([][]head, len(p.s.Pools()))
+		clear(p.heads)
 		if p.s.Waiting() > 0 {
 			p.entitled = entitle.Entitlements(entitle.Of(p.s))
 			p.round()
@@ -81,7 +82,8 @@ func (p *pass) rounds() {
 
 // round gives everybody a turn: daemons, then every pool with what is not revocable, then with what is.
 func (p *pass) round() {
-	(&turns{pass: p, number: -1}).take()
+	t := &turns{pass: p, number: -1}
+	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
 			account := p.s.Account(number)
@@ -89,7 +91,7 @@ func (p *pass) round() {
 				continue
 			}
 			pool := share.PoolOf(p.s, number, &p.entitled[number])
-			t := &turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}
+			*t = turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}
 			t.findClaimers()
 			t.take()
 		}
