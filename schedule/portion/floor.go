@@ -104,6 +104,9 @@ func (d *division) occupy(who *party, number int, stocks []int) bool {
 
 // match finds a room for each task, those that fit least else first, and returns their stocks; none if there is no way.
 func (s *supply) match(portions []portion, rooms []room) []int {
+	if len(rooms) == 1 {
+		return s.matchOne(portions, rooms[0].stock)
+	}
 	local, stocks := supply{claims: len(portions)}, make([]int, 0, len(portions))
 	for _, r := range rooms {
 		local.stocks = append(local.stocks, stock{peers: r.free})
@@ -127,6 +130,18 @@ func (s *supply) match(portions []portion, rooms []room) []int {
 	}
 	for i := range local.rows {
 		stocks = append(stocks, rooms[slices.Index(local.rows[i].taken, 1)].stock)
+	}
+	return stocks
+}
+
+// matchOne is match where there is one room.
+func (s *supply) matchOne(portions []portion, stock int) (stocks []int) {
+	for i := range portions {
+		if row := portions[i].row; row != none && !slices.Contains(s.rows[row].fits, stock) {
+			return nil
+		} else if row != none {
+			stocks = append(stocks, stock)
+		}
 	}
 	return stocks
 }

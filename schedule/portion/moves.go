@@ -59,7 +59,22 @@ type line struct {
 	row       int
 	colocated bool
 	want, has Peers
-	now, then []Peers
+	// amounts are in order of stocks; a stock of which the line has nothing has none.
+	amounts []amount
+}
+
+type amount struct {
+	stock     int
+	now, then Peers
+}
+
+// of returns what the line has of a stock, for change.
+func (l *line) of(stock int) *amount {
+	at, known := slices.BinarySearchFunc(l.amounts, stock, func(a amount, c int) int { return a.stock - c })
+	if !known {
+		l.amounts = slices.Insert(l.amounts, at, amount{stock: stock})
+	}
+	return &l.amounts[at]
 }
 
 // lacks and spares return how many peers the line needs, and how many it has too many.
@@ -80,13 +95,12 @@ type hold struct {
 
 func newShift(in *Input, plan *Plan, running []Running) *shift {
 	s := &shift{in: in, plan: plan, supply: newSupply(in), groups: make([]holding, len(in.Groups))}
-	stocks := len(s.supply.stocks)
 	for i := range in.Jobs {
 		s.first = append(s.first, len(s.lines))
 		for j := range in.Jobs[i].Tasks {
 			s.lines = append(s.lines, line{
 				place: Place{i, j}, row: s.supply.require(in.Jobs[i].Tasks[j].Tags), want: plan.Peers[i][j],
-				colocated: in.Jobs[i].Scheduler == TaskColocated, now: make([]Peers, stocks), then: make([]Peers, stocks),
+				colocated: in.Jobs[i].Scheduler == TaskColocated,
 			})
 		}
 	}
@@ -144,13 +158,14 @@ func (s *shift) evict() {
 				stays := min(most, g.free)
 				g.keep(h, stays)
 				kept[h.line] += stays
-				l.now[c] += stays
-				l.has += stays
+				if stays > 0 {
+					a := l.of(c)
+					a.now += stays
+					a.then += stays
+					l.has += stays
+				}
 			}
 		}
-	}
-	for i := range s.lines {
-		copy(s.lines[i].then, s.lines[i].now)
 	}
 	for i := range s.groups {
 		s.idle[s.supply.groups[i]] += s.groups[i].free
@@ -177,10 +192,11 @@ func (s *shift) leave() {
 		g, c := &s.groups[i], s.supply.groups[i]
 		for j := range g.holds {
 			h := &g.holds[j]
-			if l := &s.lines[h.line]; !l.colocated {
-				leaves := min(max(l.now[c]-l.then[c], 0), h.then)
+			if l := &s.lines[h.line]; !l.colocated && h.then > 0 {
+				a := l.of(c)
+				leaves := min(max(a.now-a.then, 0), h.then)
 				g.keep(h, -leaves)
-				l.now[c] -= leaves
+				a.now -= leaves
 			}
 		}
 	}
@@ -188,22 +204,29 @@ func (s *shift) leave() {
 
 // arrive gives lines the peers that their stocks promise: those that have to move anyway, and then, if idle is set, any.
 func (s *shift) arrive(idle bool) {
-	next := make([]int, len(s.supply.stocks))
+	// waiting lists the lines that have still to come to a stock.
+	waiting := make([][]int, len(s.supply.stocks))
+	for i := range s.lines {
+		for _, a := range s.lines[i].amounts {
+			if a.then > a.now {
+				waiting[a.stock] = append(waiting[a.stock], i)
+			}
+		}
+	}
 	for i := range s.groups {
 		g, c := &s.groups[i], s.supply.groups[i]
 		room := g.free
 		if !idle {
 			room = min(room, g.leaving())
 		}
-		for ; room > 0 && next[c] < len(s.lines); next[c]++ {
-			l := &s.lines[next[c]]
-			if comes := min(room, max(l.then[c]-l.now[c], 0)); comes > 0 && !l.colocated {
-				g.keep(g.hold(next[c]), comes)
-				l.now[c] += comes
-				room -= comes
-				if l.then[c] > l.now[c] {
-					break
-				}
+		for room > 0 && len(waiting[c]) > 0 {
+			a := s.lines[waiting[c][0]].of(c)
+			comes := min(room, a.then-a.now)
+			g.keep(g.hold(waiting[c][0]), comes)
+			a.now += comes
+			room -= comes
+			if a.then == a.now {
+				waiting[c] = waiting[c][1:]
 			}
 		}
 	}

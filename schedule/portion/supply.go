@@ -10,7 +10,7 @@ import (
 // one of some stock, not a certain one: as long as there is an exchange that serves all, nobody is refused.
 type supply struct {
 	stocks []stock
-	// rows has one for each requirement, and from claims on one for each stock.
+	// rows has one for each requirement, and from claims on one for each stock, if there are colocated jobs.
 	rows   []row
 	claims int
 	free   Peers
@@ -26,9 +26,13 @@ type stock struct{ peers, taken Peers }
 // row is what is taken under one requirement.
 type row struct {
 	tags []string
-	// fits lists the stocks, those first that fit least else; taken counts by stock.
+	// fits lists the stocks, those first that fit least else; taken counts by stock, total all of them.
 	fits  []int
 	taken []Peers
+	total Peers
+	// spent tells that there is no peer left for the row, since only so many were free.
+	spent bool
+	since Peers
 }
 
 // paths is what a search for an exchange remembers of each stock: which row would enter it, from which stock.
@@ -56,8 +60,10 @@ func newSupply(in *Input) *supply {
 	}
 	s.claims = len(s.rows)
 	profiles := s.stockUp(in.Groups)
-	for c := range s.stocks {
-		s.rows = append(s.rows, row{fits: []int{c}})
+	if slices.ContainsFunc(in.Jobs, func(j Job) bool { return j.Scheduler == TaskColocated }) {
+		for c := range s.stocks {
+			s.rows = append(s.rows, row{fits: []int{c}})
+		}
 	}
 	for r := range s.rows {
 		row := &s.rows[r]
@@ -140,25 +146,33 @@ func tagKey(tags []string) string { return strings.Join(tags, "\x00") }
 
 // take takes one peer that fits the row, if all others keep one that fits theirs.
 func (s *supply) take(r int) bool {
-	if s.free == 0 {
+	if s.free == 0 || s.rows[r].spent {
 		return false
 	}
 	for _, c := range s.rows[r].fits {
 		if s.stocks[c].taken < s.stocks[c].peers {
 			s.enter(r, none, c)
-			s.settle(c)
+			s.settle(r, c)
 			return true
 		}
 	}
-	return s.exchange(r)
+	if s.exchange(r) {
+		return true
+	}
+	s.rows[r].spent, s.rows[r].since = true, s.free
+	return false
 }
 
-// release gives back one peer of the row.
+// release gives back one peer of the row, which was the last that was taken: but for exchanges, all is as before.
 func (s *supply) release(r int) {
 	c := slices.IndexFunc(s.rows[r].taken, func(n Peers) bool { return n > 0 })
 	s.rows[r].taken[c]--
+	s.rows[r].total--
 	s.stocks[c].taken--
 	s.free++
+	for i := range s.rows {
+		s.rows[i].spent = s.rows[i].spent && s.free <= s.rows[i].since
+	}
 }
 
 // exchange looks for the shortest chain of rows, each of which goes to another stock to let one in.
@@ -173,11 +187,11 @@ func (s *supply) exchange(r int) bool {
 			for end := c; end != none; end = p.from[end] {
 				s.enter(p.by[end], p.from[end], end)
 			}
-			s.settle(c)
+			s.settle(r, c)
 			return true
 		}
 		for other := range s.rows {
-			if s.rows[other].taken[c] > 0 {
+			if s.rows[other].total > 0 && s.rows[other].taken[c] > 0 {
 				p.reach(s.rows[other].fits, other, c)
 			}
 		}
@@ -202,7 +216,9 @@ func (s *supply) enter(r, from, to int) {
 	}
 }
 
-func (s *supply) settle(c int) {
+// settle notes that the row has one peer more, and the stock one fewer.
+func (s *supply) settle(r, c int) {
+	s.rows[r].total++
 	s.stocks[c].taken++
 	s.free--
 }

@@ -1,77 +1,89 @@
 package portion
 
-import "slices"
-
 // transport changes what lines have, by stock, until each has what it wants and the fewest have come: the cheapest flow,
 // along the shortest path for each line that lacks some. The first paths are one step long: from a line that has too
 // many, or from the idle.
 func (s *shift) transport() {
-	for _, idle := range []bool{false, true} {
-		next := make([]int, len(s.idle))
-		for i := range s.lines {
-			s.direct(&s.lines[i], next, idle)
+	spare := make([][]int, len(s.idle))
+	for i := range s.lines {
+		for _, a := range s.lines[i].amounts {
+			if s.lines[i].spares() > 0 {
+				spare[a.stock] = append(spare[a.stock], i)
+			}
 		}
+	}
+	for i := range s.lines {
+		s.relieve(&s.lines[i], spare)
+	}
+	for i := range s.lines {
+		s.hire(&s.lines[i])
 	}
 	for i := range s.lines {
 		for l := &s.lines[i]; !l.colocated && l.lacks() > 0 && s.detour(i); {
 		}
 	}
 	for i := range s.lines {
-		for l, c := &s.lines[i], 0; l.spares() > 0; c++ {
-			l.come(c, -min(l.spares(), l.then[c]))
+		l := &s.lines[i]
+		for j := range l.amounts {
+			l.come(l.amounts[j].stock, -min(l.spares(), l.amounts[j].then))
 		}
 	}
 }
 
-// direct gives a line what others have too many of, or what is idle.
-func (s *shift) direct(l *line, next []int, idle bool) {
+// relieve gives a line what others have too many of. Spare lists, by stock, who may have.
+func (s *shift) relieve(l *line, spare [][]int) {
+	if l.colocated || l.lacks() == 0 {
+		return
+	}
+	for _, c := range s.supply.rows[l.row].fits {
+		for ; len(spare[c]) > 0; spare[c] = spare[c][1:] {
+			from := &s.lines[spare[c][0]]
+			from.come(c, -l.come(c, min(l.lacks(), from.spares(), from.of(c).then)))
+			if l.lacks() == 0 {
+				return
+			}
+		}
+	}
+}
+
+// hire gives a line what is idle.
+func (s *shift) hire(l *line) {
 	if l.colocated {
 		return
 	}
 	for _, c := range s.supply.rows[l.row].fits {
-		if idle {
-			s.idle[c] -= l.come(c, min(l.lacks(), s.idle[c]))
-			continue
-		}
-		for ; l.lacks() > 0 && next[c] < len(s.lines); next[c]++ {
-			from := &s.lines[next[c]]
-			if from.colocated {
-				continue
-			}
-			from.come(c, -l.come(c, min(l.lacks(), from.spares(), from.then[c])))
-			if l.lacks() == 0 {
-				break
-			}
+		if hired := min(l.lacks(), s.idle[c]); hired > 0 {
+			s.idle[c] -= l.come(c, hired)
 		}
 	}
 }
 
 // come adds peers of a stock.
 func (l *line) come(c int, peers Peers) Peers {
-	l.then[c] += peers
-	l.has += peers
+	if peers != 0 {
+		l.of(c).then += peers
+		l.has += peers
+	}
 	return peers
 }
 
 // joins and quits return what it costs to have one peer more or one fewer of a stock, and for how many that holds.
-func (l *line) joins(c int) (cost int, most Peers) {
-	if l.then[c] < l.now[c] {
-		return 0, l.now[c] - l.then[c]
+func (a *amount) joins() (cost int, most Peers) {
+	if a.then < a.now {
+		return 0, a.now - a.then
 	}
 	return 1, boundless
 }
 
-func (l *line) quits(c int) (cost int, most Peers) {
-	if l.then[c] > l.now[c] {
-		return -1, l.then[c] - l.now[c]
+func (a *amount) quits() (cost int, most Peers) {
+	if a.then > a.now {
+		return -1, a.then - a.now
 	}
-	return 0, l.then[c]
+	return 0, a.then
 }
 
 // step is how a stock is reached at a cost: a line enters it, and leaves the stock from for it.
-type step struct {
-	cost, line, from int
-}
+type step struct{ cost, line, from int }
 
 // far is more than any path costs.
 const far = 1 << 40
@@ -88,15 +100,15 @@ func (s *shift) detour(number int) bool {
 	if source == none {
 		peers = min(peers, s.idle[end])
 	} else {
-		_, most := s.lines[source].quits(end)
+		_, most := s.lines[source].of(end).quits()
 		peers = min(peers, s.lines[source].spares(), most)
 	}
 	for c := end; c != none; c = steps[c].from {
 		q := &s.lines[steps[c].line]
-		_, most := q.joins(c)
+		_, most := q.of(c).joins()
 		peers = min(peers, most)
 		if from := steps[c].from; from != none {
-			_, most = q.quits(from)
+			_, most = q.of(from).quits()
 			peers = min(peers, most)
 		}
 	}
@@ -120,15 +132,19 @@ func (s *shift) detour(number int) bool {
 func (s *shift) cheapest(steps []step) (end, source int) {
 	best := far
 	end, source = none, none
+	for i := range s.lines {
+		if s.lines[i].spares() == 0 {
+			continue
+		}
+		for _, a := range s.lines[i].amounts {
+			if cost, most := a.quits(); most > 0 && steps[a.stock].cost < far && steps[a.stock].cost+cost < best {
+				best, end, source = steps[a.stock].cost+cost, a.stock, i
+			}
+		}
+	}
 	for c := range steps {
 		if s.idle[c] > 0 && steps[c].cost < best {
 			best, end, source = steps[c].cost, c, none
-		}
-		for i := range s.lines {
-			q := &s.lines[i]
-			if cost, _ := q.quits(c); q.spares() > 0 && q.then[c] > 0 && steps[c].cost+cost < best {
-				best, end, source = steps[c].cost+cost, c, i
-			}
 		}
 	}
 	return end, source
@@ -139,33 +155,61 @@ func (s *shift) search(number int) []step {
 	steps := make([]step, len(s.idle))
 	for c := range steps {
 		steps[c] = step{far, none, none}
-		if l := &s.lines[number]; slices.Contains(s.supply.rows[l.row].fits, c) {
-			cost, _ := l.joins(c)
-			steps[c] = step{cost, number, none}
-		}
 	}
+	s.enter(steps, step{0, number, none})
 	for changed := true; changed; {
 		changed = false
+		// exits has, for each row, the line that leaves a stock at the least cost.
+		exits := make([]step, s.supply.claims)
+		for r := range exits {
+			exits[r].cost = far
+		}
 		for i := range s.lines {
-			q := &s.lines[i]
-			if q.colocated || i == number {
+			if i == number {
 				continue
 			}
-			least, from := far, none
-			for c := range steps {
-				if cost, _ := q.quits(c); q.then[c] > 0 && steps[c].cost < far && steps[c].cost+cost < least {
-					least, from = steps[c].cost+cost, c
-				}
+			exit := s.exit(steps, i)
+			changed = s.back(steps, exit) || changed
+			if best := &exits[s.lines[i].row]; exit.cost < best.cost {
+				*best = exit
 			}
-			if from == none {
-				continue
-			}
-			for _, c := range s.supply.rows[q.row].fits {
-				if cost, _ := q.joins(c); c != from && least+cost < steps[c].cost {
-					steps[c], changed = step{least + cost, i, from}, true
-				}
+		}
+		for _, exit := range exits {
+			if exit.cost < far {
+				changed = s.enter(steps, exit) || changed
 			}
 		}
 	}
 	return steps
+}
+
+// exit returns the cheapest way in which a line can make room.
+func (s *shift) exit(steps []step, number int) step {
+	exit := step{far, number, none}
+	for _, a := range s.lines[number].amounts {
+		if cost, most := a.quits(); most > 0 && steps[a.stock].cost < far && steps[a.stock].cost+cost < exit.cost {
+			exit.cost, exit.from = steps[a.stock].cost+cost, a.stock
+		}
+	}
+	return exit
+}
+
+// enter lets a line into the stocks that it fits, and tells whether that is a better way to any.
+func (s *shift) enter(steps []step, exit step) (better bool) {
+	for _, c := range s.supply.rows[s.lines[exit.line].row].fits {
+		if exit.cost+1 < steps[c].cost {
+			steps[c], better = step{exit.cost + 1, exit.line, exit.from}, true
+		}
+	}
+	return s.back(steps, exit) || better
+}
+
+// back lets a line into stocks in which it was, which is no move.
+func (s *shift) back(steps []step, exit step) (better bool) {
+	for _, a := range s.lines[exit.line].amounts {
+		if cost, _ := a.joins(); cost == 0 && exit.cost < steps[a.stock].cost {
+			steps[a.stock], better = step{exit.cost, exit.line, exit.from}, true
+		}
+	}
+	return better
 }
