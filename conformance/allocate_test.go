@@ -78,7 +78,6 @@ func volunteers(t *testing.T, data []byte) {
 			e.play(t, c)
 			c.settle()
 			if e.Expect.Replica == nil || len(awaited) > 0 {
-				t.Log("not compared: others have still to volunteer")
 				return
 			}
 			compared++
@@ -113,7 +112,11 @@ func (f *allocateFile) crowd(t *testing.T) *crowd {
 	first := &f.Initial.Replica
 	for _, name := range first.Jobs {
 		job := orElse(first.Schedulers[name], orElse(usual, "greedy"))
-		c.add(t, name, job, first.Tasks[name])
+		tasks := first.Tasks[name]
+		if len(tasks) == 0 {
+			tasks = sortedKeys(first.Allocations[name])
+		}
+		c.add(t, name, job, tasks)
 		for _, task := range first.Completions[name] {
 			c.complete(t, task)
 		}

@@ -13,7 +13,7 @@ import (
 type schedRule func(c *crowd, name string, expected *yaml.Node) ([]string, error)
 
 // schedRules are the keys of expect. A key that begins with desired_ goes before what upstream does, which begins with
-// onyx_ and is not compared.
+// onyx_ or upstream_ and is not compared.
 var schedRules = map[string]schedRule{
 	"tasks": checkCounts, "task_min": checkCounts, "task_max": checkCounts,
 	"job_totals": checkTotals, "job_total_min": checkTotals, "job_total_max": checkTotals,
@@ -30,7 +30,7 @@ var schedRemarks = []string{"rule", "note"}
 // check lists what is wrong at the end.
 func (c *schedCase) check(t *testing.T, crowd *crowd) (wrong []string) {
 	for _, key := range sortedKeys(c.Expect) {
-		if slices.Contains(schedRemarks, key) || strings.HasPrefix(key, "onyx_") {
+		if slices.Contains(schedRemarks, key) || strings.HasPrefix(key, "onyx_") || strings.HasPrefix(key, "upstream_") {
 			continue
 		}
 		name := strings.TrimPrefix(key, "desired_")

@@ -30,6 +30,9 @@ type schedCase struct {
 	Spill       bool `yaml:"greedy_spill"`
 	KnownDefect bool `yaml:"known_defect"`
 	Expect      map[string]yaml.Node
+	// Desired stands where upstream has a defect, and goes before Expect.
+	Desired map[string]yaml.Node
+	Other   map[string]any `yaml:",inline"`
 }
 
 type schedJob struct {
@@ -111,18 +114,22 @@ func (j *schedJob) crowdJob() (*crowdJob, error) {
 func oneEach(events []schedEvent) ([]schedEvent, error) {
 	var all []schedEvent
 	for _, e := range events {
-		if e.Join == "" {
+		if e.Join == "" && (e.Leave == "" || e.Leave == lastAllocated) {
 			all = append(all, e)
 			continue
 		}
-		names, err := peerNames(e.Join)
+		names, err := peerNames(e.Join + e.Leave)
 		if err != nil {
 			return nil, err
 		}
 		if e.Count != 0 && e.Count != len(names) {
-			return nil, fmt.Errorf("%s are %d peers, not %d", e.Join, len(names), e.Count)
+			return nil, fmt.Errorf("%s are %d peers, not %d", e.Join+e.Leave, len(names), e.Count)
 		}
 		for _, name := range names {
+			if e.Join == "" {
+				all = append(all, schedEvent{Leave: name})
+				continue
+			}
 			all = append(all, schedEvent{Join: name, Site: e.Site, Tags: e.Tags})
 		}
 	}
