@@ -65,7 +65,7 @@ type Input struct {
 
 // Group is a number of virtual peers on one machine with the same tags.
 type Group struct {
-	// Machine is a number from 0 on.
+	// Machine is the number of the machine; numbers are dense, from 0.
 	Machine int
 	Tags    []string
 	Peers   Peers

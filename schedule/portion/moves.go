@@ -22,12 +22,12 @@ type Move struct {
 	Peers    Peers
 }
 
-// Moves returns which peers leave which task, and where they go, for the counts to be met; by group, then by task. No
-// other way puts fewer peers on a task on which they are not now, tags and machines respected. Copies of a colocated
-// job that run stay, and so those that move are as few only where that leaves room for the others; if it does not, all
-// copies go where Counts found room for them.
+// Moves returns which peers leave which task, and where they go, for the counts to be met; by group, then by task. Peers
+// that may stay do, and where no job is colocated no other way puts fewer peers on a task on which they are not now. Copies
+// of a colocated job that run stay, too, unless that leaves no room for others: then all copies go where Counts found it.
 //
-// What runs is of the jobs of the input, and no group runs more than its peers. The plan is that of the input.
+// The plan is that of the input. What runs is of the jobs of the input: peers of a job that has ended are idle. No group
+// runs more than its peers.
 func Moves(in *Input, plan *Plan, running []Running) []Move {
 	s := newShift(in, plan, running)
 	spots := s.stay()
