@@ -7,25 +7,23 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Shape is what instances with devices have in common for those who look for gaps: the request and the processor that
-// goes with it, in whole cores.
+// Shape is what instances with devices have in common for those who look for gaps: a request, and what goes with it.
 type Shape struct {
 	Request DeviceRequest
-	CPU     int64
-	// Instances hold room now.
+	// Instances hold room now, and Resources is what all of them have.
 	Instances uint32
+	Resources Resources
 }
 
 // countShape counts an instance of a task for each of its requests, or no more.
 func (s *State) countShape(spec *TaskSpec, change int) {
 	for i := range spec.Devices {
 		q := &spec.Devices[i]
-		cores := (spec.Resources[CPU] + 999) / 1000
-		request := string(binary.BigEndian.AppendUint32([]byte(q.Kind+"\x00"), uint32(q.Amount))) + strings.Join(q.Models, "\x00")
-		name := string(binary.BigEndian.AppendUint64([]byte(request+"\x00\x00"), uint64(cores)))
-		shape, known := s.shapes.Get(name)
-		if !known {
-			shape = Shape{Request: *q, CPU: cores * 1000}
+		name := string(binary.BigEndian.AppendUint32([]byte(q.Kind+"\x00"), uint32(q.Amount))) + strings.Join(q.Models, "\x00")
+		shape, _ := s.shapes.Get(name)
+		shape.Request = *q
+		for k, amount := range spec.Resources {
+			shape.Resources[k] += amount * int64(change)
 		}
 		if shape.Instances = uint32(int(shape.Instances) + change); shape.Instances == 0 {
 			s.shapes.Delete(name)
@@ -41,5 +39,5 @@ type Shapes struct{ table *btree.Map[string, Shape] }
 // Shapes returns the present shapes, in constant time; they do not change with the value.
 func (s *State) Shapes() Shapes { return Shapes{s.shapes.Copy()} }
 
-// All returns the shapes, those with equal requests side by side in the order of their processor.
+// All returns the shapes, by the kind of device, its amount and its models.
 func (s Shapes) All() []Shape { return s.table.Values() }

@@ -2,72 +2,108 @@ package place
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 
 	"starling/cluster"
 )
 
-// Fragmentation is what is left of devices and is of no use to typical work: because less is left of each than it asks
-// for, or because too little else is left on the node. Defragmenting places an instance where that grows least (Weng et
-// al., Beware of Fragmentation, USENIX ATC 2023). What is typical is told by what holds devices now.
+// Defragmenting leaves devices where typical work can use them, and typical is what holds devices now. Two things make what
+// is left useless, and an instance goes where the first grows least, and among those where the second does:
+//
+//   - Devices are stranded where less is left of something else than goes with them in the mean: whoever took the
+//     processors of a machine took its devices too.
+//   - What is left of each device, or of the whole devices of a node, is too little for what is asked for (after Weng et
+//     al., Beware of Fragmentation, USENIX ATC 2023), each request counting as often as it runs.
 
-// shapesMax bounds the shapes that count as typical.
+// shapesMax bounds the shapes of a kind of device that count as typical.
 const shapesMax = 64
 
-// gaps computes fragmentation.
+// gaps computes what is of no use.
 type gaps struct {
-	// known are the shapes of what held devices when placement began, typical the same by request.
+	// known are the shapes of what held devices when placement began, kinds the same by kind of device.
 	known   cluster.Shapes
-	typical []typical
+	kinds   []typical
 	counted bool
 	// free is reused: what is left of each device of the node in question.
 	free []cluster.Millidevices
 }
 
-// typical are the shapes that ask for the same of devices.
+// typical is what holds devices of a kind: the shapes that ask for most in all, and their sums.
 type typical struct {
-	request   cluster.DeviceRequest
-	instances int64
+	kind      string
 	shapes    []cluster.Shape
+	instances int64
+	devices   cluster.Millidevices
+	resources cluster.Resources
+	pieces    []*pieces
 }
 
-// requests returns the shapes that ask for most in all, by request.
-func (g *gaps) requests() []typical {
-	if g.counted {
-		return g.typical
+// pieces remembers of how much use what is left of one device of a model is to those who ask for a share; -1 is not asked.
+type pieces struct {
+	model string
+	use   [cluster.WholeDevice + 1]int64
+}
+
+// of returns what is typical of a kind of device, nil if nothing holds any.
+func (g *gaps) of(kind string) *typical {
+	if !g.counted {
+		g.count()
 	}
+	for i := range g.kinds {
+		if g.kinds[i].kind == kind {
+			return &g.kinds[i]
+		}
+	}
+	return nil
+}
+
+func (g *gaps) count() {
 	g.counted = true
 	demand := func(s *cluster.Shape) int64 { return int64(s.Instances) * int64(s.Request.Amount) }
 	shapes := g.known.All()
 	slices.SortStableFunc(shapes, func(a, b cluster.Shape) int { return cmp.Compare(demand(&b), demand(&a)) })
-	for _, shape := range shapes[:min(len(shapes), shapesMax)] {
-		at := slices.IndexFunc(g.typical, func(t typical) bool { return t.request.Equal(shape.Request) })
+	for i := range shapes {
+		one := &shapes[i]
+		at := slices.IndexFunc(g.kinds, func(t typical) bool { return t.kind == one.Request.Kind })
 		if at < 0 {
-			at = len(g.typical)
-			g.typical = append(g.typical, typical{request: shape.Request})
+			at = len(g.kinds)
+			g.kinds = append(g.kinds, typical{kind: one.Request.Kind})
 		}
-		t := &g.typical[at]
-		t.shapes = append(t.shapes, shape)
-		t.instances += int64(shape.Instances)
+		t := &g.kinds[at]
+		if len(t.shapes) == shapesMax {
+			continue
+		}
+		t.shapes = append(t.shapes, *one)
+		t.instances += int64(one.Instances)
+		t.devices += cluster.Millidevices(demand(one))
+		for k, amount := range one.Resources {
+			t.resources[k] += amount
+		}
 	}
-	return g.typical
 }
 
-// growth returns how much the fragmentation of a node grows with an instance of a task: thousandths of devices, times the
-// number of instances of the shapes that cannot use them.
-func (g *gaps) growth(node *cluster.Node, free *cluster.Resources, spec *cluster.TaskSpec) int64 {
-	growth := int64(0)
+// growth returns how much more of a node's devices is stranded with an instance of a task, in thousandths, and how much
+// more is useless to the typical instances, added up over all of them.
+func (g *gaps) growth(node *cluster.Node, spec *cluster.TaskSpec, free cluster.Resources) (stranded, useless int64) {
+	rest := free.Minus(spec.Resources)
 	for _, offer := range node.Offer.Devices {
+		t := g.of(offer.Kind)
+		if t == nil {
+			continue
+		}
 		g.look(node, offer)
-		before := g.useless(offer, free[cluster.CPU])
+		strandedBefore, uselessBefore := t.stranded(g.free, &free), t.useless(g.free, offer.Model)
 		for i := range spec.Devices {
 			if spec.Devices[i].Kind == offer.Kind {
 				g.take(&spec.Devices[i])
 			}
 		}
-		growth += g.useless(offer, free[cluster.CPU]-spec.Resources[cluster.CPU]) - before
+		stranded += t.stranded(g.free, &rest) - strandedBefore
+		useless += t.useless(g.free, offer.Model) - uselessBefore
 	}
-	return growth
+	return stranded, useless
 }
 
 // look notes what is left of the devices of a kind.
@@ -98,35 +134,75 @@ func (g *gaps) take(q *cluster.DeviceRequest) {
 	}
 }
 
-// useless adds up what is left of the devices of a kind and of no use to each instance that is typical.
-func (g *gaps) useless(offer cluster.DeviceOffer, cpu int64) (sum int64) {
-	all := g.requests()
-	for i := range all {
-		t := &all[i]
-		if t.request.Kind != offer.Kind {
-			continue
+// stranded returns how much of the devices is more than goes, in the mean, with what else is left.
+func (t *typical) stranded(devices []cluster.Millidevices, free *cluster.Resources) int64 {
+	left := total(devices)
+	most := left
+	for k, all := range t.resources {
+		if all > 0 {
+			most = min(most, portion(max(free[k], 0), int64(t.devices), all))
 		}
-		part := min(t.request.Amount, cluster.WholeDevice)
-		useful, small := cluster.Millidevices(0), int64(0)
-		for _, left := range g.free {
-			if left >= part {
-				useful += left
-			} else {
-				small += int64(left)
-			}
+	}
+	return left - most
+}
+
+// portion returns a * b / c, rounded down.
+func portion(a, b, c int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high >= uint64(c) {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, uint64(c))
+	return int64(min(quotient, math.MaxInt64))
+}
+
+// useless adds up what is left of devices of a model and of no use to each typical instance.
+func (t *typical) useless(devices []cluster.Millidevices, model string) int64 {
+	use, whole, pieces := int64(0), int64(0), t.piecesOf(model)
+	for _, left := range devices {
+		if pieces.use[left] < 0 {
+			pieces.use[left] = t.use(left, model)
 		}
-		if !t.request.Takes(offer.Model) || !t.request.Share() && useful < t.request.Amount {
-			sum += (small + int64(useful)) * t.instances
-			continue
+		use += pieces.use[left]
+		if left == cluster.WholeDevice {
+			whole += int64(left)
 		}
-		for k := range t.shapes {
-			shape := &t.shapes[k]
-			usable := int64(useful)
-			if shape.CPU > 0 {
-				usable = min(usable, cpu/shape.CPU*int64(t.request.Amount))
-			}
-			sum += (small + int64(useful) - usable) * int64(shape.Instances)
+	}
+	for i := range t.shapes {
+		if q := &t.shapes[i].Request; !q.Share() && q.Takes(model) {
+			use += whole / int64(q.Amount) * int64(q.Amount) * int64(t.shapes[i].Instances)
 		}
+	}
+	return total(devices)*t.instances - use
+}
+
+func (t *typical) piecesOf(model string) *pieces {
+	for _, p := range t.pieces {
+		if p.model == model {
+			return p
+		}
+	}
+	p := &pieces{model: model}
+	for i := range p.use {
+		p.use[i] = -1
+	}
+	t.pieces = append(t.pieces, p)
+	return p
+}
+
+// use returns of how much use what is left of a device is to the typical instances that ask for a share, added up.
+func (t *typical) use(left cluster.Millidevices, model string) (use int64) {
+	for i := range t.shapes {
+		if q := &t.shapes[i].Request; q.Share() && q.Takes(model) {
+			use += int64(left/q.Amount*q.Amount) * int64(t.shapes[i].Instances)
+		}
+	}
+	return use
+}
+
+func total(devices []cluster.Millidevices) (sum int64) {
+	for _, left := range devices {
+		sum += int64(left)
 	}
 	return sum
 }

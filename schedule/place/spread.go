@@ -2,17 +2,21 @@ package place
 
 import "starling/cluster"
 
-// candidate is a node that the task fits, with its rank: the lowest class is first, and in it the lowest score.
+// candidate is a node that the task fits, with its rank: the lowest class is first, in it the one on which the fewest
+// devices become stranded, and of those the lowest score.
 type candidate struct {
-	node  cluster.NodeIndex
-	class uint64
-	score int64
+	node     cluster.NodeIndex
+	class    uint64
+	stranded int64
+	score    int64
 }
 
 func (c *candidate) before(other *candidate) bool {
 	switch {
 	case c.class != other.class:
 		return c.class < other.class
+	case c.stranded != other.stranded:
+		return c.stranded < other.stranded
 	case c.score != other.score:
 		return c.score < other.score
 	}
@@ -207,8 +211,9 @@ func (q *search) rank(c *candidate) {
 	}
 	c.score = q.left(c.node)
 	if q.spec.Placement == cluster.Defragment {
-		free := q.s.Free(c.node)
-		c.score += q.gaps.growth(q.s.Node(c.node), &free, q.spec) * leftMax
+		stranded, useless := q.gaps.growth(q.s.Node(c.node), q.spec, q.s.Free(c.node))
+		c.stranded = stranded
+		c.score += useless * leftMax
 	}
 }
 

@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -95,7 +96,7 @@ func shapesOf(s *cluster.State) []cluster.Shape {
 				if slot.Phase.Holds() {
 					spec := j.TaskSpecOf(i, slot.Version)
 					for _, q := range spec.Devices {
-						all = append(all, cluster.Shape{Request: q, CPU: (spec.Resources[cluster.CPU] + 999) / 1000 * 1000})
+						all = append(all, cluster.Shape{Request: q, Instances: 1, Resources: spec.Resources})
 					}
 				}
 				return true
@@ -106,69 +107,74 @@ func shapesOf(s *cluster.State) []cluster.Shape {
 	return all
 }
 
-// growth returns how much of the node's devices becomes useless to the shapes, one by one, with an instance more.
-func (u use) growth(offer *cluster.Offer, spec *cluster.TaskSpec, shapes []cluster.Shape) int64 {
-	growth := int64(0)
+// growth returns how much more of the node's devices is stranded, and useless to the shapes, with an instance more.
+func (u use) growth(offer *cluster.Offer, spec *cluster.TaskSpec, shapes []cluster.Shape) (stranded, useless int64) {
 	for _, d := range offer.Devices {
 		left := make([]int64, d.Count)
 		for number := range left {
 			left[number] = 1000 - int64(u.devices[d.Kind][uint32(number)])
 		}
-		cpu := offer.Capacity[cluster.CPU] - u.resources[cluster.CPU]
-		before := useful(d, left, cpu, shapes)
+		strandedBefore, uselessBefore := lost(d, left, offer.Capacity.Minus(u.resources), shapes)
 		for _, q := range spec.Devices {
-			if q.Kind != d.Kind {
-				continue
-			}
 			for range max(1, q.Amount/1000) {
 				part := min(int64(q.Amount), 1000)
 				best := -1
 				for number := range left {
-					if left[number] >= part && (best < 0 || left[number] < left[best]) {
+					if q.Kind == d.Kind && left[number] >= part && (best < 0 || left[number] < left[best]) {
 						best = number
 					}
 				}
-				left[best] -= part
+				if best >= 0 {
+					left[best] -= part
+				}
 			}
-			growth -= int64(q.Amount) * countOf(d, shapes)
 		}
-		growth += before - useful(d, left, cpu-spec.Resources[cluster.CPU], shapes)
+		strandedNow, uselessNow := lost(d, left, offer.Capacity.Minus(u.resources).Minus(spec.Resources), shapes)
+		stranded += strandedNow - strandedBefore
+		useless += uselessNow - uselessBefore
 	}
-	return growth
+	return stranded, useless
 }
 
-// countOf returns how many shapes ask for the kind of device.
-func countOf(d cluster.DeviceOffer, shapes []cluster.Shape) (count int64) {
-	for i := range shapes {
-		if shapes[i].Request.Kind == d.Kind {
-			count++
-		}
+// lost returns how much of what is left of devices is more than goes, in the mean of all shapes, with what else is free,
+// and adds up what each shape could not use.
+func lost(d cluster.DeviceOffer, left []int64, free cluster.Resources, shapes []cluster.Shape) (stranded, useless int64) {
+	total, devices, with := int64(0), int64(0), cluster.Resources{}
+	for _, l := range left {
+		total += l
 	}
-	return count
-}
-
-// useful adds up how much of the devices each shape could use, as often as processor and devices allow.
-func useful(d cluster.DeviceOffer, left []int64, cpu int64, shapes []cluster.Shape) (sum int64) {
 	for _, shape := range shapes {
 		q := shape.Request
-		if q.Kind != d.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+		if q.Kind != d.Kind {
 			continue
 		}
-		some := int64(0)
+		devices += int64(q.Amount)
+		with = with.Plus(shape.Resources)
+		useless += total
+		if len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		whole := int64(0)
 		for _, l := range left {
-			if l >= min(int64(q.Amount), 1000) {
-				some += l
+			if q.Amount < 1000 {
+				useless -= l / int64(q.Amount) * int64(q.Amount)
+			}
+			whole += l / 1000 * 1000
+		}
+		if q.Amount >= 1000 {
+			useless -= whole / int64(q.Amount) * int64(q.Amount)
+		}
+	}
+	served := total
+	for k := range free {
+		if with[k] > 0 {
+			enough := new(big.Int).Mul(big.NewInt(free[k]), big.NewInt(devices))
+			if enough.Div(enough, big.NewInt(with[k])); enough.IsInt64() {
+				served = min(served, enough.Int64())
 			}
 		}
-		if some < int64(q.Amount) {
-			continue
-		}
-		if shape.CPU > 0 {
-			some = min(some, cpu/shape.CPU*int64(q.Amount))
-		}
-		sum += some
 	}
-	return sum
+	return total - served, useless
 }
 
 // rules returns what must hold of a node; once patience is over, soft rules count no more.
@@ -187,7 +193,7 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 	id, task := key.Split()
 	key = cluster.KeyOf(id, task)
 	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
-	var bestRank [5]int64
+	var bestRank [6]int64
 	all := usage(s)
 	for n, u := range all {
 		n := cluster.NodeIndex(n)
@@ -202,12 +208,13 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 		// Pack takes the first 64 nodes with room, and there the least left; spread the fewest of the task, then the
 		// least used. Nodes with devices that are not needed come later, the lowest number is last in both.
 		used, left := u.amounts(s.Node(n).Offer, spec)
-		rank := [5]int64{around, kept, int64(n) / 64, left, int64(n)}
+		rank := [6]int64{around, kept, int64(n) / 64, left, int64(n)}
 		if spec.Placement == cluster.Spread {
-			rank = [5]int64{around, u.instances[key], kept, used, int64(n)}
+			rank = [6]int64{around, u.instances[key], kept, used, int64(n)}
 		}
 		if spec.Placement == cluster.Defragment {
-			rank = [5]int64{around, kept, u.growth(s.Node(n).Offer, spec, by.shapes), left, int64(n)}
+			stranded, useless := u.growth(s.Node(n).Offer, spec, by.shapes)
+			rank = [6]int64{around, kept, stranded, useless, left, int64(n)}
 		}
 		if !found || slices.Compare(rank[:], bestRank[:]) < 0 {
 			best, bestRank, found = n, rank, true

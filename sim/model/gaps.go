@@ -1,15 +1,16 @@
 package model
 
 import (
+	"math/big"
 	"slices"
 
 	"starling/cluster"
 )
 
-// shape is a request for devices by an instance that has them, with the processor that goes with it.
+// shape is a request for devices by an instance that has them, with what goes with it.
 type shape struct {
-	request cluster.DeviceRequest
-	cores   int64
+	request   cluster.DeviceRequest
+	resources cluster.Resources
 }
 
 // shapes lists the requests of all that has devices.
@@ -22,16 +23,16 @@ func (m *Model) shapes() []shape {
 				return
 			}
 			for _, q := range spec.Devices {
-				all = append(all, shape{q, (spec.Resources[cluster.CPU] + 999) / 1000})
+				all = append(all, shape{q, spec.Resources})
 			}
 		})
 	}
 	return all
 }
 
-// spoilt returns how much more of the node's devices the shapes could not use if it had an instance of the task: for each
-// shape, what is left less what it could use of it.
-func (r *room) spoilt(spec *cluster.TaskSpec, shapes []shape) int64 {
+// spoilt returns how much more of the node's devices would be stranded if it had an instance of the task, and how much
+// more the shapes could not use: for each shape, what is left less what it could use of it.
+func (r *room) spoilt(spec *cluster.TaskSpec, shapes []shape) (stranded, useless int64) {
 	after := &room{node: r.node, free: r.free, devices: slices.Clone(r.devices)}
 	for k := range after.free {
 		after.free[k] -= spec.Resources[k]
@@ -41,15 +42,39 @@ func (r *room) spoilt(spec *cluster.TaskSpec, shapes []shape) int64 {
 			after.devices = append(after.devices, cluster.DeviceUse{Kind: q.Kind, Number: number, Amount: min(q.Amount, 1000)})
 		}
 	}
-	return after.useless(shapes) - r.useless(shapes)
+	for _, d := range r.node.offer.Devices {
+		stranded += after.stranded(d, shapes) - r.stranded(d, shapes)
+		useless += after.useless(d, shapes) - r.useless(d, shapes)
+	}
+	return stranded, useless
 }
 
-func (r *room) useless(shapes []shape) (sum int64) {
+// stranded returns how much of the devices is too much for what else is free, by what the shapes have of both together.
+func (r *room) stranded(d cluster.DeviceOffer, shapes []shape) int64 {
+	devices, with := int64(0), cluster.Resources{}
 	for _, one := range shapes {
-		for _, d := range r.node.offer.Devices {
-			if d.Kind == one.request.Kind {
-				sum += r.left1000(d) - r.usable(d, one)
+		if one.request.Kind == d.Kind {
+			devices += int64(one.request.Amount)
+			with = with.Plus(one.resources)
+		}
+	}
+	left := big.NewInt(r.left1000(d))
+	used := new(big.Int).Set(left)
+	for k, free := range r.free {
+		if with[k] > 0 {
+			enough := new(big.Int).Mul(big.NewInt(max(free, 0)), big.NewInt(devices))
+			if enough.Quo(enough, big.NewInt(with[k])); enough.Cmp(used) < 0 {
+				used = enough
 			}
+		}
+	}
+	return left.Sub(left, used).Int64()
+}
+
+func (r *room) useless(d cluster.DeviceOffer, shapes []shape) (sum int64) {
+	for _, one := range shapes {
+		if d.Kind == one.request.Kind {
+			sum += r.left1000(d) - r.usable(d, one.request)
 		}
 	}
 	return sum
@@ -62,23 +87,21 @@ func (r *room) left1000(d cluster.DeviceOffer) (sum int64) {
 	return sum
 }
 
-// usable returns how much of the devices instances of a shape could use: those with enough left, as long as there is
-// processor.
-func (r *room) usable(d cluster.DeviceOffer, by shape) (sum int64) {
-	q := by.request
+// usable returns how much of the devices equal requests could use, one after the other.
+func (r *room) usable(d cluster.DeviceOffer, q cluster.DeviceRequest) int64 {
 	if len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
 		return 0
 	}
+	times, whole := int64(0), int64(0)
 	for number := range d.Count {
-		if left := int64(r.deviceLeft(d.Kind, number)); left >= 1000 || left >= int64(q.Amount) {
-			sum += left
+		left := int64(r.deviceLeft(d.Kind, number))
+		times += left / int64(q.Amount)
+		if left == 1000 {
+			whole++
 		}
 	}
-	if sum < int64(q.Amount) {
-		return 0
+	if q.Amount >= 1000 {
+		times = whole * 1000 / int64(q.Amount)
 	}
-	if by.cores > 0 {
-		sum = min(sum, r.free[cluster.CPU]/(by.cores*1000)*int64(q.Amount))
-	}
-	return sum
+	return times * int64(q.Amount)
 }

@@ -181,17 +181,18 @@ func (p *placing) choose(q search, running []int64, among func(*room) bool) *roo
 // does not need are left to others.
 func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, impatient bool) *room {
 	var best *room
-	var bestRank [4]int64
+	var bestRank [5]int64
 	for i, r := range p.rooms {
 		if among != nil && !among(r) || !r.fits(q.spec) || !p.suits(q, r, impatient) {
 			continue
 		}
-		rank := [4]int64{0, running[i], r.wasted(q.spec), r.used()}
+		rank := [5]int64{0, running[i], r.wasted(q.spec), r.used()}
 		if q.spec.Placement == cluster.Defragment {
-			rank = [4]int64{0, r.wasted(q.spec), r.spoilt(q.spec, p.known), r.left(q.spec)}
+			stranded, useless := r.spoilt(q.spec, p.known)
+			rank = [5]int64{0, r.wasted(q.spec), stranded, useless, r.left(q.spec)}
 		}
 		if q.spec.Placement == cluster.Pack {
-			rank = [4]int64{0, r.wasted(q.spec), int64(i / pageNodes), r.left(q.spec)}
+			rank = [5]int64{0, r.wasted(q.spec), int64(i / pageNodes), r.left(q.spec)}
 		}
 		for _, other := range p.rooms {
 			if q.spec.SpreadOver != "" && other.value(q.spec.SpreadOver) == r.value(q.spec.SpreadOver) {
