@@ -141,10 +141,10 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		return false
 	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
 		return true
+	case p.admission.Fits(t.Class, &t.Need):
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
-	}
-	if !p.admission.Fits(t.Class, &t.Need) {
+	default:
 		p.refused(t.Key, t.Blocked)
 		return false
 	}

@@ -399,7 +399,7 @@ func (p *turns) specials(l lane, most uint32) {
 
 // gang places all that is missing of a job of which nothing runs, or nothing.
 func (p *turns) gang(j *Job) bool {
-	need, count, later := cluster.Amounts{}, uint32(0), false
+	g, count, later := gangOf(j, cluster.Amounts{}, 1), uint32(0), false
 	for _, t := range j.tasks {
 		missing := t.missing()
 		count += missing
@@ -412,13 +412,12 @@ func (p *turns) gang(j *Job) bool {
 		}
 		later = later || slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil })
 		for k, amount := range amountsOf(t.spec(0)) {
-			need[k] += amount * int64(missing)
+			g.Need[k] += amount * int64(missing)
 		}
 	}
 	possible := func() bool {
 		return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
 	}
-	g := gangOf(j, need, 1)
 	if p.room(g) == 0 {
 		p.hungry(head{job: j}, g)
 		p.await(g, possible)
@@ -428,33 +427,17 @@ func (p *turns) gang(j *Job) bool {
 		return false
 	}
 	before := len(p.trail)
-	all := func() bool { return !slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) }
-	fits := all()
-	if !fits && len(p.claims.Seats) > 0 {
-		// What is claimed was found to be enough for all tasks together, but others may have to do.
-		p.undo(before)
-		p.claims = cluster.Claims{}
-		fits = all()
-	}
-	if fits {
-		g.Need = cluster.Amounts{}
-		for _, step := range p.trail[before:] {
-			for k, amount := range amountsOf(step.s.spec()) {
-				g.Need[k] += amount
-			}
-		}
-	}
 	switch {
-	case fits && p.room(g) == 0: // members of an older version need more
-		p.undo(before)
-		p.await(g, possible)
-	case !fits:
+	case !p.allMembers(j, g):
 		p.undo(before)
 		for _, t := range j.tasks {
 			p.m.beginPatience(t, false)
 			p.m.beginPatience(t, true)
 		}
 		p.hungry(head{job: j, entitled: true}, g)
+	case p.room(g) == 0: // members of an older version need more
+		p.undo(before)
+		p.await(g, possible)
 	case later:
 		p.later = true
 		p.undo(before)
@@ -463,6 +446,26 @@ func (p *turns) gang(j *Job) bool {
 		return true
 	}
 	return false
+}
+
+// allMembers places all that is missing of a job and notes what it needs, each seat in its version. What is claimed was
+// found to be enough for all tasks together, but others may have to do.
+func (p *turns) allMembers(j *Job, g *share.Gang) bool {
+	before := len(p.trail)
+	all := func() bool { return !slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) }
+	fits := all()
+	if !fits && len(p.claims.Seats) > 0 {
+		p.undo(before)
+		p.claims = cluster.Claims{}
+		fits = all()
+	}
+	g.Need = cluster.Amounts{}
+	for _, step := range p.trail[before:] {
+		for k, amount := range amountsOf(step.s.spec()) {
+			g.Need[k] += amount
+		}
+	}
+	return fits
 }
 
 // members places what is missing of a task: first what takes any node, then the others.
