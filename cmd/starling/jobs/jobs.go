@@ -8,9 +8,9 @@ import (
 	"starling/cmd/starling/usage"
 )
 
-// Commands returns those of the root that are about jobs: run, plan, ps, job, alloc, stop and why.
+// Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRun(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newStop(r), newWhy(r)}
+	return []*cobra.Command{newRun(r), newScale(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newStop(r), newWhy(r)}
 }
 
 func newJob(r *remote.Remote) *cobra.Command {

@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
+	"starling/cmd/starling/usage"
+	"starling/jobspec"
+)
+
+func newScale(r *remote.Remote) *cobra.Command {
+	options := runOptions{}
+	command := &cobra.Command{
+		Use:   "scale JOB[/TASK]=NUMBER...",
+		Short: "Change how many instances tasks of a job have",
+		Long: `Change how many instances tasks of a job have, in one new version of the job, in which nothing else changes. What runs
+goes on; of instances that are too many the highest numbers stop. A min_available that was as large as the number stays so.
+
+What is to be added is admitted as the job's pool has room for it, and waits until then, which is explained after a few
+seconds; what runs does not suffer from that. To take it back, scale to the number before.
+
+A job of one task needs no TASK. If there is a job of the name JOB/TASK, that is meant; JOB.TASK is always a task.
+Ctrl-C detaches: the change goes on.`,
+		Example:           "  starling scale train/worker=8\n  starling scale shop/web=6 shop/cache=2 --detach",
+		ValidArgsFunction: target.Complete(r),
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Error(command, fmt.Errorf("%s needs a JOB and a NUMBER, as in train/worker=8", command.CommandPath()))
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			job, sizes, err := sizesOf(command, r, args)
+			if err != nil {
+				return err
+			}
+			return scale(command.Context(), r, job, sizes, options)
+		},
+	}
+	options.flags(command)
+	command.Flags().Var(&options.against, "against", "only if the job still has this `VERSION` (default: the present one)")
+	return command
+}
+
+// sizesOf reads what the tasks of one job are to have.
+func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job string, sizes []jobspec.Size, err error) {
+	for _, arg := range args {
+		name, text, found := strings.Cut(arg, "=")
+		number, wrong := strconv.ParseUint(text, 10, 32)
+		readings, unnamed := target.Parse(name)
+		readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 })
+		if !found || wrong != nil || unnamed != nil || len(readings) == 0 {
+			return "", nil, usage.Error(command, fmt.Errorf("%q is no JOB=NUMBER or JOB/TASK=NUMBER", arg))
+		}
+		which, err := target.Resolve(command.Context(), r, readings)
+		if err != nil {
+			return "", nil, err
+		}
+		if job != "" && which.Job != job {
+			return "", nil, usage.Error(command, fmt.Errorf("%s and %s are two jobs: scale one after the other", job, which.Job))
+		}
+		job = which.Job
+		sizes = append(sizes, jobspec.Size{Task: cluster.TaskName(which.Task), Instances: uint32(number)})
+	}
+	return job, sizes, nil
+}
+
+// scale submits the job with its new numbers, against the version that they were made of, and follows it.
+func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Size, options runOptions) error {
+	peer, err := r.Dial()
+	if err != nil {
+		return err
+	}
+	status, err := target.Known(ctx, peer, job)
+	if err != nil {
+		return err
+	}
+	spec, err := rescaled(job, status, sizes)
+	if err != nil {
+		return err
+	}
+	if !options.against.Given {
+		options.against.Number = status.GetJob().GetVersion()
+	}
+	if spec == nil {
+		r.Hint("%s: nothing has changed, it keeps version %d", job, status.GetJob().GetVersion())
+		return nil
+	}
+	_, err = peer.SubmitJob(ctx, spec, options.against.Number)
+	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
+		return err
+	}
+	if options.detach {
+		_, err := fmt.Fprintln(r.Out, job)
+		return err
+	}
+	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
+	t.reached = scaled
+	return follow(ctx, r, t, options.timeout, following{t.wait, results})
+}
+
+// rescaled returns the job with its new numbers, nil if it has them already.
+func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.Size) (*cluster.JobSpec, error) {
+	now := status.GetJob()
+	switch {
+	case status == nil:
+		return nil, fmt.Errorf("there is no job %s: `starling ps` lists them", job)
+	case now.GetStatus() == "stopping", now.GetFinal() && (now.GetType() == "batch" || now.GetStatus() == "stopped"):
+		return nil, exit.Fail(exit.Conflict, "job %s is %s, so it is not scaled any more: `starling run FILE` starts it again", job, now.GetStatus())
+	}
+	old, problems := wire.SpecOf(status.GetSpec())
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
+	}
+	spec, err := jobspec.Scaled(old, sizes)
+	switch {
+	case err != nil:
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	case spec.Equal(old):
+		return nil, nil
+	}
+	return spec, nil
+}
+
+// scaled tells whether a job has as many instances as it is to have, and nothing is on its way.
+func scaled(job *starlingv1.Job) bool {
+	c, u := job.GetCounts(), job.GetUpdate()
+	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
+	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
+	return job.GetFinal() || !updates && moving == 0
+}

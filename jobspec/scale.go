@@ -1,0 +1,90 @@
+package jobspec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// Size is how many instances a task is to have. Without a task it is that of a job's only one.
+type Size struct {
+	Task      cluster.TaskName
+	Instances uint32
+}
+
+// Scaled returns a job with other numbers of instances. A minimum that was as large as a number, or as a sum of them, stays
+// so; one that does not fit any more is an error that names it. All else is as it was.
+func Scaled(spec *cluster.JobSpec, sizes []Size) (*cluster.JobSpec, error) {
+	if spec.Type == cluster.Daemon {
+		return nil, fmt.Errorf("job %s cannot be scaled: a daemon has one instance on every machine that can run it", spec.Name)
+	}
+	next := *spec
+	next.Tasks = slices.Clone(spec.Tasks)
+	for i, size := range sizes {
+		t, err := sized(&next, size.Task)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(sizes[:i], func(s Size) bool { return s.Task == size.Task || s.Task == "" || size.Task == "" }) {
+			return nil, fmt.Errorf("task %s of job %s is given two numbers", t.Name, spec.Name)
+		}
+		if t.MinAvailable == t.Instances {
+			t.MinAvailable = size.Instances
+		}
+		t.Instances = size.Instances
+	}
+	switch instances, minima := totals(spec); spec.MinAvailable {
+	case 0:
+	case instances:
+		next.MinAvailable, _ = totals(&next)
+	case minima:
+		_, next.MinAvailable = totals(&next)
+	}
+	var wrong []error
+	for _, p := range next.Problems() {
+		wrong = append(wrong, fmt.Errorf("job %s: %s %s", spec.Name, pathByName(&next, p.Path), p.Reason))
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("%w\nhint: what does not follow the numbers by itself is changed in the job file", errors.Join(wrong...))
+	}
+	return &next, nil
+}
+
+// sized returns the task that is to have another number.
+func sized(spec *cluster.JobSpec, name cluster.TaskName) (*cluster.TaskSpec, error) {
+	if name == "" && len(spec.Tasks) == 1 {
+		return &spec.Tasks[0], nil
+	}
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Name == name {
+			return &spec.Tasks[i], nil
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("job %s has several tasks: write which, as in %s/%s=3: there are %s", spec.Name, spec.Name,
+			spec.Tasks[0].Name, strings.Join(taskNames(spec), ", "))
+	}
+	return nil, fmt.Errorf("job %s has no task %s: there are %s", spec.Name, name, strings.Join(taskNames(spec), ", "))
+}
+
+// totals sums the instances of a job, and the minima of its tasks.
+func totals(spec *cluster.JobSpec) (instances, minima uint32) {
+	for i := range spec.Tasks {
+		instances += spec.Tasks[i].Instances
+		minima += spec.Tasks[i].MinAvailable
+	}
+	return instances, minima
+}
+
+// pathByName writes tasks[2].min_available as tasks.worker.min_available: who scales has no file before them.
+func pathByName(spec *cluster.JobSpec, path string) string {
+	for i := range spec.Tasks {
+		if rest, ok := strings.CutPrefix(path, fmt.Sprintf("tasks[%d].", i)); ok {
+			return "tasks." + string(spec.Tasks[i].Name) + "." + rest
+		}
+	}
+	return path
+}
