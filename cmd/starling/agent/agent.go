@@ -147,6 +147,12 @@ func (a *agent) start(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
+	if a.config.DNS != "" {
+		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS, a.config.Insecure); err != nil {
+			return listenError(err)
+		}
+		a.Hint("names of instances are answered over DNS at %s", a.host.Names())
+	}
 	for _, warning := range a.host.Warnings() {
 		a.Hint("warning: %s", warning)
 	}

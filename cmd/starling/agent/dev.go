@@ -49,6 +49,7 @@ type dev struct {
 	peers   int
 	data    string
 	ports   string
+	dns     string
 
 	folder  *host.Folder
 	journal journal.Journal
@@ -77,6 +78,7 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 	command.Flags().StringVar(&d.data, "data", "", "keep the data in `DIR`")
 	command.Flags().StringVar(&d.ports, "ports", fmt.Sprintf("%d-%d", settings.PortFirstDefault, settings.PortLastDefault),
 		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
+	command.Flags().StringVar(&d.dns, "dns", "", "answer the names of instances over DNS at `HOST:PORT`, such as 127.0.0.1:5300")
 	return command
 }
 
@@ -126,6 +128,11 @@ func (d *dev) start(ctx context.Context) error {
 		d.hosts = append(d.hosts, h)
 		for _, warning := range h.Warnings() {
 			d.log.Warn("this machine cannot do all", "warning", warning)
+		}
+	}
+	if d.dns != "" {
+		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns, false); err != nil {
+			return listenError(err)
 		}
 	}
 	ready, cancel := context.WithTimeout(ctx, devReadyMax)
@@ -217,7 +224,11 @@ func (d *dev) banner() {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
 	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"), d.hosts[0].Address())
-	fmt.Fprintf(d.Out, "data: %s; log: %s\n", kept, d.LogPath)
+	names := ""
+	if at := d.hosts[0].Names(); at != nil {
+		names = "; names over DNS at " + at.String()
+	}
+	fmt.Fprintf(d.Out, "data: %s; log: %s%s\n", kept, d.LogPath, names)
 	fmt.Fprintf(d.Out, "next: %sstarling run -- echo hi\n", how)
 	fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml\n")
 	fmt.Fprintf(d.Out, "      starling ps\n")

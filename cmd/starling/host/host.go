@@ -51,8 +51,10 @@ type Config struct {
 // Host is a running peer with its driver and its API.
 type Host struct {
 	*peer.Peer
-	config  Config
-	driver  driver.Driver
+	config Config
+	driver driver.Driver
+	// names is where names of instances are answered, nil if they are not.
+	names   net.Addr
 	serving sync.WaitGroup
 	cancel  context.CancelFunc
 }

@@ -33,6 +33,8 @@ type Agent struct {
 	Insecure bool
 	// Advertise is where other peers reach the API; "" lets that follow from the address.
 	Advertise string
+	// DNS is where names of instances are answered, "" for nowhere.
+	DNS string
 	// Members maps the names of the nodes that form the etcd quorum to the URLs at which they meet; Endpoints are
 	// where a node that is none of them finds it. EtcdListen is where this node's member answers those.
 	Members    map[string]string
@@ -81,6 +83,7 @@ func all() []setting {
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
 		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
+		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
 		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
 		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)", setEtcdListen},
@@ -130,6 +133,14 @@ func setAdvertise(c *Agent, texts []string) error {
 		return fmt.Errorf("%q is no HOST:PORT", texts[0])
 	}
 	c.Advertise = texts[0]
+	return nil
+}
+
+func setDNS(c *Agent, texts []string) error {
+	c.DNS = texts[0]
+	if _, _, err := net.SplitHostPort(c.DNS); err != nil {
+		return fmt.Errorf("%q is no HOST:PORT such as 127.0.0.1:5300", c.DNS)
+	}
 	return nil
 }
 
