@@ -78,7 +78,7 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 		}
 	}
 	changed := pool.Tree(state.Pools()).Change(c.Pools, c.Gone)
-	if problems = append(problems, changed.Problems(pool.BusyOf(state))...); len(problems) > 0 {
+	if problems = append(problems, changed.Problems(state.BusyPools())...); len(problems) > 0 {
 		return nil, invalid("the pools", problems...)
 	}
 	return changed, nil

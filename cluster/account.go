@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
 // machines.
@@ -66,7 +63,7 @@ func (p *pools) with(specs []PoolSpec) *pools {
 	}
 	next.hash = hashWords(tagPools, uint64(next.version))
 	for i := range specs {
-		next.hash = mix(next.hash, specs[i].hash())
+		next.hash = mix(next.hash, hashPool(&specs[i]))
 	}
 	return next
 }
@@ -74,24 +71,6 @@ func (p *pools) with(specs []PoolSpec) *pools {
 // find returns where a pool stands.
 func (p *pools) find(path PoolPath) (int, bool) {
 	return slices.BinarySearchFunc(p.specs, path, func(s PoolSpec, path PoolPath) int { return s.Path.Compare(path) })
-}
-
-// Compare orders pools by name, each directly before all that is below it.
-func (p PoolPath) Compare(other PoolPath) int {
-	for i := range min(len(p), len(other)) {
-		if a, b := p[i], other[i]; a != b {
-			return cmp.Compare(placeOf(a), placeOf(b))
-		}
-	}
-	return cmp.Compare(len(p), len(other))
-}
-
-// placeOf orders the bytes of paths: what parts names comes before all that names are made of.
-func placeOf(b byte) byte {
-	if b == '/' {
-		return 0
-	}
-	return b
 }
 
 // Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
@@ -132,6 +111,17 @@ func (s *State) SetPools(specs []PoolSpec) {
 	s.stirred, s.moved = true, true
 }
 
+// BusyPools returns the pools with jobs that have not ended.
+func (s *State) BusyPools() []PoolPath {
+	var busy []PoolPath
+	for number, spec := range s.Pools() {
+		if s.Account(number).Jobs > 0 {
+			busy = append(busy, spec.Path)
+		}
+	}
+	return busy
+}
+
 // Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
 func (s *State) Capacity() Amounts {
 	left := s.offered
@@ -164,46 +154,6 @@ func (a *Account) asks(j *JobSpec, each *Amounts, count int64) {
 	a.Asking = uint32(int64(a.Asking) + count)
 	if j.Revocable {
 		a.AskingRevocable = uint32(int64(a.AskingRevocable) + count)
-	}
-}
-
-// Amounts returns what an instance of the task takes of what pools divide.
-func (t *TaskSpec) Amounts() (a Amounts) {
-	copy(a[:], t.Resources[:])
-	for i := range t.Devices {
-		if t.Devices[i].Kind == GPU.String() {
-			a[GPU] += int64(t.Devices[i].Amount)
-		}
-	}
-	return a
-}
-
-// amounts returns what a node gives to pools.
-func (o *Offer) amounts() (a Amounts) {
-	copy(a[:], o.Capacity[:])
-	for _, d := range o.Devices {
-		if d.Kind == GPU.String() {
-			a[GPU] += int64(d.Count) * int64(WholeDevice)
-		}
-	}
-	return a
-}
-
-// Add adds so many times an amount, by what bounds the job's work. What is revocable is slack.
-func (w *Work) Add(j *JobSpec, need *Amounts, times int64) {
-	for k, amount := range need {
-		amount *= times
-		switch {
-		case j.Revocable:
-			w.Slack[k] += amount
-			continue
-		case j.NonPreemptible:
-			w.NonPreemptible[k] += amount
-		}
-		if j.Controller {
-			w.Controller[k] += amount
-		}
-		w.NonSlack[k] += amount
 	}
 }
 
@@ -249,11 +199,3 @@ func (t *Task) asks(spec *TaskSpec) uint32 {
 
 // Asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
 func (t *Task) Asks() uint32 { return t.asked }
-
-func (s *PoolSpec) hash() uint64 {
-	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)
-	for _, q := range s.Quotas {
-		h = mix(h, hashWords(tagPools, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), bit(q.Static)))
-	}
-	return mix(h, hashWords(tagPools, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
-}

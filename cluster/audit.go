@@ -355,7 +355,7 @@ func (a *audit) headcounts() {
 	for n := range a.held {
 		for _, r := range a.held[n] {
 			slot, _ := a.s.SlotAt(r)
-			a.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).eachHeads(r, func(heads string) {
+			eachHeads(a.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version), r, func(heads string) {
 				if counts[heads] == nil {
 					a.say("slot %s is not in headcount %q", a.s.NameOf(r), heads)
 					return

@@ -127,7 +127,7 @@ func (s *State) SetOffer(n NodeIndex, offer *Offer) {
 		row.Offer, row.offerHash = offer, 0
 		if offer != nil {
 			free = free.Plus(offer.Capacity)
-			row.offerHash = offer.hash()
+			row.offerHash = hashOffer(offer)
 			row.Class = s.classOf(offer)
 			s.setPurpose(n, offer.Purpose())
 		}
@@ -172,7 +172,7 @@ func (s *State) countGiven(n NodeIndex) {
 func (s *State) givenBy(row *Node) (given Amounts) {
 	offered, free := Amounts{}, s.Unheld(row.Index)
 	if row.Offer != nil {
-		offered = row.Offer.amounts()
+		offered = row.Offer.Amounts()
 	}
 	held := offered
 	for k := range free {
@@ -194,9 +194,6 @@ func (s *State) Draining() []NodeIndex { return s.draining.Keys() }
 
 // EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
 func (s *State) EachDaemon(visit func(JobID) bool) { s.daemons.Scan(visit) }
-
-// NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
-const NodeAttribute = "node"
 
 // classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
 func (s *State) classOf(offer *Offer) uint32 {

@@ -136,16 +136,3 @@ func (t *TaskSpec) Differences(other *TaskSpec) []Difference {
 	}
 	return all
 }
-
-// ChangeOf returns what the newest version means for an instance of a task in an earlier version.
-func (j *Job) ChangeOf(task int, version uint32) Change {
-	now := j.TaskSpecOf(task, j.Version)
-	change := j.TaskSpecOf(task, version).ChangeTo(now)
-	for i := range j.versions {
-		v := &j.versions[i]
-		if change != Replace && v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
-			return Replace
-		}
-	}
-	return change
-}

@@ -93,23 +93,29 @@ func change(v reflect.Value) {
 	}
 }
 
+// Mutants is the number of values in a full job.
+func Mutants() int { return len(mutations("", reflect.ValueOf(full()).Elem())) }
+
+// Mutant returns a full job, one that differs from it in one value, and the path to that value.
+func Mutant(n int) (old, now *JobSpec, path string) {
+	old, now = full(), full()
+	m := mutations("", reflect.ValueOf(now).Elem())[n]
+	m.do()
+	return old, now, m.path
+}
+
 // TestFieldsAreComplete changes every value of a job, one at a time: exactly one row of the table must see it, another row
-// for each field, the jobs must not be equal, and the digest must tell them apart.
+// for each field, and the jobs must not be equal.
 func TestFieldsAreComplete(t *testing.T) {
 	jobRows, taskRows := map[string]string{}, map[string]string{}
-	for n := range mutations("", reflect.ValueOf(full()).Elem()) {
-		old, now := full(), full()
-		m := mutations("", reflect.ValueOf(now).Elem())[n]
-		m.do()
-		checkRow(t, jobRows, m.path, seeing(jobFields[:], old, now))
+	for n := range Mutants() {
+		old, now, path := Mutant(n)
+		checkRow(t, jobRows, path, seeing(jobFields[:], old, now))
 		if len(now.Tasks) == 1 && !reflect.DeepEqual(old.Tasks[0], now.Tasks[0]) {
-			checkRow(t, taskRows, m.path[len(".Tasks[0]"):], seeing(taskFields[:], &old.Tasks[0], &now.Tasks[0]))
+			checkRow(t, taskRows, path[len(".Tasks[0]"):], seeing(taskFields[:], &old.Tasks[0], &now.Tasks[0]))
 		}
 		if old.Equal(now) || !now.Equal(now) {
-			t.Errorf("%s: Equal() does not see the change", m.path)
-		}
-		if old.hash() == now.hash() {
-			t.Errorf("%s: the digest does not cover it", m.path)
+			t.Errorf("%s: Equal() does not see the change", path)
 		}
 	}
 	if len(jobRows) != len(jobFields) || len(taskRows) != len(taskFields) {

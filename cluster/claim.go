@@ -73,7 +73,7 @@ func (s *State) Unheld(n NodeIndex) Resources {
 func (s *State) FreeAmounts(n NodeIndex) (free Amounts) {
 	row := s.Node(n)
 	if row.Offer != nil {
-		free = row.Offer.amounts()
+		free = row.Offer.Amounts()
 	}
 	for _, use := range row.Devices {
 		if use.Kind == GPU.String() {

@@ -107,18 +107,18 @@ func (p *Preemption) hash() uint64 {
 	return hashWords(tagJob, uint64(p.Index), uint64(p.Entry), uint64(p.At), uint64(p.Rule), hashText(tagJob, string(p.By)))
 }
 
-func (s *JobSpec) hash() uint64 {
+func hashJob(s *JobSpec) uint64 {
 	h := hashText(tagJob, string(s.Name))
-	h = mix(mix(h, uint64(s.Type)), s.Update.hash())
+	h = mix(mix(h, uint64(s.Type)), hashUpdatePolicy(&s.Update))
 	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
 		bit(s.KillOnPreempt)))
 	for i := range s.Tasks {
-		h = mix(h, s.Tasks[i].hash())
+		h = mix(h, hashTask(&s.Tasks[i]))
 	}
 	return h
 }
 
-func (t *TaskSpec) hash() uint64 {
+func hashTask(t *TaskSpec) uint64 {
 	h := hashText(tagJob, string(t.Name), t.WorkDir, t.User)
 	h = mix(h, hashText(tagJob, t.Command...))
 	for _, e := range t.Env {
@@ -133,7 +133,7 @@ func (t *TaskSpec) hash() uint64 {
 	for i := range t.Constraints {
 		h = mix(h, hashConstraint(&t.Constraints[i]))
 	}
-	h = mix(h, t.policyHash())
+	h = mix(h, hashPolicies(t))
 	for _, l := range t.Labels {
 		h = mix(h, hashText(tagJob, l.Name, l.Value))
 	}
@@ -173,7 +173,7 @@ func (n *Node) hash() uint64 {
 	return h
 }
 
-func (o *Offer) hash() uint64 {
+func hashOffer(o *Offer) uint64 {
 	h := hashText(tagNode, o.Address)
 	h = mix(h, hashWords(tagNode, uint64(o.Capacity[CPU]), uint64(o.Capacity[Memory]), uint64(o.Capacity[Disk]),
 		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
@@ -184,4 +184,40 @@ func (o *Offer) hash() uint64 {
 		h = mix(h, hashText(tagNode, d.Kind, d.Model)^uint64(d.Count))
 	}
 	return h
+}
+
+func hashPolicies(t *TaskSpec) uint64 {
+	h := hashWords(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
+		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), bit(t.Disconnect.Wait),
+		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
+	for i := range t.Checks {
+		c := &t.Checks[i]
+		h = mix(mix(h, hashText(tagJob, c.Port, c.Path)), hashText(tagJob, c.Command...))
+		h = mix(h, hashWords(tagJob, uint64(c.Kind), uint64(c.IntervalMillis), uint64(c.TimeoutMillis), uint64(c.FailuresMax)))
+	}
+	for _, v := range t.Volumes {
+		h = mix(h, hashText(tagJob, v.Name))
+	}
+	return h
+}
+
+func hashUpdatePolicy(u *UpdatePolicy) uint64 {
+	return hashWords(tagJob, uint64(u.BatchSize), uint64(u.Canaries), bit(u.AutoPromote), uint64(u.MinHealthyMillis),
+		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), bit(u.Rollback),
+		bit(u.StartPaused), bit(u.SameNode))
+}
+
+func hashPool(s *PoolSpec) uint64 {
+	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)
+	for _, q := range s.Quotas {
+		h = mix(h, hashWords(tagPools, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), bit(q.Static)))
+	}
+	return mix(h, hashWords(tagPools, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -70,9 +70,6 @@ type TaskName string
 // JobID numbers jobs in the order of their submission, from 1; it is never used again.
 type JobID uint32
 
-// NodeIndex is the dense number of a node, in the order in which nodes first wrote; it is never used again.
-type NodeIndex uint32
-
 // NameBytesMax bounds every name.
 const NameBytesMax = 63
 
@@ -163,4 +160,23 @@ func ParseAllocationID(text string) (id AllocationID, ok bool) {
 	id = AllocationID{Slot: SlotName{Job: JobName(job), Task: TaskName(task), Index: uint32(index)}, Order: Index(at)}
 	ok = found1 && found2 && found3 && err1 == nil && err2 == nil && id.String() == text
 	return id, ok
+}
+
+// VolumeSet names the volumes of one slot. The job's number tells it from later jobs of the same name, which begin with
+// empty volumes.
+type VolumeSet struct {
+	Slot SlotName
+	Job  JobID
+}
+
+// String returns for example "db.main[2]@17".
+func (v VolumeSet) String() string { return fmt.Sprintf("%s@%d", v.Slot, v.Job) }
+
+// ParseVolumeSet is the inverse of String; ok is false for what String never returns.
+func ParseVolumeSet(text string) (set VolumeSet, ok bool) {
+	slot, job, found := strings.Cut(text, "@")
+	id, named := ParseAllocationID(slot + "#0")
+	number, err := strconv.ParseUint(job, 10, 32)
+	set = VolumeSet{Slot: id.Slot, Job: JobID(number)}
+	return set, found && named && err == nil && set.String() == text
 }

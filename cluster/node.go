@@ -107,7 +107,10 @@ type room struct {
 	free    [pageRows]Resources
 	// eligible has a bit for every node that takes work, nodes one for every node by whom it is kept for.
 	eligible uint64
-	nodes    [purposeCount]uint64
+	nodes    [PurposeCount]uint64
 	// most is at least the free resources of every eligible node, by whom it is kept for.
-	most [purposeCount]Resources
+	most [PurposeCount]Resources
 }
+
+// NodeIndex is the dense number of a node, in the order in which nodes first wrote; it is never used again.
+type NodeIndex uint32

@@ -239,31 +239,3 @@ func (c *Check) equal(other *Check) bool {
 	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path && slices.Equal(c.Command, other.Command) &&
 		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis && c.FailuresMax == other.FailuresMax
 }
-
-func (t *TaskSpec) policyHash() uint64 {
-	h := hashWords(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
-		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), bit(t.Disconnect.Wait),
-		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
-	for i := range t.Checks {
-		c := &t.Checks[i]
-		h = mix(mix(h, hashText(tagJob, c.Port, c.Path)), hashText(tagJob, c.Command...))
-		h = mix(h, hashWords(tagJob, uint64(c.Kind), uint64(c.IntervalMillis), uint64(c.TimeoutMillis), uint64(c.FailuresMax)))
-	}
-	for _, v := range t.Volumes {
-		h = mix(h, hashText(tagJob, v.Name))
-	}
-	return h
-}
-
-func (u *UpdatePolicy) hash() uint64 {
-	return hashWords(tagJob, uint64(u.BatchSize), uint64(u.Canaries), bit(u.AutoPromote), uint64(u.MinHealthyMillis),
-		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), bit(u.Rollback),
-		bit(u.StartPaused), bit(u.SameNode))
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
-}

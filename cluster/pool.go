@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -117,10 +118,20 @@ func (p Percent) of(amount int64) int64 {
 	return amount/100*int64(p) + amount%100*int64(p)/100
 }
 
-// Work is an amount of work, by what bounds it.
-type Work struct {
-	// NonSlack is all work that is not revocable, Slack all that is.
-	NonSlack, Slack Amounts
-	// NonPreemptible and Controller are parts of NonSlack.
-	NonPreemptible, Controller Amounts
+// Compare orders pools by name, each directly before all that is below it.
+func (p PoolPath) Compare(other PoolPath) int {
+	for i := range min(len(p), len(other)) {
+		if a, b := p[i], other[i]; a != b {
+			return cmp.Compare(placeOf(a), placeOf(b))
+		}
+	}
+	return cmp.Compare(len(p), len(other))
+}
+
+// placeOf orders the bytes of paths: what parts names comes before all that names are made of.
+func placeOf(b byte) byte {
+	if b == '/' {
+		return 0
+	}
+	return b
 }

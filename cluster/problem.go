@@ -35,7 +35,7 @@ const (
 // Problem is one thing wrong with a job. Path leads to the field as job files name it: "tasks[0].resources.cpu".
 type Problem struct{ Path, Reason string }
 
-// Problems collects problems with the paths at which they were found.
+// problems collects problems with the paths at which they were found.
 type problems struct {
 	path  string
 	found []Problem

@@ -4,33 +4,6 @@ import "slices"
 
 // The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
 
-// Class numbers work by what bounds it.
-type Class uint8
-
-// The classes are numbered by ClassOf; Revocable is the last.
-const (
-	Revocable  Class = 4
-	ClassCount Class = 5
-)
-
-// ClassOf returns the class of work. What is revocable is bound by the slack alone.
-func ClassOf(revocable, nonPreemptible, controller bool) Class {
-	class := Class(0)
-	switch {
-	case revocable:
-		return Revocable
-	case nonPreemptible:
-		class = 1
-	}
-	if controller {
-		class += 2
-	}
-	return class
-}
-
-// Class returns the class of the job's work.
-func (s *JobSpec) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Controller) }
-
 // Turn is the place of a task's waiting instances in the queue of their pool.
 type Turn struct {
 	// pool is the account of the pool, 0 for daemons, which come first and are not admitted.

@@ -77,34 +77,6 @@ const NodesPerPage = pageRows
 // RoomPages returns the number of pages that EachRoom can visit.
 func (s *State) RoomPages() int { return len(s.rooms) }
 
-// Purpose says for whom a node is kept.
-type Purpose uint8
-
-// The purposes, which divide the nodes of a page.
-const (
-	// AnyWork nodes are kept for nobody.
-	AnyWork Purpose = iota
-	// DeviceWork nodes offer devices; other work goes there when it fits nowhere else.
-	DeviceWork
-	// ExclusiveWork nodes have the attribute ExclusiveAttribute and take only tasks that have a constraint on it.
-	ExclusiveWork
-	purposeCount
-)
-
-// ExclusiveAttribute keeps a node for the tasks with a constraint on it, anywhere among their constraints.
-const ExclusiveAttribute = "exclusive"
-
-// Purpose returns for whom a node with the offer is kept.
-func (o *Offer) Purpose() Purpose {
-	if _, exclusive := o.Attribute(ExclusiveAttribute); exclusive {
-		return ExclusiveWork
-	}
-	if len(o.Devices) > 0 {
-		return DeviceWork
-	}
-	return AnyWork
-}
-
 // setPurpose notes for whom the node is kept.
 func (s *State) setPurpose(n NodeIndex, purpose Purpose) {
 	r := s.editRoom(n)
@@ -186,7 +158,7 @@ func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 		row.lasting = row.lasting.Plus(spec.Resources)
 	}
 	row.Held = append(row.Held, r)
-	if len(spec.Labels) > 0 || spec.countsOwn() {
+	if len(spec.Labels) > 0 || countsOwn(spec) {
 		s.countHead(spec, r, n, 1)
 	}
 	s.countShape(spec, 1)
@@ -251,7 +223,7 @@ func (s *State) release(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 			break
 		}
 	}
-	if len(spec.Labels) > 0 || spec.countsOwn() {
+	if len(spec.Labels) > 0 || countsOwn(spec) {
 		s.countHead(spec, r, n, -1)
 	}
 	s.countShape(spec, -1)

@@ -39,21 +39,21 @@ func ownHeads(job JobID, task int) string {
 }
 
 // countsOwn tells whether instances of the task are counted for its own sake.
-func (t *TaskSpec) countsOwn() bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
+func countsOwn(t *TaskSpec) bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
 
 // eachHeads visits the names of the headcounts in which an instance counts.
-func (t *TaskSpec) eachHeads(r SlotRef, visit func(heads string)) {
+func eachHeads(t *TaskSpec, r SlotRef, visit func(heads string)) {
 	for i := range t.Labels {
 		visit(labelHeads(t.Labels[i].Name, t.Labels[i].Value))
 	}
-	if t.countsOwn() {
+	if countsOwn(t) {
 		visit(ownHeads(r.Job, int(r.Task)))
 	}
 }
 
 // countHead counts an instance on a node, or no more.
 func (s *State) countHead(t *TaskSpec, r SlotRef, n NodeIndex, change int) {
-	t.eachHeads(r, func(heads string) {
+	eachHeads(t, r, func(heads string) {
 		h := s.editHeads(heads)
 		h.census.Add(n, change, func(attribute string) string { return s.valueOn(n, attribute) })
 		s.wake(h, change > 0, change < 0)
@@ -124,7 +124,7 @@ func (s *State) moveHeads(n NodeIndex, old *Offer) {
 	now := func(attribute string) string { return s.valueOn(n, attribute) }
 	for _, r := range s.Node(n).Held {
 		slot, _ := s.SlotAt(r)
-		s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).eachHeads(r, func(heads string) {
+		eachHeads(s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version), r, func(heads string) {
 			h := s.editHeads(heads)
 			moved := h.census.Move(before, now)
 			s.wake(h, moved, moved)

@@ -145,7 +145,7 @@ func (j *Job) live() int64 {
 
 func (j *Job) addVersion(s *State, v JobVersion) {
 	j.Version++
-	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, v.Spec.hash()
+	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, hashJob(v.Spec)
 	j.versions = append(j.versions, v)
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
@@ -236,4 +236,17 @@ func (s *State) SetUpdate(id JobID, u Update, deadline Time) {
 func (u *Update) hash() uint64 {
 	return hashWords(tagJob, uint64(u.State)<<16|uint64(u.Before)<<8|bit(u.Promoted), uint64(u.From)<<32|uint64(u.To), uint64(u.Began),
 		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), hashText(tagJob, u.Reason))
+}
+
+// ChangeOf returns what the newest version means for an instance of a task in an earlier version.
+func (j *Job) ChangeOf(task int, version uint32) Change {
+	now := j.TaskSpecOf(task, j.Version)
+	change := j.TaskSpecOf(task, version).ChangeTo(now)
+	for i := range j.versions {
+		v := &j.versions[i]
+		if change != Replace && v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
+			return Replace
+		}
+	}
+	return change
 }

@@ -18,7 +18,7 @@ func (f *fold) changePools(c *command.ChangePools) Result {
 			}
 		}
 		changed := pool.Tree(f.s.Pools()).Change(c.Pools, c.Gone)
-		if problems := changed.Problems(pool.BusyOf(f.s)); len(problems) > 0 {
+		if problems := changed.Problems(f.s.BusyPools()); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
 		f.s.SetPools(changed)

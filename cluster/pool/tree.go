@@ -31,17 +31,6 @@ func Kind(name string) (k cluster.Kind, found bool) {
 	return 0, false
 }
 
-// BusyOf returns the pools with jobs that have not ended.
-func BusyOf(s *cluster.State) Busy {
-	var busy Busy
-	for number, spec := range s.Pools() {
-		if s.Account(number).Jobs > 0 {
-			busy = append(busy, spec.Path)
-		}
-	}
-	return busy
-}
-
 // SizeMax bounds the pools of a tree.
 const SizeMax = 1 << 14
 

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Offer is what a node gives to the cluster.
+type Offer struct {
+	Capacity Resources
+	// Attributes are ordered by name, each name once.
+	Attributes []EnvVar
+	// Devices are ordered by kind, each kind once.
+	Devices []DeviceOffer
+	// PortFirst to PortLast may be given to tasks that leave the choice to the scheduler.
+	PortFirst, PortLast uint16
+	// Address is where the node's peer answers requests: "host:port".
+	Address string
+	// Rules is the newest version of the fold that the node's program knows.
+	Rules uint32
+}
+
+// NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
+const NodeAttribute = "node"
+
+// Attribute returns the value of an attribute and whether the node has it.
+func (o *Offer) Attribute(name string) (string, bool) {
+	for i := range o.Attributes {
+		if o.Attributes[i].Name == name {
+			return o.Attributes[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// Amounts returns what a node gives to pools.
+func (o *Offer) Amounts() (a Amounts) {
+	copy(a[:], o.Capacity[:])
+	for _, d := range o.Devices {
+		if d.Kind == GPU.String() {
+			a[GPU] += int64(d.Count) * int64(WholeDevice)
+		}
+	}
+	return a
+}
+
+// Purpose says for whom a node is kept.
+type Purpose uint8
+
+// The purposes, which divide the nodes of a page.
+const (
+	// AnyWork nodes are kept for nobody.
+	AnyWork Purpose = iota
+	// DeviceWork nodes offer devices; other work goes there when it fits nowhere else.
+	DeviceWork
+	// ExclusiveWork nodes have the attribute ExclusiveAttribute and take only tasks that have a constraint on it.
+	ExclusiveWork
+	PurposeCount
+)
+
+// ExclusiveAttribute keeps a node for the tasks with a constraint on it, anywhere among their constraints.
+const ExclusiveAttribute = "exclusive"
+
+// Purpose returns for whom a node with the offer is kept.
+func (o *Offer) Purpose() Purpose {
+	if _, exclusive := o.Attribute(ExclusiveAttribute); exclusive {
+		return ExclusiveWork
+	}
+	if len(o.Devices) > 0 {
+		return DeviceWork
+	}
+	return AnyWork
+}
+
+// Limits of an offer.
+const (
+	// AttributesMax bounds the attributes, AttributeBytesMax the name and value of one together.
+	AttributesMax     = 256
+	AttributeBytesMax = 1024
+	// AddressBytesMax bounds the address.
+	AddressBytesMax = 252
+)
+
+// Problem returns what is wrong with the offer, or "".
+func (o *Offer) Problem() string {
+	for k, amount := range o.Capacity {
+		if amount < 0 || amount > BytesMax {
+			return Kind(k).String() + " must be 0 to 2^60"
+		}
+	}
+	if reason := o.attributeProblem(); reason != "" {
+		return reason
+	}
+	if len(o.Address) > AddressBytesMax || !utf8.ValidString(o.Address) {
+		return fmt.Sprintf("the address must be UTF-8 of at most %d bytes", AddressBytesMax)
+	}
+	if o.PortFirst > o.PortLast || o.PortFirst == 0 && o.PortLast != 0 {
+		return "the first port must be above 0 and not above the last"
+	}
+	return o.deviceProblem()
+}
+
+func (o *Offer) attributeProblem() string {
+	if len(o.Attributes) > AttributesMax {
+		return fmt.Sprintf("must have at most %d attributes, has %d", AttributesMax, len(o.Attributes))
+	}
+	for i, a := range o.Attributes {
+		if len(a.Name)+len(a.Value) > AttributeBytesMax {
+			return fmt.Sprintf("attribute %q must have at most %d bytes with its value", a.Name, AttributeBytesMax)
+		}
+		if text := a.Name + a.Value; strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return fmt.Sprintf("attribute %q must be UTF-8 without zero bytes, and so must its value", a.Name)
+		}
+		if a.Name == "" || i > 0 && o.Attributes[i-1].Name >= a.Name {
+			return "attributes must be named and ordered by name, each name once"
+		}
+	}
+	return ""
+}
+
+func (o *Offer) deviceProblem() string {
+	for i, d := range o.Devices {
+		if NameProblem(d.Kind, false) != "" || d.Count > DevicesMax || i > 0 && o.Devices[i-1].Kind >= d.Kind {
+			return "devices must be ordered by kind, each kind once, at most 65536 of each"
+		}
+		if reason := NameProblem(d.Model, false); reason != "" && d.Model != "" {
+			return "the model of " + d.Kind + " " + reason
+		}
+	}
+	return ""
+}
+
+// Equal tells whether two offers are the same in every field.
+func (o *Offer) Equal(other *Offer) bool {
+	return o.Capacity == other.Capacity && slices.Equal(o.Attributes, other.Attributes) && slices.Equal(o.Devices, other.Devices) &&
+		o.PortFirst == other.PortFirst && o.PortLast == other.PortLast && o.Address == other.Address && o.Rules == other.Rules
+}
