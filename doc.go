@@ -11,9 +11,10 @@
 //	command  ring                 what may enter the journal; who watches whom                    (pure)
 //	schedule  reconcile           where instances go; what a slot needs                           (pure)
 //	driver  secret                running a task on this machine; sealing and opening
-//	cluster                       the nouns, and the value that every peer holds                  (pure)
+//	cluster                       the value that every peer holds                                 (pure)
+//	terms                         what users and machines state: jobs, pools, offers, their names (pure)
 //	journal                       the total order, as a port
 //
-// Some of these folders come with later work. Start with package cluster, then command, then replica.
+// Some of these folders come with later work. Start with package terms, then cluster, command, then replica.
 // ARCHITECTURE.md tells the way of a command from the shell to a running task, docs/glossary.md the words.
 package starling

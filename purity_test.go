@@ -21,7 +21,7 @@ import (
 // pure names the folders whose code must give the same result on every peer, whatever the machine, the Go release
 // and the moment.
 var pure = map[string]bool{
-	"cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true, "replica": true,
+	"terms": true, "cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true, "replica": true,
 	"plugin": true,
 }
 

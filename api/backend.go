@@ -10,6 +10,7 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Limits of what is asked and answered.
@@ -30,16 +31,16 @@ const (
 // Backend is what the API needs of a peer. An error that is not the context's means that the peer cannot answer now.
 type Backend interface {
 	// Self names the peer's present life; it is empty before the first.
-	Self() cluster.PeerID
+	Self() terms.PeerID
 	// Status tells what the peer knows of itself.
 	Status() replica.PeerStatus
 	// State returns a copy of the value at index least or later; it waits for it until ctx ends.
-	State(ctx context.Context, least cluster.Index) (*cluster.State, error)
+	State(ctx context.Context, least terms.Index) (*cluster.State, error)
 	// Submit appends the command and returns when this peer has folded it.
 	Submit(ctx context.Context, c command.Command) (replica.Receipt, error)
 	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx
 	// ends or visit returns an error, which it returns.
-	Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error
+	Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
 	// Pulses returns what the peers publish with their pulses.

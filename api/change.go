@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
@@ -15,13 +15,13 @@ func (s *server) SteerUpdate(ctx context.Context, request *starlingv1.SteerUpdat
 	problems := jobProblems(request)
 	steering := slices.Index(command.Steerings(), request.GetSteering())
 	if steering <= 0 {
-		problems = append(problems, cluster.Problem{Path: "steering", Reason: fmt.Sprintf("must be one of %q", command.Steerings()[1:])})
+		problems = append(problems, terms.Problem{Path: "steering", Reason: fmt.Sprintf("must be one of %q", command.Steerings()[1:])})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.SteerUpdate{
-		RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob()), Version: request.GetVersion(),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Version: request.GetVersion(),
 		Steering: command.Steering(steering),
 	})
 	if err != nil {
@@ -34,13 +34,13 @@ func (s *server) SteerUpdate(ctx context.Context, request *starlingv1.SteerUpdat
 func (s *server) RevertJob(ctx context.Context, request *starlingv1.RevertJobRequest) (*starlingv1.RevertJobResponse, error) {
 	problems := jobProblems(request)
 	if request.GetTo() == 0 {
-		problems = append(problems, cluster.Problem{Path: "to", Reason: "must be a version, from 1"})
+		problems = append(problems, terms.Problem{Path: "to", Reason: "must be a version, from 1"})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.RevertJob{
-		RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob()), Against: request.GetAgainst(), To: request.GetTo(),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(), To: request.GetTo(),
 	})
 	if err != nil {
 		return nil, err
@@ -51,15 +51,15 @@ func (s *server) RevertJob(ctx context.Context, request *starlingv1.RevertJobReq
 // RestartJob replaces the instances of a job by new ones of the same version.
 func (s *server) RestartJob(ctx context.Context, request *starlingv1.RestartJobRequest) (*starlingv1.RestartJobResponse, error) {
 	problems := jobProblems(request)
-	if reason := cluster.NameProblem(request.GetTask(), false); request.GetTask() != "" && reason != "" {
-		problems = append(problems, cluster.Problem{Path: "task", Reason: reason})
+	if reason := terms.NameProblem(request.GetTask(), false); request.GetTask() != "" && reason != "" {
+		problems = append(problems, terms.Problem{Path: "task", Reason: reason})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.RestartJob{
-		RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob()), Against: request.GetAgainst(),
-		Task: cluster.TaskName(request.GetTask()),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
+		Task: terms.TaskName(request.GetTask()),
 	})
 	if err != nil {
 		return nil, err
@@ -70,9 +70,9 @@ func (s *server) RestartJob(ctx context.Context, request *starlingv1.RestartJobR
 // EndAllocation ends one allocation.
 func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
 	problems := requestIDProblems(request.GetRequestId())
-	id, ok := cluster.ParseAllocationID(request.GetAllocation())
+	id, ok := terms.ParseAllocationID(request.GetAllocation())
 	if !ok {
-		problems = append(problems, cluster.Problem{Path: "allocation", Reason: fmt.Sprintf(
+		problems = append(problems, terms.Problem{Path: "allocation", Reason: fmt.Sprintf(
 			"must be an allocation such as web.server[2]#4711, is %q", request.GetAllocation())})
 	}
 	if len(problems) > 0 {
@@ -90,14 +90,14 @@ func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAlloc
 // DrainNode moves what runs on a node to others, or takes that back.
 func (s *server) DrainNode(ctx context.Context, request *starlingv1.DrainNodeRequest) (*starlingv1.DrainNodeResponse, error) {
 	problems := requestIDProblems(request.GetRequestId())
-	if reason := cluster.NameProblem(request.GetNode(), true); reason != "" {
-		problems = append(problems, cluster.Problem{Path: "node", Reason: reason})
+	if reason := terms.NameProblem(request.GetNode(), true); reason != "" {
+		problems = append(problems, terms.Problem{Path: "node", Reason: reason})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.DrainNode{
-		RequestID: request.GetRequestId(), Node: cluster.NodeName(request.GetNode()), Drain: request.GetDrain(),
+		RequestID: request.GetRequestId(), Node: terms.NodeName(request.GetNode()), Drain: request.GetDrain(),
 		DeadlineMillis: request.GetDeadlineMillis(),
 	})
 	if err != nil {
@@ -110,10 +110,10 @@ func (s *server) DrainNode(ctx context.Context, request *starlingv1.DrainNodeReq
 func jobProblems(request interface {
 	GetRequestId() string
 	GetJob() string
-}) []cluster.Problem {
+}) []terms.Problem {
 	problems := requestIDProblems(request.GetRequestId())
-	if reason := cluster.JobName(request.GetJob()).Problem(); reason != "" {
-		problems = append(problems, cluster.Problem{Path: "job", Reason: reason})
+	if reason := terms.JobName(request.GetJob()).Problem(); reason != "" {
+		problems = append(problems, terms.Problem{Path: "job", Reason: reason})
 	}
 	return problems
 }

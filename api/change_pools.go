@@ -7,10 +7,11 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/command"
 	"starling/jobspec"
 	"starling/schedule/entitle"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // poolsRequest is a request to change the tree, or to tell what that would do.
@@ -48,14 +49,14 @@ func (s *server) ChangePools(ctx context.Context, request *starlingv1.ChangePool
 }
 
 // poolsChange returns the command that a request asks for, and what is wrong with it whatever the tree.
-func poolsChange(request poolsRequest) (*command.ChangePools, []cluster.Problem, error) {
+func poolsChange(request poolsRequest) (*command.ChangePools, []terms.Problem, error) {
 	put, problems := wire.PoolsOf(request.GetPools())
 	change := &command.ChangePools{Against: request.GetAgainst(), Pools: put}
 	for _, path := range request.GetGone() {
-		change.Gone = append(change.Gone, cluster.PoolPath(path))
+		change.Gone = append(change.Gone, terms.PoolPath(path))
 	}
 	if len(put)+len(change.Gone) == 0 {
-		problems = append(problems, cluster.Problem{Path: "pools", Reason: "must name what is to be changed"})
+		problems = append(problems, terms.Problem{Path: "pools", Reason: "must name what is to be changed"})
 	}
 	if size := command.Size(change); size > command.EntryBytesMax/2 || len(put) > command.PoolsMax || len(change.Gone) > command.PoolsMax {
 		return nil, nil, &wire.Failure{Code: wire.Exhausted, Reason: fmt.Sprintf(
@@ -71,10 +72,10 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 		return nil, &wire.Failure{Code: wire.Conflict, Index: state.Index, Decided: true, Reason: fmt.Sprintf(
 			"the pools have version %d by now: they were changed against version %d", present, c.Against)}
 	}
-	var problems []cluster.Problem
+	var problems []terms.Problem
 	for _, path := range c.Gone {
 		if _, found := state.PoolNumber(path); !found {
-			problems = append(problems, cluster.Problem{Path: string(path), Reason: "does not exist"})
+			problems = append(problems, terms.Problem{Path: string(path), Reason: "does not exist"})
 		}
 	}
 	changed := pool.Tree(state.Pools()).Change(c.Pools, c.Gone)
@@ -119,19 +120,19 @@ func (s *server) PlanPools(ctx context.Context, request *starlingv1.PlanPoolsReq
 	return answer, nil
 }
 
-func pathsOnly(paths []cluster.PoolPath) (specs []cluster.PoolSpec) {
+func pathsOnly(paths []terms.PoolPath) (specs []terms.Pool) {
 	for _, path := range paths {
-		specs = append(specs, cluster.PoolSpec{Path: path})
+		specs = append(specs, terms.Pool{Path: path})
 	}
 	return specs
 }
 
 // poolChange returns what becomes of a pool, nil if nothing does.
-func poolChange(before, after pool.Tree, path cluster.PoolPath) *starlingv1.PoolChange {
+func poolChange(before, after pool.Tree, path terms.PoolPath) *starlingv1.PoolChange {
 	from, old := before.Find(path)
 	to, kept := after.Find(path)
 	m := &starlingv1.PoolChange{Path: string(path)}
-	usual := cluster.NewPool(path)
+	usual := terms.NewPool(path)
 	var changes []jobspec.Change
 	switch {
 	case !kept:
@@ -161,7 +162,7 @@ func entitlementChanges(before, after *cluster.State) []*starlingv1.EntitlementC
 		if i > 0 && both[i-1].Path == path {
 			continue
 		}
-		var a, b cluster.Amounts
+		var a, b terms.Amounts
 		if at, found := before.PoolNumber(path); found {
 			a = old[at].Total
 		}
@@ -171,7 +172,7 @@ func entitlementChanges(before, after *cluster.State) []*starlingv1.EntitlementC
 		for k := range a {
 			if a[k] != b[k] {
 				changes = append(changes, &starlingv1.EntitlementChange{
-					Path: string(path), Kind: cluster.Kind(k).String(), Before: a[k], After: b[k],
+					Path: string(path), Kind: terms.Kind(k).String(), Before: a[k], After: b[k],
 				})
 			}
 		}
@@ -179,9 +180,9 @@ func entitlementChanges(before, after *cluster.State) []*starlingv1.EntitlementC
 	return changes
 }
 
-func pathsOf(state *cluster.State) (specs []cluster.PoolSpec) {
+func pathsOf(state *cluster.State) (specs []terms.Pool) {
 	for _, spec := range state.Pools() {
-		specs = append(specs, cluster.PoolSpec{Path: spec.Path})
+		specs = append(specs, terms.Pool{Path: spec.Path})
 	}
 	return specs
 }

@@ -16,11 +16,12 @@ import (
 	"starling/api/words"
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // TestChangesAreWritten wants each request in the journal as it was meant; what the fold makes of it is not asked.
 func TestChangesAreWritten(t *testing.T) {
-	slot := cluster.SlotName{Job: "web", Task: "main", Index: 2}
+	slot := terms.SlotName{Job: "web", Task: "main", Index: 2}
 	cases := []struct {
 		ask  func(context.Context, *client.Client) error
 		want command.Command
@@ -74,7 +75,7 @@ func TestChangesAreChecked(t *testing.T) {
 	}{
 		{second(c.SteerUpdate(ctx, "a b", 1, 0)), "job steering"},
 		{second(c.RevertJob(ctx, "", 1, 0)), "job to"},
-		{second(c.RestartJob(ctx, cluster.JobName(long), "a.b", 1)), "job task"},
+		{second(c.RestartJob(ctx, terms.JobName(long), "a.b", 1)), "job task"},
 		{second(c.EndAllocation(ctx, "web.main[2]", false)), "allocation"},
 		{second(c.DrainNode(ctx, "", time.Hour)), "node"},
 	}
@@ -97,19 +98,19 @@ func TestPlanJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for index := range uint32(3) {
-		b.report(cluster.SlotName{Job: "web", Task: "main", Index: index}, cluster.NotEnded)
+		b.report(terms.SlotName{Job: "web", Task: "main", Index: index}, cluster.NotEnded)
 	}
 	cases := []struct {
-		change func(*cluster.JobSpec)
+		change func(*terms.Job)
 		want   string
 	}{
-		{func(*cluster.JobSpec) {}, "version 1; main: 3 unchanged"},
-		{func(s *cluster.JobSpec) { s.Name = "new" }, "version 0; 1 step; main: 1 placed, 2 waiting; 1 finding"},
-		{func(s *cluster.JobSpec) { s.Tasks[0].Instances = 5 },
+		{func(*terms.Job) {}, "version 1; main: 3 unchanged"},
+		{func(s *terms.Job) { s.Name = "new" }, "version 0; 1 step; main: 1 placed, 2 waiting; 1 finding"},
+		{func(s *terms.Job) { s.Tasks[0].Instances = 5 },
 			"version 1; tasks.main.instances 3 to 5; 1 step; main: 1 placed, 3 unchanged, 1 waiting; 1 finding"},
-		{func(s *cluster.JobSpec) { s.Tasks[0].StopGraceMillis, s.Tasks[0].Instances = 7000, 2 },
+		{func(s *terms.Job) { s.Tasks[0].StopGraceMillis, s.Tasks[0].Instances = 7000, 2 },
 			"version 1; tasks.main.instances 3 to 2; tasks.main.stop_grace 0 to 7s; 1 step; main: 1 stopped, 2 in place"},
-		{func(s *cluster.JobSpec) { s.Tasks[0].Command = []string{"better"} },
+		{func(s *terms.Job) { s.Tasks[0].Command = []string{"better"} },
 			"version 1; tasks.main.command [work] to [better] replaces; 3 steps; main: 3 replaced"},
 	}
 	if _, err := c.SubmitJob(ctx, service(2), 0); err != nil {
@@ -134,7 +135,7 @@ func TestPlanJob(t *testing.T) {
 		t.Errorf("plans were written: index %d, want %d", got, index)
 	}
 	spec := jobOn("web", 3, "b")
-	spec.Type = cluster.Stateless
+	spec.Type = terms.Stateless
 	if got := asFailure(t, second(c.PlanJob(ctx, spec))); got.Code != wire.Conflict {
 		t.Errorf("got %+v", got)
 	}
@@ -145,10 +146,10 @@ func TestPlanJob(t *testing.T) {
 }
 
 // service is a job on a whose new version needs so many cores, and gets none for long.
-func service(cores int64) *cluster.JobSpec {
+func service(cores int64) *terms.Job {
 	spec := jobOn("service", 2, "a")
-	spec.Type, spec.Update = cluster.Stateless, cluster.UpdatePolicy{BatchSize: 1, ProgressDeadlineMillis: 60_000}
-	spec.Tasks[0].Resources[cluster.CPU] = cores * 1000
+	spec.Type, spec.Update = terms.Stateless, terms.UpdatePolicy{BatchSize: 1, ProgressDeadlineMillis: 60_000}
+	spec.Tasks[0].Resources[terms.CPU] = cores * 1000
 	return spec
 }
 
@@ -202,7 +203,7 @@ func TestJobHistory(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
-	b.report(cluster.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
 	other := jobOn("web", 1, "b")
 	other.Tasks[0].Command = []string{"better"}
 	if _, err := c.SubmitJob(ctx, other, 1); err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON value
@@ -36,7 +36,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	err := s.backend.Follow(r.Context(), from, func(entry *replica.Folded) error {
 		if first && entry.Index > from {
 			oldest, err := json.Marshal(struct {
-				Oldest cluster.Index `json:"oldest_index"`
+				Oldest terms.Index `json:"oldest_index"`
 			}{entry.Index})
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func (s *server) endEvents(ctx context.Context, events *eventWriter, err error) 
 	}
 }
 
-func eventsFrom(r *http.Request) (cluster.Index, *wire.Failure) {
+func eventsFrom(r *http.Request) (terms.Index, *wire.Failure) {
 	text, name := r.URL.Query().Get("from"), "from"
 	offset := uint64(0)
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
@@ -76,10 +76,10 @@ func eventsFrom(r *http.Request) (cluster.Index, *wire.Failure) {
 	}
 	from, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, invalid("the request", cluster.Problem{
+		return 0, invalid("the request", terms.Problem{
 			Path: name, Reason: fmt.Sprintf("must be an index of the journal, such as 1, is %q", text)})
 	}
-	return cluster.Index(max(from+offset, 1)), nil
+	return terms.Index(max(from+offset, 1)), nil
 }
 
 type eventWriter struct {
@@ -90,7 +90,7 @@ type eventWriter struct {
 }
 
 // write sends one event; index 0 is none.
-func (e *eventWriter) write(name string, index cluster.Index, data []byte) error {
+func (e *eventWriter) write(name string, index terms.Index, data []byte) error {
 	text := string(data) + "\n"
 	if e.sse {
 		text = "event: " + name + "\n"

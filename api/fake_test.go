@@ -15,10 +15,11 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // herd is a cluster without journal and network: a value that all its fake peers share.
@@ -27,23 +28,23 @@ type herd struct {
 	state   *cluster.State
 	entries []*replica.Folded
 	// oldest is the first entry that is remembered.
-	oldest cluster.Index
-	seq    map[cluster.PeerID]uint64
+	oldest terms.Index
+	seq    map[terms.PeerID]uint64
 	// changed is closed and replaced with every entry.
 	changed chan struct{}
 }
 
 func newHerd() *herd {
-	return &herd{state: cluster.NewState(), oldest: 1, seq: map[cluster.PeerID]uint64{}, changed: make(chan struct{})}
+	return &herd{state: cluster.NewState(), oldest: 1, seq: map[terms.PeerID]uint64{}, changed: make(chan struct{})}
 }
 
 // add folds an entry of the writer.
-func (h *herd) add(writer cluster.PeerID, commands ...command.Command) *replica.Folded {
+func (h *herd) add(writer terms.PeerID, commands ...command.Command) *replica.Folded {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.seq[writer]++
 	e := &command.Entry{
-		Writer: writer, Seq: h.seq[writer], Time: 1_700_000_000_000 + cluster.Time(h.state.Index),
+		Writer: writer, Seq: h.seq[writer], Time: 1_700_000_000_000 + terms.Time(h.state.Index),
 		Cause: h.state.Index, Commands: commands,
 	}
 	outcome := replica.Apply(h.state, h.state.Index+1, e, true)
@@ -69,7 +70,7 @@ func (h *herd) garble() {
 // peer is a fake peer; tests change its fields.
 type peer struct {
 	*herd
-	self   cluster.PeerID
+	self   terms.PeerID
 	status replica.PeerStatus
 	pulses []replica.PulseView
 	// failure is what every call returns, if not nil.
@@ -79,14 +80,14 @@ type peer struct {
 	logs  map[string]func(ctx context.Context, o driver.LogOptions) (io.ReadCloser, error)
 }
 
-func (h *herd) peer(self cluster.PeerID) *peer {
+func (h *herd) peer(self terms.PeerID) *peer {
 	return &peer{
 		herd: h, self: self, status: replica.PeerStatus{Self: self, Phase: "member"},
 		logs: map[string]func(context.Context, driver.LogOptions) (io.ReadCloser, error){},
 	}
 }
 
-func (p *peer) Self() cluster.PeerID { return p.self }
+func (p *peer) Self() terms.PeerID { return p.self }
 
 func (p *peer) Status() replica.PeerStatus {
 	p.lock.Lock()
@@ -96,7 +97,7 @@ func (p *peer) Status() replica.PeerStatus {
 	return status
 }
 
-func (p *peer) State(ctx context.Context, least cluster.Index) (*cluster.State, error) {
+func (p *peer) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
 	for p.failure == nil {
 		p.lock.Lock()
 		changed := p.changed
@@ -127,7 +128,7 @@ func (p *peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, 
 	return replica.Receipt{Index: folded.Index, Refusal: result.Refusal, Job: result.Job}, nil
 }
 
-func (p *peer) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+func (p *peer) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
 	if p.failure != nil {
 		return p.failure
 	}
@@ -233,26 +234,26 @@ func pair() (a, b *peer) {
 
 // volunteer offers four cores and some more.
 func (p *peer) volunteer(address string) {
-	p.add(p.self, &command.Volunteer{Peer: p.self, Offer: cluster.Offer{
-		Capacity:   cluster.Resources{4000, 8 << 30, 100 << 30},
-		Attributes: []cluster.EnvVar{{Name: "node", Value: string(p.self.Node())}},
-		Devices:    []cluster.DeviceOffer{{Kind: "gpu", Model: "T4", Count: 1}},
+	p.add(p.self, &command.Volunteer{Peer: p.self, Offer: terms.Offer{
+		Capacity:   terms.Resources{4000, 8 << 30, 100 << 30},
+		Attributes: []terms.EnvVar{{Name: "node", Value: string(p.self.Node())}},
+		Devices:    []terms.DeviceOffer{{Kind: "gpu", Model: "T4", Count: 1}},
 		PortFirst:  20000, PortLast: 20010, Address: address,
 	}})
 }
 
 // jobOn is a job of one task with so many instances of one core each, all on the node.
-func jobOn(name cluster.JobName, instances uint32, node string) *cluster.JobSpec {
-	return &cluster.JobSpec{Name: name, Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
-		Name: "main", Instances: instances, Command: []string{"work"}, Placement: cluster.Pack,
-		Resources:   cluster.Resources{1000, 1 << 20, 0},
-		Ports:       []cluster.PortRequest{{Name: "http"}},
-		Constraints: []cluster.Constraint{{Attribute: "node", Operator: constraint.Equal, Values: []string{node}}},
+func jobOn(name terms.JobName, instances uint32, node string) *terms.Job {
+	return &terms.Job{Name: name, Type: terms.Batch, Tasks: []terms.Task{{
+		Name: "main", Instances: instances, Command: []string{"work"}, Placement: terms.Pack,
+		Resources:   terms.Resources{1000, 1 << 20, 0},
+		Ports:       []terms.PortRequest{{Name: "http"}},
+		Constraints: []constraint.Constraint{{Attribute: "node", Operator: constraint.Equal, Values: []string{node}}},
 	}}}
 }
 
 // report tells what became of the slot's present allocation.
-func (p *peer) report(slot cluster.SlotName, ended cluster.Ending) {
+func (p *peer) report(slot terms.SlotName, ended cluster.Ending) {
 	p.lock.Lock()
 	r, _ := p.state.RefOf(slot)
 	row, _ := p.state.SlotAt(r)

@@ -9,6 +9,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 // JobHistory lists the versions of a job that are kept.
@@ -56,7 +57,7 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 	}, nil
 }
 
-func changes(from, to *cluster.JobSpec) []*starlingv1.Change {
+func changes(from, to *terms.Job) []*starlingv1.Change {
 	var messages []*starlingv1.Change
 	for _, c := range jobspec.Diff(from, to) {
 		messages = append(messages, &starlingv1.Change{Path: c.Path, Old: c.Old, New: c.New, Replaces: c.Replaces})

@@ -14,9 +14,9 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // exchange sends one request over plain HTTP/1.1.
@@ -359,7 +359,7 @@ type leaver struct {
 	left chan error
 }
 
-func (l *leaver) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+func (l *leaver) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
 	err := l.peer.Follow(ctx, from, visit)
 	l.left <- err
 	return err

@@ -10,6 +10,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/schedule/explain"
+	"starling/terms"
 )
 
 // ListJobs lists one page of jobs in the order of their names. The token of a page is its first name.
@@ -23,7 +24,7 @@ func (s *server) ListJobs(ctx context.Context, request *starlingv1.ListJobsReque
 		return nil, err
 	}
 	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
-	from := cluster.JobName(max(request.GetPrefix(), request.GetPageToken()))
+	from := terms.JobName(max(request.GetPrefix(), request.GetPageToken()))
 	state.EachJobByName(from, func(j *cluster.Job) bool {
 		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
 			return false
@@ -115,7 +116,7 @@ func findings(state *cluster.State, j *cluster.Job) []*starlingv1.Finding {
 // pageSize returns how many rows an answer may have.
 func pageSize(asked uint32, byDefault int) (int, error) {
 	if asked > pageSizeMax {
-		return 0, invalid("the request", cluster.Problem{
+		return 0, invalid("the request", terms.Problem{
 			Path: "page_size", Reason: fmt.Sprintf("must be at most %d, is %d", pageSizeMax, asked)})
 	}
 	if asked == 0 {
@@ -139,15 +140,15 @@ func slotToken(token string) (cluster.SlotRef, error) {
 }
 
 func badToken(token string) error {
-	return invalid("the request", cluster.Problem{
+	return invalid("the request", terms.Problem{
 		Path: "page_token", Reason: fmt.Sprintf("must be the next_page_token of an answer, is %q", token)})
 }
 
 func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 	if name == "" {
-		return nil, invalid("the request", cluster.Problem{Path: "job", Reason: "must not be empty"})
+		return nil, invalid("the request", terms.Problem{Path: "job", Reason: "must not be empty"})
 	}
-	j := state.JobOf(cluster.JobName(name))
+	j := state.JobOf(terms.JobName(name))
 	if j == nil {
 		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"there is no job %q: `starling ps` lists them; those that ended long ago are forgotten", name)}
@@ -156,7 +157,7 @@ func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 }
 
 func taskIndexOf(j *cluster.Job, name string) (int, error) {
-	if at := j.TaskIndex(cluster.TaskName(name)); at >= 0 {
+	if at := j.TaskIndex(terms.TaskName(name)); at >= 0 {
 		return at, nil
 	}
 	return 0, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(

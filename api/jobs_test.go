@@ -11,6 +11,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/terms"
 )
 
 func TestJobStatus(t *testing.T) {
@@ -20,10 +21,10 @@ func TestJobStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if submitted.GetJob() != "web" || c.Seen() != cluster.Index(submitted.GetIndex()) {
+	if submitted.GetJob() != "web" || c.Seen() != terms.Index(submitted.GetIndex()) {
 		t.Errorf("got %v, seen %d", submitted, c.Seen())
 	}
-	b.report(cluster.SlotName{Job: "web", Task: "main", Index: 1}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.NotEnded)
 	status, err := c.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: "web"})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestJobStatusPages(t *testing.T) {
 func TestListJobs(t *testing.T) {
 	a, _ := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
-	for _, name := range []cluster.JobName{"web", "etl-2", "etl-1", "etl-3"} {
+	for _, name := range []terms.JobName{"web", "etl-2", "etl-1", "etl-3"} {
 		if _, err := c.SubmitJob(ctx, jobOn(name, 1, "a"), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ func TestFollowJob(t *testing.T) {
 	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(status *starlingv1.JobStatusResponse) (bool, error) {
 		got = append(got, status.GetSlots()[0].GetPhase())
 		if len(steps) > 0 {
-			b.report(cluster.SlotName{Job: "web", Task: "main"}, steps[0])
+			b.report(terms.SlotName{Job: "web", Task: "main"}, steps[0])
 			steps = steps[1:]
 		}
 		return status.GetJob().GetFinal(), nil
@@ -172,8 +173,8 @@ func TestJobStatusOfAnUpdate(t *testing.T) {
 	a, b := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
 	spec := jobOn("web", 2, "b")
-	spec.Type = cluster.Stateless
-	spec.Update = cluster.UpdatePolicy{BatchSize: 1, Canaries: 1}
+	spec.Type = terms.Stateless
+	spec.Update = terms.UpdatePolicy{BatchSize: 1, Canaries: 1}
 	if _, err := c.SubmitJob(ctx, spec, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"starling/api/words"
 	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // TailJournal reads the entries that the peer remembers, in words.
@@ -23,8 +24,8 @@ func (s *server) TailJournal(
 	if err := stream.Send(nil); err != nil { // the head, so that who follows knows that he is heard
 		return err
 	}
-	from := max(cluster.Index(request.GetFrom()), 1)
-	if last := cluster.Index(request.GetLast()); request.GetFrom() == 0 && last > 0 && state.Index > last {
+	from := max(terms.Index(request.GetFrom()), 1)
+	if last := terms.Index(request.GetLast()); request.GetFrom() == 0 && last > 0 && state.Index > last {
 		from = state.Index - last + 1
 	}
 	first := true
@@ -45,7 +46,7 @@ func (s *server) TailJournal(
 
 // remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded end:
 // so this does not wait for new ones.
-func (s *server) remembered(ctx context.Context, from, end cluster.Index, visit func(*replica.Folded) error) error {
+func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*replica.Folded) error) error {
 	if from > end {
 		return nil
 	}
@@ -97,7 +98,7 @@ func effectMessage(e *replica.Effect) *starlingv1.EffectWords {
 		Kind: e.Kind.String(), Text: words.Effect(e), Job: string(e.Slot.Job), Node: string(e.Node), Peer: string(e.Peer),
 	}
 	if e.Slot.Task != "" {
-		m.Allocation = cluster.AllocationID{Slot: e.Slot, Order: e.Order}.String()
+		m.Allocation = terms.AllocationID{Slot: e.Slot, Order: e.Order}.String()
 	}
 	return m
 }

@@ -14,6 +14,7 @@ import (
 	"starling/cluster"
 	"starling/driver"
 	"starling/replica"
+	"starling/terms"
 )
 
 type logStream = connect.ServerStream[starlingv1.LogsResponse]
@@ -46,7 +47,7 @@ func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
 	case "stderr":
 		o.Stream = driver.Stderr
 	default:
-		return o, invalid("the request", cluster.Problem{
+		return o, invalid("the request", terms.Problem{
 			Path: "stream", Reason: fmt.Sprintf(`must be "stdout" or "stderr", is %q`, request.GetStream())})
 	}
 	if request.TailBytes != nil {
@@ -57,11 +58,11 @@ func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
 
 // location is where the output of an allocation is.
 type location struct {
-	id      cluster.AllocationID
-	node    cluster.NodeName
+	id      terms.AllocationID
+	node    terms.NodeName
 	address string
 	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
-	index cluster.Index
+	index terms.Index
 	phase cluster.Phase
 }
 
@@ -72,9 +73,9 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 		return nil, err
 	}
 	if request.GetAllocation() != "" {
-		id, ok := cluster.ParseAllocationID(request.GetAllocation())
+		id, ok := terms.ParseAllocationID(request.GetAllocation())
 		if !ok {
-			return nil, invalid("the request", cluster.Problem{Path: "allocation", Reason: fmt.Sprintf(
+			return nil, invalid("the request", terms.Problem{Path: "allocation", Reason: fmt.Sprintf(
 				"must be as in web.server[2]#4711, is %q", request.GetAllocation())})
 		}
 		return s.locateAllocation(ctx, state, id, request.GetDirect())
@@ -112,7 +113,7 @@ func slotOf(state *cluster.State, request *starlingv1.LogsRequest) (cluster.Slot
 			return cluster.SlotRef{}, err
 		}
 	case len(j.Tasks) > 1:
-		return cluster.SlotRef{}, invalid("the request", cluster.Problem{
+		return cluster.SlotRef{}, invalid("the request", terms.Problem{
 			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
 	}
 	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
@@ -126,7 +127,7 @@ func slotOf(state *cluster.State, request *starlingv1.LogsRequest) (cluster.Slot
 func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
 	node := state.Node(slot.Node)
 	at := &location{
-		id:   cluster.AllocationID{Slot: state.NameOf(r), Order: slot.Order},
+		id:   terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order},
 		node: node.Name, index: state.Index, phase: slot.Phase,
 	}
 	if node.Offer != nil && node.Peer != "" {
@@ -137,7 +138,7 @@ func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *loc
 
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
 // ordered it, while it is remembered, of an earlier one. Who asks directly means this node.
-func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id cluster.AllocationID, direct bool) (*location, error) {
+func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id terms.AllocationID, direct bool) (*location, error) {
 	if r, ok := state.RefOf(id.Slot); ok {
 		if slot, _ := state.SlotAt(r); slot.Order == id.Order {
 			return locationOf(state, r, slot), nil

@@ -15,6 +15,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/driver"
+	"starling/terms"
 )
 
 // read returns whose output came, and the output.
@@ -37,7 +38,7 @@ func writers(t *testing.T) (a, b *peer, c *client.Client) {
 	address := a.serve(t)
 	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 2, "b")})
 	b.writes("web.main[0]#8", "hello\n")
-	b.report(cluster.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
 	return a, b, ask(t, address)
 }
 
@@ -68,8 +69,8 @@ func TestLogs(t *testing.T) {
 		})
 	}
 	t.Run("after the job has ended and its slot has another", func(t *testing.T) {
-		b.report(cluster.SlotName{Job: "web", Task: "main"}, cluster.ByItself)
-		b.report(cluster.SlotName{Job: "web", Task: "main", Index: 1}, cluster.ByItself)
+		b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.ByItself)
+		b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.ByItself)
 		a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "a")})
 		whose, got, err := read(within(t), c, &starlingv1.LogsRequest{Allocation: "web.main[0]#8"})
 		if err != nil || whose != "web.main[0]#8 on b" || got != "hello\n" {
@@ -155,7 +156,7 @@ func TestLogsFollowFromTheBeginning(t *testing.T) {
 	spec := jobOn("late", 1, "a")
 	order := a.add("a~1", &command.SubmitJob{Spec: *spec, Against: 1}).Index
 	a.writes(fmt.Sprintf("late.main[0]#%d", order), "at last")
-	a.report(cluster.SlotName{Job: "late", Task: "main"}, cluster.NotEnded)
+	a.report(terms.SlotName{Job: "late", Task: "main"}, cluster.NotEnded)
 	if r := <-got; r.err != nil || r.output != "at last" {
 		t.Errorf("got %q, %v", r.output, r.err)
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // ListPeers lists one page of the nodes. The token of a page is the number of its first node.
@@ -50,21 +51,21 @@ func (s *server) ListPeers(ctx context.Context, request *starlingv1.ListPeersReq
 
 // flock is what the peers publish, and what this peer knows to compare it with.
 type flock struct {
-	pulses map[cluster.PeerID]replica.PulseView
+	pulses map[terms.PeerID]replica.PulseView
 	// joining are the attempts by node.
-	joining map[cluster.NodeName]cluster.PeerID
+	joining map[terms.NodeName]terms.PeerID
 	// digests are this peer's own, at the indexes that pulses tell, as far as it remembers.
-	digests map[cluster.Index]uint64
+	digests map[terms.Index]uint64
 	// furthest is the highest index that anybody has folded.
-	furthest cluster.Index
+	furthest terms.Index
 }
 
 func (s *server) flock(ctx context.Context, state *cluster.State, pulses []replica.PulseView) (*flock, error) {
 	f := &flock{
-		pulses: map[cluster.PeerID]replica.PulseView{}, joining: map[cluster.NodeName]cluster.PeerID{},
-		digests: map[cluster.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
+		pulses: map[terms.PeerID]replica.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
+		digests: map[terms.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
 	}
-	state.EachAttempt(func(p cluster.PeerID, _ cluster.Attempt) bool {
+	state.EachAttempt(func(p terms.PeerID, _ cluster.Attempt) bool {
 		f.joining[p.Node()] = p
 		return true
 	})
@@ -104,7 +105,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 			m.Detail += " by " + string(attempt.Observer)
 		}
 	default:
-		p = cluster.NewPeerID(node.Name, node.Departed)
+		p = terms.NewPeerID(node.Name, node.Departed)
 		m.State = "left"
 	}
 	m.Peer = string(p)

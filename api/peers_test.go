@@ -9,15 +9,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 func TestListPeers(t *testing.T) {
 	a, b := pair()
 	b.volunteer("127.0.0.1:9")
-	for _, joiner := range []cluster.PeerID{"c~1", "d~3"} {
+	for _, joiner := range []terms.PeerID{"c~1", "d~3"} {
 		a.add(joiner, &command.PrepareJoin{Joiner: joiner, Attempt: 1})
 	}
 	a.add("a~1", &command.Leave{Peer: "d~3"})
@@ -146,7 +146,7 @@ func TestTailJournal(t *testing.T) {
 	cases := []struct {
 		name    string
 		request *starlingv1.TailJournalRequest
-		oldest  cluster.Index
+		oldest  terms.Index
 		most    int
 		want    []string
 	}{

@@ -11,12 +11,13 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica/forecast"
+	"starling/terms"
 )
 
 // PlanJob tells what would come of a job, or a new version of one.
 func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest) (*starlingv1.PlanJobResponse, error) {
 	if request.GetSpec() == nil {
-		return nil, invalid("the request holds no job", cluster.Problem{Path: "spec", Reason: "must not be absent"})
+		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
 	if problems = append(problems, spec.Problems()...); len(problems) > 0 {
@@ -92,7 +93,7 @@ func taskPlans(before, after *cluster.Job, changes []*starlingv1.Change) []*star
 }
 
 // isEdited tells whether something of a task changes for instances that go on running.
-func isEdited(changes []*starlingv1.Change, task cluster.TaskName) bool {
+func isEdited(changes []*starlingv1.Change, task terms.TaskName) bool {
 	return slices.ContainsFunc(changes, func(c *starlingv1.Change) bool {
 		rest, ok := strings.CutPrefix(c.GetPath(), "tasks."+string(task)+".")
 		return ok && !c.GetReplaces() && rest != "instances"

@@ -9,21 +9,21 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // inPool is a job whose name is a path.
 const inPool = "analytics/etl/nightly"
 
 // pooled are two peers, and a job of two instances in a pool, which holds them on b.
-func pooled(t *testing.T) (a *peer, c *client.Client, address string, spec *cluster.JobSpec, second string) {
+func pooled(t *testing.T) (a *peer, c *client.Client, address string, spec *terms.Job, second string) {
 	t.Helper()
 	a, b := pair()
-	above, own := cluster.NewPool("analytics"), cluster.NewPool("analytics/etl")
+	above, own := terms.NewPool("analytics"), terms.NewPool("analytics/etl")
 	for k := range own.Quotas {
 		above.Quotas[k].Reservation, own.Quotas[k].Reservation = 2<<20, 2<<20
 	}
-	a.state.SetPools([]cluster.PoolSpec{above, own, cluster.NewPool(cluster.DefaultPool)})
+	a.state.SetPools([]terms.Pool{above, own, terms.NewPool(terms.DefaultPool)})
 	b.volunteer(b.serve(t))
 	address = a.serve(t)
 	spec = jobOn(inPool, 2, "b")

@@ -8,8 +8,9 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/schedule/entitle/reckoning"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // partsMax bounds the siblings that are told of a pool.
@@ -32,10 +33,10 @@ func (s *server) ListPools(ctx context.Context, request *starlingv1.ListPoolsReq
 		Warnings: wire.Problems(tree.Overcommitted(&capacity)),
 	}
 	for k, amount := range capacity {
-		answer.Capacity = append(answer.Capacity, &starlingv1.Amount{Kind: cluster.Kind(k).String(), Amount: amount})
+		answer.Capacity = append(answer.Capacity, &starlingv1.Amount{Kind: terms.Kind(k).String(), Amount: amount})
 	}
 	b := poolsBook{state, reckoning.Of(state), jobsBelow(state)}
-	first, _ := tree.Find(cluster.PoolPath(request.GetPageToken()))
+	first, _ := tree.Find(terms.PoolPath(request.GetPageToken()))
 	for i := range tree[first:] {
 		path := string(tree[first+i].Path)
 		if !strings.HasPrefix(path, request.GetPrefix()) {
@@ -57,11 +58,11 @@ func (s *server) PoolStatus(ctx context.Context, request *starlingv1.PoolStatusR
 		return nil, err
 	}
 	tree := pool.Tree(state.Pools())
-	path := cluster.PoolPath(request.GetPath())
+	path := terms.PoolPath(request.GetPath())
 	number, found := tree.Find(path)
 	switch {
 	case path == "":
-		return nil, invalid("the request", cluster.Problem{Path: "path", Reason: "must not be empty"})
+		return nil, invalid("the request", terms.Problem{Path: "path", Reason: "must not be empty"})
 	case !found:
 		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"there is no pool %q: `starling pool ls` lists them", path)}
@@ -70,7 +71,7 @@ func (s *server) PoolStatus(ctx context.Context, request *starlingv1.PoolStatusR
 	answer := &starlingv1.PoolStatusResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Pool: b.pool(number)}
 	parent, _ := pool.Split(path)
 	answer.Parent = string(parent)
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		if b.Matters(number, k) {
 			answer.Reckonings = append(answer.Reckonings, b.reckoning(number, k))
 		}
@@ -100,7 +101,7 @@ func jobsBelow(state *cluster.State) []uint32 {
 
 func (b *poolsBook) pool(number int) *starlingv1.Pool {
 	m := &starlingv1.Pool{Spec: wire.Pool(&b.state.Pools()[number]), Leaf: b.Leaf(number), Jobs: b.jobs[number]}
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		u := b.Use(number, k)
 		m.Uses = append(m.Uses, &starlingv1.PoolUse{
 			Kind: k.String(), Allocated: u.Held, Demand: u.Asked, Entitlement: u.Entitled, Borrowed: u.Borrowed, Lent: u.Lent,
@@ -110,7 +111,7 @@ func (b *poolsBook) pool(number int) *starlingv1.Pool {
 	return m
 }
 
-func (b *poolsBook) reckoning(number int, k cluster.Kind) *starlingv1.Reckoning {
+func (b *poolsBook) reckoning(number int, k terms.Kind) *starlingv1.Reckoning {
 	m := &starlingv1.Reckoning{Kind: k.String(), Divided: b.Divided(number, k), Sentences: b.Sentences(number, k)}
 	siblings := b.Siblings(number)
 	for _, i := range siblings[:min(len(siblings), partsMax)] {
@@ -119,7 +120,7 @@ func (b *poolsBook) reckoning(number int, k cluster.Kind) *starlingv1.Reckoning 
 			Path: string(b.state.Pools()[i].Path), Reservation: q.Reservation, Share: q.Share, Asked: t.Asked[k], Claim: t.Claim[k],
 			Reserved: t.Reserved[k], Shared: t.Shared[k], LeftOver: t.Left[k], Entitlement: t.Total[k], Short: t.Short[k],
 		}
-		if q.Limit != cluster.Unlimited {
+		if q.Limit != terms.Unlimited {
 			part.Limit = &q.Limit
 		}
 		if t.Cut[k] != 0 {

@@ -11,18 +11,19 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // poolOf returns a pool that reserves and may use so many of the pair's eight cores.
-func poolOf(path cluster.PoolPath, reservation, limit int64) cluster.PoolSpec {
-	s := cluster.NewPool(path)
-	s.Quotas[cluster.CPU] = cluster.Quota{Reservation: reservation * 1000, Limit: limit * 1000, Share: 1}
+func poolOf(path terms.PoolPath, reservation, limit int64) terms.Pool {
+	s := terms.NewPool(path)
+	s.Quotas[terms.CPU] = terms.Quota{Reservation: reservation * 1000, Limit: limit * 1000, Share: 1}
 	return s
 }
 
 // maps is a tree like that of the user guide.
-func maps() []cluster.PoolSpec {
-	return []cluster.PoolSpec{
+func maps() []terms.Pool {
+	return []terms.Pool{
 		poolOf("AVMaps", 4, 6), poolOf("AVMaps/AV-Build", 1, 6), poolOf("AVMaps/AV-Release", 2, 6), poolOf("Simulation", 2, 8),
 	}
 }
@@ -31,18 +32,18 @@ func TestPoolMessages(t *testing.T) {
 	full := poolOf("a/b", 1, 2)
 	full.ControllerLimit, full.SlackLimit, full.PatienceMillis, full.Owners = 0, 0, 0, []string{"maps"}
 	for k := range full.Quotas {
-		full.Quotas[k] = cluster.Quota{Reservation: int64(k), Limit: 7, Static: true}
+		full.Quotas[k] = terms.Quota{Reservation: int64(k), Limit: 7, Static: true}
 	}
-	for _, want := range []cluster.PoolSpec{full, cluster.NewPool("a")} {
+	for _, want := range []terms.Pool{full, terms.NewPool("a")} {
 		got, problems := wire.PoolOf(wire.Pool(&want))
 		if len(problems) > 0 || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("got %+v, %v, want %+v", got, problems, want)
 		}
 	}
-	if got, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a"}); len(problems) > 0 || fmt.Sprint(got) != fmt.Sprint(cluster.NewPool("a")) {
+	if got, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a"}); len(problems) > 0 || fmt.Sprint(got) != fmt.Sprint(terms.NewPool("a")) {
 		t.Errorf("got %+v, %v, want the usual pool", got, problems)
 	}
-	many, none := uint32(256+20), int64(cluster.Unlimited)
+	many, none := uint32(256+20), int64(terms.Unlimited)
 	_, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a", ControllerLimit: &many, SlackLimit: &many, Quotas: []*starlingv1.Quota{
 		{Kind: "cpu"}, {Kind: "cpu"}, {Kind: "tape"}, {Kind: "disk", Limit: &none},
 	}})
@@ -51,7 +52,7 @@ func TestPoolMessages(t *testing.T) {
 	}
 }
 
-func paths(problems []cluster.Problem) string {
+func paths(problems []terms.Problem) string {
 	var all []string
 	for _, p := range problems {
 		all = append(all, p.Path)
@@ -100,18 +101,18 @@ func TestChangePools(t *testing.T) {
 	cases := []struct {
 		name    string
 		against uint32
-		pools   []cluster.PoolSpec
-		gone    []cluster.PoolPath
+		pools   []terms.Pool
+		gone    []terms.PoolPath
 		code    wire.Code
 		paths   string
 	}{
 		{"stale", 1, maps(), nil, wire.Conflict, ""},
 		{"nothing", 2, nil, nil, wire.Invalid, "pools"},
-		{"a sum", 2, []cluster.PoolSpec{poolOf("AVMaps", 2, 6)}, nil, wire.Invalid, "AVMaps.cpu.reservation"},
-		{"below jobs", 0, []cluster.PoolSpec{poolOf("AVMaps/AV-Build/x", 0, 1), poolOf("AVMaps/y", 0, 9)}, nil, wire.Invalid,
+		{"a sum", 2, []terms.Pool{poolOf("AVMaps", 2, 6)}, nil, wire.Invalid, "AVMaps.cpu.reservation"},
+		{"below jobs", 0, []terms.Pool{poolOf("AVMaps/AV-Build/x", 0, 1), poolOf("AVMaps/y", 0, 9)}, nil, wire.Invalid,
 			"AVMaps/y.cpu.limit AVMaps/AV-Build"},
-		{"with jobs", 2, nil, []cluster.PoolPath{"AVMaps/AV-Build", "none", "default"}, wire.Invalid, "none default AVMaps/AV-Build"},
-		{"below", 2, nil, []cluster.PoolPath{"AVMaps"}, wire.Invalid, "AVMaps/AV-Build AVMaps/AV-Release"},
+		{"with jobs", 2, nil, []terms.PoolPath{"AVMaps/AV-Build", "none", "default"}, wire.Invalid, "none default AVMaps/AV-Build"},
+		{"below", 2, nil, []terms.PoolPath{"AVMaps"}, wire.Invalid, "AVMaps/AV-Build AVMaps/AV-Release"},
 	}
 	for _, one := range cases {
 		for _, err := range []error{
@@ -122,7 +123,7 @@ func TestChangePools(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.ChangePools(ctx, 2, nil, []cluster.PoolPath{"AVMaps/AV-Release"}); err != nil {
+	if _, err := c.ChangePools(ctx, 2, nil, []terms.PoolPath{"AVMaps/AV-Release"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.KillJob(ctx, "AVMaps/AV-Build/nightly", 0); err != nil {
@@ -160,7 +161,7 @@ func TestListPools(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("AVMaps/AV-Build/nightly", 6, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
-	b.report(cluster.SlotName{Job: "AVMaps/AV-Build/nightly", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "AVMaps/AV-Build/nightly", Task: "main"}, cluster.NotEnded)
 	request, seen := &starlingv1.ListPoolsRequest{PageSize: 2}, ""
 	for {
 		page, err := s.ListPools(ctx, request)
@@ -168,7 +169,7 @@ func TestListPools(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range page.GetPools() {
-			u := p.GetUses()[cluster.CPU]
+			u := p.GetUses()[terms.CPU]
 			seen += fmt.Sprintf("%s leaf=%v jobs=%d %d+%d/%d borrowed=%d lent=%d; ", p.GetSpec().GetPath(), p.GetLeaf(), p.GetJobs(),
 				u.GetAllocated(), u.GetDemand(), u.GetEntitlement(), u.GetBorrowed(), u.GetLent())
 		}
@@ -197,10 +198,10 @@ func TestPoolStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := c.PoolStatus(ctx, "Simulation")
-	if err != nil || answer.GetParent() != "" || len(answer.GetReckonings()) != int(cluster.AmountCount) {
+	if err != nil || answer.GetParent() != "" || len(answer.GetReckonings()) != int(terms.AmountCount) {
 		t.Fatalf("got %v, %v", answer, err)
 	}
-	r := answer.GetReckonings()[cluster.CPU]
+	r := answer.GetReckonings()[terms.CPU]
 	if r.GetDivided() != 8000 || len(r.GetParts()) != 3 || len(r.GetSentences()) < 4 {
 		t.Errorf("got %v", r)
 	}
@@ -212,7 +213,7 @@ func TestPoolStatus(t *testing.T) {
 	if got := r.GetParts()[1]; !proto.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	for path, code := range map[cluster.PoolPath]wire.Code{"": wire.Invalid, "none": wire.NotFound} {
+	for path, code := range map[terms.PoolPath]wire.Code{"": wire.Invalid, "none": wire.NotFound} {
 		if got := asFailure(t, second(c.PoolStatus(ctx, path))); got.Code != code {
 			t.Errorf("%q: got %+v", path, got)
 		}

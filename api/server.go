@@ -16,6 +16,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/terms"
 )
 
 // server answers for one peer.
@@ -98,7 +99,7 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, error) {
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	state, err := s.backend.State(wait, cluster.Index(least))
+	state, err := s.backend.State(wait, terms.Index(least))
 	if err != nil && wait.Err() != nil && ctx.Err() == nil {
 		reached := s.backend.Status().Index
 		return nil, &wire.Failure{Code: wire.Unavailable, Index: reached, Reason: fmt.Sprintf(

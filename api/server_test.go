@@ -17,6 +17,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // TestProtocols calls one procedure of each shape in every protocol, over HTTP/1.1 and HTTP/2.
@@ -177,7 +178,7 @@ func TestWritesThatFail(t *testing.T) {
 			a, _ := pair()
 			c.change(a)
 			spec := jobOn("web", 1, "a")
-			spec.Type = cluster.Stateless
+			spec.Type = terms.Stateless
 			_, err := ask(t, a.serve(t, func(s *server) { s.wait = 20 * time.Millisecond })).SubmitJob(within(t), spec, 0)
 			if got := asFailure(t, err); got.Code != c.code || got.Reason != c.want {
 				t.Errorf("got %+v, want %s: %s", got, c.code, c.want)
@@ -203,7 +204,7 @@ func TestReadsThatFail(t *testing.T) {
 // broken is a peer with a bug.
 type broken struct{ *peer }
 
-func (broken) State(context.Context, cluster.Index) (*cluster.State, error) { panic("oops") }
+func (broken) State(context.Context, terms.Index) (*cluster.State, error) { panic("oops") }
 
 func TestBugsStayInside(t *testing.T) {
 	a, _ := pair()

@@ -9,10 +9,11 @@ import (
 	"starling/cluster"
 	"starling/schedule/explain"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // timestamp returns nil for the time 0, which means that it is not known.
-func timestamp(t cluster.Time) *timestamppb.Timestamp {
+func timestamp(t terms.Time) *timestamppb.Timestamp {
 	if t == 0 {
 		return nil
 	}
@@ -102,7 +103,7 @@ func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
 	}
 	node := state.Node(slot.Node)
 	m.Node, m.Order = string(node.Name), uint64(slot.Order)
-	m.Allocation = cluster.AllocationID{Slot: name, Order: slot.Order}.String()
+	m.Allocation = terms.AllocationID{Slot: name, Order: slot.Order}.String()
 	if !slot.Phase.Holds() {
 		return m
 	}

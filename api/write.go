@@ -11,19 +11,20 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // SubmitJob brings a job, or a new version of one.
 func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobRequest) (*starlingv1.SubmitJobResponse, error) {
 	if request.GetSpec() == nil {
-		return nil, invalid("the request holds no job", cluster.Problem{Path: "spec", Reason: "must not be absent"})
+		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
 	problems = append(problems, spec.Problems()...)
 	problems = append(problems, requestIDProblems(request.GetRequestId())...)
 	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
 	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {
-		problems = append(problems, cluster.Problem{Path: "tasks", Reason: fmt.Sprintf(
+		problems = append(problems, terms.Problem{Path: "tasks", Reason: fmt.Sprintf(
 			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit), command.EntryBytesMax/2)})
 	}
 	if len(problems) > 0 {
@@ -42,7 +43,7 @@ func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest
 		return nil, invalid("the request", problems...)
 	}
 	kill := &command.KillJob{
-		RequestID: request.GetRequestId(), Job: cluster.JobName(request.GetJob()), Against: request.GetAgainst(),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
 	}
 	receipt, err := s.submit(ctx, kill)
 	if err != nil {
@@ -68,15 +69,15 @@ func (s *server) submit(ctx context.Context, c command.Command) (replica.Receipt
 	return receipt, nil
 }
 
-func requestIDProblems(id string) []cluster.Problem {
+func requestIDProblems(id string) []terms.Problem {
 	if len(id) <= command.RequestIDBytesMax {
 		return nil
 	}
-	return []cluster.Problem{{Path: "request_id", Reason: "must have at most " + strconv.Itoa(command.RequestIDBytesMax) + " bytes"}}
+	return []terms.Problem{{Path: "request_id", Reason: "must have at most " + strconv.Itoa(command.RequestIDBytesMax) + " bytes"}}
 }
 
 // invalid says all that is wrong with what was sent, the first also in the reason.
-func invalid(what string, problems ...cluster.Problem) *wire.Failure {
+func invalid(what string, problems ...terms.Problem) *wire.Failure {
 	reason := what + ": " + strings.TrimSpace(problems[0].Path+" "+problems[0].Reason)
 	if more := len(problems) - 1; more > 0 {
 		reason += fmt.Sprintf(" (and %d more, see the details)", more)

@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
 // machines.
@@ -9,9 +13,9 @@ type PoolID uint32
 // Account is what the jobs of a pool hold and ask for.
 type Account struct {
 	// Held is held by instances, Lasting the part of it that services hold, which do not end by themselves.
-	Held, Lasting Work
+	Held, Lasting terms.Work
 	// Asked is wanted by instances that wait. Of a task that may not run more at a time only so many ask.
-	Asked Work
+	Asked terms.Work
 	// Asking counts the instances that ask, AskingRevocable the revocable ones among them.
 	Asking, AskingRevocable uint32
 	// Jobs are those that have not ended.
@@ -23,7 +27,7 @@ type pools struct {
 	version uint32
 	// specs are in the order of a tree, ids are their accounts; positions tells where each account's pool stands, -1 for
 	// none.
-	specs     []PoolSpec
+	specs     []terms.Pool
 	ids       []PoolID
 	positions []int32
 	hash      uint64
@@ -32,11 +36,11 @@ type pools struct {
 // firstPools returns the tree that every cluster begins with: the default pool, without limits.
 func firstPools() *pools {
 	p := &pools{}
-	return p.with([]PoolSpec{NewPool(DefaultPool)})
+	return p.with([]terms.Pool{terms.NewPool(terms.DefaultPool)})
 }
 
 // with returns the next version of the tree. Pools that stay keep their accounts, new ones get the lowest that are free.
-func (p *pools) with(specs []PoolSpec) *pools {
+func (p *pools) with(specs []terms.Pool) *pools {
 	next := &pools{version: p.version + 1, specs: specs, ids: make([]PoolID, len(specs))}
 	next.positions = make([]int32, max(len(p.positions), 1), len(p.positions)+len(specs)+1)
 	for i := range next.positions {
@@ -69,18 +73,18 @@ func (p *pools) with(specs []PoolSpec) *pools {
 }
 
 // find returns where a pool stands.
-func (p *pools) find(path PoolPath) (int, bool) {
-	return slices.BinarySearchFunc(p.specs, path, func(s PoolSpec, path PoolPath) int { return s.Path.Compare(path) })
+func (p *pools) find(path terms.PoolPath) (int, bool) {
+	return slices.BinarySearchFunc(p.specs, path, func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
 }
 
 // Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
-func (s *State) Pools() []PoolSpec { return s.pools.specs }
+func (s *State) Pools() []terms.Pool { return s.pools.specs }
 
 // PoolsVersion is the version of the tree of pools, from 1; every change makes the next.
 func (s *State) PoolsVersion() uint32 { return s.pools.version }
 
 // PoolNumber returns where a pool stands in the tree, and whether it is there.
-func (s *State) PoolNumber(path PoolPath) (int, bool) { return s.pools.find(path) }
+func (s *State) PoolNumber(path terms.PoolPath) (int, bool) { return s.pools.find(path) }
 
 // PoolOf returns where the pool of a job stands in the tree, -1 for a daemon job, which has none.
 func (s *State) PoolOf(j *Job) int {
@@ -100,7 +104,7 @@ func (s *State) Account(number int) Account {
 }
 
 // SetPools replaces the tree, which must keep to the rules of package pool. Pools with jobs must stay.
-func (s *State) SetPools(specs []PoolSpec) {
+func (s *State) SetPools(specs []terms.Pool) {
 	next := s.pools.with(specs)
 	for number, spec := range s.pools.specs {
 		if _, stays := next.find(spec.Path); !stays {
@@ -112,8 +116,8 @@ func (s *State) SetPools(specs []PoolSpec) {
 }
 
 // BusyPools returns the pools with jobs that have not ended.
-func (s *State) BusyPools() []PoolPath {
-	var busy []PoolPath
+func (s *State) BusyPools() []terms.PoolPath {
+	var busy []terms.PoolPath
 	for number, spec := range s.Pools() {
 		if s.Account(number).Jobs > 0 {
 			busy = append(busy, spec.Path)
@@ -123,11 +127,11 @@ func (s *State) BusyPools() []PoolPath {
 }
 
 // Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
-func (s *State) Capacity() Amounts {
+func (s *State) Capacity() terms.Amounts {
 	left := s.offered
 	daemons := s.account(0).Held.NonSlack
 	for k := range left {
-		left[k] = min(max(left[k]-daemons[k], 0), Unlimited)
+		left[k] = min(max(left[k]-daemons[k], 0), terms.Unlimited)
 	}
 	return left
 }
@@ -149,7 +153,7 @@ func (s *State) editAccount(id PoolID) *Account {
 }
 
 // asks notes that so many more instances ask for room, or fewer.
-func (a *Account) asks(j *JobSpec, each *Amounts, count int64) {
+func (a *Account) asks(j *terms.Job, each *terms.Amounts, count int64) {
 	a.Asked.Add(j, each, count)
 	a.Asking = uint32(int64(a.Asking) + count)
 	if j.Revocable {
@@ -158,20 +162,20 @@ func (a *Account) asks(j *JobSpec, each *Amounts, count int64) {
 }
 
 // charge notes that so many more instances of a task hold room, or fewer.
-func (s *State) charge(j *Job, spec *TaskSpec, times int64) {
+func (s *State) charge(j *Job, spec *terms.Task, times int64) {
 	need := spec.Amounts()
 	account := s.editAccount(j.account())
 	account.Held.Add(j.Spec, &need, times)
 	s.countPriority(j, times)
-	if j.Spec.Type != Batch {
+	if j.Spec.Type != terms.Batch {
 		account.Lasting.Add(j.Spec, &need, times)
 	}
 }
 
 // ask notes what the waiting instances of a task ask for.
-func (s *State) ask(j *Job, t *Task, asks uint32, each Amounts) {
+func (s *State) ask(j *Job, t *Task, asks uint32, each terms.Amounts) {
 	if asks == 0 {
-		each = Amounts{}
+		each = terms.Amounts{}
 	}
 	if asks == t.asked && each == t.askedEach {
 		return
@@ -186,7 +190,7 @@ func (s *State) ask(j *Job, t *Task, asks uint32, each Amounts) {
 }
 
 // asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
-func (t *Task) asks(spec *TaskSpec) uint32 {
+func (t *Task) asks(spec *terms.Task) uint32 {
 	if spec == nil {
 		return 0
 	}

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"starling/cluster/census"
+	"starling/terms"
 )
 
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
 // difference: room, counts, queues, deadlines, digest. It takes time proportional to the value.
 func (s *State) Audit() []string {
-	a := &audit{s: s, free: make([]Resources, s.Nodes()), lasting: make([]Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions)),
+	a := &audit{s: s, free: make([]terms.Resources, s.Nodes()), lasting: make([]terms.Resources, s.Nodes()), held: make([][]SlotRef, s.Nodes()), sum: s.auditRows(), accounts: make([]Account, len(s.pools.positions)),
 		priorities: map[uint64]uint32{}}
 	for n := range a.free {
 		node := s.Node(NodeIndex(n))
@@ -44,8 +45,8 @@ func (s *State) Audit() []string {
 type audit struct {
 	s         *State
 	found     []string
-	free      []Resources
-	lasting   []Resources
+	free      []terms.Resources
+	lasting   []terms.Resources
 	held      [][]SlotRef
 	sum       uint64
 	deadlines int
@@ -66,15 +67,15 @@ func (s *State) auditRows() uint64 {
 	for n := range s.Nodes() {
 		sum += s.Node(NodeIndex(n)).hash()
 	}
-	s.jobs.Scan(func(_ JobID, j *Job) bool {
+	s.jobs.Scan(func(_ terms.JobID, j *Job) bool {
 		sum += j.hash()
 		return true
 	})
-	s.patience.Scan(func(key TaskKey, since Time) bool {
+	s.patience.Scan(func(key TaskKey, since terms.Time) bool {
 		sum += hashWords(tagPatience, uint64(key), uint64(since))
 		return true
 	})
-	s.claims.Scan(func(id JobID, c Claims) bool {
+	s.claims.Scan(func(id terms.JobID, c Claims) bool {
 		sum += c.hash(id)
 		return true
 	})
@@ -131,7 +132,7 @@ func (a *audit) job(j *Job) {
 }
 
 // asked counts what the waiting instances of a task ask for.
-func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
+func (a *audit) asked(j *Job, t *Task, spec *terms.Task, sum *taskSum) {
 	if spec == nil {
 		return
 	}
@@ -144,7 +145,7 @@ func (a *audit) asked(j *Job, t *Task, spec *TaskSpec, sum *taskSum) {
 
 // claims compares what of a node is kept for others with what is kept for each.
 func (a *audit) claims(node *Node) {
-	sum := Amounts{}
+	sum := terms.Amounts{}
 	for _, id := range a.s.ClaimingJobs() {
 		all, _ := a.s.ClaimsOf(id)
 		for _, seat := range all.Seats {
@@ -178,7 +179,7 @@ func (a *audit) pools() {
 	if count != len(a.priorities) {
 		a.say("%d priorities run, kept are %d", len(a.priorities), count)
 	}
-	offered := Amounts{}
+	offered := terms.Amounts{}
 	for n := range a.free {
 		for k, amount := range a.s.givenBy(a.s.Node(NodeIndex(n))) {
 			offered[k] += amount
@@ -195,7 +196,7 @@ func (a *audit) queued(j *Job, turn Turn, waits bool) {
 	if queued {
 		a.turns++
 		kept, found := a.s.turns.Get(turn)
-		if rank, _ := j.unit(0, Amounts{}); !found || kept != turn || turn.Rank != rank || turn.pool != j.account() {
+		if rank, _ := j.unit(0, terms.Amounts{}); !found || kept != turn || turn.Rank != rank || turn.pool != j.account() {
 			a.say("job %s has its turn at %+v, kept is %+v", j.Name(), turn, kept)
 		}
 	}
@@ -270,14 +271,14 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 		return
 	}
 	need := spec.Amounts()
-	if !j.Spec.NonPreemptible && j.Spec.Type != Daemon {
-		a.priorities[priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, PriorityMax))]++
+	if !j.Spec.NonPreemptible && j.Spec.Type != terms.Daemon {
+		a.priorities[priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))]++
 	}
 	a.accounts[j.account()].Held.Add(j.Spec, &need, 1)
-	if j.Spec.Type != Batch {
+	if j.Spec.Type != terms.Batch {
 		a.accounts[j.account()].Lasting.Add(j.Spec, &need, 1)
 	}
-	if j.Spec.Type != Batch {
+	if j.Spec.Type != terms.Batch {
 		a.lasting[slot.Node] = a.lasting[slot.Node].Plus(spec.Resources)
 	}
 	a.free[slot.Node] = a.free[slot.Node].Minus(spec.Resources)
@@ -288,7 +289,7 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 			ports++
 		}
 	}
-	given, wanted := Millidevices(0), Millidevices(0)
+	given, wanted := terms.Millidevices(0), terms.Millidevices(0)
 	for _, u := range a.s.Node(slot.Node).Devices {
 		if u.Slot == r {
 			given += u.Amount
@@ -333,8 +334,8 @@ func (a *audit) nodes() {
 			}
 		}
 		for _, u := range node.Devices {
-			node.EachDeviceInUse(u.Kind, func(number uint32, used Millidevices) {
-				if number == u.Number && used > WholeDevice {
+			node.EachDeviceInUse(u.Kind, func(number uint32, used terms.Millidevices) {
+				if number == u.Number && used > terms.WholeDevice {
 					a.say("node %s gave %d thousandths of %s %d", node.Name, used, u.Kind, number)
 				}
 			})
@@ -376,7 +377,7 @@ func (a *audit) headcounts() {
 func (a *audit) membership() {
 	m := &a.s.Membership
 	digest := uint64(0)
-	m.EachMember(func(p PeerID) bool {
+	m.EachMember(func(p terms.PeerID) bool {
 		digest += hashText(tagMember, string(p))
 		if q := m.Watched(p); q != "" {
 			digest += hashText(tagWatched, string(p), string(q))
@@ -386,7 +387,7 @@ func (a *audit) membership() {
 		}
 		return true
 	})
-	m.EachAttempt(func(p PeerID, attempt Attempt) bool {
+	m.EachAttempt(func(p terms.PeerID, attempt Attempt) bool {
 		digest += attempt.hash(p)
 		if attempt.Observer != "" && (m.Stitching(attempt.Observer) != p || !m.IsMember(attempt.Observer)) {
 			a.say("joiner %s has observer %s, who stitches %q", p, attempt.Observer, m.Stitching(attempt.Observer))

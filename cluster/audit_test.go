@@ -3,25 +3,27 @@ package cluster
 import (
 	"strings"
 	"testing"
+
+	"starling/terms"
 )
 
 // audited returns a value with two members, a joiner, and a job with one slot in each of several phases.
 func audited() *State {
 	s := NewState()
 	s.Index, s.Time = 10, 1000
-	for _, name := range []NodeName{"a", "b", "c"} {
+	for _, name := range []terms.NodeName{"a", "b", "c"} {
 		s.Wrote(s.EnsureNode(name).Index, 1, 1)
 	}
-	for _, name := range []NodeName{"a", "b"} {
+	for _, name := range []terms.NodeName{"a", "b"} {
 		n := s.NodeOf(name).Index
-		s.SetPeer(n, NewPeerID(name, 1))
-		s.SetOffer(n, &Offer{Capacity: Resources{4000, 4 << 30, 0}, PortFirst: 8000, PortLast: 8009})
+		s.SetPeer(n, terms.NewPeerID(name, 1))
+		s.SetOffer(n, &terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 0}, PortFirst: 8000, PortLast: 8009})
 	}
 	s.SetWatched("a~1", "b~1")
 	s.SetWatched("b~1", "a~1")
 	s.SetAttempt("c~1", Attempt{Number: 1, Phase: Prepared, Observer: "a~1"})
-	j := s.AddJob(&JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{
-		Name: "server", Instances: 5, Resources: Resources{1000, 1 << 30, 0}, Ports: []PortRequest{{Name: "http"}},
+	j := s.AddJob(&terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{
+		Name: "server", Instances: 5, Resources: terms.Resources{1000, 1 << 30, 0}, Ports: []terms.PortRequest{{Name: "http"}},
 	}}})
 	s.Assign(KeyOf(j.ID, 0), 0, 2, nil)
 	s.Assign(KeyOf(j.ID, 0), 1, 1, nil)
@@ -44,7 +46,7 @@ func TestAudit(t *testing.T) {
 		name, want string
 		plant      func(*State)
 	}{
-		{"free room", "free, kept is", func(s *State) { s.take(0, Resources{1, 0, 0}) }},
+		{"free room", "free, kept is", func(s *State) { s.take(0, terms.Resources{1, 0, 0}) }},
 		{"eligibility", "takes work: false", func(s *State) { s.editRoom(1).eligible = 1 }},
 		{"held slots", "node a holds", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
@@ -55,8 +57,8 @@ func TestAudit(t *testing.T) {
 		{"queue", "lanes are queued", func(s *State) { s.turns.Delete(task(s).turn) }},
 		{"queued twice", "lanes are queued", func(s *State) { s.turns.Set(Turn{Key: 99}) }},
 		{"a wrong turn", "has its turn", func(s *State) { task(s).turn.Rank++ }},
-		{"accounts", "account 1 is", func(s *State) { s.editAccount(1).Held.NonSlack[CPU]++ }},
-		{"offers", "the nodes offer", func(s *State) { s.offered[GPU]++ }},
+		{"accounts", "account 1 is", func(s *State) { s.editAccount(1).Held.NonSlack[terms.CPU]++ }},
+		{"offers", "the nodes offer", func(s *State) { s.offered[terms.GPU]++ }},
 		{"deadlines", "0 deadlines are kept, there are 1", func(s *State) { s.deadlines.PopMin() }},
 		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).versions[0].Number = 2, 2 }},
 		{"health", "kept is", func(s *State) { task(s).New[Healthy]++ }},

@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
 
@@ -11,7 +15,7 @@ func (s *State) Node(n NodeIndex) *Node { return s.nodes.At(int(n)) }
 func (s *State) Nodes() int { return s.nodes.Len() }
 
 // NodeOf returns the node with the given name, nil if it never wrote.
-func (s *State) NodeOf(name NodeName) *Node {
+func (s *State) NodeOf(name terms.NodeName) *Node {
 	n, ok := s.nodeNames.Get(name)
 	if !ok {
 		return nil
@@ -20,7 +24,7 @@ func (s *State) NodeOf(name NodeName) *Node {
 }
 
 // EnsureNode returns the node with the given name for reading, and makes it if it never wrote.
-func (s *State) EnsureNode(name NodeName) *Node {
+func (s *State) EnsureNode(name terms.NodeName) *Node {
 	if n := s.NodeOf(name); n != nil {
 		return n
 	}
@@ -88,7 +92,7 @@ func (n *Node) LastSeq(incarnation uint32) uint64 {
 }
 
 // SetPeer notes which member lives on the node, "" for none, and puts it among the members or takes it out.
-func (s *State) SetPeer(n NodeIndex, p PeerID) {
+func (s *State) SetPeer(n NodeIndex, p terms.PeerID) {
 	s.changeNode(n, func(row *Node) {
 		if row.Peer != "" {
 			s.RemoveMember(row.Peer)
@@ -113,11 +117,11 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) {
 		row.Sessions = without(row.Sessions, func(session Session) bool { return session.Incarnation == incarnation })
 	})
-	s.SetAttempt(NewPeerID(s.Node(n).Name, incarnation), Attempt{})
+	s.SetAttempt(terms.NewPeerID(s.Node(n).Name, incarnation), Attempt{})
 }
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
-func (s *State) SetOffer(n NodeIndex, offer *Offer) {
+func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
@@ -169,8 +173,8 @@ func (s *State) countGiven(n NodeIndex) {
 	row.given = given
 }
 
-func (s *State) givenBy(row *Node) (given Amounts) {
-	offered, free := Amounts{}, s.Unheld(row.Index)
+func (s *State) givenBy(row *Node) (given terms.Amounts) {
+	offered, free := terms.Amounts{}, s.Unheld(row.Index)
 	if row.Offer != nil {
 		offered = row.Offer.Amounts()
 	}
@@ -178,8 +182,8 @@ func (s *State) givenBy(row *Node) (given Amounts) {
 	for k := range free {
 		held[k] -= free[k]
 	}
-	held[GPU] = 0
-	row.EachDeviceInUse(GPU.String(), func(_ uint32, used Millidevices) { held[GPU] += int64(used) })
+	held[terms.GPU] = 0
+	row.EachDeviceInUse(terms.GPU.String(), func(_ uint32, used terms.Millidevices) { held[terms.GPU] += int64(used) })
 	for k := range given {
 		given[k] = held[k]
 		if s.Eligible(row.Index) {
@@ -193,13 +197,13 @@ func (s *State) givenBy(row *Node) (given Amounts) {
 func (s *State) Draining() []NodeIndex { return s.draining.Keys() }
 
 // EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
-func (s *State) EachDaemon(visit func(JobID) bool) { s.daemons.Scan(visit) }
+func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit) }
 
 // classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
-func (s *State) classOf(offer *Offer) uint32 {
+func (s *State) classOf(offer *terms.Offer) uint32 {
 	var key []byte
 	for _, a := range offer.Attributes {
-		if a.Name == NodeAttribute {
+		if a.Name == terms.NodeAttribute {
 			continue
 		}
 		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
@@ -220,13 +224,13 @@ func (s *State) classOf(offer *Offer) uint32 {
 func (s *State) Classes() int { return s.classes.Len() }
 
 // Job returns a job by its number, nil if it is forgotten.
-func (s *State) Job(id JobID) *Job {
+func (s *State) Job(id terms.JobID) *Job {
 	j, _ := s.jobs.Get(id)
 	return j
 }
 
 // JobOf returns a job by its name, nil if there is none.
-func (s *State) JobOf(name JobName) *Job {
+func (s *State) JobOf(name terms.JobName) *Job {
 	id, ok := s.jobNames.Get(name)
 	if !ok {
 		return nil
@@ -239,15 +243,15 @@ func (s *State) Jobs() int { return s.jobs.Len() }
 
 // EachJob visits the jobs in the order of their submission until visit returns false.
 func (s *State) EachJob(visit func(*Job) bool) {
-	s.jobs.Scan(func(_ JobID, j *Job) bool { return visit(j) })
+	s.jobs.Scan(func(_ terms.JobID, j *Job) bool { return visit(j) })
 }
 
 // EachJobByName visits the jobs in the order of their names, from the given one on, until visit returns false.
-func (s *State) EachJobByName(from JobName, visit func(*Job) bool) {
-	s.jobNames.Ascend(from, func(_ JobName, id JobID) bool { return visit(s.Job(id)) })
+func (s *State) EachJobByName(from terms.JobName, visit func(*Job) bool) {
+	s.jobNames.Ascend(from, func(_ terms.JobName, id terms.JobID) bool { return visit(s.Job(id)) })
 }
 
-func (s *State) editJob(id JobID) *Job {
+func (s *State) editJob(id terms.JobID) *Job {
 	j := s.Job(id)
 	if j.edition != s.edition {
 		clone := *j
@@ -274,7 +278,7 @@ func (s *State) editTask(j *Job, task int) *Task {
 }
 
 // changeJob applies change to the job and counts the digest.
-func (s *State) changeJob(id JobID, change func(*Job)) {
+func (s *State) changeJob(id terms.JobID, change func(*Job)) {
 	j := s.editJob(id)
 	change(j)
 	s.digest -= j.row
@@ -283,7 +287,7 @@ func (s *State) changeJob(id JobID, change func(*Job)) {
 }
 
 // changeTask applies change to the task and counts the digest.
-func (s *State) changeTask(id JobID, task int, change func(*Task)) {
+func (s *State) changeTask(id terms.JobID, task int, change func(*Task)) {
 	t := s.editTask(s.editJob(id), task)
 	change(t)
 	s.digest -= t.row

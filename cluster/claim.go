@@ -1,12 +1,14 @@
 package cluster
 
+import "starling/terms"
+
 // Claim is room on a node that is kept for instances of a waiting task.
 type Claim struct {
 	Task  int
 	Node  NodeIndex
 	Count uint32
 	// Need is what each takes.
-	Need Amounts
+	Need terms.Amounts
 }
 
 // Claims are what is kept for the waiting work of a job. Nobody else is given that room.
@@ -21,18 +23,18 @@ type Claims struct {
 // Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
 type Hunger struct {
 	// At is when others are asked to give way; Failed tells that it was tried, and could not be.
-	At     Time
+	At     terms.Time
 	Failed bool
 }
 
 // ClaimsOf returns what is kept for a job; ok is false if nothing is.
-func (s *State) ClaimsOf(id JobID) (c Claims, ok bool) { return s.claims.Get(id) }
+func (s *State) ClaimsOf(id terms.JobID) (c Claims, ok bool) { return s.claims.Get(id) }
 
 // ClaimingJobs returns the jobs for which room is kept, oldest first.
-func (s *State) ClaimingJobs() []JobID { return s.claims.Keys() }
+func (s *State) ClaimingJobs() []terms.JobID { return s.claims.Keys() }
 
 // SetClaims replaces what is kept for a job; no seats keep nothing.
-func (s *State) SetClaims(id JobID, c Claims) {
+func (s *State) SetClaims(id terms.JobID, c Claims) {
 	if old, ok := s.claims.Get(id); ok {
 		s.keep(old.Seats, -1)
 		s.digest -= old.hash(id)
@@ -52,7 +54,7 @@ func (s *State) keep(seats []Claim, times int64) {
 		row, free := s.editNode(seat.Node), s.free(seat.Node)
 		for k := range seat.Need {
 			amount := seat.Need[k] * int64(seat.Count) * times
-			if row.claimed[k] += amount; k < int(KindCount) {
+			if row.claimed[k] += amount; k < int(terms.KindCount) {
 				free[k] -= amount
 			}
 		}
@@ -61,7 +63,7 @@ func (s *State) keep(seats []Claim, times int64) {
 }
 
 // Unheld returns what nobody holds of a node, claimed or not.
-func (s *State) Unheld(n NodeIndex) Resources {
+func (s *State) Unheld(n NodeIndex) terms.Resources {
 	free, row := s.free(n), s.Node(n)
 	for k := range free {
 		free[k] += row.claimed[k]
@@ -70,24 +72,24 @@ func (s *State) Unheld(n NodeIndex) Resources {
 }
 
 // FreeAmounts returns what a node has left of all that pools divide, without what is claimed.
-func (s *State) FreeAmounts(n NodeIndex) (free Amounts) {
+func (s *State) FreeAmounts(n NodeIndex) (free terms.Amounts) {
 	row := s.Node(n)
 	if row.Offer != nil {
 		free = row.Offer.Amounts()
 	}
 	for _, use := range row.Devices {
-		if use.Kind == GPU.String() {
-			free[GPU] -= int64(use.Amount)
+		if use.Kind == terms.GPU.String() {
+			free[terms.GPU] -= int64(use.Amount)
 		}
 	}
-	free[GPU] -= row.claimed[GPU]
+	free[terms.GPU] -= row.claimed[terms.GPU]
 	rest := s.free(n)
 	copy(free[:], rest[:])
 	return free
 }
 
 // Claimed returns what of a node is kept for work that waits.
-func (n *Node) Claimed() Amounts { return n.claimed }
+func (n *Node) Claimed() terms.Amounts { return n.claimed }
 
 // HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
 func (s *State) HungerOf(number int) (h Hunger, ok bool) { return s.hungers.Get(s.pools.ids[number]) }
@@ -105,7 +107,7 @@ func (s *State) SetHunger(number int, h *Hunger) {
 }
 
 // HungerDue returns the earliest time at which others are asked to give way; ok is false if there is none.
-func (s *State) HungerDue() (at Time, ok bool) {
+func (s *State) HungerDue() (at terms.Time, ok bool) {
 	s.hungers.Scan(func(_ PoolID, h Hunger) bool {
 		if !h.Failed && (!ok || h.At < at) {
 			at, ok = h.At, true
@@ -133,11 +135,11 @@ func priorityKey(id PoolID, revocable bool, priority uint32) uint64 {
 
 // countPriority counts instances that run and are preemptible, or no more.
 func (s *State) countPriority(j *Job, times int64) {
-	if j.Spec.NonPreemptible || times == 0 || j.Spec.Type == Daemon {
+	if j.Spec.NonPreemptible || times == 0 || j.Spec.Type == terms.Daemon {
 		return
 	}
 	s.stirred = true
-	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, PriorityMax))
+	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
 	count, _ := s.priorities.Get(key)
 	if count = uint32(int64(count) + times); count == 0 {
 		s.priorities.Delete(key)
@@ -146,11 +148,11 @@ func (s *State) countPriority(j *Job, times int64) {
 	s.priorities.Set(key, count)
 }
 
-func (c *Claims) hash(id JobID) uint64 {
+func (c *Claims) hash(id terms.JobID) uint64 {
 	h := hashWords(tagPools, uint64(id), bit(c.Patient))
 	for _, seat := range c.Seats {
-		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count), uint64(seat.Need[CPU]),
-			uint64(seat.Need[Memory]), uint64(seat.Need[Disk]), uint64(seat.Need[GPU])))
+		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count), uint64(seat.Need[terms.CPU]),
+			uint64(seat.Need[terms.Memory]), uint64(seat.Need[terms.Disk]), uint64(seat.Need[terms.GPU])))
 	}
 	for _, r := range c.Leaving {
 		h = mix(h, hashWords(tagPools, uint64(r.Job), uint64(r.Task)<<32|uint64(r.Index), uint64(r.Seat)))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"starling/terms"
 )
 
 // books is a State under random changes through every door of the package, each of which keeps its conditions.
@@ -16,7 +18,7 @@ type books struct {
 
 func (b *books) change() {
 	b.s.Index++
-	b.s.Time += Time(b.rng.IntN(1000))
+	b.s.Time += terms.Time(b.rng.IntN(1000))
 	b.s.TakeGrown()
 	switch b.rng.IntN(13) {
 	case 12:
@@ -36,7 +38,7 @@ func (b *books) change() {
 	}
 }
 
-func (b *books) node() *Node { return b.s.EnsureNode(NodeName(fmt.Sprint("n", b.rng.IntN(80)))) }
+func (b *books) node() *Node { return b.s.EnsureNode(terms.NodeName(fmt.Sprint("n", b.rng.IntN(80)))) }
 
 // machine lets a node offer something, or take it back if nothing runs there.
 func (b *books) machine() {
@@ -45,8 +47,8 @@ func (b *books) machine() {
 		return
 	}
 	b.s.Wrote(n.Index, n.Departed+1, uint64(b.s.Index))
-	offer := &Offer{Capacity: Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000, PortLast: 1009,
-		Attributes: []EnvVar{{"zone", fmt.Sprint(b.rng.IntN(3))}}, Devices: []DeviceOffer{{Kind: "gpu", Count: 4}}}
+	offer := &terms.Offer{Capacity: terms.Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000, PortLast: 1009,
+		Attributes: []terms.EnvVar{{Name: "zone", Value: fmt.Sprint(b.rng.IntN(3))}}, Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 4}}}
 	if b.rng.IntN(4) == 0 {
 		offer = nil
 	}
@@ -56,7 +58,7 @@ func (b *books) machine() {
 // join lets a peer begin an attempt, join behind the first member, or leave.
 func (b *books) join() {
 	n := b.node()
-	p := NewPeerID(n.Name, n.Departed+1)
+	p := terms.NewPeerID(n.Name, n.Departed+1)
 	switch attempt, ok := b.s.Attempt(p); {
 	case n.Peer != "" && b.s.Stitching(n.Peer) == "" && b.s.Members() > 2:
 		watcher, watched := b.s.Watcher(n.Peer), b.s.Watched(n.Peer)
@@ -86,11 +88,11 @@ func (b *books) join() {
 
 // submit brings a job, a new version of it, or its end.
 func (b *books) submit() {
-	name := JobName(fmt.Sprint("j", b.rng.IntN(5)))
-	spec := &JobSpec{Name: name, Type: Batch}
+	name := terms.JobName(fmt.Sprint("j", b.rng.IntN(5)))
+	spec := &terms.Job{Name: name, Type: terms.Batch}
 	for i := range 1 + b.rng.IntN(3) {
-		spec.Tasks = append(spec.Tasks, TaskSpec{Name: TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
-			Resources: Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []PortRequest{{Name: "http"}}, Devices: []DeviceRequest{{Kind: "gpu", Amount: 500 + 500*Millidevices(b.rng.IntN(2))}}})
+		spec.Tasks = append(spec.Tasks, terms.Task{Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
+			Resources: terms.Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []terms.PortRequest{{Name: "http"}}, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500 + 500*terms.Millidevices(b.rng.IntN(2))}}})
 	}
 	switch j := b.s.JobOf(name); {
 	case j == nil:
@@ -109,7 +111,7 @@ func (b *books) submit() {
 			}
 			b.s.SetDesired(j.ID, task, want)
 		}
-		b.s.SetUpdate(j.ID, Update{State: RollingForward, To: j.Version}, Time(b.rng.IntN(3)))
+		b.s.SetUpdate(j.ID, Update{State: RollingForward, To: j.Version}, terms.Time(b.rng.IntN(3)))
 	}
 }
 
@@ -196,7 +198,7 @@ func (b *books) next(j *Job, r SlotRef, slot Slot) {
 		b.s.MoveSeat(r, AwaySeat)
 		return
 	case slot.Phase == Delayed || slot.Phase == Postponed:
-		slot.Deadline = b.s.Time + Time(b.rng.IntN(100))
+		slot.Deadline = b.s.Time + terms.Time(b.rng.IntN(100))
 	case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
 		slot.Phase = Stopped
 	case slot.Phase == Waiting:
@@ -211,16 +213,16 @@ func (b *books) next(j *Job, r SlotRef, slot Slot) {
 func dump(s *State) string {
 	out := &strings.Builder{}
 	fmt.Fprintln(out, s.Index, s.Time, s.Unfinished, s.Digest())
-	s.EachMember(func(p PeerID) bool {
+	s.EachMember(func(p terms.PeerID) bool {
 		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Stitching(p))
 		return true
 	})
-	s.EachAttempt(func(p PeerID, a Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a Attempt) bool {
 		fmt.Fprintln(out, p, a)
 		return true
 	})
 	for n := range 80 {
-		fmt.Fprint(out, s.NodeOf(NodeName(fmt.Sprint("n", n))) != nil, " ")
+		fmt.Fprint(out, s.NodeOf(terms.NodeName(fmt.Sprint("n", n))) != nil, " ")
 	}
 	fmt.Fprintln(out, s.Classes())
 	for n := range NodeIndex(s.Nodes()) {
@@ -300,9 +302,9 @@ func TestCopies(t *testing.T) {
 // TestCopyKeepsVersions drops old versions of a job whose copy still has them.
 func TestCopyKeepsVersions(t *testing.T) {
 	s := NewState()
-	s.SetOffer(s.EnsureNode("a").Index, &Offer{Capacity: Resources{1000, 0, 0}})
+	s.SetOffer(s.EnsureNode("a").Index, &terms.Offer{Capacity: terms.Resources{1000, 0, 0}})
 	version := func(user string) JobVersion {
-		return JobVersion{Kind: Submitted, Spec: &JobSpec{Name: "web", Type: Stateless, Tasks: []TaskSpec{{Name: "server", Instances: 1, User: user}}}}
+		return JobVersion{Kind: Submitted, Spec: &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{Name: "server", Instances: 1, User: user}}}}
 	}
 	s.AddJob(version("0").Spec)
 	s.Assign(KeyOf(1, 0), 0, 1, nil)

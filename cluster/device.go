@@ -1,17 +1,21 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // DeviceUse tells how much of a device a slot has: of number Number of its kind.
 type DeviceUse struct {
 	Kind   string
 	Number uint32
-	Amount Millidevices
+	Amount terms.Millidevices
 	Slot   SlotRef
 }
 
 // DeviceOf returns what the node offers of a kind.
-func (n *Node) DeviceOf(kind string) DeviceOffer {
+func (n *Node) DeviceOf(kind string) terms.DeviceOffer {
 	if n.Offer != nil {
 		for _, d := range n.Offer.Devices {
 			if d.Kind == kind {
@@ -19,14 +23,14 @@ func (n *Node) DeviceOf(kind string) DeviceOffer {
 			}
 		}
 	}
-	return DeviceOffer{Kind: kind}
+	return terms.DeviceOffer{Kind: kind}
 }
 
 // EachDeviceInUse visits the devices of a kind that are given away, whole or in part, in the order of their numbers.
 // Some may have numbers that the node does not offer any more.
-func (n *Node) EachDeviceInUse(kind string, visit func(number uint32, used Millidevices)) {
+func (n *Node) EachDeviceInUse(kind string, visit func(number uint32, used terms.Millidevices)) {
 	for i := 0; i < len(n.Devices); {
-		first, used := &n.Devices[i], Millidevices(0)
+		first, used := &n.Devices[i], terms.Millidevices(0)
 		for ; i < len(n.Devices) && n.Devices[i].Kind == first.Kind && n.Devices[i].Number == first.Number; i++ {
 			used += n.Devices[i].Amount
 		}
@@ -37,41 +41,41 @@ func (n *Node) EachDeviceInUse(kind string, visit func(number uint32, used Milli
 }
 
 // DeviceTimes returns for how many instances with the request the node has devices left, at most most.
-func (n *Node) DeviceTimes(q *DeviceRequest, most uint32) uint32 {
+func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 	offer := n.DeviceOf(q.Kind)
 	if !q.Takes(offer.Model) {
 		return 0
 	}
 	unused, shares := offer.Count, uint32(0)
-	n.EachDeviceInUse(q.Kind, func(number uint32, used Millidevices) {
+	n.EachDeviceInUse(q.Kind, func(number uint32, used terms.Millidevices) {
 		if number < offer.Count {
 			unused--
-			shares += uint32((WholeDevice - used) / q.Amount)
+			shares += uint32((terms.WholeDevice - used) / q.Amount)
 		}
 	})
-	if q.Kind == GPU.String() {
+	if q.Kind == terms.GPU.String() {
 		// What is kept for others is taken from the devices that nobody has.
-		unused -= min(unused, uint32((n.claimed[GPU]+int64(WholeDevice)-1)/int64(WholeDevice)))
+		unused -= min(unused, uint32((n.claimed[terms.GPU]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
 	}
 	if q.Share() {
-		return min(most, shares+unused*uint32(WholeDevice/q.Amount))
+		return min(most, shares+unused*uint32(terms.WholeDevice/q.Amount))
 	}
-	return min(most, unused/uint32(q.Amount/WholeDevice))
+	return min(most, unused/uint32(q.Amount/terms.WholeDevice))
 }
 
 // giveDevices gives a slot what it asked for, which placement has found: the lowest unused devices, or a share of the
 // device in use that has the least left for it.
-func (n *Node) giveDevices(q *DeviceRequest, r SlotRef) {
+func (n *Node) giveDevices(q *terms.DeviceRequest, r SlotRef) {
 	if !q.Share() {
-		for range q.Amount / WholeDevice {
-			n.giveDevice(DeviceUse{q.Kind, n.unusedDevice(q.Kind), WholeDevice, r})
+		for range q.Amount / terms.WholeDevice {
+			n.giveDevice(DeviceUse{q.Kind, n.unusedDevice(q.Kind), terms.WholeDevice, r})
 		}
 		return
 	}
-	number, least := n.unusedDevice(q.Kind), WholeDevice
+	number, least := n.unusedDevice(q.Kind), terms.WholeDevice
 	count := n.DeviceOf(q.Kind).Count
-	n.EachDeviceInUse(q.Kind, func(inUse uint32, used Millidevices) {
-		if left := WholeDevice - used; inUse < count && left >= q.Amount && left < least {
+	n.EachDeviceInUse(q.Kind, func(inUse uint32, used terms.Millidevices) {
+		if left := terms.WholeDevice - used; inUse < count && left >= q.Amount && left < least {
 			number, least = inUse, left
 		}
 	})
@@ -81,7 +85,7 @@ func (n *Node) giveDevices(q *DeviceRequest, r SlotRef) {
 // unusedDevice returns the lowest number of a kind that nobody has.
 func (n *Node) unusedDevice(kind string) uint32 {
 	number := uint32(0)
-	n.EachDeviceInUse(kind, func(inUse uint32, _ Millidevices) {
+	n.EachDeviceInUse(kind, func(inUse uint32, _ terms.Millidevices) {
 		if inUse == number {
 			number++
 		}

@@ -3,17 +3,19 @@ package cluster
 import (
 	"fmt"
 	"testing"
+
+	"starling/terms"
 )
 
 // TestDevices gives devices one by one, tells which numbers came of it, and how many more such would fit.
 func TestDevices(t *testing.T) {
-	gpu := func(amount Millidevices, models ...string) DeviceRequest {
-		return DeviceRequest{Kind: "gpu", Amount: amount, Models: models}
+	gpu := func(amount terms.Millidevices, models ...string) terms.DeviceRequest {
+		return terms.DeviceRequest{Kind: "gpu", Amount: amount, Models: models}
 	}
 	cases := []struct {
 		count  uint32
-		given  []DeviceRequest
-		next   DeviceRequest
+		given  []terms.DeviceRequest
+		next   terms.DeviceRequest
 		want   string
 		second uint32
 	}{
@@ -21,23 +23,23 @@ func TestDevices(t *testing.T) {
 		{2, nil, gpu(2000), "[0:1000 1:1000]", 0},
 		{1, nil, gpu(2000), "none", 0},
 		{2, nil, gpu(300), "[0:300]", 5},
-		{2, []DeviceRequest{gpu(300)}, gpu(1000), "[1:1000]", 0},
-		{2, []DeviceRequest{gpu(300)}, gpu(2000), "none", 0},
-		{2, []DeviceRequest{gpu(300)}, gpu(800), "[1:800]", 0},
+		{2, []terms.DeviceRequest{gpu(300)}, gpu(1000), "[1:1000]", 0},
+		{2, []terms.DeviceRequest{gpu(300)}, gpu(2000), "none", 0},
+		{2, []terms.DeviceRequest{gpu(300)}, gpu(800), "[1:800]", 0},
 		// A share goes where the least is left for it, although a device before that has room.
-		{2, []DeviceRequest{gpu(300), gpu(800)}, gpu(200), "[1:200]", 3},
-		{2, []DeviceRequest{gpu(300), gpu(800)}, gpu(700), "[0:700]", 0},
-		{3, []DeviceRequest{gpu(500), gpu(500)}, gpu(1), "[1:1]", 1999},
+		{2, []terms.DeviceRequest{gpu(300), gpu(800)}, gpu(200), "[1:200]", 3},
+		{2, []terms.DeviceRequest{gpu(300), gpu(800)}, gpu(700), "[0:700]", 0},
+		{3, []terms.DeviceRequest{gpu(500), gpu(500)}, gpu(1), "[1:1]", 1999},
 		// Six hundred twice do not share a device, although there is as much in all.
-		{1, []DeviceRequest{gpu(600)}, gpu(600), "none", 0},
+		{1, []terms.DeviceRequest{gpu(600)}, gpu(600), "none", 0},
 		{4, nil, gpu(1000, "H100"), "none", 0},
 		{4, nil, gpu(1000, "A100", "H100"), "[0:1000]", 3},
-		{4, nil, DeviceRequest{Kind: "fpga", Amount: 1000}, "none", 0},
+		{4, nil, terms.DeviceRequest{Kind: "fpga", Amount: 1000}, "none", 0},
 		// Two devices are left of four that were offered: a number that is not offered any more counts for nothing.
-		{2, []DeviceRequest{gpu(1000), gpu(1000), gpu(500)}, gpu(500), "none", 0},
+		{2, []terms.DeviceRequest{gpu(1000), gpu(1000), gpu(500)}, gpu(500), "none", 0},
 	}
 	for i, c := range cases {
-		n := &Node{Offer: &Offer{Devices: []DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}
+		n := &Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}
 		for k := range c.given {
 			n.giveDevices(&c.given[k], SlotRef{Index: uint32(k)})
 		}

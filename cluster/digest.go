@@ -1,6 +1,11 @@
 package cluster
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"starling/terms"
+	"starling/terms/constraint"
+)
 
 // The digest of a State is the sum of the hashes of its rows, so that a change of one row costs two hashes. It tells
 // peers that differ by accident apart; it is no protection against intent.
@@ -61,7 +66,7 @@ func hashText(tag uint64, texts ...string) uint64 {
 	return mix(h, mix2)
 }
 
-func (a Attempt) hash(p PeerID) uint64 {
+func (a Attempt) hash(p terms.PeerID) uint64 {
 	return hashWords(tagAttempt, hashText(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase), uint64(a.Began), uint64(a.BeganAt))
 }
 
@@ -92,7 +97,7 @@ func (j *Job) hash() uint64 {
 }
 
 // hash covers the task's row; its slots are counted in its digest.
-func (t *Task) hash(id JobID, task int) uint64 {
+func (t *Task) hash(id terms.JobID, task int) uint64 {
 	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash, t.Preemption.hash())
 }
 
@@ -107,7 +112,7 @@ func (p *Preemption) hash() uint64 {
 	return hashWords(tagJob, uint64(p.Index), uint64(p.Entry), uint64(p.At), uint64(p.Rule), hashText(tagJob, string(p.By)))
 }
 
-func hashJob(s *JobSpec) uint64 {
+func hashJob(s *terms.Job) uint64 {
 	h := hashText(tagJob, string(s.Name))
 	h = mix(mix(h, uint64(s.Type)), hashUpdatePolicy(&s.Update))
 	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
@@ -118,7 +123,7 @@ func hashJob(s *JobSpec) uint64 {
 	return h
 }
 
-func hashTask(t *TaskSpec) uint64 {
+func hashTask(t *terms.Task) uint64 {
 	h := hashText(tagJob, string(t.Name), t.WorkDir, t.User)
 	h = mix(h, hashText(tagJob, t.Command...))
 	for _, e := range t.Env {
@@ -138,12 +143,12 @@ func hashTask(t *TaskSpec) uint64 {
 		h = mix(h, hashText(tagJob, l.Name, l.Value))
 	}
 	h = mix(hashText(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
-	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[CPU]), uint64(t.Resources[Memory]), uint64(t.Resources[Disk]),
+	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))
 }
 
-func hashConstraint(c *Constraint) uint64 {
+func hashConstraint(c *constraint.Constraint) uint64 {
 	h := hashWords(tagJob, hashText(tagJob, c.Attribute, c.Label, c.Within), hashText(tagJob, c.Values...), uint64(c.Operator),
 		uint64(c.Count), bit(c.Soft), uint64(c.PatienceMillis), uint64(len(c.All)))
 	for i := range c.All {
@@ -173,9 +178,9 @@ func (n *Node) hash() uint64 {
 	return h
 }
 
-func hashOffer(o *Offer) uint64 {
+func hashOffer(o *terms.Offer) uint64 {
 	h := hashText(tagNode, o.Address)
-	h = mix(h, hashWords(tagNode, uint64(o.Capacity[CPU]), uint64(o.Capacity[Memory]), uint64(o.Capacity[Disk]),
+	h = mix(h, hashWords(tagNode, uint64(o.Capacity[terms.CPU]), uint64(o.Capacity[terms.Memory]), uint64(o.Capacity[terms.Disk]),
 		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
 	for _, a := range o.Attributes {
 		h = mix(h, hashText(tagNode, a.Name, a.Value))
@@ -186,7 +191,7 @@ func hashOffer(o *Offer) uint64 {
 	return h
 }
 
-func hashPolicies(t *TaskSpec) uint64 {
+func hashPolicies(t *terms.Task) uint64 {
 	h := hashWords(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
 		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), bit(t.Disconnect.Wait),
 		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
@@ -201,13 +206,13 @@ func hashPolicies(t *TaskSpec) uint64 {
 	return h
 }
 
-func hashUpdatePolicy(u *UpdatePolicy) uint64 {
+func hashUpdatePolicy(u *terms.UpdatePolicy) uint64 {
 	return hashWords(tagJob, uint64(u.BatchSize), uint64(u.Canaries), bit(u.AutoPromote), uint64(u.MinHealthyMillis),
 		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), bit(u.Rollback),
 		bit(u.StartPaused), bit(u.SameNode))
 }
 
-func hashPool(s *PoolSpec) uint64 {
+func hashPool(s *terms.Pool) uint64 {
 	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)
 	for _, q := range s.Quotas {
 		h = mix(h, hashWords(tagPools, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), bit(q.Static)))

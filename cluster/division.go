@@ -3,6 +3,8 @@ package cluster
 import (
 	"math/bits"
 	"slices"
+
+	"starling/terms"
 )
 
 // Division tells which nodes have which value of an attribute. It is never changed.
@@ -53,7 +55,7 @@ func (d *Division) add(value string, n NodeIndex) {
 
 // EachRoomOf visits, in order, those of some nodes of a page that are kept for a purpose, take work and have the resources
 // free.
-func (s *State) EachRoomOf(some NodePage, kept Purpose, need *Resources, visit func(n NodeIndex)) {
+func (s *State) EachRoomOf(some NodePage, kept terms.Purpose, need *terms.Resources, visit func(n NodeIndex)) {
 	r := s.rooms[some.Page]
 	if !need.Fits(&r.most[kept]) {
 		return

@@ -1,4 +1,4 @@
-// Package cluster holds the nouns, and State: the value that every peer holds after folding the journal.
+// Package cluster holds State: the value that every peer holds after folding the journal.
 //
 // It answers "what is there?" and keeps the books: who is a member, which node offers what, which slot runs
 // where, and how much of each node is taken. It decides nothing; what to change is decided in ring, schedule

@@ -1,7 +1,9 @@
 package cluster
 
+import "starling/terms"
+
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
-func (s *State) StopJob(id JobID) {
+func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *Job) { j.Stop, j.Changed = true, s.Index })
 	for task := range s.Job(id).Tasks {
 		var all []SlotRef
@@ -43,9 +45,9 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 
 // FinishIfDone notes that a job has ended when nothing of it waits or holds room, and forgets the oldest finished jobs
 // beyond the limits.
-func (s *State) FinishIfDone(id JobID) {
+func (s *State) FinishIfDone(id terms.JobID) {
 	j := s.Job(id)
-	if j.Finished != 0 || !j.Stop && j.Spec.Type != Batch {
+	if j.Finished != 0 || !j.Stop && j.Spec.Type != terms.Batch {
 		return
 	}
 	for _, t := range j.Tasks {
@@ -79,7 +81,7 @@ func (j *Job) slots() uint32 {
 }
 
 // ForgetJob drops a finished job and all that is kept of it.
-func (s *State) ForgetJob(id JobID) {
+func (s *State) ForgetJob(id terms.JobID) {
 	j := s.Job(id)
 	s.finished.Delete(j.finishOrder)
 	s.finishedSlots -= j.slots()

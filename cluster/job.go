@@ -1,29 +1,33 @@
 package cluster
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"starling/terms"
+)
 
 // Job is a job as it stands in the value. Only the methods of State change it.
 type Job struct {
 	edition *Edition
-	ID      JobID
+	ID      terms.JobID
 	// Spec is the newest version, number Version (from 1).
-	Spec    *JobSpec
+	Spec    *terms.Job
 	Version uint32
 	// Submitted and Changed are the entries that brought the first and the newest version or stop.
-	Submitted, Changed Index
-	SubmittedAt        Time
+	Submitted, Changed terms.Index
+	SubmittedAt        terms.Time
 	// Stop tells that its user asked it to end.
 	Stop bool
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
-	Finished   Index
-	FinishedAt Time
+	Finished   terms.Index
+	FinishedAt terms.Time
 	Tasks      []*Task
 	// Update is the record of the latest update.
 	Update Update
 	// versions are the kept ones, oldest first; the last is the newest.
 	versions []JobVersion
 	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
-	updateDeadline Time
+	updateDeadline terms.Time
 	// pool is the account of the pool that the job lives in.
 	pool PoolID
 	// gang is how many instances of each task must run together, nil for a job without a gang, and gangState how that
@@ -41,7 +45,7 @@ type Job struct {
 // Task is a task as it stands in the value: its slots.
 type Task struct {
 	edition *Edition
-	Name    TaskName
+	Name    terms.TaskName
 	// Slots are the main seats.
 	Slots Vector[Slot]
 	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
@@ -64,7 +68,7 @@ type Task struct {
 	returned *btree.Set[uint32]
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
 	asked     uint32
-	askedEach Amounts
+	askedEach terms.Amounts
 	// turn and specialTurn are where its lanes stand in the queue, zero where nothing waits.
 	turn, specialTurn Turn
 	// rare is what few tasks have; nil for the others.
@@ -81,10 +85,10 @@ type Task struct {
 type Preemption struct {
 	// Index is the slot, Entry the journal's that ended it.
 	Index uint32
-	Entry Index
-	At    Time
+	Entry terms.Index
+	At    terms.Time
 	// By is the job that needed its room, Rule the number of the rule by which it could.
-	By   JobName
+	By   terms.JobName
 	Rule uint8
 }
 
@@ -94,8 +98,8 @@ const FailureDetailBytesMax = 256
 // Failure tells how an allocation failed. The zero Failure is none.
 type Failure struct {
 	Index    uint32
-	Order    Index
-	At       Time
+	Order    terms.Index
+	At       terms.Time
 	Ended    Ending
 	ExitCode int32
 	// Detail is what the node said, such as "program not found"; it may be empty.
@@ -103,10 +107,10 @@ type Failure struct {
 }
 
 // Name returns the job's name.
-func (j *Job) Name() JobName { return j.Spec.Name }
+func (j *Job) Name() terms.JobName { return j.Spec.Name }
 
 // TaskSpecOf returns what the slot's allocation was ordered with: the task's specification in that version.
-func (j *Job) TaskSpecOf(task int, version uint32) *TaskSpec {
+func (j *Job) TaskSpecOf(task int, version uint32) *terms.Task {
 	spec := j.SpecOf(version)
 	if spec == nil {
 		return nil
@@ -121,7 +125,7 @@ func (j *Job) TaskSpecOf(task int, version uint32) *TaskSpec {
 }
 
 // TaskIndex returns the number of the named task, or -1.
-func (j *Job) TaskIndex(name TaskName) int {
+func (j *Job) TaskIndex(name terms.TaskName) int {
 	for i := range j.Tasks {
 		if j.Tasks[i].Name == name {
 			return i

@@ -1,20 +1,24 @@
 package cluster
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"starling/terms"
+)
 
 // Membership is who belongs to the cluster, who watches whom, and who is joining. Package ring holds its rules.
 type Membership struct {
 	// members have joined; the value is their node.
-	members *btree.Map[PeerID, NodeIndex]
+	members *btree.Map[terms.PeerID, NodeIndex]
 	// watched leads from each member to the one it watches; watchers leads back. Both are empty for one member.
-	watched, watchers *btree.Map[PeerID, PeerID]
+	watched, watchers *btree.Map[terms.PeerID, terms.PeerID]
 	// joining holds the attempt of every peer that wrote prepare-join-cluster and has neither joined nor left.
-	joining *btree.Map[PeerID, Attempt]
+	joining *btree.Map[terms.PeerID, Attempt]
 	// stitching leads from each member that prepared or accepted a joiner to that joiner.
-	stitching *btree.Map[PeerID, PeerID]
+	stitching *btree.Map[terms.PeerID, terms.PeerID]
 	// open are the members that may observe a joiner: they stitch nobody, and whom they watch has prepared nobody. It is
 	// a function of the tables above, kept so that a choice among many costs little.
-	open   *btree.Set[PeerID]
+	open   *btree.Set[terms.PeerID]
 	digest uint64
 }
 
@@ -46,17 +50,17 @@ type Attempt struct {
 	Number uint32
 	Phase  AttemptPhase
 	// Observer is the member chosen, while Prepared or Accepted.
-	Observer PeerID
+	Observer terms.PeerID
 	// Began is the entry that began it, and BeganAt its time.
-	Began   Index
-	BeganAt Time
+	Began   terms.Index
+	BeganAt terms.Time
 }
 
 func newMembership() Membership {
 	return Membership{
-		members: new(btree.Map[PeerID, NodeIndex]), watched: new(btree.Map[PeerID, PeerID]), watchers: new(btree.Map[PeerID, PeerID]),
-		joining: new(btree.Map[PeerID, Attempt]), stitching: new(btree.Map[PeerID, PeerID]),
-		open: new(btree.Set[PeerID]),
+		members: new(btree.Map[terms.PeerID, NodeIndex]), watched: new(btree.Map[terms.PeerID, terms.PeerID]), watchers: new(btree.Map[terms.PeerID, terms.PeerID]),
+		joining: new(btree.Map[terms.PeerID, Attempt]), stitching: new(btree.Map[terms.PeerID, terms.PeerID]),
+		open: new(btree.Set[terms.PeerID]),
 	}
 }
 
@@ -71,19 +75,19 @@ func (m *Membership) copy() Membership {
 func (m *Membership) Members() int { return m.members.Len() }
 
 // IsMember tells whether the peer has joined.
-func (m *Membership) IsMember(p PeerID) bool {
+func (m *Membership) IsMember(p terms.PeerID) bool {
 	_, ok := m.members.Get(p)
 	return ok
 }
 
 // MemberAt returns the member with the given rank in the order of ids, in time logarithmic in their number.
-func (m *Membership) MemberAt(rank int) PeerID {
+func (m *Membership) MemberAt(rank int) terms.PeerID {
 	p, _, _ := m.members.GetAt(rank)
 	return p
 }
 
 // Rank returns how many members come before the peer.
-func (m *Membership) Rank(p PeerID) int {
+func (m *Membership) Rank(p terms.PeerID) int {
 	low, high := 0, m.members.Len()
 	for low < high {
 		middle := (low + high) / 2
@@ -97,24 +101,24 @@ func (m *Membership) Rank(p PeerID) int {
 }
 
 // EachMember visits the members in the order of their ids until visit returns false.
-func (m *Membership) EachMember(visit func(PeerID) bool) {
-	m.members.Scan(func(p PeerID, _ NodeIndex) bool { return visit(p) })
+func (m *Membership) EachMember(visit func(terms.PeerID) bool) {
+	m.members.Scan(func(p terms.PeerID, _ NodeIndex) bool { return visit(p) })
 }
 
 // Watched returns whom a member watches, "" if nobody.
-func (m *Membership) Watched(p PeerID) PeerID {
+func (m *Membership) Watched(p terms.PeerID) terms.PeerID {
 	q, _ := m.watched.Get(p)
 	return q
 }
 
 // Watcher returns who watches a member, "" if nobody does.
-func (m *Membership) Watcher(p PeerID) PeerID {
+func (m *Membership) Watcher(p terms.PeerID) terms.PeerID {
 	q, _ := m.watchers.Get(p)
 	return q
 }
 
 // Stitching returns the joiner that a member prepared or accepted, "" if none.
-func (m *Membership) Stitching(p PeerID) PeerID {
+func (m *Membership) Stitching(p terms.PeerID) terms.PeerID {
 	q, _ := m.stitching.Get(p)
 	return q
 }
@@ -123,23 +127,25 @@ func (m *Membership) Stitching(p PeerID) PeerID {
 func (m *Membership) Stitchings() int { return m.stitching.Len() }
 
 // EachStitching visits observers and their joiners in the order of the observers.
-func (m *Membership) EachStitching(visit func(observer, joiner PeerID) bool) { m.stitching.Scan(visit) }
+func (m *Membership) EachStitching(visit func(observer, joiner terms.PeerID) bool) {
+	m.stitching.Scan(visit)
+}
 
 // Attempt returns a peer's present attempt to join; ok is false if it has none.
-func (m *Membership) Attempt(p PeerID) (a Attempt, ok bool) { return m.joining.Get(p) }
+func (m *Membership) Attempt(p terms.PeerID) (a Attempt, ok bool) { return m.joining.Get(p) }
 
 // EachAttempt visits the attempts in the order of the joiners' ids.
-func (m *Membership) EachAttempt(visit func(PeerID, Attempt) bool) { m.joining.Scan(visit) }
+func (m *Membership) EachAttempt(visit func(terms.PeerID, Attempt) bool) { m.joining.Scan(visit) }
 
 // AddMember makes the peer a member; it watches nobody yet.
-func (m *Membership) AddMember(p PeerID, n NodeIndex) {
+func (m *Membership) AddMember(p terms.PeerID, n NodeIndex) {
 	m.members.Set(p, n)
 	m.digest += hashText(tagMember, string(p))
 	m.refresh(p)
 }
 
 // RemoveMember ends the membership of p.
-func (m *Membership) RemoveMember(p PeerID) {
+func (m *Membership) RemoveMember(p terms.PeerID) {
 	if _, ok := m.members.Delete(p); ok {
 		m.digest -= hashText(tagMember, string(p))
 	}
@@ -147,7 +153,7 @@ func (m *Membership) RemoveMember(p PeerID) {
 }
 
 // refresh decides anew whether p may observe.
-func (m *Membership) refresh(p PeerID) {
+func (m *Membership) refresh(p terms.PeerID) {
 	if m.mayObserve(p) {
 		m.open.Insert(p)
 	} else {
@@ -155,7 +161,7 @@ func (m *Membership) refresh(p PeerID) {
 	}
 }
 
-func (m *Membership) mayObserve(p PeerID) bool {
+func (m *Membership) mayObserve(p terms.PeerID) bool {
 	next, _ := m.Attempt(m.Stitching(m.Watched(p)))
 	return m.IsMember(p) && m.Stitching(p) == "" && next.Phase != Prepared
 }
@@ -164,13 +170,13 @@ func (m *Membership) mayObserve(p PeerID) bool {
 func (m *Membership) Open() int { return m.open.Len() }
 
 // OpenAt returns the one with the given rank among them, in the order of ids.
-func (m *Membership) OpenAt(rank int) PeerID {
+func (m *Membership) OpenAt(rank int) terms.PeerID {
 	p, _ := m.open.GetAt(rank)
 	return p
 }
 
 // SetWatched lets p watch q, and nobody if q is "".
-func (m *Membership) SetWatched(p, q PeerID) {
+func (m *Membership) SetWatched(p, q terms.PeerID) {
 	if old, ok := m.watched.Delete(p); ok {
 		m.digest -= hashText(tagWatched, string(p), string(old))
 		if back, _ := m.watchers.Get(old); back == p {
@@ -186,7 +192,7 @@ func (m *Membership) SetWatched(p, q PeerID) {
 }
 
 // SetAttempt replaces the attempt of p; a zero attempt removes it.
-func (m *Membership) SetAttempt(p PeerID, a Attempt) {
+func (m *Membership) SetAttempt(p terms.PeerID, a Attempt) {
 	if old, ok := m.joining.Delete(p); ok {
 		m.digest -= old.hash(p)
 		if old.Observer != "" {

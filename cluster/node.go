@@ -1,18 +1,20 @@
 package cluster
 
+import "starling/terms"
+
 // Node is a machine as it stands in the value. Only the methods of State change it.
 type Node struct {
 	edition *Edition
 	Index   NodeIndex
-	Name    NodeName
+	Name    terms.NodeName
 	// Peer is the member that lives on it now, "" if none does.
-	Peer PeerID
+	Peer terms.PeerID
 	// Departed is the highest incarnation that has left: a tombstone. Entries of it and of all before it are void.
 	Departed uint32
 	// Sessions are the incarnations above Departed that have written, in order.
 	Sessions []Session
 	// Offer is what its peer volunteered; nil while it has volunteered nothing.
-	Offer *Offer
+	Offer *terms.Offer
 	// Class numbers the nodes with equal attributes and devices.
 	Class uint32
 	// Drain tells that it is being emptied.
@@ -27,11 +29,11 @@ type Node struct {
 	PortNext uint16
 
 	// lasting is what services hold here, which do not end by themselves.
-	lasting Resources
+	lasting terms.Resources
 	// claimed is kept for work that waits.
-	claimed Amounts
+	claimed terms.Amounts
 	// given is what the node adds to what pools divide.
-	given Amounts
+	given terms.Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
 }
@@ -40,7 +42,7 @@ type Node struct {
 type Drain struct {
 	On bool
 	// Deadline is when whatever still runs there is stopped; 0 once that has happened.
-	Deadline Time
+	Deadline terms.Time
 }
 
 // Session is what is known of the writing of one incarnation.
@@ -104,12 +106,12 @@ func (n *Node) freePort() uint16 {
 // room is what placement scans: the free resources of 64 nodes side by side.
 type room struct {
 	edition *Edition
-	free    [pageRows]Resources
+	free    [pageRows]terms.Resources
 	// eligible has a bit for every node that takes work, nodes one for every node by whom it is kept for.
 	eligible uint64
-	nodes    [PurposeCount]uint64
+	nodes    [terms.PurposeCount]uint64
 	// most is at least the free resources of every eligible node, by whom it is kept for.
-	most [PurposeCount]Resources
+	most [terms.PurposeCount]terms.Resources
 }
 
 // NodeIndex is the dense number of a node, in the order in which nodes first wrote; it is never used again.

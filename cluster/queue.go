@@ -1,6 +1,11 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms"
+	"starling/terms/constraint"
+)
 
 // The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
 
@@ -13,8 +18,8 @@ type Turn struct {
 	Rank uint32
 	Key  TaskKey
 	// Need is at most what is admitted together: the whole gang as long as it does not run, else one instance.
-	Need  Amounts
-	Class Class
+	Need  terms.Amounts
+	Class terms.Class
 	// Blocked tells that all nodes were tried, and that only nodes which grow can help.
 	Blocked bool
 }
@@ -35,7 +40,7 @@ const BrokenRank = 0
 
 // account returns the number of the account that the job's work is charged to.
 func (j *Job) account() PoolID {
-	if j.Spec.Type == Daemon {
+	if j.Spec.Type == terms.Daemon {
 		return 0
 	}
 	return j.pool
@@ -100,7 +105,7 @@ func (j *Job) GangState() GangState {
 }
 
 // SetGangTried notes that no nodes were found for the job's gang.
-func (s *State) SetGangTried(id JobID) { s.editJob(id).gangTried = s.holds }
+func (s *State) SetGangTried(id terms.JobID) { s.editJob(id).gangTried = s.holds }
 
 // GangTried tells whether no nodes were found for the job's gang, and trying again would find the same. Who finds room by
 // itself finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
@@ -112,7 +117,7 @@ func (j *Job) gangMixed() bool {
 	for task := range j.gang {
 		if spec := j.TaskSpecOf(task, j.Version); j.gang[task] > 0 {
 			tasks++
-			social = social || slices.ContainsFunc(spec.Constraints, func(c Constraint) bool { return c.Social() })
+			social = social || slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
 		}
 	}
 	return tasks > 1 || social
@@ -133,8 +138,8 @@ func (j *Job) setGang() {
 }
 
 // unit returns the rank of the job's waiting work, and what is admitted together of a task.
-func (j *Job) unit(task int, each Amounts) (rank uint32, need Amounts) {
-	rank = 1 + PriorityMax - min(j.Spec.Priority, PriorityMax)
+func (j *Job) unit(task int, each terms.Amounts) (rank uint32, need terms.Amounts) {
+	rank = 1 + terms.PriorityMax - min(j.Spec.Priority, terms.PriorityMax)
 	switch j.GangState() {
 	case GangBroken:
 		return BrokenRank, each
@@ -145,14 +150,14 @@ func (j *Job) unit(task int, each Amounts) (rank uint32, need Amounts) {
 }
 
 // GangNeed returns what the missing members of the job's gang take together.
-func (j *Job) GangNeed() (sum Amounts) {
+func (j *Job) GangNeed() (sum terms.Amounts) {
 	for task := range j.Tasks {
 		missing := int64(j.Missing(task))
 		if missing == 0 {
 			continue
 		}
 		for k, amount := range j.TaskSpecOf(task, j.Version).Amounts() {
-			sum[k] = min(sum[k]+amount*missing, Unlimited)
+			sum[k] = min(sum[k]+amount*missing, terms.Unlimited)
 		}
 	}
 	return sum
@@ -179,7 +184,7 @@ func (s *State) queue(j *Job, task int) {
 
 func (s *State) queueTask(j *Job, task int) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
-	asks, each := t.asks(spec), Amounts{}
+	asks, each := t.asks(spec), terms.Amounts{}
 	if asks == 0 {
 		// Nobody will tell what comes to pass around nodes meanwhile.
 		t.blocked, t.specialBlocked = false, false
@@ -193,7 +198,7 @@ func (s *State) queueTask(j *Job, task int) {
 	s.enqueue(&t.turn, turn, t.Waits() > 0 && asks > 0)
 	turn.Key, turn.Blocked = turn.Key.Special(), t.specialBlocked
 	// Those that wait for a particular version may need less.
-	turn.Need = Amounts{}
+	turn.Need = terms.Amounts{}
 	s.enqueue(&t.specialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
 }
 

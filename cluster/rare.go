@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"starling/terms"
+)
 
 // rare is what only a few slots of a few tasks have.
 type rare struct {
@@ -18,7 +22,7 @@ type rare struct {
 
 // Attempted is a look for another node that a slot took after a failure.
 type Attempted struct {
-	At          Time
+	At          terms.Time
 	DelayMillis uint32
 }
 
@@ -31,11 +35,11 @@ type seatKey uint64
 func keyOfSeat(r SlotRef) seatKey { return seatKey(r.Index)<<2 | seatKey(r.Seat) }
 
 // in returns the seat of a task.
-func (k seatKey) in(job JobID, task int) SlotRef {
+func (k seatKey) in(job terms.JobID, task int) SlotRef {
 	return SlotRef{Job: job, Task: uint16(task), Index: uint32(k >> 2), Seat: Seat(k & 3)}
 }
 
-func newTask(e *Edition, name TaskName) *Task {
+func newTask(e *Edition, name terms.TaskName) *Task {
 	return &Task{edition: e, Name: name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
 }
 
@@ -69,7 +73,7 @@ func (t *Task) SpecialWaits() int {
 
 // EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns false;
 // visit must not change the task.
-func (t *Task) EachSpecial(job JobID, task int, visit func(SlotRef, Slot) bool) {
+func (t *Task) EachSpecial(job terms.JobID, task int, visit func(SlotRef, Slot) bool) {
 	if t.rare == nil {
 		return
 	}
@@ -97,7 +101,7 @@ func (t *Task) EachIll(visit func(index uint32) bool) {
 
 // EachBeside visits the seats that are not main ones, lowest slot first, until visit returns false; visit must not
 // change the task.
-func (t *Task) EachBeside(job JobID, task int, visit func(SlotRef, Slot) bool) {
+func (t *Task) EachBeside(job terms.JobID, task int, visit func(SlotRef, Slot) bool) {
 	if t.rare != nil {
 		t.rare.beside.Scan(func(key seatKey, slot Slot) bool { return visit(key.in(job, task), slot) })
 	}

@@ -3,21 +3,23 @@ package cluster
 import (
 	"math/bits"
 	"slices"
+
+	"starling/terms"
 )
 
 // free returns what the node has left.
-func (s *State) free(n NodeIndex) Resources {
+func (s *State) free(n NodeIndex) terms.Resources {
 	if p := int(n) / pageRows; p < len(s.rooms) {
 		return s.rooms[p].free[n%pageRows]
 	}
-	return Resources{}
+	return terms.Resources{}
 }
 
 // Free returns what the node has left; after an offer shrank below what runs there it can be negative.
-func (s *State) Free(n NodeIndex) Resources { return s.free(n) }
+func (s *State) Free(n NodeIndex) terms.Resources { return s.free(n) }
 
 // Yields returns what the node would have free if all work were done that ends by itself.
-func (s *State) Yields(n NodeIndex) Resources {
+func (s *State) Yields(n NodeIndex) terms.Resources {
 	row := s.Node(n)
 	return row.Offer.Capacity.Minus(row.lasting)
 }
@@ -43,7 +45,7 @@ func (s *State) editRoom(n NodeIndex) *room {
 }
 
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
-func (s *State) setFree(n NodeIndex, free Resources, eligible bool) {
+func (s *State) setFree(n NodeIndex, free terms.Resources, eligible bool) {
 	r := s.editRoom(n)
 	bit := uint64(1) << (n % pageRows)
 	r.free[n%pageRows] = free
@@ -60,7 +62,7 @@ func (s *State) setFree(n NodeIndex, free Resources, eligible bool) {
 }
 
 // take subtracts from what the node has left.
-func (s *State) take(n NodeIndex, amount Resources) {
+func (s *State) take(n NodeIndex, amount terms.Resources) {
 	r := s.editRoom(n)
 	r.free[n%pageRows] = r.free[n%pageRows].Minus(amount)
 }
@@ -78,7 +80,7 @@ const NodesPerPage = pageRows
 func (s *State) RoomPages() int { return len(s.rooms) }
 
 // setPurpose notes for whom the node is kept.
-func (s *State) setPurpose(n NodeIndex, purpose Purpose) {
+func (s *State) setPurpose(n NodeIndex, purpose terms.Purpose) {
 	r := s.editRoom(n)
 	for p := range r.nodes {
 		r.nodes[p] &^= 1 << (n % pageRows)
@@ -87,18 +89,18 @@ func (s *State) setPurpose(n NodeIndex, purpose Purpose) {
 }
 
 // purpose returns for whom a node of the page is kept.
-func (r *room) purpose(n NodeIndex) Purpose {
+func (r *room) purpose(n NodeIndex) terms.Purpose {
 	for p := range r.nodes {
 		if r.nodes[p]&(1<<(n%pageRows)) != 0 {
-			return Purpose(p)
+			return terms.Purpose(p)
 		}
 	}
-	return AnyWork
+	return terms.AnyWork
 }
 
 // Fitting returns those nodes of a page of 64, one bit each from the first on, that are kept for a purpose, take work and
 // have the resources free. If none has, that takes constant time.
-func (s *State) Fitting(page int, kept Purpose, need *Resources) (nodes uint64) {
+func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (nodes uint64) {
 	r := s.rooms[page]
 	all := r.eligible & r.nodes[kept]
 	if all == 0 || !need.Fits(&r.most[kept]) {
@@ -116,7 +118,7 @@ func (s *State) Fitting(page int, kept Purpose, need *Resources) (nodes uint64) 
 }
 
 // EachRoom visits, in order, those nodes of a page that Fitting returns, until visit returns false.
-func (s *State) EachRoom(page int, kept Purpose, need *Resources, visit func(n NodeIndex, free *Resources) bool) {
+func (s *State) EachRoom(page int, kept terms.Purpose, need *terms.Resources, visit func(n NodeIndex, free *terms.Resources) bool) {
 	for nodes := s.Fitting(page, kept, need); nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
 		if !visit(NodeIndex(page*pageRows+i), &s.rooms[page].free[i]) {
@@ -126,10 +128,10 @@ func (s *State) EachRoom(page int, kept Purpose, need *Resources, visit func(n N
 }
 
 // tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
-func (s *State) tighten(page int, kept Purpose) {
+func (s *State) tighten(page int, kept terms.Purpose) {
 	r := s.editRoom(NodeIndex(page * pageRows))
 	most := &r.most[kept]
-	*most = Resources{}
+	*most = terms.Resources{}
 	for nodes := r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
 		for k, free := range r.free[bits.TrailingZeros64(nodes)] {
 			most[k] = max(most[k], free)
@@ -149,12 +151,12 @@ func (s *State) TakeGrown() []int {
 }
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
-func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
+func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	before := s.free(n)
 	s.holds++
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
-	if j.Spec.Type != Batch {
+	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Plus(spec.Resources)
 	}
 	row.Held = append(row.Held, r)
@@ -170,16 +172,16 @@ func (s *State) hold(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
 
 // countMoved counts what a node gives to pools after room was taken or given back there. Usually that is the same: held
 // is what was free.
-func (s *State) countMoved(row *Node, spec *TaskSpec, before Resources) {
+func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) {
 	after := s.free(row.Index)
-	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 || row.claimed != (Amounts{}) || !s.Eligible(row.Index) {
+	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 || row.claimed != (terms.Amounts{}) || !s.Eligible(row.Index) {
 		s.countGiven(row.Index)
 	}
 }
 
 // give assigns ports and devices to a slot. Placement has checked that there are enough. Ports that were asked for by
 // number come first, so that none of them is chosen for another request.
-func (n *Node) give(spec *TaskSpec, r SlotRef) {
+func (n *Node) give(spec *terms.Task, r SlotRef) {
 	for _, request := range spec.Ports {
 		if request.Number != 0 {
 			n.givePort(PortUse{Number: request.Number, Name: request.Name, Slot: r})
@@ -208,11 +210,11 @@ func (n *Node) givePort(use PortUse) {
 }
 
 // release gives back what hold took.
-func (s *State) release(j *Job, spec *TaskSpec, r SlotRef, n NodeIndex) {
+func (s *State) release(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	before := s.free(n)
 	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
 	row := s.editNode(n)
-	if j.Spec.Type != Batch {
+	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Minus(spec.Resources)
 	}
 	for i := range row.Held {

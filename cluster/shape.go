@@ -5,18 +5,20 @@ import (
 	"strings"
 
 	"github.com/tidwall/btree"
+
+	"starling/terms"
 )
 
 // Shape is what instances with devices have in common for those who look for gaps: a request, and what goes with it.
 type Shape struct {
-	Request DeviceRequest
+	Request terms.DeviceRequest
 	// Instances hold room now, and Resources is what all of them have.
 	Instances uint32
-	Resources Resources
+	Resources terms.Resources
 }
 
 // countShape counts an instance of a task for each of its requests, or no more.
-func (s *State) countShape(spec *TaskSpec, change int) {
+func (s *State) countShape(spec *terms.Task, change int) {
 	for i := range spec.Devices {
 		q := &spec.Devices[i]
 		name := string(binary.BigEndian.AppendUint32([]byte(q.Kind+"\x00"), uint32(q.Amount))) + strings.Join(q.Models, "\x00")

@@ -1,6 +1,10 @@
 package cluster
 
-import "cmp"
+import (
+	"cmp"
+
+	"starling/terms"
+)
 
 // Phase is how far the present allocation of a slot is.
 type Phase uint8
@@ -107,13 +111,13 @@ func (c Cause) String() string {
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
 type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
-	Order Index
+	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
 	// of a Postponed one, the verdict on the health of one that is Assigned or Running, the end of patience with one that
 	// is Away. 0 is never.
-	Deadline Time
+	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
-	Since Time
+	Since terms.Time
 	// Node runs the allocation, or ran the last one. It has no meaning while Order is 0.
 	Node NodeIndex
 	// Version of the job that the allocation was ordered with; of a slot that waits the version it is to get, 0 for the
@@ -184,7 +188,7 @@ func (e Ending) String() string {
 
 // SlotRef names a slot by numbers, and one of its seats.
 type SlotRef struct {
-	Job   JobID
+	Job   terms.JobID
 	Index uint32
 	Task  uint16
 	Seat  Seat

@@ -1,7 +1,9 @@
 package cluster
 
+import "starling/terms"
+
 // AddJob keeps a new job with all its slots waiting. The name must be free.
-func (s *State) AddJob(spec *JobSpec) *Job {
+func (s *State) AddJob(spec *terms.Job) *Job {
 	s.LastJob++
 	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
 	if number, found := s.pools.find(spec.Name.Pool()); found {
@@ -13,12 +15,12 @@ func (s *State) AddJob(spec *JobSpec) *Job {
 	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
 	j.row = j.hash()
 	s.digest += j.row
-	if spec.Type == Daemon {
+	if spec.Type == terms.Daemon {
 		s.daemons.Insert(j.ID)
 	}
 	for task := range j.Tasks {
 		want := spec.Tasks[task].Instances
-		if spec.Type == Daemon {
+		if spec.Type == terms.Daemon {
 			want = 0
 		}
 		s.SetDesired(j.ID, task, want)
@@ -28,7 +30,7 @@ func (s *State) AddJob(spec *JobSpec) *Job {
 
 // SetDesired changes how many slots of a task there should be. Slots beyond that which hold room stay until they have
 // ended; the others are dropped.
-func (s *State) SetDesired(id JobID, task int, want uint32) {
+func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 	s.changeTask(id, task, func(t *Task) {
 		j := s.Job(id)
 		if n := t.Slots.Len(); uint32(n) < want {
@@ -45,7 +47,7 @@ func (s *State) SetDesired(id JobID, task int, want uint32) {
 				s.putSlot(j, r, Slot{Order: slot.Order, Node: slot.Node})
 			}
 		}
-		for ; j.Spec.Type == Daemon && t.Fresh < want; t.Fresh++ {
+		for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
 			// A daemon's slots belong to their nodes: each waits only once its node can have it.
 			s.putSlot(j, SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, Slot{Phase: Stopped, Version: j.Version})
 		}
@@ -146,7 +148,7 @@ func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
 
 // SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has. An empty seat
 // may have kept the order of what went to another.
-func (s *State) SeatOf(r SlotRef, order Index) (seat SlotRef, slot Slot, ok bool) {
+func (s *State) SeatOf(r SlotRef, order terms.Index) (seat SlotRef, slot Slot, ok bool) {
 	for r.Seat = MainSeat; r.Seat < seatCount; r.Seat++ {
 		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.empty()) {
 			seat, slot, ok = r, one, true
@@ -167,7 +169,7 @@ func (s *State) OrderedNow(r SlotRef) bool {
 
 // EachSlot visits every seat of a task that ever had an allocation, main ones first, until visit returns false; visit must
 // not change the task.
-func (s *State) EachSlot(id JobID, task int, visit func(SlotRef, Slot) bool) {
+func (s *State) EachSlot(id terms.JobID, task int, visit func(SlotRef, Slot) bool) {
 	t := s.Job(id).Tasks[task]
 	for index := range min(t.Fresh, uint32(t.Slots.Len())) {
 		if !visit(SlotRef{Job: id, Task: uint16(task), Index: index}, t.Slots.At(int(index))) {
@@ -178,13 +180,13 @@ func (s *State) EachSlot(id JobID, task int, visit func(SlotRef, Slot) bool) {
 }
 
 // NameOf returns the slot's name.
-func (s *State) NameOf(r SlotRef) SlotName {
+func (s *State) NameOf(r SlotRef) terms.SlotName {
 	j := s.Job(r.Job)
-	return SlotName{Job: j.Name(), Task: j.Tasks[r.Task].Name, Index: r.Index}
+	return terms.SlotName{Job: j.Name(), Task: j.Tasks[r.Task].Name, Index: r.Index}
 }
 
 // RefOf returns the slot with the given name; ok is false if there is none.
-func (s *State) RefOf(name SlotName) (r SlotRef, ok bool) {
+func (s *State) RefOf(name terms.SlotName) (r SlotRef, ok bool) {
 	j := s.JobOf(name.Job)
 	if j == nil {
 		return SlotRef{}, false
@@ -272,7 +274,7 @@ func (n *Node) rename(from, to SlotRef) {
 }
 
 // SetFailure notes the latest failure of a task.
-func (s *State) SetFailure(id JobID, task int, failure Failure) {
+func (s *State) SetFailure(id terms.JobID, task int, failure Failure) {
 	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.hash() })
 }
 
@@ -328,7 +330,7 @@ func (j *Job) ordered(s *State, waiting Slot, n NodeIndex) Slot {
 		next.Version = j.Version
 	}
 	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && next.Version == j.Version && j.Update.State.Rolls() {
-		next.Deadline = s.Time + Time(limit)
+		next.Deadline = s.Time + terms.Time(limit)
 	}
 	return next
 }

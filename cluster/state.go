@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"starling/terms"
+)
 
 // Limits of what a State keeps.
 const (
@@ -15,20 +19,20 @@ const (
 type State struct {
 	edition *Edition
 	// Index is the last entry folded, Time the highest time told by an entry.
-	Index Index
-	Time  Time
+	Index terms.Index
+	Time  terms.Time
 	// Rules is the version of the fold that all peers follow.
 	Rules uint32
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
 	Membership
 
-	jobs     *btree.Map[JobID, *Job]
-	jobNames *btree.Map[JobName, JobID]
+	jobs     *btree.Map[terms.JobID, *Job]
+	jobNames *btree.Map[terms.JobName, terms.JobID]
 	// LastJob is the highest JobID given.
-	LastJob JobID
+	LastJob terms.JobID
 	// finished are the finished jobs in the order in which they finished.
-	finished      *btree.Map[uint64, JobID]
+	finished      *btree.Map[uint64, terms.JobID]
 	finishedNext  uint64
 	finishedSlots uint32
 	// turns is the queue of what waits.
@@ -37,13 +41,13 @@ type State struct {
 	deadlines *btree.BTreeG[due]
 
 	// daemons are the daemon jobs that have not finished.
-	daemons *btree.Set[JobID]
+	daemons *btree.Set[terms.JobID]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
 	// with soft constraints wait.
 	headcounts *btree.Map[string, *headcount]
 	heeds      *btree.Map[TaskKey, heed]
 	lapses     *btree.BTreeG[lapse]
-	patience   *btree.Map[TaskKey, Time]
+	patience   *btree.Map[TaskKey, terms.Time]
 	// shapes are those of what holds devices.
 	shapes *btree.Map[string, Shape]
 
@@ -51,10 +55,10 @@ type State struct {
 	// nodes hold, and what those that take work have free besides.
 	pools    *pools
 	accounts Vector[Account]
-	offered  Amounts
+	offered  terms.Amounts
 	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
 	// counts what runs and is preemptible.
-	claims     *btree.Map[JobID, Claims]
+	claims     *btree.Map[terms.JobID, Claims]
 	hungers    *btree.Map[PoolID, Hunger]
 	priorities *btree.Map[uint64, uint32]
 	// stirred tells that more or less is held, asked for or offered since placement last looked.
@@ -65,7 +69,7 @@ type State struct {
 	moved bool
 
 	nodes      Vector[*Node]
-	nodeNames  *btree.Map[NodeName, NodeIndex]
+	nodeNames  *btree.Map[terms.NodeName, NodeIndex]
 	rooms      []*room
 	roomsOwner *Edition
 	classes    *btree.Map[string, uint32]
@@ -88,7 +92,7 @@ type State struct {
 type TaskKey uint64
 
 // KeyOf returns the key of a task.
-func KeyOf(job JobID, task int) TaskKey { return TaskKey(job)<<17 | TaskKey(task)<<1 }
+func KeyOf(job terms.JobID, task int) TaskKey { return TaskKey(job)<<17 | TaskKey(task)<<1 }
 
 // Special returns the task's second key.
 func (k TaskKey) Special() TaskKey { return k | 1 }
@@ -97,11 +101,11 @@ func (k TaskKey) Special() TaskKey { return k | 1 }
 func (k TaskKey) IsSpecial() bool { return k&1 == 1 }
 
 // Split returns the job and the number of the task.
-func (k TaskKey) Split() (JobID, int) { return JobID(k >> 17), int(k >> 1 & 0xffff) }
+func (k TaskKey) Split() (terms.JobID, int) { return terms.JobID(k >> 17), int(k >> 1 & 0xffff) }
 
 // due is a deadline of a seat; of a job's update, if the task is jobDeadline; or of a node, if the job is 0.
 type due struct {
-	at   Time
+	at   terms.Time
 	slot SlotRef
 }
 
@@ -115,10 +119,10 @@ func (r SlotRef) OfNode() bool { return r.Job == 0 }
 
 // Request is the outcome of a request that carried an id, kept so that its repetition is answered alike.
 type Request struct {
-	Index   Index
+	Index   terms.Index
 	Refusal Refusal
 	// Job is the job that the request was about.
-	Job JobName
+	Job terms.JobName
 }
 
 // RulesNewest is the newest version of the fold that this program knows; a new State begins with version 1.
@@ -128,19 +132,19 @@ const RulesNewest = 1
 func NewState() *State {
 	return &State{
 		edition: new(Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
-		jobs: new(btree.Map[JobID, *Job]), jobNames: new(btree.Map[JobName, JobID]),
-		finished: new(btree.Map[uint64, JobID]),
+		jobs: new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
+		finished: new(btree.Map[uint64, terms.JobID]),
 		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, btree.Options{NoLocks: true}),
-		shapes: new(btree.Map[string, Shape]), headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, Time]),
+		shapes: new(btree.Map[string, Shape]), headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, terms.Time]),
 		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, btree.Options{NoLocks: true}),
-		claims: new(btree.Map[JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
-		nodeNames: new(btree.Map[NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
-		daemons: new(btree.Set[JobID]), draining: new(btree.Set[NodeIndex]),
+		claims: new(btree.Map[terms.JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
+		nodeNames: new(btree.Map[terms.NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
+		daemons: new(btree.Set[terms.JobID]), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
 }
@@ -171,7 +175,7 @@ func (s *State) Digest() uint64 {
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.
-func (s *State) NextDeadline() (at Time, ok bool) {
+func (s *State) NextDeadline() (at terms.Time, ok bool) {
 	if s.Unfinished {
 		return s.Time, true
 	}

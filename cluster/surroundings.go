@@ -6,6 +6,8 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/census"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // What runs around a node: how many instances with each label, and of each task that counts its own, and who waits for
@@ -23,26 +25,26 @@ type headcount struct {
 type heed struct {
 	headcounts []string
 	// lapse is when its next soft constraint ends, 0 for never.
-	lapse Time
+	lapse terms.Time
 }
 
 type lapse struct {
-	at  Time
+	at  terms.Time
 	key TaskKey
 }
 
 // labelHeads and ownHeads name headcounts.
 func labelHeads(label, value string) string { return label + "\x00" + value }
 
-func ownHeads(job JobID, task int) string {
+func ownHeads(job terms.JobID, task int) string {
 	return string(binary.BigEndian.AppendUint64([]byte{0}, uint64(KeyOf(job, task))))
 }
 
 // countsOwn tells whether instances of the task are counted for its own sake.
-func countsOwn(t *TaskSpec) bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
+func countsOwn(t *terms.Task) bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
 
 // eachHeads visits the names of the headcounts in which an instance counts.
-func eachHeads(t *TaskSpec, r SlotRef, visit func(heads string)) {
+func eachHeads(t *terms.Task, r SlotRef, visit func(heads string)) {
 	for i := range t.Labels {
 		visit(labelHeads(t.Labels[i].Name, t.Labels[i].Value))
 	}
@@ -52,7 +54,7 @@ func eachHeads(t *TaskSpec, r SlotRef, visit func(heads string)) {
 }
 
 // countHead counts an instance on a node, or no more.
-func (s *State) countHead(t *TaskSpec, r SlotRef, n NodeIndex, change int) {
+func (s *State) countHead(t *terms.Task, r SlotRef, n NodeIndex, change int) {
 	eachHeads(t, r, func(heads string) {
 		h := s.editHeads(heads)
 		h.census.Add(n, change, func(attribute string) string { return s.valueOn(n, attribute) })
@@ -110,7 +112,7 @@ func (s *State) valueOn(n NodeIndex, attribute string) string {
 }
 
 // moveHeads counts what a node holds with the node's new attributes, after its offer changed.
-func (s *State) moveHeads(n NodeIndex, old *Offer) {
+func (s *State) moveHeads(n NodeIndex, old *terms.Offer) {
 	if s.headcounts.Len() == 0 || len(s.Node(n).Held) == 0 {
 		return
 	}
@@ -133,7 +135,7 @@ func (s *State) moveHeads(n NodeIndex, old *Offer) {
 }
 
 // Instances returns how many instances a constraint about a label counts for a node.
-func (s *State) Instances(c *Constraint, n *Node) uint32 {
+func (s *State) Instances(c *constraint.Constraint, n *Node) uint32 {
 	h, ok := s.headcounts.Get(labelHeads(c.Label, c.Values[0]))
 	switch {
 	case !ok:
@@ -175,7 +177,7 @@ func (s *State) OwnInstancesWithin(key TaskKey, attribute, value string) uint32 
 }
 
 // Divide makes ready to count quickly by the attributes that a task's rules ask about.
-func (s *State) Divide(key TaskKey, spec *TaskSpec) {
+func (s *State) Divide(key TaskKey, spec *terms.Task) {
 	divide := func(heads, attribute string) {
 		if h, ok := s.headcounts.Get(heads); ok && attribute != "" && !h.census.Divided(attribute) {
 			s.editHeads(heads).census.Divide(attribute, func(n NodeIndex) string { return s.valueOn(n, attribute) })
@@ -185,7 +187,7 @@ func (s *State) Divide(key TaskKey, spec *TaskSpec) {
 		divide(ownHeads(key.Split()), spec.SpreadOver)
 	}
 	for i := range spec.Constraints {
-		spec.Constraints[i].EachLeaf(func(c *Constraint) {
+		spec.Constraints[i].EachLeaf(func(c *constraint.Constraint) {
 			if c.Within != "" {
 				divide(labelHeads(c.Label, c.Values[0]), c.Within)
 			}
@@ -211,8 +213,8 @@ func (s *State) attend(key TaskKey, waits, blocked bool) {
 }
 
 // rulesOf returns the constraints of what may wait of a task: of the newest version, or of any that is kept.
-func (j *Job) rulesOf(task int, special bool) []*Constraint {
-	var rules []*Constraint
+func (j *Job) rulesOf(task int, special bool) []*constraint.Constraint {
+	var rules []*constraint.Constraint
 	for v := range j.versions {
 		if !special && j.versions[v].Number != j.Version {
 			continue
@@ -226,10 +228,10 @@ func (j *Job) rulesOf(task int, special bool) []*Constraint {
 	return rules
 }
 
-func (s *State) heed(key TaskKey, rules []*Constraint) {
+func (s *State) heed(key TaskKey, rules []*constraint.Constraint) {
 	var what heed
 	for _, c := range rules {
-		c.EachLeaf(func(leaf *Constraint) {
+		c.EachLeaf(func(leaf *constraint.Constraint) {
 			// Where there are fewer on the node itself, it has more room, too.
 			if leaf.Label == "" || leaf.Within == "" && !leaf.GainsByMore() {
 				return
@@ -273,7 +275,7 @@ func (s *State) unheed(key TaskKey) {
 }
 
 // softEnd returns when a soft constraint of a waiting task ends, and begins to count its patience.
-func (s *State) softEnd(key TaskKey, c *Constraint) Time {
+func (s *State) softEnd(key TaskKey, c *constraint.Constraint) terms.Time {
 	if !c.Soft {
 		return 0
 	}
@@ -283,16 +285,16 @@ func (s *State) softEnd(key TaskKey, c *Constraint) Time {
 		s.patience.Set(key, since)
 		s.digest += hashWords(tagPatience, uint64(key), uint64(since))
 	}
-	return since + Time(c.PatienceMillis)
+	return since + terms.Time(c.PatienceMillis)
 }
 
 // SoftEnds returns when a soft constraint of a task ends if it goes on waiting.
-func (s *State) SoftEnds(key TaskKey, c *Constraint) Time {
+func (s *State) SoftEnds(key TaskKey, c *constraint.Constraint) terms.Time {
 	since, ok := s.patience.Get(key)
 	if !ok {
 		since = s.Time
 	}
-	return since + Time(c.PatienceMillis)
+	return since + terms.Time(c.PatienceMillis)
 }
 
 // WakeLapsed lets the tasks of which a soft constraint has ended try all nodes.

@@ -1,5 +1,7 @@
 package cluster
 
+import "starling/terms"
+
 // UpdateState is how far an update is.
 type UpdateState uint8
 
@@ -45,10 +47,10 @@ type Update struct {
 	// From is the version before, 0 if the update brings the job; To is the version that instances are moved to.
 	From, To uint32
 	// Began is the entry that began it.
-	Began   Index
-	BeganAt Time
+	Began   terms.Index
+	BeganAt terms.Time
 	// ProgressAt is when an instance became healthy last, or when waiting for one began; EndedAt is when it ended.
-	ProgressAt, EndedAt Time
+	ProgressAt, EndedAt terms.Time
 	// Reason tells in words why it is paused or ended as it did; it may be empty.
 	Reason string
 }
@@ -82,10 +84,10 @@ type JobVersion struct {
 	// Outcome is how the update to it ended, NoUpdate while it has not.
 	Outcome UpdateState
 	// Task is the only one that was restarted, "" for all.
-	Task  TaskName
-	Index Index
-	At    Time
-	Spec  *JobSpec
+	Task  terms.TaskName
+	Index terms.Index
+	At    terms.Time
+	Spec  *terms.Job
 	// hash is that of the spec.
 	hash uint64
 }
@@ -97,7 +99,7 @@ const VersionsMax = 10
 func (j *Job) Versions() []JobVersion { return j.versions }
 
 // SpecOf returns the version with the given number, 0 for the newest, nil if it is not kept.
-func (j *Job) SpecOf(version uint32) *JobSpec {
+func (j *Job) SpecOf(version uint32) *terms.Job {
 	if version == j.Version || version == 0 {
 		return j.Spec
 	}
@@ -121,7 +123,7 @@ func (j *Job) Good(below uint32) uint32 {
 
 // AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
 // version are of it from now on; how many there are to be is not changed.
-func (s *State) AddVersion(id JobID, v JobVersion) {
+func (s *State) AddVersion(id terms.JobID, v JobVersion) {
 	s.countPriority(s.Job(id), -s.Job(id).live())
 	s.changeJob(id, func(j *Job) { j.addVersion(s, v) })
 	s.countPriority(s.Job(id), s.Job(id).live())
@@ -163,7 +165,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 func (s *State) adopt(j *Job, task int) {
 	good := make([]uint32, 0, len(j.versions))
 	for i := range j.versions {
-		if v := j.versions[i].Number; v != j.Version && j.ChangeOf(task, v) != Replace {
+		if v := j.versions[i].Number; v != j.Version && j.ChangeOf(task, v) != terms.Replace {
 			good = append(good, v)
 		}
 	}
@@ -195,7 +197,7 @@ func (s *State) adopt(j *Job, task int) {
 }
 
 // dropVersions forgets old versions that no instance has any more.
-func (s *State) dropVersions(id JobID) {
+func (s *State) dropVersions(id terms.JobID) {
 	j := s.Job(id)
 	if len(j.versions) <= VersionsMax {
 		return
@@ -215,7 +217,7 @@ func (s *State) dropVersions(id JobID) {
 
 // SetUpdate replaces the job's record of its update, notes how it ended on the version that it brought, and looks to the
 // time by which it must get on; 0 for none.
-func (s *State) SetUpdate(id JobID, u Update, deadline Time) {
+func (s *State) SetUpdate(id terms.JobID, u Update, deadline terms.Time) {
 	r := SlotRef{Job: id, Task: jobDeadline}
 	s.changeJob(id, func(j *Job) {
 		if j.updateDeadline != 0 {
@@ -239,13 +241,13 @@ func (u *Update) hash() uint64 {
 }
 
 // ChangeOf returns what the newest version means for an instance of a task in an earlier version.
-func (j *Job) ChangeOf(task int, version uint32) Change {
+func (j *Job) ChangeOf(task int, version uint32) terms.Change {
 	now := j.TaskSpecOf(task, j.Version)
 	change := j.TaskSpecOf(task, version).ChangeTo(now)
 	for i := range j.versions {
 		v := &j.versions[i]
-		if change != Replace && v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
-			return Replace
+		if change != terms.Replace && v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {
+			return terms.Replace
 		}
 	}
 	return change

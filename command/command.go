@@ -4,7 +4,10 @@
 // is never used again for something else, a changed command gets a new kind, and what is not known is refused.
 package command
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // Limits of an entry.
 const (
@@ -19,12 +22,12 @@ const (
 // Entry is one element of the journal.
 type Entry struct {
 	// Writer wrote it; Seq numbers its entries and only grows: the fold drops an entry that is not above the last.
-	Writer cluster.PeerID
+	Writer terms.PeerID
 	Seq    uint64
 	// Time is the writer's clock.
-	Time cluster.Time
+	Time terms.Time
 	// Cause is the last entry the writer had folded when it wrote this one.
-	Cause    cluster.Index
+	Cause    terms.Index
 	Commands []Command
 }
 
@@ -70,36 +73,36 @@ type Command interface {
 
 // PrepareJoin asks that a member be chosen to observe the joiner. Its author is the joiner.
 type PrepareJoin struct {
-	Joiner cluster.PeerID
+	Joiner terms.PeerID
 	// Attempt is one more than the joiner's last.
 	Attempt uint32
 }
 
 // NotifyJoin tells the joiner that its observer watches it. Its author is the observer.
 type NotifyJoin struct {
-	Joiner  cluster.PeerID
+	Joiner  terms.PeerID
 	Attempt uint32
 }
 
 // AcceptJoin makes the joiner a member between its observer and whom that watches. Its author is the joiner.
 type AcceptJoin struct {
-	Joiner, Observer cluster.PeerID
+	Joiner, Observer terms.PeerID
 	Attempt          uint32
 }
 
 // AbortJoin ends an attempt; the joiner may begin the next. Its author is the joiner.
 type AbortJoin struct {
-	Joiner  cluster.PeerID
+	Joiner  terms.PeerID
 	Attempt uint32
 }
 
 // Leave reports that a peer's pulse has ended, or says goodbye. Anybody who saw it may write it.
-type Leave struct{ Peer cluster.PeerID }
+type Leave struct{ Peer terms.PeerID }
 
 // Volunteer says what a member's node gives to the cluster. Its author is the member.
 type Volunteer struct {
-	Peer  cluster.PeerID
-	Offer cluster.Offer
+	Peer  terms.PeerID
+	Offer terms.Offer
 }
 
 // SubmitJob brings a job, or a new version of one that has not finished.
@@ -108,13 +111,13 @@ type SubmitJob struct {
 	RequestID string
 	// Against is the version that the writer saw, 0 for no job; the command is refused if it is another.
 	Against uint32
-	Spec    cluster.JobSpec
+	Spec    terms.Job
 }
 
 // KillJob ends a job for good.
 type KillJob struct {
 	RequestID string
-	Job       cluster.JobName
+	Job       terms.JobName
 	// Against is the version that the writer saw; 0 ends any.
 	Against uint32
 }
@@ -144,7 +147,7 @@ func (s Steering) String() string { return Steerings()[s] }
 // SteerUpdate steers the update of a job to the given version.
 type SteerUpdate struct {
 	RequestID string
-	Job       cluster.JobName
+	Job       terms.JobName
 	Version   uint32
 	Steering  Steering
 }
@@ -152,7 +155,7 @@ type SteerUpdate struct {
 // RevertJob makes a copy of an earlier version the newest.
 type RevertJob struct {
 	RequestID string
-	Job       cluster.JobName
+	Job       terms.JobName
 	// Against is the version that the writer saw, To the one to go back to.
 	Against, To uint32
 }
@@ -160,17 +163,17 @@ type RevertJob struct {
 // RestartJob replaces all instances of a job, or of one task, by new ones of the same version, as an update.
 type RestartJob struct {
 	RequestID string
-	Job       cluster.JobName
+	Job       terms.JobName
 	Against   uint32
 	// Task is empty for all.
-	Task cluster.TaskName
+	Task terms.TaskName
 }
 
 // EndAllocation ends one allocation; another takes its place, on its node or elsewhere.
 type EndAllocation struct {
 	RequestID string
-	Slot      cluster.SlotName
-	Order     cluster.Index
+	Slot      terms.SlotName
+	Order     terms.Index
 	// Elsewhere looks for another node.
 	Elsewhere bool
 }
@@ -178,7 +181,7 @@ type EndAllocation struct {
 // DrainNode moves what runs on a node to others and gives it nothing new; or takes that back.
 type DrainNode struct {
 	RequestID string
-	Node      cluster.NodeName
+	Node      terms.NodeName
 	// Drain is false to take a drain back.
 	Drain bool
 	// DeadlineMillis is after which time whatever still runs there is stopped; 0 is at once.
@@ -191,14 +194,14 @@ type ChangePools struct {
 	// Against is the version of the tree that the writer saw; 0 is any.
 	Against uint32
 	// Pools are created, or replace those with the same paths.
-	Pools []cluster.PoolSpec
+	Pools []terms.Pool
 	// Gone are deleted.
-	Gone []cluster.PoolPath
+	Gone []terms.PoolPath
 }
 
 // ReportTasks tells what became of allocations. Its author is the member on whose node they are.
 type ReportTasks struct {
-	Peer    cluster.PeerID
+	Peer    terms.PeerID
 	Reports []Report
 }
 
@@ -206,7 +209,7 @@ type ReportTasks struct {
 type Report struct {
 	// Slot and Order name the allocation. Its seat is where the writer last saw it; it may have moved since.
 	Slot  cluster.SlotRef
-	Order cluster.Index
+	Order terms.Index
 	// Ended is NotEnded for an allocation that runs.
 	Ended    cluster.Ending
 	ExitCode int32

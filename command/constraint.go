@@ -3,15 +3,14 @@ package command
 import (
 	"math"
 
-	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms/constraint"
 )
 
-func wholeConstraint(c *coder, k *cluster.Constraint) { constraintOf(constraint.DepthMax)(c, k) }
+func wholeConstraint(c *coder, k *constraint.Constraint) { constraintOf(constraint.DepthMax)(c, k) }
 
 // constraintOf codes a constraint with at most so many within each other.
-func constraintOf(depth int) func(*coder, *cluster.Constraint) {
-	return func(c *coder, k *cluster.Constraint) {
+func constraintOf(depth int) func(*coder, *constraint.Constraint) {
+	return func(c *coder, k *constraint.Constraint) {
 		text(c, &k.Attribute, constraint.NameBytesMax)
 		text(c, &k.Label, constraint.NameBytesMax)
 		text(c, &k.Within, constraint.NameBytesMax)

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // encodingVersion is the first byte of every entry.
@@ -15,7 +15,7 @@ const encodingVersion = 1
 
 const checksumBytes = 4
 
-const peerBytesMax = cluster.NameBytesMax + 12
+const peerBytesMax = terms.NameBytesMax + 12
 
 // Encode returns the entry's bytes; Decode of them gives an equal entry.
 func Encode(e *Entry) []byte {

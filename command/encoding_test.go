@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // seal adds the checksum.
@@ -85,7 +87,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an attempt beyond 32 bits", after(1, byte(KindPrepareJoin), 0, 0x80, 0x80, 0x80, 0x80, 0x10), "entry holds 4294967296 where at most 4294967295 is allowed"},
 		{"a long request id", after(1, byte(KindKillJob), RequestIDBytesMax+1), "entry holds 65 where at most 64 is allowed"},
 		{"an unknown job type", after(1, byte(KindSubmitJob), 0, 0, 0, 5), "entry holds 5 where at most 4 is allowed"},
-		{"too many tasks", after(append(policy, cluster.TasksMax+1)...), "entry holds 65 where at most 64 is allowed"},
+		{"too many tasks", after(append(policy, terms.TasksMax+1)...), "entry holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", after(append(policy, 64, 0, 0)...), "entry ends within a list"},
 		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 10 where at most 9 is allowed"},
 		{"a slot beyond 16 bits", after(1, byte(KindReportTasks), 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0), "entry holds 65536 where at most 65535 is allowed"},
@@ -125,12 +127,12 @@ func TestDecodeNoticesDamage(t *testing.T) {
 
 // TestLimitsFit encodes the largest lists and texts that are allowed.
 func TestLimitsFit(t *testing.T) {
-	long := strings.Repeat("x", cluster.TextBytesMax)
-	e := &Entry{Writer: cluster.NewPeerID(cluster.NodeName(strings.Repeat("a", cluster.NameBytesMax)), 1<<32-1), Seq: 1<<64 - 1}
+	long := strings.Repeat("x", terms.TextBytesMax)
+	e := &Entry{Writer: terms.NewPeerID(terms.NodeName(strings.Repeat("a", terms.NameBytesMax)), 1<<32-1), Seq: 1<<64 - 1}
 	e.Commands = []Command{
-		&SubmitJob{RequestID: strings.Repeat("r", RequestIDBytesMax), Spec: cluster.JobSpec{Tasks: []cluster.TaskSpec{{
-			Command: slices.Repeat([]string{"y"}, cluster.ArgumentsMax), WorkDir: long, Restart: cluster.Restart{AttemptsMax: cluster.RestartsUnlimited},
-			Constraints: []cluster.Constraint{{Attribute: strings.Repeat("z", 4*cluster.NameBytesMax), Values: slices.Repeat([]string{""}, cluster.RequestsPerTaskMax)}},
+		&SubmitJob{RequestID: strings.Repeat("r", RequestIDBytesMax), Spec: terms.Job{Tasks: []terms.Task{{
+			Command: slices.Repeat([]string{"y"}, terms.ArgumentsMax), WorkDir: long, Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited},
+			Constraints: []constraint.Constraint{{Attribute: strings.Repeat("z", 4*terms.NameBytesMax), Values: slices.Repeat([]string{""}, terms.RequestsPerTaskMax)}},
 		}}}},
 		&ReportTasks{Reports: slices.Repeat([]Report{{ExitCode: -1 << 31, Detail: strings.Repeat("d", cluster.FailureDetailBytesMax)}}, 1000)},
 	}

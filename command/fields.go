@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
-func peer(c *coder, p *cluster.PeerID) { text(c, p, peerBytesMax) }
+func peer(c *coder, p *terms.PeerID) { text(c, p, peerBytesMax) }
 
 func (m *PrepareJoin) code(c *coder) {
 	peer(c, &m.Joiner)
@@ -35,19 +36,19 @@ func (m *Leave) code(c *coder) { peer(c, &m.Peer) }
 func (m *Volunteer) code(c *coder) {
 	peer(c, &m.Peer)
 	resources(c, &m.Offer.Capacity)
-	list(c, &m.Offer.Attributes, cluster.ArgumentsMax, variable)
-	list(c, &m.Offer.Devices, cluster.RequestsPerTaskMax, deviceOffer)
+	list(c, &m.Offer.Attributes, terms.ArgumentsMax, variable)
+	list(c, &m.Offer.Devices, terms.RequestsPerTaskMax, deviceOffer)
 	integer(c, &m.Offer.PortFirst, math.MaxUint16)
 	integer(c, &m.Offer.PortLast, math.MaxUint16)
-	text(c, &m.Offer.Address, cluster.AddressBytesMax)
+	text(c, &m.Offer.Address, terms.AddressBytesMax)
 	integer(c, &m.Offer.Rules, math.MaxUint32)
 }
 
 func (m *SubmitJob) code(c *coder) {
 	text(c, &m.RequestID, RequestIDBytesMax)
 	integer(c, &m.Against, math.MaxUint32)
-	text(c, &m.Spec.Name, cluster.JobNameBytesMax)
-	integer(c, &m.Spec.Type, uint64(cluster.Daemon))
+	text(c, &m.Spec.Name, terms.JobNameBytesMax)
+	integer(c, &m.Spec.Type, uint64(terms.Daemon))
 	integer(c, &m.Spec.Priority, math.MaxUint32)
 	flag(c, &m.Spec.NonPreemptible)
 	flag(c, &m.Spec.Revocable)
@@ -55,7 +56,7 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.KillOnPreempt)
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
 	updatePolicy(c, &m.Spec.Update)
-	list(c, &m.Spec.Tasks, cluster.TasksMax, task)
+	list(c, &m.Spec.Tasks, terms.TasksMax, task)
 }
 
 func (m *KillJob) code(c *coder) {
@@ -64,9 +65,9 @@ func (m *KillJob) code(c *coder) {
 }
 
 // request codes how a command about a job begins.
-func request(c *coder, id *string, job *cluster.JobName) {
+func request(c *coder, id *string, job *terms.JobName) {
 	text(c, id, RequestIDBytesMax)
-	text(c, job, cluster.JobNameBytesMax)
+	text(c, job, terms.JobNameBytesMax)
 }
 
 func (m *SteerUpdate) code(c *coder) {
@@ -84,12 +85,12 @@ func (m *RevertJob) code(c *coder) {
 func (m *RestartJob) code(c *coder) {
 	request(c, &m.RequestID, &m.Job)
 	integer(c, &m.Against, math.MaxUint32)
-	text(c, &m.Task, cluster.NameBytesMax)
+	text(c, &m.Task, terms.NameBytesMax)
 }
 
 func (m *EndAllocation) code(c *coder) {
 	request(c, &m.RequestID, &m.Slot.Job)
-	text(c, &m.Slot.Task, cluster.NameBytesMax)
+	text(c, &m.Slot.Task, terms.NameBytesMax)
 	integer(c, &m.Slot.Index, math.MaxUint32)
 	integer(c, &m.Order, math.MaxUint64)
 	flag(c, &m.Elsewhere)
@@ -97,7 +98,7 @@ func (m *EndAllocation) code(c *coder) {
 
 func (m *DrainNode) code(c *coder) {
 	text(c, &m.RequestID, RequestIDBytesMax)
-	text(c, &m.Node, cluster.NameBytesMax)
+	text(c, &m.Node, terms.NameBytesMax)
 	flag(c, &m.Drain)
 	integer(c, &m.DeadlineMillis, math.MaxUint32)
 }
@@ -123,24 +124,24 @@ func report(c *coder, r *Report) {
 	text(c, &r.Detail, cluster.FailureDetailBytesMax)
 }
 
-func task(c *coder, t *cluster.TaskSpec) {
-	text(c, &t.Name, cluster.NameBytesMax)
+func task(c *coder, t *terms.Task) {
+	text(c, &t.Name, terms.NameBytesMax)
 	integer(c, &t.Instances, math.MaxUint32)
 	integer(c, &t.MinAvailable, math.MaxUint32)
 	integer(c, &t.MaxRunning, math.MaxUint32)
 	integer(c, &t.MaxRunMillis, math.MaxUint32)
-	list(c, &t.Command, cluster.ArgumentsMax, argument)
-	list(c, &t.Env, cluster.ArgumentsMax, variable)
-	text(c, &t.WorkDir, cluster.TextBytesMax)
-	text(c, &t.User, cluster.TextBytesMax)
+	list(c, &t.Command, terms.ArgumentsMax, argument)
+	list(c, &t.Env, terms.ArgumentsMax, variable)
+	text(c, &t.WorkDir, terms.TextBytesMax)
+	text(c, &t.User, terms.TextBytesMax)
 	resources(c, &t.Resources)
-	list(c, &t.Devices, cluster.RequestsPerTaskMax, deviceRequest)
-	list(c, &t.Ports, cluster.RequestsPerTaskMax, port)
-	list(c, &t.Constraints, cluster.RequestsPerTaskMax, wholeConstraint)
-	list(c, &t.Labels, cluster.RequestsPerTaskMax, variable)
+	list(c, &t.Devices, terms.RequestsPerTaskMax, deviceRequest)
+	list(c, &t.Ports, terms.RequestsPerTaskMax, port)
+	list(c, &t.Constraints, terms.RequestsPerTaskMax, wholeConstraint)
+	list(c, &t.Labels, terms.RequestsPerTaskMax, variable)
 	integer(c, &t.PerNodeMax, math.MaxUint32)
 	text(c, &t.SpreadOver, constraint.NameBytesMax)
-	integer(c, &t.Placement, uint64(cluster.Defragment))
+	integer(c, &t.Placement, uint64(terms.Defragment))
 	integer(c, &t.Restart.AttemptsMax, math.MaxUint32)
 	integer(c, &t.Restart.DelayMillis, math.MaxUint32)
 	integer(c, &t.Restart.DelayMaxMillis, math.MaxUint32)
@@ -149,34 +150,34 @@ func task(c *coder, t *cluster.TaskSpec) {
 	policies(c, t)
 }
 
-func argument(c *coder, a *string) { text(c, a, cluster.TextBytesMax) }
+func argument(c *coder, a *string) { text(c, a, terms.TextBytesMax) }
 
-func variable(c *coder, v *cluster.EnvVar) {
-	text(c, &v.Name, cluster.NameBytesMax*4)
-	text(c, &v.Value, cluster.TextBytesMax)
+func variable(c *coder, v *terms.EnvVar) {
+	text(c, &v.Name, terms.NameBytesMax*4)
+	text(c, &v.Value, terms.TextBytesMax)
 }
 
-func resources(c *coder, r *cluster.Resources) {
+func resources(c *coder, r *terms.Resources) {
 	for k := range r {
 		integer(c, &r[k], math.MaxInt64)
 	}
 }
 
-func deviceOffer(c *coder, d *cluster.DeviceOffer) {
-	text(c, &d.Kind, cluster.NameBytesMax)
-	text(c, &d.Model, cluster.NameBytesMax)
+func deviceOffer(c *coder, d *terms.DeviceOffer) {
+	text(c, &d.Kind, terms.NameBytesMax)
+	text(c, &d.Model, terms.NameBytesMax)
 	integer(c, &d.Count, math.MaxUint32)
 }
 
-func deviceRequest(c *coder, d *cluster.DeviceRequest) {
-	text(c, &d.Kind, cluster.NameBytesMax)
+func deviceRequest(c *coder, d *terms.DeviceRequest) {
+	text(c, &d.Kind, terms.NameBytesMax)
 	integer(c, &d.Amount, math.MaxUint32)
-	list(c, &d.Models, cluster.RequestsPerTaskMax, model)
+	list(c, &d.Models, terms.RequestsPerTaskMax, model)
 }
 
-func model(c *coder, m *string) { text(c, m, cluster.NameBytesMax) }
+func model(c *coder, m *string) { text(c, m, terms.NameBytesMax) }
 
-func port(c *coder, p *cluster.PortRequest) {
-	text(c, &p.Name, cluster.NameBytesMax)
+func port(c *coder, p *terms.PortRequest) {
+	text(c, &p.Name, terms.NameBytesMax)
 	integer(c, &p.Number, math.MaxUint16)
 }

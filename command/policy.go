@@ -3,7 +3,7 @@ package command
 import (
 	"math"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 func flag(c *coder, v *bool) {
@@ -17,7 +17,7 @@ func flag(c *coder, v *bool) {
 	}
 }
 
-func updatePolicy(c *coder, u *cluster.UpdatePolicy) {
+func updatePolicy(c *coder, u *terms.UpdatePolicy) {
 	for _, v := range []*uint32{
 		&u.BatchSize, &u.Canaries, &u.MinHealthyMillis, &u.HealthyDeadlineMillis, &u.ProgressDeadlineMillis, &u.AttemptsMax, &u.FailuresMax,
 	} {
@@ -29,28 +29,28 @@ func updatePolicy(c *coder, u *cluster.UpdatePolicy) {
 }
 
 // policies codes what a task says about failures, health and what it keeps.
-func policies(c *coder, t *cluster.TaskSpec) {
+func policies(c *coder, t *terms.Task) {
 	r, d := &t.Reschedule, &t.Disconnect
 	for _, v := range []*uint32{
 		&r.AttemptsMax, &r.IntervalMillis, &r.DelayMillis, &r.DelayMaxMillis, &d.LostAfterMillis, &d.StopAfterMillis,
 	} {
 		integer(c, v, math.MaxUint32)
 	}
-	integer(c, &r.Growth, uint64(cluster.Fibonacci))
+	integer(c, &r.Growth, uint64(terms.Fibonacci))
 	flag(c, &d.Wait)
-	integer(c, &d.Keep, uint64(cluster.KeepLongest))
-	list(c, &t.Checks, cluster.ChecksMax, check)
-	list(c, &t.Volumes, cluster.VolumesMax, volume)
+	integer(c, &d.Keep, uint64(terms.KeepLongest))
+	list(c, &t.Checks, terms.ChecksMax, check)
+	list(c, &t.Volumes, terms.VolumesMax, volume)
 }
 
-func check(c *coder, k *cluster.Check) {
-	integer(c, &k.Kind, uint64(cluster.CheckCommand))
-	text(c, &k.Port, cluster.NameBytesMax)
-	text(c, &k.Path, cluster.TextBytesMax)
-	list(c, &k.Command, cluster.ArgumentsMax, argument)
+func check(c *coder, k *terms.Check) {
+	integer(c, &k.Kind, uint64(terms.CheckCommand))
+	text(c, &k.Port, terms.NameBytesMax)
+	text(c, &k.Path, terms.TextBytesMax)
+	list(c, &k.Command, terms.ArgumentsMax, argument)
 	integer(c, &k.IntervalMillis, math.MaxUint32)
 	integer(c, &k.TimeoutMillis, math.MaxUint32)
 	integer(c, &k.FailuresMax, math.MaxUint32)
 }
 
-func volume(c *coder, v *cluster.Volume) { text(c, &v.Name, cluster.NameBytesMax) }
+func volume(c *coder, v *terms.Volume) { text(c, &v.Name, terms.NameBytesMax) }

@@ -3,7 +3,7 @@ package command
 import (
 	"math"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 func (m *ChangePools) code(c *coder) {
@@ -16,9 +16,9 @@ func (m *ChangePools) code(c *coder) {
 // PoolsMax bounds the pools of one command, of each kind of change.
 const PoolsMax = 1 << 14
 
-func poolPath(c *coder, p *cluster.PoolPath) { text(c, p, cluster.JobNameBytesMax) }
+func poolPath(c *coder, p *terms.PoolPath) { text(c, p, terms.JobNameBytesMax) }
 
-func pool(c *coder, s *cluster.PoolSpec) {
+func pool(c *coder, s *terms.Pool) {
 	poolPath(c, &s.Path)
 	for k := range s.Quotas {
 		q := &s.Quotas[k]
@@ -30,7 +30,7 @@ func pool(c *coder, s *cluster.PoolSpec) {
 	integer(c, &s.ControllerLimit, math.MaxUint8)
 	integer(c, &s.SlackLimit, math.MaxUint8)
 	integer(c, &s.PatienceMillis, math.MaxUint32)
-	list(c, &s.Owners, cluster.RequestsPerTaskMax, owner)
+	list(c, &s.Owners, terms.RequestsPerTaskMax, owner)
 }
 
 func owner(c *coder, o *string) { text(c, o, 256) }

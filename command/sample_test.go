@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // samples returns an entry for every kind of command, with something in every field.
@@ -18,30 +19,30 @@ func samples() map[Kind]*Entry {
 		&AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 1},
 		&AbortJoin{Joiner: "b~1", Attempt: 1<<32 - 1},
 		&Leave{Peer: "c~12"},
-		&Volunteer{Peer: "a~1", Offer: cluster.Offer{
-			Capacity: cluster.Resources{4000, 8 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
-			Devices: []cluster.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
+		&Volunteer{Peer: "a~1", Offer: terms.Offer{
+			Capacity: terms.Resources{4000, 8 << 30, 1 << 40}, Attributes: []terms.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
+			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
-		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: cluster.JobSpec{Name: "shop/web", Type: cluster.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, Update: cluster.UpdatePolicy{
+		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, Update: terms.UpdatePolicy{
 				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
 				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
-			}, Tasks: []cluster.TaskSpec{{
-				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, Command: []string{"/bin/server", "-v"}, Env: []cluster.EnvVar{{Name: "LANG", Value: "C"}},
-				WorkDir: "/srv", User: "www", Resources: cluster.Resources{500, 1 << 28, 1 << 30},
-				Devices: []cluster.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []cluster.PortRequest{{Name: "http", Number: 8080}},
-				Constraints: []cluster.Constraint{{
+			}, Tasks: []terms.Task{{
+				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, Command: []string{"/bin/server", "-v"}, Env: []terms.EnvVar{{Name: "LANG", Value: "C"}},
+				WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
+				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []terms.PortRequest{{Name: "http", Number: 8080}},
+				Constraints: []constraint.Constraint{{
 					Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
-					All: []cluster.Constraint{{Attribute: "all"}}, Any: []cluster.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
+					All: []constraint.Constraint{{Attribute: "all"}}, Any: []constraint.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
 				}},
-				Labels: []cluster.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
-				Placement: cluster.Spread, Restart: cluster.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
-				Reschedule: cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: cluster.Fibonacci},
-				Disconnect: cluster.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: cluster.KeepLongest, StopAfterMillis: 10000},
-				Checks: []cluster.Check{{
-					Kind: cluster.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
+				Labels: []terms.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
+				Placement: terms.Spread, Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+				Reschedule: terms.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: terms.Fibonacci},
+				Disconnect: terms.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: terms.KeepLongest, StopAfterMillis: 10000},
+				Checks: []terms.Check{{
+					Kind: terms.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
 				}},
-				Volumes:         []cluster.Volume{{Name: "data"}},
+				Volumes:         []terms.Volume{{Name: "data"}},
 				StopGraceMillis: 5000,
 			}}}},
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
@@ -53,12 +54,12 @@ func samples() map[Kind]*Entry {
 		&SteerUpdate{RequestID: "0f9e", Job: "web", Version: 3, Steering: Promote},
 		&RevertJob{RequestID: "0f9f", Job: "web", Against: 3, To: 1},
 		&RestartJob{RequestID: "0fa0", Job: "web", Against: 4, Task: "server"},
-		&EndAllocation{RequestID: "0fa1", Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
+		&EndAllocation{RequestID: "0fa1", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
-		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []cluster.PoolSpec{{Path: "shop/web", Quotas: [cluster.AmountCount]cluster.Quota{
-			{Reservation: 4000, Limit: cluster.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
+		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{
+			{Reservation: 4000, Limit: terms.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
 			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
-		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, Owners: []string{"team"}}}, Gone: []cluster.PoolPath{"shop/old"}},
+		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
 	} {
 		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}
@@ -75,7 +76,7 @@ type filler struct {
 func (f *filler) entry() *Entry {
 	e := &Entry{}
 	f.fill(reflect.ValueOf(&e.Writer).Elem())
-	e.Seq, e.Time, e.Cause = f.number(64), cluster.Time(f.number(55)), cluster.Index(f.number(63))
+	e.Seq, e.Time, e.Cause = f.number(64), terms.Time(f.number(55)), terms.Index(f.number(63))
 	for range f.rng.IntN(5) {
 		one := blank(Kind(1 + f.rng.IntN(int(kindEnd)-1)))
 		f.fill(reflect.ValueOf(one).Elem())
@@ -94,9 +95,9 @@ func (f *filler) number(bits int) uint64 {
 
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
-		reflect.TypeFor[cluster.JobType](): int(cluster.Daemon), reflect.TypeFor[cluster.Growth](): int(cluster.Fibonacci),
-		reflect.TypeFor[cluster.Survivor](): int(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): int(cluster.CheckCommand),
-		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[cluster.Placement](): int(cluster.Defragment),
+		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[terms.Growth](): int(terms.Fibonacci),
+		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
+		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {
@@ -133,7 +134,7 @@ func (f *filler) fill(v reflect.Value) {
 }
 
 func (f *filler) fillList(v reflect.Value) {
-	if v.Type() == reflect.TypeFor[[]cluster.Constraint]() {
+	if v.Type() == reflect.TypeFor[[]constraint.Constraint]() {
 		f.depth++
 		defer func() { f.depth-- }()
 	}

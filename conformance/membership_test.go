@@ -10,6 +10,7 @@ import (
 	"starling/command"
 	"starling/replica"
 	"starling/ring"
+	"starling/terms"
 )
 
 // membership runs a membership file: a case for every entry of its log, and one for the end.
@@ -199,7 +200,7 @@ func (r *replayed) expect(e *logEntry, written step) {
 
 // apply folds the entry as its writer's next.
 func (r *replayed) apply(e *logEntry, written step) {
-	index := cluster.Index(e.ID) + shift
+	index := terms.Index(e.ID) + shift
 	r.s.Index = index - 1
 	r.pending[e.Writer] = slices.DeleteFunc(r.pending[e.Writer], func(d step) bool { return d.same(written) })
 	one := r.command(written, r.numberOf(written))
@@ -216,7 +217,7 @@ func (r *replayed) tombstone(name string) bool { return r.s.NodeOf(r.peer(name).
 func (r *replayed) fold(s *cluster.State, writer string, one command.Command) {
 	r.seq++
 	replica.Apply(s, s.Index+1, &command.Entry{
-		Writer: r.peer(writer), Seq: r.seq, Time: cluster.Time(s.Index) * 1000, Commands: []command.Command{one},
+		Writer: r.peer(writer), Seq: r.seq, Time: terms.Time(s.Index) * 1000, Commands: []command.Command{one},
 	}, false)
 }
 
@@ -305,7 +306,7 @@ func (r *replayed) checkReactions() {
 				r.tally.note(void)
 			}
 		}
-		observed := &replica.Observed{Now: r.s.Time + cluster.DelayMillisMax}
+		observed := &replica.Observed{Now: r.s.Time + terms.DelayMillisMax}
 		for _, one := range replica.React(r.peer(actor), r.s, observed).Commands {
 			d := r.step(one)
 			if d.fn == "prepare-join" && d.number == 1 && !slices.Contains(want, d.String()) {
@@ -331,7 +332,7 @@ func (r *replayed) changes(actor string, d step) bool {
 
 func (r *replayed) attempts(s *cluster.State) string {
 	var all strings.Builder
-	s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
 		fmt.Fprintln(&all, p, a.Number, a.Phase)
 		return true
 	})

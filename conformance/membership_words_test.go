@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // step is an entry or a reaction in the files' words.
@@ -48,13 +49,13 @@ func stepOf(fn string, args map[string]string) (step, error) {
 
 // names translates the files' peers to ids with the same order and back.
 type names struct {
-	ids  map[string]cluster.PeerID
-	back map[cluster.PeerID]string
+	ids  map[string]terms.PeerID
+	back map[terms.PeerID]string
 }
 
 // namesOf gives ids to peers: the rank before the name keeps the order, whatever stands behind it.
 func namesOf(all []string) names {
-	n := names{ids: map[string]cluster.PeerID{}, back: map[cluster.PeerID]string{}}
+	n := names{ids: map[string]terms.PeerID{}, back: map[terms.PeerID]string{}}
 	for rank, name := range all {
 		letters := strings.Map(func(c rune) rune {
 			if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", c) {
@@ -62,15 +63,15 @@ func namesOf(all []string) names {
 			}
 			return '-'
 		}, name)
-		id := cluster.NewPeerID(cluster.NodeName(fmt.Sprintf("%04d-%.40s", rank, letters)), 1)
+		id := terms.NewPeerID(terms.NodeName(fmt.Sprintf("%04d-%.40s", rank, letters)), 1)
 		n.ids[name], n.back[id] = id, name
 	}
 	return n
 }
 
-func (n names) peer(name string) cluster.PeerID { return n.ids[name] }
+func (n names) peer(name string) terms.PeerID { return n.ids[name] }
 
-func (n names) name(p cluster.PeerID) string { return n.back[p] }
+func (n names) name(p terms.PeerID) string { return n.back[p] }
 
 // command returns the command of a step, nil for one that has none here.
 func (n names) command(d step, number uint32) command.Command {
@@ -110,14 +111,14 @@ func (n names) step(one command.Command) step {
 // pictureOf shows the ring of a value in the files' words.
 func pictureOf(s *cluster.State, n names) *ringPicture {
 	picture := &ringPicture{Pairs: map[string]string{}, Prepared: map[string]string{}, Accepted: map[string]string{}}
-	s.EachMember(func(p cluster.PeerID) bool {
+	s.EachMember(func(p terms.PeerID) bool {
 		picture.Members = append(picture.Members, n.name(p))
 		if q := s.Watched(p); q != "" {
 			picture.Pairs[n.name(p)] = n.name(q)
 		}
 		return true
 	})
-	s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
 		switch a.Phase {
 		case cluster.Prepared:
 			picture.Prepared[n.name(a.Observer)] = n.name(p)

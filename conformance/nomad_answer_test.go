@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // answer is our result, in the words of the files.
@@ -177,9 +177,9 @@ func (a *answer) add(t *nomadTask, out *reconcile.Result) {
 
 // followUps numbers the follow-ups of a group, and returns which one each allocation waits for: what is tried again
 // soon does not wait until it is lost.
-func (a *answer) followUps(t *nomadTask, out *reconcile.Result) map[cluster.Index]string {
+func (a *answer) followUps(t *nomadTask, out *reconcile.Result) map[terms.Index]string {
 	all := reconcile.FollowUps(nil, slices.Clone(out.Waits))
-	first, waits := true, map[cluster.Index]string{}
+	first, waits := true, map[terms.Index]string{}
 	for i, f := range all {
 		trigger := "alloc-failure"
 		switch {

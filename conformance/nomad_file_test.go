@@ -7,11 +7,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // nomadNow is the moment that the files call now.
-const nomadNow cluster.Time = 1_700_000_000_000
+const nomadNow terms.Time = 1_700_000_000_000
 
 // reconcileFile is a file of the folders group and probe; testdata/nomad/README.md describes it.
 type reconcileFile struct {
@@ -260,7 +260,7 @@ func (o *offset) UnmarshalYAML(node *yaml.Node) error {
 func (o offset) String() string { return (time.Duration(o) * time.Millisecond).String() }
 
 // time returns the moment that the offset means.
-func (o offset) time() cluster.Time { return nomadNow + cluster.Time(o) }
+func (o offset) time() terms.Time { return nomadNow + terms.Time(o) }
 
 // readReconcile reads a file of the folders group and probe. A key that is not known is an error.
 func readReconcile(data []byte) (*reconcileFile, error) {

@@ -8,19 +8,19 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // theUpdate is the number under which a file's deployment is known to us.
-const theUpdate cluster.Index = 1
+const theUpdate terms.Index = 1
 
 // nomadTask is one group as our reconciler is asked about it.
 type nomadTask struct {
 	group string
 	task  reconcile.Task
 	slots []reconcile.Slot
-	ids   map[cluster.Index]string
+	ids   map[terms.Index]string
 }
 
 // tasks returns the groups of a file: those of the job, then those that only allocations belong to.
@@ -28,7 +28,7 @@ func (f *reconcileFile) tasks() ([]nomadTask, error) {
 	var all []nomadTask
 	in := &f.Input
 	add := func(g nomadGroup, wanted reconcile.Wanted) error {
-		t := nomadTask{group: g.Name, task: in.task(g, wanted), ids: map[cluster.Index]string{}}
+		t := nomadTask{group: g.Name, task: in.task(g, wanted), ids: map[terms.Index]string{}}
 		err := t.fill(f)
 		all = append(all, t)
 		return err
@@ -60,17 +60,17 @@ func (f *reconcileFile) tasks() ([]nomadTask, error) {
 }
 
 func (in *reconcileInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.Task {
-	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Wanted: wanted, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &cluster.UpdatePolicy{}}
+	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Wanted: wanted, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &terms.UpdatePolicy{}}
 	if in.Job != nil {
-		t.Instance, t.Version = cluster.JobID(in.Job.CreateIndex), in.Job.Version
+		t.Instance, t.Version = terms.JobID(in.Job.CreateIndex), in.Job.Version
 	}
 	if u := g.Update; u != nil {
-		t.Policy = &cluster.UpdatePolicy{BatchSize: u.MaxParallel, Canaries: u.Canary}
+		t.Policy = &terms.UpdatePolicy{BatchSize: u.MaxParallel, Canaries: u.Canary}
 	}
 	if d := in.Deployment; d != nil {
 		group, joined := d.Groups[g.Name]
 		t.Update = reconcile.Update{
-			ID: theUpdate, Instance: cluster.JobID(d.JobCreateIndex), Version: d.JobVersion, State: updateStates[d.Status],
+			ID: theUpdate, Instance: terms.JobID(d.JobCreateIndex), Version: d.JobVersion, State: updateStates[d.Status],
 			Joined: joined, Total: group.DesiredTotal, Canaries: group.DesiredCanaries, Promoted: group.Promoted,
 		}
 	}
@@ -78,22 +78,22 @@ func (in *reconcileInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.
 }
 
 // specOf returns a spec with the rules of a file. A longest delay that is not told, or below 0, has no bound.
-func specOf(r *nomadReschedule, d *nomadDisconnect) *cluster.TaskSpec {
-	spec := &cluster.TaskSpec{}
+func specOf(r *nomadReschedule, d *nomadDisconnect) *terms.Task {
+	spec := &terms.Task{}
 	if r != nil {
-		spec.Reschedule = cluster.Reschedule{
+		spec.Reschedule = terms.Reschedule{
 			AttemptsMax: r.Attempts, IntervalMillis: uint32(r.Interval), DelayMillis: uint32(r.Delay),
 			DelayMaxMillis: uint32(r.MaxDelay), Growth: growths[r.DelayFunction],
 		}
 		if r.Unlimited {
-			spec.Reschedule.AttemptsMax = cluster.RestartsUnlimited
+			spec.Reschedule.AttemptsMax = terms.RestartsUnlimited
 		}
 		if r.MaxDelay <= 0 {
 			spec.Reschedule.DelayMaxMillis = math.MaxUint32
 		}
 	}
 	if d != nil {
-		spec.Disconnect = cluster.Disconnect{
+		spec.Disconnect = terms.Disconnect{
 			LostAfterMillis: uint32(d.LostAfter), StopAfterMillis: uint32(d.StopOnClientAfter),
 			Wait: d.Replace != nil && !*d.Replace, Keep: survivors[d.Reconcile],
 		}
@@ -111,7 +111,7 @@ func (t *nomadTask) fill(f *reconcileFile) error {
 		if err != nil {
 			return fmt.Errorf("allocation %s: %w", a.ID, err)
 		}
-		c.Order = cluster.Index(i + 1)
+		c.Order = terms.Index(i + 1)
 		t.ids[c.Order] = a.ID
 		if at := slices.IndexFunc(t.slots, func(s reconcile.Slot) bool { return s.Index == a.Index }); at >= 0 {
 			t.slots[at].Candidates = append(t.slots[at].Candidates, c)
@@ -165,10 +165,10 @@ func (f *reconcileFile) candidate(a *nomadAllocation) (reconcile.Candidate, erro
 // made tells for which job the allocation was made.
 func (in *reconcileInput) made(a *nomadAllocation, c *reconcile.Candidate) {
 	if in.Job != nil {
-		c.Instance = cluster.JobID(in.Job.CreateIndex)
+		c.Instance = terms.JobID(in.Job.CreateIndex)
 	}
 	if a.CreateIndex != nil {
-		c.Instance = cluster.JobID(*a.CreateIndex)
+		c.Instance = terms.JobID(*a.CreateIndex)
 	}
 	if a.Version != nil {
 		c.Version = *a.Version
@@ -212,7 +212,7 @@ func (a *nomadAllocation) times(c *reconcile.Candidate) {
 		c.FailedAt = a.Modified.time()
 	}
 	c.Succeeded = len(a.TaskStates) > 0
-	finished := cluster.Time(0)
+	finished := terms.Time(0)
 	for _, s := range a.TaskStates {
 		c.Succeeded = c.Succeeded && s.State == "dead" && !s.Failed
 		if s.Finished != nil {
@@ -226,7 +226,7 @@ func (a *nomadAllocation) times(c *reconcile.Candidate) {
 }
 
 // began returns since when the task runs without a break; 0 if it did not start.
-func (s *nomadTaskState) began() cluster.Time {
+func (s *nomadTaskState) began() terms.Time {
 	switch {
 	case s.Restarts > 0 && s.LastRestart != nil:
 		return s.LastRestart.time()
@@ -327,12 +327,12 @@ var (
 		"paused": reconcile.UpdatePaused, "pending": reconcile.UpdatePaused, "initializing": reconcile.UpdatePaused,
 		"failed": reconcile.UpdateFailed, "successful": reconcile.UpdateSuccessful, "cancelled": reconcile.UpdateCancelled,
 	}
-	growths = map[string]cluster.Growth{
-		"": cluster.Constant, "constant": cluster.Constant, "exponential": cluster.Exponential, "fibonacci": cluster.Fibonacci,
+	growths = map[string]terms.Growth{
+		"": terms.Constant, "constant": terms.Constant, "exponential": terms.Exponential, "fibonacci": terms.Fibonacci,
 	}
-	survivors = map[string]cluster.Survivor{
-		"": reconcile.KeepBetter, "best_score": reconcile.KeepBetter, "keep_original": cluster.KeepOriginal,
-		"keep_replacement": cluster.KeepReplacement, "longest_running": cluster.KeepLongest,
+	survivors = map[string]terms.Survivor{
+		"": reconcile.KeepBetter, "best_score": reconcile.KeepBetter, "keep_original": terms.KeepOriginal,
+		"keep_replacement": terms.KeepReplacement, "longest_running": terms.KeepLongest,
 	}
 	desires = map[string]reconcile.Desired{"": reconcile.Run, "run": reconcile.Run, "stop": reconcile.Stop, "evict": reconcile.Evict}
 	clients = map[string]reconcile.Client{

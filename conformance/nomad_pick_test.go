@@ -5,8 +5,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // pickSide is what is known of one of the two between whom is picked.
@@ -82,7 +82,7 @@ func picks(t *testing.T, data []byte) {
 		}
 	}
 	for _, c := range f.NewerVersion { // the replacement is of version 2 and instance 2
-		original := &reconcile.Candidate{Version: c.OriginalVersion, Instance: cluster.JobID(c.OriginalCreateIndex)}
+		original := &reconcile.Candidate{Version: c.OriginalVersion, Instance: terms.JobID(c.OriginalCreateIndex)}
 		check("keep_original", original, &reconcile.Candidate{Version: 2, Instance: 2}, c.Keep)
 	}
 	for _, c := range f.Strategies.Cases {

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // systemFile is a file of the folder system.
@@ -79,7 +79,7 @@ func daemons(t *testing.T, data []byte) {
 		t.Fatal(err)
 	}
 	got := map[string][]systemLine{}
-	ids := map[cluster.Index]string{}
+	ids := map[terms.Index]string{}
 	created := map[string]nomadDeploymentGroup{}
 	complete := true
 	for _, task := range f.tasks(ids) {
@@ -199,14 +199,14 @@ type occupants struct {
 }
 
 // occupants sorts the allocations that the file is about, and says in ids which is which.
-func (in *systemInput) occupants(ids map[cluster.Index]string) *occupants {
+func (in *systemInput) occupants(ids map[terms.Index]string) *occupants {
 	all := &occupants{candidates: map[systemLine][]reconcile.Candidate{}}
 	for i, a := range slices.Concat(in.Live, in.Terminal) {
 		if in.Mode == "one_node" && a.Node != in.Node {
 			continue
 		}
 		c := in.candidate(&a, i >= len(in.Live))
-		c.Order = cluster.Index(i + 1)
+		c.Order = terms.Index(i + 1)
 		ids[c.Order] = a.ID
 		place := systemLine{Name: a.Name, Node: a.Node}
 		if all.candidates[place] == nil {
@@ -218,7 +218,7 @@ func (in *systemInput) occupants(ids map[cluster.Index]string) *occupants {
 }
 
 // tasks returns the groups of the file, and what belongs to no group as one of its own.
-func (f *systemFile) tasks(ids map[cluster.Index]string) []daemonTask {
+func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 	in, job := &f.Input, f.jobName()
 	nodes := slices.Concat(in.Eligible, in.NotReady)
 	if in.Mode == "one_node" {
@@ -278,7 +278,7 @@ func (t *daemonTask) add(in *systemInput, place systemLine, all *occupants) {
 func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.Candidate {
 	c := reconcile.Candidate{
 		Desired: desires[a.Desired], Client: clients[a.Client], Migrate: a.Transition.Migrate,
-		Instance: cluster.JobID(in.Job.CreateIndex), Version: in.Job.Version,
+		Instance: terms.JobID(in.Job.CreateIndex), Version: in.Job.Version,
 	}
 	if a.Client == "" && terminal {
 		c.Client = reconcile.CompleteClient
@@ -297,7 +297,7 @@ func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.C
 
 // report adds what becomes of each allocation, in the peer's words. What it calls an update is whatever gives way to the
 // present version; it does not stop an outdated duplicate, which it calls a defect of its own, but lists it there.
-func (t *daemonTask) report(out *reconcile.Result, ids map[cluster.Index]string, got map[string][]systemLine) {
+func (t *daemonTask) report(out *reconcile.Result, ids map[terms.Index]string, got map[string][]systemLine) {
 	told := map[reconcile.Reference]bool{}
 	tell := func(section string, r reconcile.Reference) {
 		line := t.places[r.Index]

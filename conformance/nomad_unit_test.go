@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // unit runs a file of the folder unit: what it holds tells of which kind it is.
@@ -248,7 +248,7 @@ func indexes(t *testing.T, data []byte) {
 		checkIndexes(t, fmt.Sprintf("highest %d", c.N), stopped(out), c.Removed)
 	}
 	for _, c := range f.NextCanaries { // beside three that are outdated
-		task := reconcile.Task{Count: 3, Version: 1, Policy: &cluster.UpdatePolicy{BatchSize: 1, Canaries: c.N}}
+		task := reconcile.Task{Count: 3, Version: 1, Policy: &terms.UpdatePolicy{BatchSize: 1, Canaries: c.N}}
 		checkIndexes(t, fmt.Sprintf("next canaries %d", c.N), placed(reconcileIndexes(task, 0, 1, 2)), c.Names)
 	}
 	for _, c := range f.Next {
@@ -268,16 +268,16 @@ func indexes(t *testing.T, data []byte) {
 // reconcileIndexes decides about a task with instances at the given indexes, in ascending order; those of version 0 are
 // outdated if the task has another.
 func reconcileIndexes(t reconcile.Task, existing ...uint32) *reconcile.Result {
-	t.Now, t.Spec = nomadNow, &cluster.TaskSpec{}
+	t.Now, t.Spec = nomadNow, &terms.Task{}
 	if t.Policy == nil {
-		t.Policy = &cluster.UpdatePolicy{}
+		t.Policy = &terms.UpdatePolicy{}
 	}
 	slots := make([]reconcile.Slot, max(t.Count, slices.Max(append(existing, 0))+1))
 	for i := range slots {
 		slots[i].Index = uint32(i)
 	}
 	for i, index := range existing {
-		c := reconcile.Candidate{Order: cluster.Index(i + 1), Client: reconcile.RunningClient}
+		c := reconcile.Candidate{Order: terms.Index(i + 1), Client: reconcile.RunningClient}
 		if t.Version != 0 {
 			c.Change = reconcile.Destructive
 		}

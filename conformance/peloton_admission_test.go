@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // The differences from Peloton in admission. Each holds for every file.
@@ -106,9 +106,9 @@ func (c *admissionCase) run(t *testing.T, differences tally) {
 func (c *admissionCase) pool() (*share.Pool, error) {
 	p := &share.Pool{}
 	for k := range p.ControllerLimit {
-		p.ControllerLimit[k] = cluster.Unlimited
+		p.ControllerLimit[k] = terms.Unlimited
 	}
-	held := map[string]cluster.Amounts{}
+	held := map[string]terms.Amounts{}
 	for _, class := range sortedKeys(c.Pool.Alloc) {
 		amounts, err := c.Pool.Alloc[class].amounts()
 		if err != nil || !slices.Contains(allocationClasses, class) {
@@ -118,7 +118,7 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 	}
 	for _, part := range []struct {
 		from quantities
-		to   *cluster.Amounts
+		to   *terms.Amounts
 	}{
 		{c.Pool.NonSlack, &p.Entitlement.NonSlack}, {c.Pool.Slack, &p.Entitlement.Slack},
 		{c.Pool.Reservation, &p.Reservation}, {c.Pool.Controllers, &p.ControllerLimit},
@@ -131,7 +131,7 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 			*part.to = amounts
 		}
 	}
-	p.Allocated = cluster.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
+	p.Allocated = terms.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
 	if total, told := held["total"]; told {
 		p.Allocated.NonSlack = lessOf(total, p.Allocated.Slack)
 	}
@@ -168,7 +168,7 @@ func (c *admissionCase) gangs() ([]share.Gang, error) {
 type admitted struct {
 	rounds  []int64
 	waiting int64
-	work    cluster.Work
+	work    terms.Work
 }
 
 // ours returns what our passes admit.
@@ -200,7 +200,7 @@ func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
 }
 
 // hold adds some equal gangs to what is allocated.
-func hold(w *cluster.Work, g *share.Gang, count int64) {
+func hold(w *terms.Work, g *share.Gang, count int64) {
 	for k, need := range g.Need {
 		need *= count
 		if g.Revocable {
@@ -232,11 +232,11 @@ func (c *admissionCase) wrong(got admitted) []string {
 		wrong = append(wrong, fmt.Sprintf("%d wait, want %v", got.waiting, c.Expect.Queues))
 	}
 	w, shown, want := &got.work, map[string]quantities{}, map[string]quantities{}
-	for i, amounts := range []cluster.Amounts{sumOf(w.NonSlack, w.Slack), w.Slack, w.NonSlack, w.NonPreemptible,
+	for i, amounts := range []terms.Amounts{sumOf(w.NonSlack, w.Slack), w.Slack, w.NonSlack, w.NonPreemptible,
 		lessOf(w.NonSlack, w.NonPreemptible), w.Controller} {
 		shown[allocationClasses[i]] = quantities{}
 		for k := range amounts {
-			shown[allocationClasses[i]][cluster.Kind(k).String()] = quantityOf(amounts[k])
+			shown[allocationClasses[i]][terms.Kind(k).String()] = quantityOf(amounts[k])
 		}
 	}
 	for key, amounts := range c.Expect.After {

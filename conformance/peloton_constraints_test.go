@@ -11,8 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/schedule/place"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // The differences from Peloton in how constraints are evaluated. None changes an answer; they say how one is found.
@@ -129,7 +130,7 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 	if err != nil {
 		return "", err
 	}
-	var rules []cluster.Constraint
+	var rules []constraint.Constraint
 	if applies {
 		rules = append(rules, rule)
 	}
@@ -137,7 +138,7 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 	s.SetOffer(s.EnsureNode("n").Index, node.offer())
 	for _, key := range sortedKeys(running) {
 		for _, value := range sortedKeys(running[key]) {
-			submit(s, running[key][value], []cluster.EnvVar{{Name: key, Value: value}}, nil)
+			submit(s, running[key][value], []terms.EnvVar{{Name: key, Value: value}}, nil)
 		}
 	}
 	place.Waiting(s, nil, nil)
@@ -152,9 +153,9 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 }
 
 // submit brings a job of equal instances that need nothing.
-func submit(s *cluster.State, instances int, labels []cluster.EnvVar, rules []cluster.Constraint) cluster.TaskKey {
-	j := s.AddJob(&cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", s.LastJob)), Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
-		Name: "main", Instances: uint32(instances), Placement: cluster.Pack, Labels: labels, Constraints: rules,
+func submit(s *cluster.State, instances int, labels []terms.EnvVar, rules []constraint.Constraint) cluster.TaskKey {
+	j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", s.LastJob)), Type: terms.Stateless, Tasks: []terms.Task{{
+		Name: "main", Instances: uint32(instances), Placement: terms.Pack, Labels: labels, Constraints: rules,
 	}}})
 	return cluster.KeyOf(j.ID, 0)
 }
@@ -192,13 +193,13 @@ func (n labelledNode) ask(p *pelotonConstraint) {
 	}
 }
 
-func (n labelledNode) offer() *cluster.Offer {
-	o := &cluster.Offer{}
+func (n labelledNode) offer() *terms.Offer {
+	o := &terms.Offer{}
 	for _, key := range sortedKeys(n.labels) {
 		for _, value := range sortedKeys(n.labels[key]) {
-			one := cluster.EnvVar{Name: attributeOf(key), Value: value}
+			one := terms.EnvVar{Name: attributeOf(key), Value: value}
 			if !n.plain {
-				one = cluster.EnvVar{Name: key + "=" + value, Value: strconv.Itoa(n.labels[key][value])}
+				one = terms.EnvVar{Name: key + "=" + value, Value: strconv.Itoa(n.labels[key][value])}
 			}
 			o.Attributes = append(o.Attributes, one)
 		}
@@ -209,16 +210,16 @@ func (n labelledNode) offer() *cluster.Offer {
 // attributeOf returns what we call a label of a machine.
 func attributeOf(key string) string {
 	if key == "peloton/exclusive" {
-		return cluster.ExclusiveAttribute
+		return terms.ExclusiveAttribute
 	}
 	return key
 }
 
 // rule returns the constraint as ours, without what is of another kind; applies is false if nothing is left.
-func (p *pelotonConstraint) rule(kind string, plain bool) (rule cluster.Constraint, applies bool, err error) {
+func (p *pelotonConstraint) rule(kind string, plain bool) (rule constraint.Constraint, applies bool, err error) {
 	switch p.Type {
 	case "AND", "OR":
-		var parts []cluster.Constraint
+		var parts []constraint.Constraint
 		for i := range p.Of {
 			part, applies, err := p.Of[i].rule(kind, plain)
 			if err != nil {
@@ -229,9 +230,9 @@ func (p *pelotonConstraint) rule(kind string, plain bool) (rule cluster.Constrai
 			}
 		}
 		if p.Type == "AND" {
-			return cluster.Constraint{All: parts}, len(parts) > 0, nil
+			return constraint.Constraint{All: parts}, len(parts) > 0, nil
 		}
-		return cluster.Constraint{Any: parts}, len(parts) > 0, nil
+		return constraint.Constraint{Any: parts}, len(parts) > 0, nil
 	case "LABEL":
 		operator, known := map[string]constraint.Operator{"LESS_THAN": constraint.Less, "EQUAL": constraint.Equal, "GREATER_THAN": constraint.Greater}[p.Condition]
 		switch {
@@ -240,32 +241,32 @@ func (p *pelotonConstraint) rule(kind string, plain bool) (rule cluster.Constrai
 		case p.Kind != kind:
 			return rule, false, nil
 		case kind == "TASK":
-			return cluster.Constraint{Label: p.Key, Values: []string{p.Value}, Operator: operator, Count: uint32(p.Requirement)}, true, nil
+			return constraint.Constraint{Label: p.Key, Values: []string{p.Value}, Operator: operator, Count: uint32(p.Requirement)}, true, nil
 		case plain:
 			return p.plainRule(), true, nil
 		}
-		return cluster.Constraint{Attribute: p.Key + "=" + p.Value, Operator: operator, Values: []string{strconv.Itoa(p.Requirement)}}, true, nil
+		return constraint.Constraint{Attribute: p.Key + "=" + p.Value, Operator: operator, Values: []string{strconv.Itoa(p.Requirement)}}, true, nil
 	}
 	return rule, false, fmt.Errorf("there is no type %q", p.Type)
 }
 
 // plainRule asks about an attribute that has one value: by whether the requirement is met when that is the value, and
 // when it is not.
-func (p *pelotonConstraint) plainRule() cluster.Constraint {
+func (p *pelotonConstraint) plainRule() constraint.Constraint {
 	met := func(count int) bool {
 		return map[string]bool{"LESS_THAN": count < p.Requirement, "EQUAL": count == p.Requirement, "GREATER_THAN": count > p.Requirement}[p.Condition]
 	}
-	is := cluster.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.Equal, Values: []string{p.Value}}
-	isNot := cluster.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.NotEqual, Values: []string{p.Value}}
+	is := constraint.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.Equal, Values: []string{p.Value}}
+	isNot := constraint.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.NotEqual, Values: []string{p.Value}}
 	switch {
 	case met(0) && met(1):
-		return cluster.Constraint{Any: []cluster.Constraint{is, isNot}}
+		return constraint.Constraint{Any: []constraint.Constraint{is, isNot}}
 	case met(1):
 		return is
 	case met(0):
 		return isNot
 	}
-	return cluster.Constraint{All: []cluster.Constraint{is, isNot}}
+	return constraint.Constraint{All: []constraint.Constraint{is, isNot}}
 }
 
 // checkExclusive holds sentences about exclusive hosts against one that is, or is not.
@@ -329,15 +330,15 @@ func (c *constraintCase) checkLimit() []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var labels []cluster.EnvVar
-	rule.EachLeaf(func(leaf *cluster.Constraint) {
-		labels = append(labels, cluster.EnvVar{Name: leaf.Label, Value: leaf.Values[0]})
+	var labels []terms.EnvVar
+	rule.EachLeaf(func(leaf *constraint.Constraint) {
+		labels = append(labels, terms.EnvVar{Name: leaf.Label, Value: leaf.Values[0]})
 	})
 	s := cluster.NewState()
 	for i := range c.Hosts {
-		s.SetOffer(s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index, &cluster.Offer{})
+		s.SetOffer(s.EnsureNode(terms.NodeName(fmt.Sprint("n", i))).Index, &terms.Offer{})
 	}
-	id, _ := submit(s, c.Instances, slices.Compact(labels), []cluster.Constraint{rule}).Split()
+	id, _ := submit(s, c.Instances, slices.Compact(labels), []constraint.Constraint{rule}).Split()
 	place.Waiting(s, nil, nil)
 	waits := int(s.Job(id).Tasks[0].Waits())
 	got := map[string]string{"running": strconv.Itoa(c.Instances - waits), "pending": strconv.Itoa(waits)}

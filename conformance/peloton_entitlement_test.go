@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // told are the keys of a case that only people read.
@@ -168,7 +168,7 @@ func (c *entitlementCase) input() (*entitle.Input, map[string]int, error) {
 	if in.Capacity, err = c.Cluster.Capacity.amounts(); err != nil {
 		return nil, nil, err
 	}
-	in.Slack[cluster.CPU] = c.Cluster.SlackCPU.units()
+	in.Slack[terms.CPU] = c.Cluster.SlackCPU.units()
 	for waiting := c.Pools; len(waiting) > 0; {
 		at := slices.IndexFunc(waiting, func(p poolPicture) bool { _, known := numbers[p.Parent]; return known })
 		if at < 0 {
@@ -195,12 +195,12 @@ func (c *entitlementCase) input() (*entitle.Input, map[string]int, error) {
 	return in, numbers, nil
 }
 
-func (p *poolPicture) spec() (*cluster.PoolSpec, error) {
-	spec := cluster.NewPool(cluster.PoolPath(p.ID))
+func (p *poolPicture) spec() (*terms.Pool, error) {
+	spec := terms.NewPool(terms.PoolPath(p.ID))
 	for k := range spec.Quotas {
 		spec.Quotas[k].Limit = 0
 	}
-	spec.SlackLimit = cluster.Percent(p.SlackLimit)
+	spec.SlackLimit = terms.Percent(p.SlackLimit)
 	for name, r := range p.Resources {
 		k, err := kindOf(name)
 		if err != nil {
@@ -209,7 +209,7 @@ func (p *poolPicture) spec() (*cluster.PoolSpec, error) {
 		if r.Type != "" && r.Type != "elastic" && r.Type != "static" {
 			return nil, fmt.Errorf("%s: there is no type %q", name, r.Type)
 		}
-		spec.Quotas[k] = cluster.Quota{Reservation: r.Reservation.units(), Limit: r.Limit.units(), Share: r.Share, Static: r.Type == "static"}
+		spec.Quotas[k] = terms.Quota{Reservation: r.Reservation.units(), Limit: r.Limit.units(), Share: r.Share, Static: r.Type == "static"}
 	}
 	return &spec, nil
 }
@@ -218,7 +218,7 @@ func (l *loadPicture) into(p *entitle.Pool) (err error) {
 	total, err := l.Total.amounts()
 	for _, part := range []struct {
 		from quantities
-		to   *cluster.Amounts
+		to   *terms.Amounts
 	}{
 		{l.Demand, &p.Demand.NonSlack}, {l.SlackDemand, &p.Demand.Slack},
 		{l.NonSlack, &p.Allocated.NonSlack}, {l.Slack, &p.Allocated.Slack},
@@ -254,7 +254,7 @@ func oursOf(in *entitle.Input, numbers map[string]int) entitlementPicture {
 func (p *entitlementPicture) set(name string, e entitle.Entitlement) {
 	p.Entitlement[name], p.Slack[name], p.NonSlack[name] = quantities{}, quantities{}, quantities{}
 	for k := range e.Total {
-		kind := cluster.Kind(k).String()
+		kind := terms.Kind(k).String()
 		p.Entitlement[name][kind] = quantityOf(e.Total[k])
 		p.Slack[name][kind] = quantityOf(e.Slack[k])
 		p.NonSlack[name][kind] = quantityOf(e.NonSlack[k])

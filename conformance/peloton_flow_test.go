@@ -12,6 +12,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // flowCase tells in words what a cluster has, which jobs come, and what becomes of them step by step.
@@ -25,8 +26,8 @@ type flowCase struct {
 
 // flowJob is one of the jobs that a case tells of.
 type flowJob struct {
-	pool                                  cluster.PoolPath
-	name                                  cluster.JobName
+	pool                                  terms.PoolPath
+	name                                  terms.JobName
 	revocable, nonPreemptible, sent, gone bool
 	instances                             uint32
 	cpu, memory                           int64
@@ -39,7 +40,7 @@ type flowJob struct {
 type flow struct {
 	*stage
 	cpu, memory int64
-	pools       []cluster.PoolSpec
+	pools       []terms.Pool
 	jobs        []*flowJob
 }
 
@@ -55,9 +56,9 @@ func (c *flowCase) run(t *testing.T) {
 		}
 	}
 	if len(f.pools) == 0 {
-		f.pool([]string{"pool"}, cluster.Memory, cluster.Quota{Reservation: 1000 * megabyte, Limit: 2000 * megabyte, Share: 1})
+		f.pool([]string{"pool"}, terms.Memory, terms.Quota{Reservation: 1000 * megabyte, Limit: 2000 * megabyte, Share: 1})
 	}
-	half := cluster.Resources{f.cpu * 1000 / 2, f.memory * megabyte / 2, 0}
+	half := terms.Resources{f.cpu * 1000 / 2, f.memory * megabyte / 2, 0}
 	f.stage = newStage(t, half, half)
 	f.must(&command.ChangePools{Pools: f.pools})
 	for _, step := range c.Steps {
@@ -88,7 +89,7 @@ func (f *flow) learn(clause string) error {
 	}
 	if m := sameIn.FindStringSubmatch(clause); m != nil && len(f.jobs) > 0 {
 		again := *f.jobs[len(f.jobs)-1]
-		again.pool = cluster.PoolPath(strings.ToLower(m[1]))
+		again.pool = terms.PoolPath(strings.ToLower(m[1]))
 		f.add(again)
 		return nil
 	}
@@ -96,16 +97,16 @@ func (f *flow) learn(clause string) error {
 	if m == nil {
 		return f.learnJobs(clause)
 	}
-	kind, unit := cluster.CPU, int64(1000)
+	kind, unit := terms.CPU, int64(1000)
 	if m[2] == "memory " {
-		kind, unit = cluster.Memory, megabyte
+		kind, unit = terms.Memory, megabyte
 	}
-	quota := cluster.Quota{Reservation: number(m[3]) * unit, Limit: number(m[4]) * unit, Share: max(number(m[5]), 1)}
+	quota := terms.Quota{Reservation: number(m[3]) * unit, Limit: number(m[4]) * unit, Share: max(number(m[5]), 1)}
 	names := strings.Split(strings.TrimSpace(m[1]), " and ")
 	f.pool(names, kind, quota)
 	if m[6] != "" {
 		for i := range f.pools {
-			f.pools[i].SlackLimit = cluster.Percent(number(m[6]))
+			f.pools[i].SlackLimit = terms.Percent(number(m[6]))
 		}
 	}
 	return nil
@@ -118,12 +119,12 @@ func number(text string) int64 {
 }
 
 // pool adds pools with a quota of one kind.
-func (f *flow) pool(names []string, kind cluster.Kind, quota cluster.Quota) {
+func (f *flow) pool(names []string, kind terms.Kind, quota terms.Quota) {
 	for _, name := range names {
 		if name == "" {
 			name = "pool"
 		}
-		spec := cluster.NewPool(cluster.PoolPath(strings.ToLower(name)))
+		spec := terms.NewPool(terms.PoolPath(strings.ToLower(name)))
 		spec.Quotas[kind] = quota
 		f.pools = append(f.pools, spec)
 	}
@@ -149,7 +150,7 @@ func (f *flow) learnJobs(clause string) error {
 		}
 		for range max(jobs, 1) {
 			f.add(flowJob{
-				pool: cluster.PoolPath(strings.ToLower(m[3])), revocable: m[2] == "revocable", nonPreemptible: m[2] == "non-preemptible",
+				pool: terms.PoolPath(strings.ToLower(m[3])), revocable: m[2] == "revocable", nonPreemptible: m[2] == "non-preemptible",
 				priority: uint32(number(m[5])), instances: uint32(max(number(each[1]), 1)), cpu: number(each[2]), memory: number(each[3]),
 			})
 		}
@@ -270,11 +271,11 @@ func (f *flow) send(number int) {
 	if j.pool == "" {
 		j.pool = f.pools[0].Path
 	}
-	j.name = cluster.NewJobName(j.pool, fmt.Sprintf("job-%d", number+1))
+	j.name = terms.NewJobName(j.pool, fmt.Sprintf("job-%d", number+1))
 	task := stageTask("main", j.instances)
-	task.Resources = cluster.Resources{j.cpu * 1000, j.memory * megabyte, 0}
-	f.submit(&cluster.JobSpec{Name: j.name, Type: cluster.Batch, Priority: j.priority, NonPreemptible: j.nonPreemptible,
-		Revocable: j.revocable, Tasks: []cluster.TaskSpec{task}})
+	task.Resources = terms.Resources{j.cpu * 1000, j.memory * megabyte, 0}
+	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority, NonPreemptible: j.nonPreemptible,
+		Revocable: j.revocable, Tasks: []terms.Task{task}})
 }
 
 // rest lets the nodes report and time pass, longer than any pool is patient, until nothing changes any more.
@@ -283,7 +284,7 @@ func (f *flow) rest() {
 		if quiet++; f.reportAll() {
 			quiet = 0
 		}
-		f.later(2 * cluster.PatienceMillisDefault)
+		f.later(2 * terms.PatienceMillisDefault)
 	}
 }
 

@@ -3,8 +3,8 @@ package conformance
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // The differences from Peloton. Each holds for every file; none is about one file or case.
@@ -31,7 +31,7 @@ func upstreamDefects() []*difference {
 // for files, which can also repeat the defects of upstream.
 type poolModel struct {
 	in    *entitle.Input
-	k     cluster.Kind
+	k     terms.Kind
 	like  map[*difference]bool
 	pools []modelPool
 	roots []int
@@ -61,14 +61,14 @@ func newPoolModel(in *entitle.Input, defects []*difference) *poolModel {
 // picture returns the model's entitlements.
 func (m *poolModel) picture(numbers map[string]int) entitlementPicture {
 	all := make([]entitle.Entitlement, len(m.in.Pools))
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		m.k = k
 		m.build()
 		for _, i := range m.roots {
 			m.ask(i)
 		}
 		m.divide(m.roots, float64(m.in.Capacity[k]))
-		slack := float64(cluster.Unlimited)
+		slack := float64(terms.Unlimited)
 		if k.Overcommitted() {
 			slack = float64(m.in.Slack[k])
 		}
@@ -171,7 +171,7 @@ func (m *poolModel) slacken(pools []int, amount float64) {
 	case m.k.Overcommitted():
 		amount = m.full(vessels{pools, share, func(p *modelPool) float64 { return p.held }, give}, amount)
 		amount -= m.pour(vessels{pools, share, func(p *modelPool) float64 { return p.asked }, give}, amount)
-		m.pour(vessels{pools, share, func(p *modelPool) float64 { return float64(cluster.Unlimited) }, give}, amount)
+		m.pour(vessels{pools, share, func(p *modelPool) float64 { return float64(terms.Unlimited) }, give}, amount)
 	case m.like[slackTwice]:
 		for _, i := range pools {
 			m.pools[i].given = m.pools[i].usable

@@ -9,6 +9,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // The differences from Peloton in who gives way. Each holds for every file.
@@ -121,7 +122,7 @@ func (c *rankCase) run(t *testing.T, differences tally) {
 }
 
 // everything is a target that is never met.
-var everything = cluster.Amounts{cluster.Unlimited, cluster.Unlimited, cluster.Unlimited, cluster.Unlimited}
+var everything = terms.Amounts{terms.Unlimited, terms.Unlimited, terms.Unlimited, terms.Unlimited}
 
 // victims returns the tasks that may be ended, and their names.
 func (c *rankCase) victims() (all []preempt.Victim, ids []string, err error) {
@@ -136,16 +137,16 @@ func (c *rankCase) victims() (all []preempt.Victim, ids []string, err error) {
 		}
 		all, ids = append(all, preempt.Victim{
 			Slot: cluster.SlotRef{Index: uint32(i)}, Need: need, Revocable: task.Revocable, Stage: stage, Priority: task.Priority,
-			Since: cluster.Time(task.Start), Gang: preempt.NoGang,
+			Since: terms.Time(task.Start), Gang: preempt.NoGang,
 		}), append(ids, task.ID)
 	}
 	return all, ids, nil
 }
 
 // untilMet is upstream's rule: whoever has something of the target goes, until it is met.
-func untilMet(victims []preempt.Victim, order []int, slack, nonSlack cluster.Amounts) (gone []int) {
-	left := map[bool]*cluster.Amounts{true: &slack, false: &nonSlack}
-	whole := map[bool]cluster.Amounts{true: slack, false: nonSlack}
+func untilMet(victims []preempt.Victim, order []int, slack, nonSlack terms.Amounts) (gone []int) {
+	left := map[bool]*terms.Amounts{true: &slack, false: &nonSlack}
+	whole := map[bool]terms.Amounts{true: slack, false: nonSlack}
 	for _, i := range order {
 		v, helps, met := &victims[i], false, true
 		for k, need := range v.Need {
@@ -205,7 +206,7 @@ func (c *overCase) run(t *testing.T, differences tally) {
 	}
 	_, gives := preempt.Choose(&preempt.Input{
 		Wants: []preempt.Want{{Need: held, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}},
-		Over:    []cluster.Amounts{{}, lessOf(held, entitlement)},
+		Over:    []terms.Amounts{{}, lessOf(held, entitlement)},
 		Victims: []preempt.Victim{{Pool: 1, Need: held, Gang: preempt.NoGang}},
 	})
 	if gives != (c.Expect.Over > 0) {
@@ -247,7 +248,7 @@ func (c *processCase) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var over, entitled, held [2]cluster.Amounts
+	var over, entitled, held [2]terms.Amounts
 	for i, class := range []struct{ Entitlement, Allocation quantities }{c.NonSlack, c.Slack} {
 		if entitled[i], err = class.Entitlement.amounts(); err != nil {
 			t.Fatal(err)
@@ -275,19 +276,19 @@ func (c *processCase) run(t *testing.T) {
 	c.check(t, running, waiting)
 	for _, part := range []struct {
 		want        *aftermath
-		before, now cluster.Amounts
+		before, now terms.Amounts
 	}{{c.Expect.After, before[0], held[0]}, {c.Expect.SlackAfter, before[1], held[1]}, {c.Expect.NonSlackAfter, before[0], held[0]}} {
 		if part.want != nil {
 			part.want.check(t, part.before, part.now)
 		}
 	}
-	if within := c.Expect.Within; within != nil && *within != (clipped(lessOf(held[0], entitled[0])) == cluster.Amounts{}) {
+	if within := c.Expect.Within; within != nil && *within != (clipped(lessOf(held[0], entitled[0])) == terms.Amounts{}) {
 		t.Errorf("%v are held and %v entitled to, within is %v", held[0], entitled[0], *within)
 	}
 }
 
 // clipped has nothing below 0.
-func clipped(a cluster.Amounts) cluster.Amounts {
+func clipped(a terms.Amounts) terms.Amounts {
 	for k := range a {
 		a[k] = max(a[k], 0)
 	}
@@ -344,7 +345,7 @@ func (a *aftermath) UnmarshalYAML(node *yaml.Node) error {
 	return node.Load(&a.amounts)
 }
 
-func (a *aftermath) check(t *testing.T, before, now cluster.Amounts) {
+func (a *aftermath) check(t *testing.T, before, now terms.Amounts) {
 	want := before
 	if a.amounts != nil {
 		var err error

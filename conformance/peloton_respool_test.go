@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // The differences from Peloton in what a pool may be. Each holds for every file.
@@ -146,18 +147,18 @@ func (r *poolRequest) pathRefusal() (string, *difference) {
 	path, rooted := strings.CutPrefix(r.Path.Value, "/")
 	switch {
 	case r.Path.Tag == "!!null":
-		return cluster.PoolPath("").Problem(), nil
+		return terms.PoolPath("").Problem(), nil
 	case rooted && path == "":
 		return "", nil // the root's path, which is empty here
 	case rooted:
-		return cluster.PoolPath(path).Problem(), nil
+		return terms.PoolPath(path).Problem(), nil
 	}
-	return cluster.PoolPath(path).Problem(), noSlash
+	return terms.PoolPath(path).Problem(), noSlash
 }
 
 // problems makes the change that is asked for and returns what is wrong with it. The error is about what our words
 // cannot even say.
-func (r *poolRequest) problems() ([]cluster.Problem, error) {
+func (r *poolRequest) problems() ([]terms.Problem, error) {
 	tree := standardTree()
 	known, isKnown := locate(tree, r.Pool)
 	if r.Op == "delete" {
@@ -195,7 +196,7 @@ func (r *poolRequest) problems() ([]cluster.Problem, error) {
 }
 
 // path returns where the pool of the request is to stand.
-func (r *poolRequest) path(tree pool.Tree) cluster.PoolPath {
+func (r *poolRequest) path(tree pool.Tree) terms.PoolPath {
 	name, above := r.Name, r.To
 	if name == "" {
 		name = r.Pool
@@ -207,11 +208,11 @@ func (r *poolRequest) path(tree pool.Tree) cluster.PoolPath {
 	parent, _ := locate(tree, above)
 	switch {
 	case name == "root", above == "root":
-		return cluster.PoolPath(name)
+		return terms.PoolPath(name)
 	case above != "" && parent == "":
-		return cluster.PoolPath(above + "/" + name)
+		return terms.PoolPath(above + "/" + name)
 	case above != "":
-		return parent + cluster.PoolPath("/"+name)
+		return parent + terms.PoolPath("/"+name)
 	case isKnown:
 		return known
 	}
@@ -219,7 +220,7 @@ func (r *poolRequest) path(tree pool.Tree) cluster.PoolPath {
 }
 
 // fill gives the pool what the request tells of it.
-func (r *poolRequest) fill(spec *cluster.PoolSpec) error {
+func (r *poolRequest) fill(spec *terms.Pool) error {
 	kinds := map[string]bool{}
 	for _, entry := range append(slices.Clone(r.Resources), quotaEntry(r.quotaRequest)) {
 		q := quotaRequest(entry)
@@ -247,7 +248,7 @@ func (r *poolRequest) fill(spec *cluster.PoolSpec) error {
 }
 
 // kind returns the kind that is told, or else cpu.
-func (q *quotaRequest) kind() cluster.Kind {
+func (q *quotaRequest) kind() terms.Kind {
 	k, _ := pool.Kind(q.Kind)
 	return k
 }
@@ -259,19 +260,19 @@ func set(to *int64, from *quantity) {
 }
 
 // percentOf translates a percent; what is none becomes one that is above 100.
-func percentOf(percent *int, otherwise cluster.Percent) cluster.Percent {
+func percentOf(percent *int, otherwise terms.Percent) terms.Percent {
 	switch {
 	case percent == nil:
 		return otherwise
 	case *percent < 0 || *percent > 100:
 		return 101
 	}
-	return cluster.Percent(*percent)
+	return terms.Percent(*percent)
 }
 
 // checkBound compares what controllers or revocable work may have with what is expected.
 func (c *poolCase) checkBound(t *testing.T) {
-	spec := cluster.NewPool("p")
+	spec := terms.NewPool("p")
 	amounts, err := c.Reservation.amounts()
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +302,7 @@ func (c *poolCase) checkBound(t *testing.T) {
 // standardTree is the tree of the files: two pools at the top with the standard quota, and three below them.
 func standardTree() pool.Tree {
 	tree := pool.Tree(cluster.NewState().Pools())
-	for _, path := range []cluster.PoolPath{"respool1", "respool1/respool11", "respool1/respool12", "respool2", "respool2/respool21"} {
+	for _, path := range []terms.PoolPath{"respool1", "respool1/respool11", "respool1/respool12", "respool2", "respool2/respool21"} {
 		tree = append(tree, standardPool(path))
 		if parent, _ := pool.Split(path); parent == "" {
 			for k := range tree[len(tree)-1].Quotas {
@@ -313,17 +314,17 @@ func standardTree() pool.Tree {
 }
 
 // standardPool has the standard limits and share, and no reservation: those of all below a pool must add up to its own.
-func standardPool(path cluster.PoolPath) cluster.PoolSpec {
-	spec := cluster.NewPool(path)
+func standardPool(path terms.PoolPath) terms.Pool {
+	spec := terms.NewPool(path)
 	for k := range spec.Quotas {
 		spec.Quotas[k].Limit = quantity(1000).units()
 	}
-	spec.Quotas[cluster.GPU].Limit = quantity(4).units()
+	spec.Quotas[terms.GPU].Limit = quantity(4).units()
 	return spec
 }
 
 // locate returns the path of the pool with that name of its own.
-func locate(tree pool.Tree, name string) (cluster.PoolPath, bool) {
+func locate(tree pool.Tree, name string) (terms.PoolPath, bool) {
 	for i := range tree {
 		if _, own := pool.Split(tree[i].Path); own == name {
 			return tree[i].Path, true

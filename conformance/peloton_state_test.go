@@ -13,6 +13,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // The differences from Peloton in the states of jobs and in what comes after an end. Each holds for every file.
@@ -120,14 +121,14 @@ func (c *jobStateCase) excluded() string {
 
 // check makes a job with a task for each state, and brings its instances there.
 func (c *jobStateCase) check(t *testing.T, differences tally) {
-	kind, ok := map[string]cluster.JobType{"batch": cluster.Batch, "service": cluster.Stateless}[c.Type]
+	kind, ok := map[string]terms.JobType{"batch": terms.Batch, "service": terms.Stateless}[c.Type]
 	if !ok {
 		t.Fatalf("the type %q is not known", c.Type)
 	}
 	// What is lost has a node of its own; what waits needs more than any has.
-	w := newStage(t, room(), cluster.Resources{0, 1_000_000, 0})
-	spec := &cluster.JobSpec{Name: stageJob, Type: kind}
-	answers := map[cluster.TaskName]saying{}
+	w := newStage(t, room(), terms.Resources{0, 1_000_000, 0})
+	spec := &terms.Job{Name: stageJob, Type: kind}
+	answers := map[terms.TaskName]saying{}
 	stops := slices.Contains([]string{"KILLED", "DELETED"}, c.Goal)
 	for _, state := range sortedKeys(c.States) {
 		one := stageTask(strings.ToLower(state), c.States[state])
@@ -142,9 +143,9 @@ func (c *jobStateCase) check(t *testing.T, differences tally) {
 		}
 		switch {
 		case state == "LOST":
-			one.Resources = cluster.Resources{0, 1, 0}
+			one.Resources = terms.Resources{0, 1, 0}
 		case say == silent && slices.Contains([]string{"INITIALIZED", "PENDING", "READY", "PLACING", "RESERVED"}, state):
-			one.Resources[cluster.CPU] = 2 * room()[cluster.CPU]
+			one.Resources[terms.CPU] = 2 * room()[terms.CPU]
 		}
 		answers[one.Name] = say
 		stops = stops || state == "KILLED" || state == "KILLING"
@@ -157,7 +158,7 @@ func (c *jobStateCase) check(t *testing.T, differences tally) {
 	if stops && w.job().Finished == 0 {
 		w.must(&command.KillJob{Job: stageJob})
 		delete(answers, "killing")
-		for _, still := range []cluster.TaskName{"killing", "running"} {
+		for _, still := range []terms.TaskName{"killing", "running"} {
 			answers[still] = silent
 		}
 		w.play(answerOf)
@@ -211,7 +212,7 @@ func (c *throttleCases) check(t *testing.T) {
 	first, _ := strconv.Atoi(words[1])
 	most, _ := strconv.Atoi(words[2])
 	for _, one := range c.Cases {
-		spec := service(1, "run", cluster.UpdatePolicy{})
+		spec := service(1, "run", terms.UpdatePolicy{})
 		spec.Tasks[0].Restart.DelayMillis, spec.Tasks[0].Restart.DelayMaxMillis = uint32(first)*1000, uint32(most)*60_000
 		w := newStage(t, room())
 		w.submit(spec)
@@ -225,7 +226,7 @@ func (c *throttleCases) check(t *testing.T) {
 func (w *stage) failOften(times uint32) int64 {
 	for i := range times {
 		if i > 0 {
-			w.later(cluster.DelayMillisMax / 24)
+			w.later(terms.DelayMillisMax / 24)
 		}
 		w.play(always(fails))
 	}
@@ -253,8 +254,8 @@ type runningCase struct {
 // check lets some instances end. Where more have been scheduled than may run, the bound was lowered.
 func (c *runningCase) check(t *testing.T) {
 	w := newStage(t, room())
-	spec := service(c.Instances, "run", cluster.UpdatePolicy{})
-	spec.Type, spec.Tasks[0].MaxRunning = cluster.Batch, max(c.Maximum, c.Scheduled)
+	spec := service(c.Instances, "run", terms.UpdatePolicy{})
+	spec.Type, spec.Tasks[0].MaxRunning = terms.Batch, max(c.Maximum, c.Scheduled)
 	w.submit(spec)
 	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
 		if r.Index < c.Succeeded {
@@ -263,8 +264,8 @@ func (c *runningCase) check(t *testing.T) {
 		return silent
 	})
 	if c.Scheduled > c.Maximum {
-		lower := service(c.Instances, "run", cluster.UpdatePolicy{})
-		lower.Type, lower.Tasks[0].MaxRunning = cluster.Batch, c.Maximum
+		lower := service(c.Instances, "run", terms.UpdatePolicy{})
+		lower.Type, lower.Tasks[0].MaxRunning = terms.Batch, c.Maximum
 		w.submit(lower)
 	}
 	if got := w.job().Tasks[0].Live() - c.Scheduled; got != c.Start {
@@ -282,14 +283,14 @@ type retryCase struct {
 
 // check lets the event happen to a job of one instance.
 func (c *retryCase) check(t *testing.T, differences tally) {
-	spec := service(1, "run", cluster.UpdatePolicy{})
+	spec := service(1, "run", terms.UpdatePolicy{})
 	restart := &spec.Tasks[0].Restart
 	switch c.Kind {
 	case "service", "any":
 		restart.DelayMillis, restart.DelayMaxMillis = 30_000, 3_600_000
 	case "batch":
 		// The limit counts runs, ours restarts; they come at once.
-		spec.Type, restart.AttemptsMax = cluster.Batch, max(c.MaxFailures, 1)-1
+		spec.Type, restart.AttemptsMax = terms.Batch, max(c.MaxFailures, 1)-1
 		spec.KillOnPreempt = strings.HasSuffix(c.Event, "killOnPreempt")
 		restart.DelayMillis, restart.DelayMaxMillis = 0, 0
 	default:
@@ -332,7 +333,7 @@ func (c *retryCase) happen(w *stage) bool {
 		w.failOften(c.After)
 	case "SUCCEEDED":
 		w.failOften(max(c.After, 1) - 1)
-		w.later(cluster.DelayMillisMax / 24)
+		w.later(terms.DelayMillisMax / 24)
 		w.play(always(ends))
 	case "FAILED by the system":
 		for w.job().Tasks[0].Slots.At(0).Failures < c.After && w.job().Finished == 0 {
@@ -348,7 +349,7 @@ func (c *retryCase) happen(w *stage) bool {
 		told(command.Report{Ended: cluster.CheckFailed})
 	case "terminal event while config version != desired version":
 		w.play(always(passes))
-		w.submit(service(1, "new", cluster.UpdatePolicy{}))
+		w.submit(service(1, "new", terms.UpdatePolicy{}))
 		told(command.Report{Ended: cluster.ByItself, ExitCode: 1})
 	case "preempted", "preempted, killOnPreempt":
 		w.play(always(runs))
@@ -371,8 +372,8 @@ func (c *retryCase) happen(w *stage) bool {
 func (w *stage) crowdOut() {
 	task := stageTask("main", 2)
 	task.Resources = room()
-	w.submit(&cluster.JobSpec{Name: "urgent", Type: cluster.Batch, Priority: 1, Tasks: []cluster.TaskSpec{task}})
-	w.later(2 * cluster.PatienceMillisDefault)
+	w.submit(&terms.Job{Name: "urgent", Type: terms.Batch, Priority: 1, Tasks: []terms.Task{task}})
+	w.later(2 * terms.PatienceMillisDefault)
 }
 
 // outcome tells in words what became of the only slot.
@@ -394,7 +395,7 @@ func (w *stage) outcome(before *cluster.Slot) string {
 // strayStopped tells whether a node that still runs an earlier allocation of the slot is to stop it.
 func (w *stage) strayStopped() bool {
 	slot := w.job().Tasks[0].Slots.At(0)
-	stray := cluster.AllocationID{Slot: cluster.SlotName{Job: stageJob, Task: "main"}, Order: slot.Order - 1}
+	stray := terms.AllocationID{Slot: terms.SlotName{Job: stageJob, Task: "main"}, Order: slot.Order - 1}
 	stops := replica.React(w.s.Node(slot.Node).Peer, w.s, &replica.Observed{Now: w.now, Local: []replica.LocalTask{{ID: stray}}}).Stop
 	return slices.ContainsFunc(stops, func(stop replica.StopOrder) bool { return stop.ID == stray })
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // sumCase says what inner pools ask for, or hold, when leaves do: leaf_demand, expect_aggregated_demand and so on. The
@@ -59,7 +59,7 @@ func checkSums(t *testing.T, what string, leaves, want map[string]quantities) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums := map[int]cluster.Amounts{}
+	sums := map[int]terms.Amounts{}
 	for i, trace := range entitle.Traces(in) {
 		sums[i] = trace.Asked
 		if in.Pools[i].Parent < 0 {
@@ -74,7 +74,7 @@ func checkSums(t *testing.T, what string, leaves, want map[string]quantities) {
 	for name, number := range numbers {
 		got[name] = quantities{}
 		for k, amount := range sums[number] {
-			got[name][cluster.Kind(k).String()] = quantityOf(amount)
+			got[name][terms.Kind(k).String()] = quantityOf(amount)
 		}
 	}
 	for _, line := range different(what, got, want, 0) {
@@ -94,7 +94,7 @@ func treeOfNames(leaves, want map[string]quantities) *entitlementCase {
 				p.Parent = above
 			}
 		}
-		for k := range cluster.AmountCount {
+		for k := range terms.AmountCount {
 			p.Resources[k.String()] = quotaPicture{Limit: 1e9}
 		}
 		c.Pools = append(c.Pools, p)

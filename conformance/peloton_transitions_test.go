@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // transitionsCase lists the states of an update and what leads from one to the next.
@@ -27,7 +28,7 @@ func (c *transitionsCase) check(t *testing.T, differences tally) {
 			t.Errorf("no rule for the trigger %q", row.Trigger)
 		}
 		for one := range strings.SplitSeq(trigger, " or ") {
-			u := &course{stage: newStage(t, room()), policy: cluster.UpdatePolicy{BatchSize: 1, AttemptsMax: 1}}
+			u := &course{stage: newStage(t, room()), policy: terms.UpdatePolicy{BatchSize: 1, AttemptsMax: 1}}
 			u.policy.Rollback = which == "rollback_on_failure" || row.Source == "ROLLING_BACKWARD"
 			u.policy.StartPaused = one == "start_paused"
 			if one == "failed below the limit" {
@@ -47,7 +48,7 @@ func (c *transitionsCase) check(t *testing.T, differences tally) {
 		}
 	}
 	for _, state := range c.Terminal {
-		u := &course{stage: newStage(t, room()), policy: cluster.UpdatePolicy{BatchSize: 1, AttemptsMax: 1, Rollback: state == "ROLLED_BACK"}}
+		u := &course{stage: newStage(t, room()), policy: terms.UpdatePolicy{BatchSize: 1, AttemptsMax: 1, Rollback: state == "ROLLED_BACK"}}
 		u.reach(state)
 		for how := command.Pause; how <= command.Abort; how++ {
 			if r := u.steer(how); r.Code != cluster.Conflict || u.state() != state {
@@ -60,7 +61,7 @@ func (c *transitionsCase) check(t *testing.T, differences tally) {
 // course is an update from version 1 to version 2 of a job with two instances.
 type course struct {
 	*stage
-	policy cluster.UpdatePolicy
+	policy terms.UpdatePolicy
 }
 
 // state returns how far the update is, or how it ended if a user brought another version.

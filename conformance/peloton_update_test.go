@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/rollout"
+	"starling/terms"
 )
 
 // The differences from Peloton in updates. Each holds for every file.
@@ -113,9 +114,9 @@ func foldWave(t *testing.T, batch, underWay uint32, left rollout.Work) (rollout.
 	}
 	had := moved + left.Move + left.Remove
 	w := newStage(t, room())
-	w.submit(service(had, "old", cluster.UpdatePolicy{}))
+	w.submit(service(had, "old", terms.UpdatePolicy{}))
 	w.play(always(passes))
-	w.submit(service(moved+left.Move+left.Add, "new", cluster.UpdatePolicy{BatchSize: batch}))
+	w.submit(service(moved+left.Move+left.Add, "new", terms.UpdatePolicy{BatchSize: batch}))
 	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
 		switch {
 		case r.Index < moved-underWay:
@@ -168,7 +169,7 @@ func (c *completeCase) check(t *testing.T, differences tally) {
 	}
 	w := newStage(t, room())
 	for version := uint32(1); version <= in.Desired; version++ {
-		w.submit(service(1, strconv.Itoa(int(version)), cluster.UpdatePolicy{FailuresMax: cluster.RestartsUnlimited}))
+		w.submit(service(1, strconv.Itoa(int(version)), terms.UpdatePolicy{FailuresMax: terms.RestartsUnlimited}))
 		switch {
 		case version < in.Config:
 			w.play(always(passes))
@@ -203,7 +204,7 @@ func (c *attemptsCase) check(t *testing.T, _ tally) {
 		t.Errorf("InstanceFailed() = %v, want %v", got, c.Expect)
 	}
 	w := newStage(t, room())
-	w.submit(service(1, "run", cluster.UpdatePolicy{AttemptsMax: c.AttemptsMax, FailuresMax: cluster.RestartsUnlimited}))
+	w.submit(service(1, "run", terms.UpdatePolicy{AttemptsMax: c.AttemptsMax, FailuresMax: terms.RestartsUnlimited}))
 	for range c.FailureCount {
 		w.round(always(fails))
 		w.later(2000)
@@ -231,7 +232,7 @@ var endsWords = regexp.MustCompile(`^ends (\w+)( even when every instance failed
 func (c *budgetCase) check(t *testing.T, _ tally) {
 	w := newStage(t, room())
 	// A limit of n counts the failure that fails the update, ours those that it bears.
-	policy := cluster.UpdatePolicy{AttemptsMax: 1, FailuresMax: c.Max - 1, Rollback: c.Rollback || c.Direction == "backward"}
+	policy := terms.UpdatePolicy{AttemptsMax: 1, FailuresMax: c.Max - 1, Rollback: c.Rollback || c.Direction == "backward"}
 	w.submit(service(c.Failed+1, "old", policy))
 	w.play(always(passes))
 	w.submit(service(c.Failed+1, "new", policy))
@@ -319,9 +320,9 @@ func (c *versionCase) check(t *testing.T, differences tally) {
 func (c *versionCase) send(t *testing.T, against uint32, present int) string {
 	w := newStage(t, room())
 	for version := range present {
-		w.submit(service(1, strconv.Itoa(version), cluster.UpdatePolicy{}))
+		w.submit(service(1, strconv.Itoa(version), terms.UpdatePolicy{}))
 	}
-	refusal := w.write(user, &command.SubmitJob{Spec: *service(2, "new", cluster.UpdatePolicy{}), Against: against})
+	refusal := w.write(user, &command.SubmitJob{Spec: *service(2, "new", terms.UpdatePolicy{}), Against: against})
 	switch {
 	case refusal.Code == cluster.Conflict && w.job().Version == uint32(present):
 		return "ABORTED"
@@ -374,7 +375,7 @@ func (c *diffCase) check(t *testing.T, differences tally) {
 	if updated > 0 && kept > 0 {
 		differences.state(t, noOverrides)
 	}
-	old := cluster.JobSpec{Name: stageJob, Type: cluster.Stateless, Tasks: []cluster.TaskSpec{
+	old := terms.Job{Name: stageJob, Type: terms.Stateless, Tasks: []terms.Task{
 		stageTask("kept", kept), stageTask("updated", updated),
 	}}
 	// All that come or go belong to the task with the others that stay as they are, if there are any.

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // quantity is an amount of one kind in a file: cores, megabytes, devices.
@@ -27,7 +27,7 @@ func quantityOf(units int64) quantity { return quantity(units) / perUnit }
 type quantities map[string]quantity
 
 // amounts translates to units, in our order of kinds.
-func (q quantities) amounts() (a cluster.Amounts, err error) {
+func (q quantities) amounts() (a terms.Amounts, err error) {
 	for name, amount := range q {
 		k, err := kindOf(name)
 		if err != nil {
@@ -39,7 +39,7 @@ func (q quantities) amounts() (a cluster.Amounts, err error) {
 }
 
 // kindOf returns the kind that a file calls so.
-func kindOf(name string) (cluster.Kind, error) {
+func kindOf(name string) (terms.Kind, error) {
 	if name == "mem" {
 		name = "memory"
 	}

@@ -7,25 +7,26 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // stage is a value with one job, whose nodes report what a case wants of them.
 type stage struct {
 	t    *testing.T
 	s    *cluster.State
-	now  cluster.Time
-	seqs map[cluster.PeerID]uint64
+	now  terms.Time
+	seqs map[terms.PeerID]uint64
 }
 
 // user is the member that writes for users; it offers nothing.
-const user = cluster.PeerID("user~1")
+const user = terms.PeerID("user~1")
 
 // newStage has a node for each offer, called n0, n1 and so on.
-func newStage(t *testing.T, offers ...cluster.Resources) *stage {
-	w := &stage{t: t, s: cluster.NewState(), now: 1000, seqs: map[cluster.PeerID]uint64{}}
-	members := []cluster.PeerID{user}
+func newStage(t *testing.T, offers ...terms.Resources) *stage {
+	w := &stage{t: t, s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{}}
+	members := []terms.PeerID{user}
 	for i := range offers {
-		members = append(members, cluster.PeerID(fmt.Sprintf("n%d~1", i)))
+		members = append(members, terms.PeerID(fmt.Sprintf("n%d~1", i)))
 	}
 	for i, p := range members {
 		node := w.s.EnsureNode(p.Node())
@@ -34,14 +35,14 @@ func newStage(t *testing.T, offers ...cluster.Resources) *stage {
 		w.s.Wrote(node.Index, 1, 1)
 		w.seqs[p] = 1
 		if i > 0 {
-			w.s.SetOffer(node.Index, &cluster.Offer{Capacity: offers[i-1], Rules: 1})
+			w.s.SetOffer(node.Index, &terms.Offer{Capacity: offers[i-1], Rules: 1})
 		}
 	}
 	return w
 }
 
 // write folds an entry with one command, and returns why it was refused.
-func (w *stage) write(by cluster.PeerID, c command.Command) cluster.Refusal {
+func (w *stage) write(by terms.PeerID, c command.Command) cluster.Refusal {
 	w.seqs[by]++
 	e := &command.Entry{Writer: by, Seq: w.seqs[by], Time: w.now, Commands: []command.Command{c}}
 	outcome := replica.Apply(w.s, w.s.Index+1, e, false)
@@ -62,7 +63,7 @@ func (w *stage) must(c command.Command) {
 }
 
 // submit writes the job against its present version.
-func (w *stage) submit(spec *cluster.JobSpec) {
+func (w *stage) submit(spec *terms.Job) {
 	against := uint32(0)
 	if j := w.s.JobOf(spec.Name); j != nil {
 		against = j.Version
@@ -77,7 +78,7 @@ func (w *stage) steer(how command.Steering) cluster.Refusal {
 func (w *stage) job() *cluster.Job { return w.s.JobOf(stageJob) }
 
 // later lets time pass.
-func (w *stage) later(by cluster.Time) {
+func (w *stage) later(by terms.Time) {
 	w.now += by
 	w.must(&command.TellTime{})
 }
@@ -170,25 +171,25 @@ func of(version uint32, answerOf func(cluster.SlotRef, cluster.Slot) saying) fun
 	}
 }
 
-const stageJob = cluster.JobName("job")
+const stageJob = terms.JobName("job")
 
 // stageTask returns a task whose instances need a little processor, and are restarted for ever with a short delay.
-func stageTask(name string, instances uint32) cluster.TaskSpec {
-	return cluster.TaskSpec{
-		Name: cluster.TaskName(name), Instances: instances, Command: []string{"run"}, Resources: cluster.Resources{1, 0, 0},
-		Placement: cluster.Pack, StopGraceMillis: 1000,
-		Restart: cluster.Restart{
-			AttemptsMax: cluster.RestartsUnlimited, DelayMillis: 1000, DelayMaxMillis: 1000, ResetMillis: cluster.DelayMillisMax,
+func stageTask(name string, instances uint32) terms.Task {
+	return terms.Task{
+		Name: terms.TaskName(name), Instances: instances, Command: []string{"run"}, Resources: terms.Resources{1, 0, 0},
+		Placement: terms.Pack, StopGraceMillis: 1000,
+		Restart: terms.Restart{
+			AttemptsMax: terms.RestartsUnlimited, DelayMillis: 1000, DelayMaxMillis: 1000, ResetMillis: terms.DelayMillisMax,
 		},
 	}
 }
 
 // service returns a stateless job of one task.
-func service(instances uint32, program string, update cluster.UpdatePolicy) *cluster.JobSpec {
+func service(instances uint32, program string, update terms.UpdatePolicy) *terms.Job {
 	t := stageTask("main", instances)
 	t.Command[0] = program
-	return &cluster.JobSpec{Name: stageJob, Type: cluster.Stateless, Update: update, Tasks: []cluster.TaskSpec{t}}
+	return &terms.Job{Name: stageJob, Type: terms.Stateless, Update: update, Tasks: []terms.Task{t}}
 }
 
 // room is what the nodes of a stage offer if nothing else is wanted.
-func room() cluster.Resources { return cluster.Resources{1_000_000, 0, 0} }
+func room() terms.Resources { return terms.Resources{1_000_000, 0, 0} }

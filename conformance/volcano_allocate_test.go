@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // The differences from Volcano in what a scheduling cycle starts. Each holds for every file.
@@ -188,11 +188,11 @@ type cycle struct {
 // cycleNode is a node with what it has left.
 type cycleNode struct {
 	name, label string
-	free        cluster.Amounts
+	free        terms.Amounts
 }
 
 // takes tells whether a task can go there.
-func (n *cycleNode) takes(task *cycleTask, need cluster.Amounts) bool {
+func (n *cycleNode) takes(task *cycleTask, need terms.Amounts) bool {
 	for k := range need {
 		if need[k] > n.free[k] {
 			return false
@@ -263,7 +263,7 @@ func (w *cycle) queue(q *cycleQueue) error {
 	if q.Name == "root" {
 		return nil
 	}
-	spec := cluster.NewPool(cluster.PoolPath(q.Name))
+	spec := terms.NewPool(terms.PoolPath(q.Name))
 	deserved, err := instanceAmounts(q.Deserved)
 	if err != nil {
 		return err
@@ -377,20 +377,20 @@ func (w *cycle) place(tasks []cycleTask) bool {
 }
 
 // instanceAmounts translates what instances need and nodes have. Pods are no kind here: instances are not counted.
-func instanceAmounts(q quantities) (cluster.Amounts, error) {
+func instanceAmounts(q quantities) (terms.Amounts, error) {
 	q = maps.Clone(q)
 	delete(q, "pods")
 	return q.amounts()
 }
 
-func sumOf(a, b cluster.Amounts) cluster.Amounts {
+func sumOf(a, b terms.Amounts) terms.Amounts {
 	for k := range a {
 		a[k] += b[k]
 	}
 	return a
 }
 
-func lessOf(a, b cluster.Amounts) cluster.Amounts {
+func lessOf(a, b terms.Amounts) terms.Amounts {
 	for k := range a {
 		a[k] -= b[k]
 	}

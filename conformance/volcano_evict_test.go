@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // The differences from Volcano in who gives way. Each holds for every file.
@@ -186,7 +187,7 @@ func (e *eviction) job(j *cycleJob, id, number int) {
 		group := slices.Index(groups, task.Group)
 		e.names = append(e.names, task.Name)
 		e.victims = append(e.victims, preempt.Victim{
-			Slot: cluster.SlotRef{Job: cluster.JobID(id + 1), Task: uint16(group), Index: uint32(i)}, Node: cluster.NodeIndex(at),
+			Slot: cluster.SlotRef{Job: terms.JobID(id + 1), Task: uint16(group), Index: uint32(i)}, Node: cluster.NodeIndex(at),
 			Need: need, Pool: number, Stage: preempt.Running, Priority: j.Priority + task.Priority, Gang: len(e.gangs),
 		})
 	}
@@ -237,7 +238,7 @@ func (e *eviction) take(v *preempt.Victim) {
 	}
 }
 
-func (e *eviction) needs(g *cycleGang) (all []cluster.Amounts) {
+func (e *eviction) needs(g *cycleGang) (all []terms.Amounts) {
 	for i := range g.tasks {
 		need, _ := instanceAmounts(g.tasks[i].Req)
 		all = append(all, need)

@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // gangEvictCase is a full cluster of equal tasks of one core, and how many of each job run once another was submitted.
@@ -225,8 +226,8 @@ func (c *bundleCase) divide(t *testing.T) {
 	var safe []string
 	for count := range c.Given.Local {
 		plan, found := preempt.Choose(&preempt.Input{
-			Wants: []preempt.Want{{Need: cluster.Amounts{int64(count+1) * perUnit}, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}},
-			Over: []cluster.Amounts{{}, everything}, Victims: e.victims, Gangs: e.gangs,
+			Wants: []preempt.Want{{Need: terms.Amounts{int64(count+1) * perUnit}, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}},
+			Over: []terms.Amounts{{}, everything}, Victims: e.victims, Gangs: e.gangs,
 		})
 		if !found {
 			t.Fatalf("%d cannot go", count+1)
@@ -258,10 +259,10 @@ func (c *bundleCase) choose(t *testing.T, differences tally) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &preempt.Input{Wants: []preempt.Want{{Need: need, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}}, Over: []cluster.Amounts{{}, everything}}
+	in := &preempt.Input{Wants: []preempt.Want{{Need: need, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}}, Over: []terms.Amounts{{}, everything}}
 	var types []string
 	for i, b := range c.Given.Bundles {
-		v := preempt.Victim{Slot: cluster.SlotRef{Job: cluster.JobID(i + 1)}, Need: cluster.Amounts{b.CPU.units()}, Pool: 1, Gang: preempt.NoGang}
+		v := preempt.Victim{Slot: cluster.SlotRef{Job: terms.JobID(i + 1)}, Need: terms.Amounts{b.CPU.units()}, Pool: 1, Gang: preempt.NoGang}
 		if b.Type == "whole" {
 			if !c.When.AllowWhole {
 				continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // minimaExcluded are what cases of minima want that is not here, with the reason.
@@ -58,17 +59,17 @@ type minimumAmounts struct {
 }
 
 // amounts translates to ours, in thousandths of each unit.
-func (a *minimumAmounts) amounts() (told cluster.Amounts, stated [cluster.AmountCount]bool) {
-	set := func(k cluster.Kind, q *quantity) {
+func (a *minimumAmounts) amounts() (told terms.Amounts, stated [terms.AmountCount]bool) {
+	set := func(k terms.Kind, q *quantity) {
 		if q != nil {
 			told[k], stated[k] = int64(float64(*q)*1000+0.5), true
 		}
 	}
-	set(cluster.CPU, a.CPU)
-	set(cluster.Memory, a.Mem)
-	set(cluster.GPU, a.GPU)
+	set(terms.CPU, a.CPU)
+	set(terms.Memory, a.Mem)
+	set(terms.GPU, a.GPU)
 	if a.CPUMilli != nil {
-		told[cluster.CPU], stated[cluster.CPU] = *a.CPUMilli, true
+		told[terms.CPU], stated[terms.CPU] = *a.CPUMilli, true
 	}
 	return told, stated
 }
@@ -87,7 +88,7 @@ func minima(t *testing.T, data []byte) {
 
 func (c *minimumCase) run(t *testing.T, differences tally) {
 	spec := c.spec(t, differences)
-	if slices.ContainsFunc(spec.Problems(), func(p cluster.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
+	if slices.ContainsFunc(spec.Problems(), func(p terms.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
 		minimum := uint32(0)
 		for i := range spec.Tasks {
 			minimum += spec.Tasks[i].MinAvailable
@@ -106,7 +107,7 @@ func (c *minimumCase) run(t *testing.T, differences tally) {
 	want, stated := c.Then.amounts()
 	for k := range want {
 		if stated[k] && got[k] != want[k] {
-			t.Errorf("%s: %d thousandths are demanded, want %d", cluster.Kind(k), got[k], want[k])
+			t.Errorf("%s: %d thousandths are demanded, want %d", terms.Kind(k), got[k], want[k])
 		}
 	}
 	if c.Then.Pods != nil && pods != *c.Then.Pods {
@@ -115,13 +116,13 @@ func (c *minimumCase) run(t *testing.T, differences tally) {
 }
 
 // spec returns the job, with its tasks in the order of their priority.
-func (c *minimumCase) spec(t *testing.T, differences tally) *cluster.JobSpec {
+func (c *minimumCase) spec(t *testing.T, differences tally) *terms.Job {
 	groups := slices.Clone(c.Given.Job.Groups)
 	slices.SortStableFunc(groups, func(a, b minimumGroup) int { return cmp.Compare(b.Priority, a.Priority) })
 	if slices.ContainsFunc(groups, func(g minimumGroup) bool { return g.Priority != groups[0].Priority }) {
 		differences.state(t, ordered)
 	}
-	spec := &cluster.JobSpec{Name: "job", Type: cluster.Batch, MinAvailable: c.Given.Job.MinAvailable}
+	spec := &terms.Job{Name: "job", Type: terms.Batch, MinAvailable: c.Given.Job.MinAvailable}
 	none := false
 	switch c.When.Algorithm {
 	case "byGroupMinThenPriority":
@@ -136,7 +137,7 @@ func (c *minimumCase) spec(t *testing.T, differences tally) *cluster.JobSpec {
 		if g.Partition != nil {
 			t.Skipf("not run: %s", minimaExcluded["groups"])
 		}
-		task := cluster.TaskSpec{Name: cluster.TaskName(g.Name), Instances: g.Replicas}
+		task := terms.Task{Name: terms.TaskName(g.Name), Instances: g.Replicas}
 		switch {
 		case none:
 		case g.MinAvailable != nil:
@@ -148,8 +149,8 @@ func (c *minimumCase) spec(t *testing.T, differences tally) *cluster.JobSpec {
 		}
 		amounts, _ := g.Request.amounts()
 		copy(task.Resources[:], amounts[:])
-		if amounts[cluster.GPU] > 0 {
-			task.Devices = []cluster.DeviceRequest{{Kind: cluster.GPU.String(), Amount: cluster.Millidevices(amounts[cluster.GPU])}}
+		if amounts[terms.GPU] > 0 {
+			task.Devices = []terms.DeviceRequest{{Kind: terms.GPU.String(), Amount: terms.Millidevices(amounts[terms.GPU])}}
 		}
 		spec.Tasks = append(spec.Tasks, task)
 	}

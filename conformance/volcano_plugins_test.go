@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
 	"starling/plugin"
+	"starling/terms"
 )
 
 // pluginsExcluded are what cases of plugins want that is not here, with the reason.
@@ -148,7 +148,7 @@ func (c *pluginCase) run(t *testing.T, differences tally) {
 	}
 	self := &plugin.Self{Folder: folder, Keys: plugin.KeyPair{Private: []byte("private"), Public: []byte("public")}}
 	if i := c.When.Instance; i != nil {
-		self.Task, self.Index = cluster.TaskName(i.Group), i.Index
+		self.Task, self.Index = terms.TaskName(i.Group), i.Index
 	} else {
 		self.Task = r.Tasks[0].Name
 	}
@@ -173,11 +173,11 @@ func (c *pluginCase) stateDifferences(t *testing.T, differences tally) {
 }
 
 // roster returns the members of the job and the job itself; fixed tells that several instances would have one name.
-func (j *pluginJob) roster() (r *plugin.Roster, job *cluster.JobSpec, fixed bool) {
-	r, job = &plugin.Roster{Job: cluster.JobName(j.Name), Version: 1}, &cluster.JobSpec{Name: cluster.JobName(j.Name)}
+func (j *pluginJob) roster() (r *plugin.Roster, job *terms.Job, fixed bool) {
+	r, job = &plugin.Roster{Job: terms.JobName(j.Name), Version: 1}, &terms.Job{Name: terms.JobName(j.Name)}
 	for _, g := range j.Groups {
 		fixed = fixed || g.Hostname != "" && g.Replicas > 1
-		task := plugin.Task{Name: cluster.TaskName(g.Name)}
+		task := plugin.Task{Name: terms.TaskName(g.Name)}
 		for i := range g.Replicas {
 			host, domain := g.Hostname, g.Subdomain
 			if host == "" {
@@ -189,7 +189,7 @@ func (j *pluginJob) roster() (r *plugin.Roster, job *cluster.JobSpec, fixed bool
 			task.Members = append(task.Members, plugin.Member{Index: uint32(i), Name: host + "." + domain, Address: "10.0.0.1"})
 		}
 		r.Tasks = append(r.Tasks, task)
-		job.Tasks = append(job.Tasks, cluster.TaskSpec{Name: task.Name, Instances: uint32(g.Replicas)})
+		job.Tasks = append(job.Tasks, terms.Task{Name: task.Name, Instances: uint32(g.Replicas)})
 	}
 	return r, job, fixed
 }

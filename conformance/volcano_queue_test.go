@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // The differences from Volcano's queues. Each holds for every file.
@@ -58,7 +58,7 @@ type queueJob struct {
 }
 
 // fitting returns what those of the tasks use that fit into an entitlement.
-func (j *queueJob) fitting(into cluster.Amounts) quantities {
+func (j *queueJob) fitting(into terms.Amounts) quantities {
 	fits, used := j.Count, quantities{}
 	task, _ := j.Task.amounts()
 	for k, need := range task {
@@ -98,7 +98,7 @@ func queues(t *testing.T, data []byte) {
 // deserved compares what queues deserve with entitlements. A queue is a leaf whose guarantee is a static reservation.
 // What a pool gets beyond what it asks for is no part of the comparison: there it stays with nobody.
 func (c *queueCase) deserved(t *testing.T, differences tally) {
-	in, claims := &entitle.Input{}, []cluster.Amounts{}
+	in, claims := &entitle.Input{}, []terms.Amounts{}
 	var err error
 	if in.Capacity, err = c.Given.Total.amounts(); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func (c *queueCase) deserved(t *testing.T, differences tally) {
 	for i, e := range entitle.Entitlements(in) {
 		shown := quantities{}
 		for k := range e.Total {
-			shown[fileKind(cluster.Kind(k))] = quantityOf(min(e.Total[k], claims[i][k]))
+			shown[fileKind(terms.Kind(k))] = quantityOf(min(e.Total[k], claims[i][k]))
 		}
 		got[c.Given.Queues[i].Name] = shown
 	}
@@ -162,8 +162,8 @@ func (c *queueCase) checkRemaining(t *testing.T, got map[string]quantities) {
 }
 
 // pool returns the queue as a pool, and what it may claim at most.
-func (q *queuePicture) pool() (p entitle.Pool, claim cluster.Amounts, err error) {
-	spec := cluster.NewPool(cluster.PoolPath(q.Name))
+func (q *queuePicture) pool() (p entitle.Pool, claim terms.Amounts, err error) {
+	spec := terms.NewPool(terms.PoolPath(q.Name))
 	p.Spec, p.Parent = &spec, -1
 	request, err := q.Request.amounts()
 	if err != nil {
@@ -175,7 +175,7 @@ func (q *queuePicture) pool() (p entitle.Pool, claim cluster.Amounts, err error)
 	}
 	p.Demand.NonSlack = request
 	for k := range spec.Quotas {
-		spec.Quotas[k] = cluster.Quota{Reservation: guarantee[k], Limit: cluster.Unlimited, Share: q.Weight, Static: true}
+		spec.Quotas[k] = terms.Quota{Reservation: guarantee[k], Limit: terms.Unlimited, Share: q.Weight, Static: true}
 		claim[k] = max(request[k], guarantee[k])
 	}
 	for name, most := range q.Capability {
@@ -245,7 +245,7 @@ func (c *queueCase) hierarchy(t *testing.T, differences tally) {
 	for _, job := range c.Given.Jobs {
 		number, known := numbers[job.Path]
 		task, err := job.Task.amounts()
-		if !known || err != nil || number < 0 || in.Pools[number].Demand != (cluster.Work{}) {
+		if !known || err != nil || number < 0 || in.Pools[number].Demand != (terms.Work{}) {
 			t.Fatalf("job %s must be alone in its queue %s: %v", job.Name, job.Path, err)
 		}
 		kinds := 0
@@ -286,7 +286,7 @@ func (c *queueCase) tree() (*entitle.Input, map[string]int, error) {
 		if !known {
 			return nil, nil, fmt.Errorf("queue %s has no parent", path)
 		}
-		spec := cluster.NewPool(cluster.PoolPath(path))
+		spec := terms.NewPool(terms.PoolPath(path))
 		for k := range spec.Quotas {
 			spec.Quotas[k].Share = c.Given.Weights[path]
 		}
@@ -297,8 +297,8 @@ func (c *queueCase) tree() (*entitle.Input, map[string]int, error) {
 }
 
 // fileKind returns the name of a kind in Volcano's files.
-func fileKind(k cluster.Kind) string {
-	if k == cluster.Memory {
+func fileKind(k terms.Kind) string {
+	if k == terms.Memory {
 		return "mem"
 	}
 	return k.String()

@@ -8,7 +8,7 @@ import (
 
 	miekg "github.com/miekg/dns"
 
-	"starling/cluster/domain"
+	"starling/terms/domain"
 )
 
 // Directory knows the instances. It is asked from many goroutines at once.

@@ -1,6 +1,6 @@
 // Package dns answers the names of instances over DNS, from what its Directory knows.
 //
-// What a name means says package cluster/domain. A and AAAA give the addresses of one instance or of all of a task, SRV
+// What a name means says package terms/domain. A and AAAA give the addresses of one instance or of all of a task, SRV
 // the ports: _http._tcp.worker.train.ml.starling. A name that is there without what was asked for is answered without
 // records, one that is not there with NXDOMAIN; pools, jobs and what else lies above a name are there, since resolvers that
 // ask for one label after the other would stop at them. Names of other zones are refused: this server asks nobody else.

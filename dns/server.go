@@ -10,7 +10,7 @@ import (
 	miekg "github.com/miekg/dns"
 	"golang.org/x/net/netutil"
 
-	"starling/cluster/domain"
+	"starling/terms/domain"
 )
 
 const (

@@ -11,12 +11,12 @@ import (
 
 	miekg "github.com/miekg/dns"
 
-	"starling/cluster"
-	"starling/cluster/domain"
+	"starling/terms"
+	"starling/terms/domain"
 )
 
 // catalog is a directory of what a test says: instances by job and task.
-type catalog map[cluster.JobName]map[cluster.TaskName][]Instance
+type catalog map[terms.JobName]map[terms.TaskName][]Instance
 
 func (c catalog) Lookup(name domain.Name) (all []Instance, found bool) {
 	all, found = c[name.Job][name.Task]
@@ -267,15 +267,15 @@ func TestTurns(t *testing.T) {
 
 // TestLongestAnswer has names as long as they can be: what an answer holds at most fits into a message.
 func TestLongestAnswer(t *testing.T) {
-	long := strings.Repeat("n", cluster.NameBytesMax)
-	job := cluster.NewJobName(cluster.PoolPath(long), long[:cluster.JobNameBytesMax-len(long)-1])
+	long := strings.Repeat("n", terms.NameBytesMax)
+	job := terms.NewJobName(terms.PoolPath(long), long[:terms.JobNameBytesMax-len(long)-1])
 	many := instances(2 * addressesMax)
 	for i := range many {
 		many[i].Index += 4_000_000_000
 	}
 	zone := domain.Zone(strings.Repeat("z", domain.ZoneBytesMax))
-	server := &Server{zone: zone, directory: catalog{job: {cluster.TaskName(long[:50]): many}}}
-	name := zone.Name(domain.Name{Job: job, Task: cluster.TaskName(long[:50])}) + "."
+	server := &Server{zone: zone, directory: catalog{job: {terms.TaskName(long[:50]): many}}}
+	name := zone.Name(domain.Name{Job: job, Task: terms.TaskName(long[:50])}) + "."
 	for question, kind := range map[string]uint16{name: miekg.TypeA, "_http._tcp." + name: miekg.TypeSRV} {
 		reply := server.answer(new(miekg.Msg).SetQuestion(question, kind))
 		count := len(reply.Answer)

@@ -5,32 +5,31 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms/constraint"
 )
 
 // constraintPointer is where the schema describes constraints, so that one may hold others.
 const constraintPointer = "#/definitions/constraint"
 
 // constraintForm is a constraint wherever one may stand. What is in it is read by constraintTable.
-func constraintForm() form[cluster.Constraint] {
-	var made *form[cluster.Constraint]
-	table := func() *form[cluster.Constraint] {
+func constraintForm() form[constraint.Constraint] {
+	var made *form[constraint.Constraint]
+	table := func() *form[constraint.Constraint] {
 		if made == nil {
 			made = new(constraintTable())
 		}
 		return made
 	}
-	return form[cluster.Constraint]{
+	return form[constraint.Constraint]{
 		words: "a constraint", schema: object{{"$ref", constraintPointer}},
-		read:  func(r *reader, p place, into *cluster.Constraint) { table().read(r, p, into) },
-		write: func(from *cluster.Constraint) *yaml.Node { return table().write(from) },
+		read:  func(r *reader, p place, into *constraint.Constraint) { table().read(r, p, into) },
+		write: func(from *constraint.Constraint) *yaml.Node { return table().write(from) },
 	}
 }
 
 // constraintTable are the keys of a constraint.
-func constraintTable() form[cluster.Constraint] {
-	type spec = cluster.Constraint
+func constraintTable() form[constraint.Constraint] {
+	type spec = constraint.Constraint
 	values := func(c *spec) *[]string { return &c.Values }
 	value := bind(oneValue(), values).named("value", "What the attribute is compared with, or the value of the label.")
 	value.write = func(c *spec) *yaml.Node {
@@ -83,16 +82,16 @@ func constraintTable() form[cluster.Constraint] {
 }
 
 // softForm is the patience with a constraint; that it is there makes the constraint soft.
-func softForm() form[cluster.Constraint] {
-	patience := func(c *cluster.Constraint) *uint32 { return &c.PatienceMillis }
+func softForm() form[constraint.Constraint] {
+	patience := func(c *constraint.Constraint) *uint32 { return &c.PatienceMillis }
 	f := bind(durationForm(constraint.PatienceMillisMax), patience)
-	return form[cluster.Constraint]{
+	return form[constraint.Constraint]{
 		words: f.words, schema: f.schema,
-		read: func(r *reader, p place, into *cluster.Constraint) {
+		read: func(r *reader, p place, into *constraint.Constraint) {
 			into.Soft = true
 			f.read(r, p, into)
 		},
-		write: func(from *cluster.Constraint) *yaml.Node {
+		write: func(from *constraint.Constraint) *yaml.Node {
 			if !from.Soft {
 				return nil
 			}
@@ -102,7 +101,7 @@ func softForm() form[cluster.Constraint] {
 }
 
 // checkConstraint holds together the keys of a constraint.
-func checkConstraint(r *reader, p place, given map[string]place, _ *cluster.Constraint) {
+func checkConstraint(r *reader, p place, given map[string]place, _ *constraint.Constraint) {
 	needs := []string{}
 	switch subject, failed := constraintSubject(r, p, given); {
 	case subject == "" && !failed:

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Change is one difference between two versions of a job.
@@ -22,7 +22,7 @@ type Change struct {
 }
 
 // Diff lists what differs from one version of a job to another, in the order of job files. Neither may have Problems.
-func Diff(from, to *cluster.JobSpec) []Change {
+func Diff(from, to *terms.Job) []Change {
 	d := &comparison{}
 	old, new := jobForm().write(from), jobForm().write(to)
 	oldTasks, newTasks := without(old, "tasks"), without(new, "tasks")
@@ -54,7 +54,7 @@ type comparison struct {
 	// replaces is said of what is found now.
 	replaces bool
 	// changed are the fields in which the task differs.
-	changed []cluster.Difference
+	changed []terms.Difference
 }
 
 func (d *comparison) add(path, old, new string) {
@@ -63,7 +63,7 @@ func (d *comparison) add(path, old, new string) {
 
 func (d *comparison) task(path string, old, new *yaml.Node) {
 	for _, key := range keys(new, old) {
-		d.replaces = slices.Contains(d.changed, cluster.Difference{Key: key, Change: cluster.Replace})
+		d.replaces = slices.Contains(d.changed, terms.Difference{Key: key, Change: terms.Replace})
 		d.nodes(path+"."+key, value(old, key), value(new, key))
 	}
 	d.replaces = false
@@ -176,11 +176,11 @@ func differing(old, new string) (string, string) {
 }
 
 // summary says of a whole task what it runs.
-func summary(t *cluster.TaskSpec) string {
+func summary(t *terms.Task) string {
 	return fmt.Sprintf("{instances: %d, command: %s}", t.Instances, inline(commandForm().write(&t.Command)))
 }
 
-func taskNames(spec *cluster.JobSpec) []string {
+func taskNames(spec *terms.Job) []string {
 	all := make([]string, len(spec.Tasks))
 	for i := range spec.Tasks {
 		all[i] = string(spec.Tasks[i].Name)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // TestDiffAgreesWithCluster wants a difference where two jobs differ, and the word that instances are replaced where the
@@ -16,7 +16,7 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := jobs().Draw(t, "one"), jobs().Draw(t, "other")
 		from, to := one, one
-		to.Tasks = append([]cluster.TaskSpec(nil), from.Tasks...)
+		to.Tasks = append([]terms.Task(nil), from.Tasks...)
 		if rapid.Bool().Draw(t, "update") {
 			to.Update = other.Update
 		}
@@ -39,7 +39,7 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 				path := "tasks." + string(old.Name) + "."
 				replaces = replaces || strings.HasPrefix(c.Path, path) && c.Replaces
 			}
-			if change := old.ChangeTo(named(to.Tasks, old.Name)); (change == cluster.Replace) != replaces {
+			if change := old.ChangeTo(named(to.Tasks, old.Name)); (change == terms.Replace) != replaces {
 				t.Fatalf("task %s: got %v, the cluster says %s", old.Name, changes, change)
 			}
 		}
@@ -47,7 +47,7 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 }
 
 // mixed takes some fields of another task.
-func mixed(t *rapid.T, task, other *cluster.TaskSpec) {
+func mixed(t *rapid.T, task, other *terms.Task) {
 	for i, take := range []func(){
 		func() { task.Instances = other.Instances }, func() { task.Command = other.Command }, func() { task.Env = other.Env },
 		func() { task.WorkDir, task.User = other.WorkDir, other.User }, func() { task.Resources = other.Resources },
@@ -64,7 +64,7 @@ func mixed(t *rapid.T, task, other *cluster.TaskSpec) {
 	}
 }
 
-func named(tasks []cluster.TaskSpec, name cluster.TaskName) *cluster.TaskSpec {
+func named(tasks []terms.Task, name terms.TaskName) *terms.Task {
 	for i := range tasks {
 		if tasks[i].Name == name {
 			return &tasks[i]
@@ -108,7 +108,7 @@ tasks:
     restart: {attempts: 0}
   - {name: new, command: [a, "b, c"], instances: 4}
 `
-	read := func(text string) *cluster.JobSpec {
+	read := func(text string) *terms.Job {
 		documents, err := Parse("job.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

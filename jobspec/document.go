@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Limits of a file.
@@ -26,7 +26,7 @@ const (
 
 // Document is one job of a job file.
 type Document struct {
-	Spec cluster.JobSpec
+	Spec terms.Job
 	// Line is where the job begins, from 1.
 	Line int
 }
@@ -82,7 +82,7 @@ func eachDocument(file string, data []byte, bytesMax int, read func(r *reader, r
 }
 
 // document reads one document that is not empty.
-func (r *reader) document(form form[cluster.JobSpec], node *yaml.Node) Document {
+func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
@@ -98,7 +98,7 @@ func isEmpty(root *yaml.Node) bool {
 // sameNames refuses two documents with the same job.
 func sameNames(file string, documents []Document) Errors {
 	var found Errors
-	first := map[cluster.JobName]int{}
+	first := map[terms.JobName]int{}
 	for _, d := range documents {
 		if line, twice := first[d.Spec.Name]; twice {
 			found = append(found, &Error{File: file, Line: d.Line, Column: 1, Path: "job",

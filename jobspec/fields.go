@@ -3,32 +3,33 @@ package jobspec
 import (
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // The tables: every key of a job file, with its form, its meaning and what stands for it when it is absent. The reader,
 // the writer, the schema and the reference all come from here.
 
 // jobForm is a document.
-func jobForm() form[cluster.JobSpec] {
-	tasks := bind(list(taskForm(), 1, cluster.TasksMax), func(j *cluster.JobSpec) *[]cluster.TaskSpec { return &j.Tasks })
+func jobForm() form[terms.Job] {
+	tasks := bind(list(taskForm(), 1, terms.TasksMax), func(j *terms.Job) *[]terms.Task { return &j.Tasks })
 	tasks.schema = append(tasks.schema, pair{"if", object{{"minItems", 2}}},
 		pair{"then", object{{"items", object{{"required", []string{"name"}}}}}})
 	read := tasks.read
-	tasks.read = func(r *reader, p place, into *cluster.JobSpec) {
+	tasks.read = func(r *reader, p place, into *terms.Job) {
 		read(r, p, into)
 		nameTasks(r, p, into.Tasks)
 	}
-	kind := bind(choice[cluster.JobType](cluster.JobTypes()), func(j *cluster.JobSpec) *cluster.JobType { return &j.Type })
+	kind := bind(choice[terms.JobType](terms.JobTypes()), func(j *terms.Job) *terms.JobType { return &j.Type })
 	readKind := kind.read
-	kind.read = func(r *reader, p place, into *cluster.JobSpec) {
+	kind.read = func(r *reader, p place, into *terms.Job) {
 		readKind(r, p, into)
 		r.kind = into.Type
 	}
-	update := bind(updateForm(), func(j *cluster.JobSpec) *cluster.UpdatePolicy { return &j.Update })
+	update := bind(updateForm(), func(j *terms.Job) *terms.UpdatePolicy { return &j.Update })
 	writeUpdate := update.write
-	update.write = func(j *cluster.JobSpec) *yaml.Node {
-		if j.Type == cluster.Batch && j.Update == (cluster.UpdatePolicy{}) {
+	update.write = func(j *terms.Job) *yaml.Node {
+		if j.Type == terms.Batch && j.Update == (terms.UpdatePolicy{}) {
 			return nil
 		}
 		return writeUpdate(j)
@@ -44,7 +45,7 @@ func jobForm() form[cluster.JobSpec] {
 }
 
 // nameTasks gives the only task of a job its name.
-func nameTasks(r *reader, p place, tasks []cluster.TaskSpec) {
+func nameTasks(r *reader, p place, tasks []terms.Task) {
 	for i := range tasks {
 		at := p.element(i, nil)
 		if _, given := r.places[at.known+".name"]; given {
@@ -60,97 +61,97 @@ func nameTasks(r *reader, p place, tasks []cluster.TaskSpec) {
 	}
 }
 
-func taskForm() form[cluster.TaskSpec] {
-	return mapping(append(append(programFields(), boundFields()...), placeFields()...), func(r *reader, p place, given map[string]place, t *cluster.TaskSpec) {
+func taskForm() form[terms.Task] {
+	return mapping(append(append(programFields(), boundFields()...), placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
 		checkPorts(t)
-		if at, ok := given["instances"]; ok && r.kind == cluster.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
+		if at, ok := given["instances"]; ok && r.kind == terms.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
 			r.fail(at, "must be absent in a daemon job: one instance runs on every machine that can")
 		}
 	})
 }
 
 // programFields are the keys of a task about what runs.
-func programFields() []field[cluster.TaskSpec] {
-	type spec = cluster.TaskSpec
+func programFields() []field[terms.Task] {
+	type spec = terms.Task
 	return []field[spec]{
-		bind(nameForm[cluster.TaskName](), func(t *spec) *cluster.TaskName { return &t.Name }).
+		bind(nameForm[terms.TaskName](), func(t *spec) *terms.TaskName { return &t.Name }).
 			named("name", "The task's name, unique in the job; the only task of a job is called main if it has none."),
-		bind(whole[uint32](0, cluster.InstancesMax), func(t *spec) *uint32 { return &t.Instances }).
+		bind(whole[uint32](0, terms.InstancesMax), func(t *spec) *uint32 { return &t.Instances }).
 			named("instances", "How many equal instances run. Each knows its number from STARLING_INDEX.").or("1"),
 		bind(commandForm(), func(t *spec) *[]string { return &t.Command }).
 			named("command", "The program and its arguments as a list, or one text that /bin/sh -c runs.").must(),
-		bind(envForm(), func(t *spec) *[]cluster.EnvVar { return &t.Env }).
+		bind(envForm(), func(t *spec) *[]terms.EnvVar { return &t.Env }).
 			named("env", "Variables of the environment. Names that begin with STARLING_ are set by Starling."),
 		bind(optional(text[string]("an absolute path", pair{"pattern", "^(/|$)"})), func(t *spec) *string { return &t.WorkDir }).
 			named("work_dir", "The folder in which the program starts; without it a fresh one, deleted after the instance."),
 		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
 			named("user", "The account that the program runs as; without it that of the peer."),
-		bind(durationForm(cluster.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
+		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
-		bind(restartForm(), func(t *spec) *cluster.Restart { return &t.Restart }).
+		bind(restartForm(), func(t *spec) *terms.Restart { return &t.Restart }).
 			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles "+
 				"with every failure in a row.").or(allDefaults),
-		bind(rescheduleForm(), func(t *spec) *cluster.Reschedule { return &t.Reschedule }).
+		bind(rescheduleForm(), func(t *spec) *terms.Reschedule { return &t.Reschedule }).
 			named("reschedule", "What happens when the restarts are used up: the instance is tried on another machine, or on the same if "+
 				"there is no other.").or(allDefaults),
-		bind(disconnectForm(), func(t *spec) *cluster.Disconnect { return &t.Disconnect }).
+		bind(disconnectForm(), func(t *spec) *terms.Disconnect { return &t.Disconnect }).
 			named("disconnect", "What becomes of an instance whose machine left the cluster, and may return.").or(allDefaults),
-		bind(list(checkForm(), 0, cluster.ChecksMax), func(t *spec) *[]cluster.Check { return &t.Checks }).
+		bind(list(checkForm(), 0, terms.ChecksMax), func(t *spec) *[]terms.Check { return &t.Checks }).
 			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without "+
 				"checks, when it runs."),
-		bind(list(volumeForm(), 0, cluster.VolumesMax), func(t *spec) *[]cluster.Volume { return &t.Volumes }).
+		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
 			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name. The path stands in "+
 				"STARLING_VOLUME_<NAME>."),
 	}
 }
 
 // placeFields are the keys of a task about where it runs.
-func placeFields() []field[cluster.TaskSpec] {
-	type spec = cluster.TaskSpec
+func placeFields() []field[terms.Task] {
+	type spec = terms.Task
 	return []field[spec]{
-		bind(resourcesForm(), func(t *spec) *cluster.Resources { return &t.Resources }).
+		bind(resourcesForm(), func(t *spec) *terms.Resources { return &t.Resources }).
 			named("resources", "What is reserved for each instance; for cpu and memory it is the limit too.").or(allDefaults),
-		bind(devicesForm(), func(t *spec) *[]cluster.DeviceRequest { return &t.Devices }).
+		bind(devicesForm(), func(t *spec) *[]terms.DeviceRequest { return &t.Devices }).
 			named("devices", "Devices for each instance, by kind: whole ones, or a share of one. Their numbers stand in STARLING_DEVICES_<KIND>."),
-		bind(portsForm(), func(t *spec) *[]cluster.PortRequest { return &t.Ports }).
+		bind(portsForm(), func(t *spec) *[]terms.PortRequest { return &t.Ports }).
 			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
 				"STARLING_PORT_<NAME>."),
-		bind(list(constraintForm(), 0, cluster.RequestsPerTaskMax), func(t *spec) *[]cluster.Constraint { return &t.Constraints }).
+		bind(list(constraintForm(), 0, terms.RequestsPerTaskMax), func(t *spec) *[]constraint.Constraint { return &t.Constraints }).
 			named("constraints", "What must hold of a machine, and of what runs on it or around it, for the task to run there. All must."),
-		bind(labelsForm(), func(t *spec) *[]cluster.EnvVar { return &t.Labels }).
+		bind(labelsForm(), func(t *spec) *[]terms.EnvVar { return &t.Labels }).
 			named("labels", "What constraints, of this task and of others, count its instances by."),
-		bind(optional(whole[uint32](0, cluster.InstancesMax)), func(t *spec) *uint32 { return &t.PerNodeMax }).
+		bind(optional(whole[uint32](0, terms.InstancesMax)), func(t *spec) *uint32 { return &t.PerNodeMax }).
 			named("per_machine_max", "The most instances on one machine; without it there is no bound."),
 		bind(optional(text[string]("the name of an attribute")), func(t *spec) *string { return &t.SpreadOver }).
 			named("spread_over", "An attribute, such as rack: among its values the instances are spread as evenly as there is room."),
-		bind(choice[cluster.Placement](cluster.Placements()), func(t *spec) *cluster.Placement { return &t.Placement }).
+		bind(choice[terms.Placement](terms.Placements()), func(t *spec) *terms.Placement { return &t.Placement }).
 			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can, defragment "+
 				"leaves as much of the devices as it can to typical work.").or("pack"),
 	}
 }
 
-func resourcesForm() form[cluster.Resources] {
-	amount := func(k cluster.Kind) func(*cluster.Resources) *int64 {
-		return func(r *cluster.Resources) *int64 { return &r[k] }
+func resourcesForm() form[terms.Resources] {
+	amount := func(k terms.Kind) func(*terms.Resources) *int64 {
+		return func(r *terms.Resources) *int64 { return &r[k] }
 	}
-	return mapping([]field[cluster.Resources]{
-		bind(cpuForm(), amount(cluster.CPU)).named("cpu", "Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
-		bind(bytesForm(), amount(cluster.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
-		bind(bytesForm(), amount(cluster.Disk)).named("disk", "Disk space, counted when machines are chosen but not enforced.").or("0"),
+	return mapping([]field[terms.Resources]{
+		bind(cpuForm(), amount(terms.CPU)).named("cpu", "Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
+		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
+		bind(bytesForm(), amount(terms.Disk)).named("disk", "Disk space, counted when machines are chosen but not enforced.").or("0"),
 	}, nil)
 }
 
-func restartForm() form[cluster.Restart] {
-	return mapping([]field[cluster.Restart]{
-		bind(unlimited(), func(s *cluster.Restart) *uint32 { return &s.AttemptsMax }).
+func restartForm() form[terms.Restart] {
+	return mapping([]field[terms.Restart]{
+		bind(unlimited(), func(s *terms.Restart) *uint32 { return &s.AttemptsMax }).
 			named("attempts", "Restarts after failures in a row.").orByType("3", "5", "unlimited"),
-		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.DelayMillis }).
 			named("delay", "The delay before the first restart.").or("1s"),
-		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.DelayMaxMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m", "5m"),
-		bind(durationForm(cluster.DelayMillisMax), func(s *cluster.Restart) *uint32 { return &s.ResetMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.ResetMillis }).
 			named("reset_after", "How long an instance must have run for its failures to be forgotten.").or("10m"),
-	}, func(r *reader, p place, given map[string]place, s *cluster.Restart) {
+	}, func(r *reader, p place, given map[string]place, s *terms.Restart) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})
 }
@@ -159,7 +160,7 @@ func anyText() form[string] { return text[string]("a text") }
 
 // commandForm is a list of arguments, or a text for the shell.
 func commandForm() form[[]string] {
-	arguments := list(anyText(), 1, cluster.ArgumentsMax)
+	arguments := list(anyText(), 1, terms.ArgumentsMax)
 	const words = "the program and its arguments as a list, or one text for /bin/sh -c"
 	return form[[]string]{
 		words:  words,
@@ -197,60 +198,60 @@ func nameForm[V ~string]() form[V] {
 	return text[V]("a name", pair{"pattern", namePattern})
 }
 
-func envForm() form[[]cluster.EnvVar] {
-	return entries[cluster.EnvVar, string]{
-		words: "a mapping from names of variables to texts", keys: object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: cluster.ArgumentsMax, each: anyText(),
-		split: func(e *cluster.EnvVar) (*string, *string) { return &e.Name, &e.Value },
+func envForm() form[[]terms.EnvVar] {
+	return entries[terms.EnvVar, string]{
+		words: "a mapping from names of variables to texts", keys: object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: terms.ArgumentsMax, each: anyText(),
+		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
 }
 
-func labelsForm() form[[]cluster.EnvVar] {
-	return entries[cluster.EnvVar, string]{
-		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: cluster.RequestsPerTaskMax, each: anyText(),
-		split: func(e *cluster.EnvVar) (*string, *string) { return &e.Name, &e.Value },
+func labelsForm() form[[]terms.EnvVar] {
+	return entries[terms.EnvVar, string]{
+		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: terms.RequestsPerTaskMax, each: anyText(),
+		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
 }
 
-func devicesForm() form[[]cluster.DeviceRequest] {
-	return entries[cluster.DeviceRequest, cluster.DeviceRequest]{
+func devicesForm() form[[]terms.DeviceRequest] {
+	return entries[terms.DeviceRequest, terms.DeviceRequest]{
 		words: "a mapping from kinds of device to amounts (2, 0.5) or to mappings with the keys amount, models",
-		keys:  object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax, each: deviceForm(),
-		split: func(d *cluster.DeviceRequest) (*string, *cluster.DeviceRequest) { return &d.Kind, d },
+		keys:  object{{"pattern", namePattern}}, most: terms.RequestsPerTaskMax, each: deviceForm(),
+		split: func(d *terms.DeviceRequest) (*string, *terms.DeviceRequest) { return &d.Kind, d },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
 }
 
 // deviceForm is an amount, or a mapping that says more.
-func deviceForm() form[cluster.DeviceRequest] {
-	amount := func(d *cluster.DeviceRequest) *cluster.Millidevices { return &d.Amount }
-	short := quantityForm[cluster.Millidevices](quantity{
+func deviceForm() form[terms.DeviceRequest] {
+	amount := func(d *terms.DeviceRequest) *terms.Millidevices { return &d.Amount }
+	short := quantityForm[terms.Millidevices](quantity{
 		words: devicesWords, pattern: `^` + decimalPattern + `$`, format: formatDevices,
 		parse: func(text string) (int64, error) {
-			return parseDevices(text, cluster.DevicesMax*int64(cluster.WholeDevice))
+			return parseDevices(text, terms.DevicesMax*int64(terms.WholeDevice))
 		},
 		bare: object{{"anyOf", []object{
-			{{"type", "integer"}, {"minimum", 1}, {"maximum", cluster.DevicesMax}},
+			{{"type", "integer"}, {"minimum", 1}, {"maximum", terms.DevicesMax}},
 			{{"type", "number"}, {"minimum", 0.001}, {"exclusiveMaximum", 1}},
 		}}},
 	})
-	long := mapping([]field[cluster.DeviceRequest]{
+	long := mapping([]field[terms.DeviceRequest]{
 		bind(short, amount).named("amount", "How many whole devices, or which share of one.").must(),
-		bind(list(text[string]("a model", pair{"pattern", namePattern}), 0, cluster.RequestsPerTaskMax),
-			func(d *cluster.DeviceRequest) *[]string { return &d.Models }).
+		bind(list(text[string]("a model", pair{"pattern", namePattern}), 0, terms.RequestsPerTaskMax),
+			func(d *terms.DeviceRequest) *[]string { return &d.Models }).
 			named("models", "The models of which one will do; any, without it."),
 	}, nil)
-	return form[cluster.DeviceRequest]{
+	return form[terms.DeviceRequest]{
 		words: short.words, schema: object{{"anyOf", []object{short.schema, long.schema}}}, rows: long.rows,
-		read: func(r *reader, p place, into *cluster.DeviceRequest) {
+		read: func(r *reader, p place, into *terms.DeviceRequest) {
 			if p.node.Kind == yaml.MappingNode {
 				long.read(r, p, into)
 				return
 			}
 			short.read(r, p, amount(into))
 		},
-		write: func(from *cluster.DeviceRequest) *yaml.Node {
+		write: func(from *terms.DeviceRequest) *yaml.Node {
 			if len(from.Models) > 0 {
 				return long.write(from)
 			}
@@ -259,11 +260,11 @@ func deviceForm() form[cluster.DeviceRequest] {
 	}
 }
 
-func portsForm() form[[]cluster.PortRequest] {
-	return entries[cluster.PortRequest, uint16]{
-		words: "a mapping from names of ports to numbers", keys: object{{"pattern", namePattern}}, most: cluster.RequestsPerTaskMax,
+func portsForm() form[[]terms.PortRequest] {
+	return entries[terms.PortRequest, uint16]{
+		words: "a mapping from names of ports to numbers", keys: object{{"pattern", namePattern}}, most: terms.RequestsPerTaskMax,
 		each:  orWord("auto", 0, whole[uint16](0, 1<<16-1)),
-		split: func(q *cluster.PortRequest) (*string, *uint16) { return &q.Name, &q.Number },
+		split: func(q *terms.PortRequest) (*string, *uint16) { return &q.Name, &q.Number },
 		known: func(i int, _ string) (string, string) {
 			at := place{}.element(i, nil).known
 			return at + ".name", at + ".number"
@@ -274,7 +275,7 @@ func portsForm() form[[]cluster.PortRequest] {
 func cpuForm() form[int64] {
 	return quantityForm[int64](quantity{
 		words: cpuWords, pattern: cpuPattern, parse: ParseCPU, format: FormatCPU,
-		bare: object{{"type", "number"}, {"minimum", 0}, {"maximum", cluster.CPUMillicoresMax / 1000}},
+		bare: object{{"type", "number"}, {"minimum", 0}, {"maximum", terms.CPUMillicoresMax / 1000}},
 	})
 }
 

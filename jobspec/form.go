@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // form is one way to write values: how they are read and written, and what the schema and the reference say of it.
@@ -135,9 +135,9 @@ func (f *field[T]) readFrom(r *reader, p place, given map[string]place, into *T)
 	absent := p.at(f.name, &yaml.Node{Kind: yaml.ScalarNode, Line: p.node.Line, Column: p.node.Column})
 	absent.node.Value = f.batch
 	switch r.kind {
-	case cluster.Stateless, cluster.Stateful:
+	case terms.Stateless, terms.Stateful:
 		absent.node.Value = f.service
-	case cluster.Daemon:
+	case terms.Daemon:
 		absent.node.Value = f.daemon
 	}
 	switch {

@@ -3,12 +3,12 @@ package jobspec
 import (
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Format writes a specification as a document of a job file, from which Parse reads the same specification. The
 // specification must have no Problems.
-func Format(spec *cluster.JobSpec) []byte {
+func Format(spec *terms.Job) []byte {
 	root := jobForm().write(spec)
 	compact(root)
 	data, err := yaml.Dump(root, yaml.WithLineWidth(-1))

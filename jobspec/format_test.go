@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // TestFormatIsReadBack draws jobs and wants them back from what Format writes.
@@ -31,60 +31,60 @@ func TestFormatIsReadBack(t *testing.T) {
 }
 
 // jobs draws jobs that the cluster takes, with texts of all kinds.
-func jobs() *rapid.Generator[cluster.JobSpec] {
-	return rapid.Custom(func(t *rapid.T) cluster.JobSpec {
+func jobs() *rapid.Generator[terms.Job] {
+	return rapid.Custom(func(t *rapid.T) terms.Job {
 		pool := strings.Join(rapid.SliceOfN(namesDrawn(), 0, 3).Draw(t, "pool"), "/")
-		spec := cluster.JobSpec{
-			Name: cluster.NewJobName(cluster.PoolPath(pool), namesDrawn().Draw(t, "name")),
-			Type: cluster.JobType(rapid.IntRange(1, 4).Draw(t, "type")),
+		spec := terms.Job{
+			Name: terms.NewJobName(terms.PoolPath(pool), namesDrawn().Draw(t, "name")),
+			Type: terms.JobType(rapid.IntRange(1, 4).Draw(t, "type")),
 		}
 		sharing(t, &spec)
 		spec.Update = update(t, spec.Type)
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 1, 3, rapid.ID).Draw(t, "tasks") {
-			spec.Tasks = append(spec.Tasks, task(t, cluster.TaskName(name)))
+			spec.Tasks = append(spec.Tasks, task(t, terms.TaskName(name)))
 			policies(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 			bounds(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 		}
 		return spec
-	}).Filter(func(spec cluster.JobSpec) bool { return len(spec.Problems()) == 0 })
+	}).Filter(func(spec terms.Job) bool { return len(spec.Problems()) == 0 })
 }
 
 // sharing draws what such a job may say about its pool.
-func sharing(t *rapid.T, spec *cluster.JobSpec) {
-	spec.Priority = rapid.Uint32Range(0, cluster.PriorityMax).Draw(t, "priority")
-	if spec.Type == cluster.Daemon {
+func sharing(t *rapid.T, spec *terms.Job) {
+	spec.Priority = rapid.Uint32Range(0, terms.PriorityMax).Draw(t, "priority")
+	if spec.Type == terms.Daemon {
 		return
 	}
-	spec.MinAvailable = rapid.SampledFrom([]uint32{0, 0, 1, 5, cluster.GangMax}).Draw(t, "gang")
+	spec.MinAvailable = rapid.SampledFrom([]uint32{0, 0, 1, 5, terms.GangMax}).Draw(t, "gang")
 	spec.Controller = rapid.Bool().Draw(t, "controller")
 	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
 	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
-	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == cluster.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
 }
 
 // bounds draws how many instances of a task may run, and how long.
-func bounds(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
-	if kind == cluster.Batch {
+func bounds(t *rapid.T, spec *terms.Task, kind terms.JobType) {
+	if kind == terms.Batch {
 		spec.MaxRunning = rapid.Uint32Range(0, 3).Draw(t, "max_running")
 		spec.MaxRunMillis = rapid.Uint32().Draw(t, "max_run_time")
 	}
-	if kind != cluster.Daemon {
+	if kind != terms.Daemon {
 		spec.MinAvailable = min(spec.Instances, rapid.Uint32Range(0, 2).Draw(t, "min_available"))
 	}
 }
 
-func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {
-	spec := cluster.TaskSpec{
-		Name: name, Instances: rapid.Uint32Range(0, cluster.InstancesMax).Draw(t, "instances"),
+func task(t *rapid.T, name terms.TaskName) terms.Task {
+	spec := terms.Task{
+		Name: name, Instances: rapid.Uint32Range(0, terms.InstancesMax).Draw(t, "instances"),
 		Command: rapid.SliceOfN(texts(), 0, 3).Draw(t, "command"), User: texts().Draw(t, "user"),
-		Placement: cluster.Placement(rapid.IntRange(1, 2).Draw(t, "placement")),
-		Resources: cluster.Resources{rapid.Int64Range(0, cluster.CPUMillicoresMax).Draw(t, "cpu"),
-			rapid.Int64Range(0, cluster.BytesMax).Draw(t, "memory"), rapid.Int64Range(0, 1<<20).Draw(t, "disk") << 10},
-		StopGraceMillis: rapid.Uint32Range(0, cluster.GraceMillisMax).Draw(t, "grace"),
-		Restart: cluster.Restart{
-			AttemptsMax: rapid.OneOf(rapid.Just(uint32(cluster.RestartsUnlimited)), rapid.Uint32()).Draw(t, "attempts"),
-			DelayMillis: rapid.Uint32Range(0, 5000).Draw(t, "delay"), DelayMaxMillis: rapid.Uint32Range(5000, cluster.DelayMillisMax).Draw(t, "most"),
-			ResetMillis: rapid.Uint32Range(0, cluster.DelayMillisMax).Draw(t, "reset"),
+		Placement: terms.Placement(rapid.IntRange(1, 2).Draw(t, "placement")),
+		Resources: terms.Resources{rapid.Int64Range(0, terms.CPUMillicoresMax).Draw(t, "cpu"),
+			rapid.Int64Range(0, terms.BytesMax).Draw(t, "memory"), rapid.Int64Range(0, 1<<20).Draw(t, "disk") << 10},
+		StopGraceMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "grace"),
+		Restart: terms.Restart{
+			AttemptsMax: rapid.OneOf(rapid.Just(uint32(terms.RestartsUnlimited)), rapid.Uint32()).Draw(t, "attempts"),
+			DelayMillis: rapid.Uint32Range(0, 5000).Draw(t, "delay"), DelayMaxMillis: rapid.Uint32Range(5000, terms.DelayMillisMax).Draw(t, "most"),
+			ResetMillis: rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "reset"),
 		},
 	}
 	if rapid.Bool().Draw(t, "shell") {
@@ -95,55 +95,55 @@ func task(t *rapid.T, name cluster.TaskName) cluster.TaskSpec {
 		spec.WorkDir = "/" + texts().Draw(t, "work_dir")
 	}
 	for _, name := range sorted(rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,8}`), 0, 3, rapid.ID).Draw(t, "env")) {
-		spec.Env = append(spec.Env, cluster.EnvVar{Name: name, Value: texts().Draw(t, "value")})
+		spec.Env = append(spec.Env, terms.EnvVar{Name: name, Value: texts().Draw(t, "value")})
 	}
 	for _, kind := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "devices")) {
 		amount := rapid.OneOf(rapid.Uint32Range(1, 999), rapid.Map(rapid.Uint32Range(1, 1<<16), func(n uint32) uint32 { return n * 1000 })).Draw(t, "amount")
-		spec.Devices = append(spec.Devices, cluster.DeviceRequest{Kind: kind, Amount: cluster.Millidevices(amount),
+		spec.Devices = append(spec.Devices, terms.DeviceRequest{Kind: kind, Amount: terms.Millidevices(amount),
 			Models: rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "models")})
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 3, rapid.ID).Draw(t, "ports") {
-		spec.Ports = append(spec.Ports, cluster.PortRequest{Name: name, Number: rapid.Uint16().Draw(t, "port")})
+		spec.Ports = append(spec.Ports, terms.PortRequest{Name: name, Number: rapid.Uint16().Draw(t, "port")})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "constraints") {
 		spec.Constraints = append(spec.Constraints, constraintDrawn(t, constraint.DepthMax))
 	}
 	for _, name := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "labels")) {
-		spec.Labels = append(spec.Labels, cluster.EnvVar{Name: name, Value: texts().Draw(t, "value")})
+		spec.Labels = append(spec.Labels, terms.EnvVar{Name: name, Value: texts().Draw(t, "value")})
 	}
 	spec.PerNodeMax = rapid.Uint32Range(0, 3).Draw(t, "per machine")
 	spec.SpreadOver = texts().Draw(t, "spread over")
 	return spec
 }
 
-func update(t *rapid.T, kind cluster.JobType) cluster.UpdatePolicy {
+func update(t *rapid.T, kind terms.JobType) terms.UpdatePolicy {
 	healthy := rapid.Uint32Range(0, 1000).Draw(t, "min_healthy")
-	u := cluster.UpdatePolicy{
+	u := terms.UpdatePolicy{
 		BatchSize: rapid.Uint32Range(0, 3).Draw(t, "batch_size"), AutoPromote: rapid.Bool().Draw(t, "auto_promote"), MinHealthyMillis: healthy,
 		HealthyDeadlineMillis:  rapid.SampledFrom([]uint32{0, healthy + 1, 2000}).Draw(t, "healthy_deadline"),
-		ProgressDeadlineMillis: rapid.SampledFrom([]uint32{0, 2001, cluster.DelayMillisMax}).Draw(t, "progress_deadline"),
-		AttemptsMax:            rapid.SampledFrom([]uint32{0, 1, cluster.RestartsUnlimited}).Draw(t, "update attempts"),
-		FailuresMax:            rapid.SampledFrom([]uint32{0, 1, cluster.RestartsUnlimited}).Draw(t, "failures"),
+		ProgressDeadlineMillis: rapid.SampledFrom([]uint32{0, 2001, terms.DelayMillisMax}).Draw(t, "progress_deadline"),
+		AttemptsMax:            rapid.SampledFrom([]uint32{0, 1, terms.RestartsUnlimited}).Draw(t, "update attempts"),
+		FailuresMax:            rapid.SampledFrom([]uint32{0, 1, terms.RestartsUnlimited}).Draw(t, "failures"),
 		Rollback:               rapid.Bool().Draw(t, "rollback"), StartPaused: rapid.Bool().Draw(t, "start_paused"), SameNode: rapid.Bool().Draw(t, "same_machine"),
 	}
-	if kind == cluster.Stateless {
+	if kind == terms.Stateless {
 		u.Canaries = rapid.Uint32Range(0, 2).Draw(t, "canaries")
 	}
 	return u
 }
 
 // policies draws what a task of such a job may say about failures, health and what it keeps.
-func policies(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
-	if kind == cluster.Daemon {
+func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
+	if kind == terms.Daemon {
 		spec.Instances = 1
 	} else {
-		spec.Reschedule.AttemptsMax = rapid.SampledFrom([]uint32{0, 2, cluster.RestartsUnlimited}).Draw(t, "reschedule")
+		spec.Reschedule.AttemptsMax = rapid.SampledFrom([]uint32{0, 2, terms.RestartsUnlimited}).Draw(t, "reschedule")
 	}
-	spec.Reschedule.IntervalMillis = rapid.Uint32Range(1, 7*cluster.DelayMillisMax).Draw(t, "interval")
+	spec.Reschedule.IntervalMillis = rapid.Uint32Range(1, 7*terms.DelayMillisMax).Draw(t, "interval")
 	spec.Reschedule.DelayMillis, spec.Reschedule.DelayMaxMillis = 10, rapid.Uint32Range(10, 20).Draw(t, "reschedule max")
-	spec.Reschedule.Growth = cluster.Growth(rapid.IntRange(0, 2).Draw(t, "growth"))
+	spec.Reschedule.Growth = terms.Growth(rapid.IntRange(0, 2).Draw(t, "growth"))
 	switch lost := rapid.Bool().Draw(t, "lost"); {
-	case kind == cluster.Stateful:
+	case kind == terms.Stateful:
 		spec.Disconnect.StopAfterMillis = rapid.Uint32Range(1, 5000).Draw(t, "stop_after")
 	case lost:
 		spec.Disconnect.LostAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "lost_after")
@@ -151,10 +151,10 @@ func policies(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
 		spec.Disconnect.StopAfterMillis = rapid.Uint32Range(0, 5000).Draw(t, "stop_after")
 	}
 	spec.Disconnect.Wait = rapid.Bool().Draw(t, "wait")
-	spec.Disconnect.Keep = cluster.Survivor(rapid.IntRange(0, 2).Draw(t, "keep"))
-	if kind == cluster.Stateful {
+	spec.Disconnect.Keep = terms.Survivor(rapid.IntRange(0, 2).Draw(t, "keep"))
+	if kind == terms.Stateful {
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "volumes") {
-			spec.Volumes = append(spec.Volumes, cluster.Volume{Name: name})
+			spec.Volumes = append(spec.Volumes, terms.Volume{Name: name})
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "checks") {
@@ -162,33 +162,33 @@ func policies(t *rapid.T, spec *cluster.TaskSpec, kind cluster.JobType) {
 	}
 }
 
-func check(t *rapid.T, ports []cluster.PortRequest) cluster.Check {
-	c := cluster.Check{
-		Kind: cluster.CheckCommand, IntervalMillis: rapid.Uint32Range(100, 5000).Draw(t, "check interval"),
+func check(t *rapid.T, ports []terms.PortRequest) terms.Check {
+	c := terms.Check{
+		Kind: terms.CheckCommand, IntervalMillis: rapid.Uint32Range(100, 5000).Draw(t, "check interval"),
 		TimeoutMillis: rapid.Uint32Range(1, 5000).Draw(t, "timeout"), FailuresMax: rapid.Uint32Range(0, 3).Draw(t, "check failures"),
 	}
 	if len(ports) > 0 {
-		c.Kind = cluster.CheckKind(rapid.IntRange(1, 3).Draw(t, "kind"))
+		c.Kind = terms.CheckKind(rapid.IntRange(1, 3).Draw(t, "kind"))
 		c.Port = rapid.SampledFrom(ports).Draw(t, "check port").Name
 	}
 	switch c.Kind {
-	case cluster.CheckHTTP:
+	case terms.CheckHTTP:
 		c.Path = "/" + texts().Draw(t, "path")
-	case cluster.CheckCommand:
+	case terms.CheckCommand:
 		c.Command = []string{"p", texts().Draw(t, "argument")}
 	}
 	return c
 }
 
-func constraintDrawn(t *rapid.T, depth int) cluster.Constraint {
-	some := func(n int) []cluster.Constraint {
-		parts := make([]cluster.Constraint, n)
+func constraintDrawn(t *rapid.T, depth int) constraint.Constraint {
+	some := func(n int) []constraint.Constraint {
+		parts := make([]constraint.Constraint, n)
 		for i := range parts {
 			parts[i] = constraintDrawn(t, depth-1)
 		}
 		return parts
 	}
-	c := cluster.Constraint{}
+	c := constraint.Constraint{}
 	switch subject := rapid.IntRange(0, 5).Draw(t, "subject"); {
 	case subject == 0 && depth > 3:
 		c.All = some(2)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // FuzzParse wants that Parse never panics, that its errors are ordered and at places in the file, and that what it
@@ -70,7 +70,7 @@ func FuzzQuantities(f *testing.F) {
 	for _, text := range []string{"", "0", "0.5", "500m", "1.5Gi", "10GB", "256m", "1m30s", "1s1m", "500ms", "0.0001s", "-1", "017", "1e3", "1h1m1s1ms"} {
 		f.Add(text)
 	}
-	duration := func(text string) (int64, error) { return ParseDuration(text, cluster.DelayMillisMax) }
+	duration := func(text string) (int64, error) { return ParseDuration(text, terms.DelayMillisMax) }
 	forms := []struct {
 		pattern *regexp.Regexp
 		parse   func(string) (int64, error)

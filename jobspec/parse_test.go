@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // TestFiles reads the job files in testdata: parse shows what is understood, or all that is wrong. In the input ¶ ends
@@ -43,14 +43,14 @@ func TestFiles(t *testing.T) {
 }
 
 // values writes what Format has no need to tell apart.
-func values(b *strings.Builder, spec *cluster.JobSpec) {
+func values(b *strings.Builder, spec *terms.Job) {
 	for _, task := range spec.Tasks {
 		fmt.Fprintf(b, "%s: command=%q env=%q\n", task.Name, task.Command, task.Env)
 	}
 }
 
 func TestQuantities(t *testing.T) {
-	duration := func(text string) (int64, error) { return ParseDuration(text, cluster.DelayMillisMax) }
+	duration := func(text string) (int64, error) { return ParseDuration(text, terms.DelayMillisMax) }
 	for _, c := range []struct {
 		parse func(string) (int64, error)
 		text  string
@@ -89,7 +89,7 @@ func TestQuantityFormats(t *testing.T) {
 		if got, err := ParseBytes(FormatBytes(n)); err != nil || got != n {
 			t.Errorf("%d bytes are %s, which reads as %d, %v", n, FormatBytes(n), got, err)
 		}
-		if got, err := ParseCPU(FormatCPU(n)); n <= cluster.CPUMillicoresMax && (err != nil || got != n) {
+		if got, err := ParseCPU(FormatCPU(n)); n <= terms.CPUMillicoresMax && (err != nil || got != n) {
 			t.Errorf("%d millicores are %s, which reads as %d, %v", n, FormatCPU(n), got, err)
 		}
 		if got, err := ParseDuration(FormatDuration(n), 1<<40); err != nil || got != n {
@@ -104,14 +104,14 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got problems %v", problems)
 	}
 	task := spec.Tasks[0]
-	if spec.Type != cluster.Batch || task.Instances != 1 || task.Restart.AttemptsMax != 0 || task.StopGraceMillis != 5000 ||
-		task.Resources != (cluster.Resources{500, 256 << 20, 0}) || task.Placement != cluster.Pack {
+	if spec.Type != terms.Batch || task.Instances != 1 || task.Restart.AttemptsMax != 0 || task.StopGraceMillis != 5000 ||
+		task.Resources != (terms.Resources{500, 256 << 20, 0}) || task.Placement != terms.Pack {
 		t.Errorf("got %+v", spec)
 	}
 }
 
 func TestExamples(t *testing.T) {
-	jobs := map[cluster.JobName]bool{}
+	jobs := map[terms.JobName]bool{}
 	for _, e := range Examples() {
 		documents, err := Parse(e.Name, e.Data)
 		if err != nil {

@@ -3,28 +3,28 @@ package jobspec
 import (
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // The tables of what a job says about changes and failures.
 
 // unlimited is a number of attempts that may be without end.
 func unlimited() form[uint32] {
-	return orWord("unlimited", cluster.RestartsUnlimited, whole[uint32](0, cluster.RestartsUnlimited-1))
+	return orWord("unlimited", terms.RestartsUnlimited, whole[uint32](0, terms.RestartsUnlimited-1))
 }
 
 // updateSlack is how far an absent deadline of an update stays above what it must be above.
 const updateSlack = 5 * 60 * 1000
 
-func updateForm() form[cluster.UpdatePolicy] {
-	type spec = cluster.UpdatePolicy
-	duration := func(at func(*spec) *uint32) field[spec] { return bind(durationForm(cluster.DelayMillisMax), at) }
+func updateForm() form[terms.UpdatePolicy] {
+	type spec = terms.UpdatePolicy
+	duration := func(at func(*spec) *uint32) field[spec] { return bind(durationForm(terms.DelayMillisMax), at) }
 	truth := func(at func(*spec) *bool) field[spec] { return bind(truthForm(), at) }
 	return mapping([]field[spec]{
-		bind(orWord("all", 0, whole[uint32](0, cluster.InstancesMax)), func(u *spec) *uint32 { return &u.BatchSize }).
+		bind(orWord("all", 0, whole[uint32](0, terms.InstancesMax)), func(u *spec) *uint32 { return &u.BatchSize }).
 			named("batch_size", "How many instances of a task may be without health at a time because of the update; all (or 0) changes "+
 				"everything at once.").orByType("all", "1", "1"),
-		bind(whole[uint32](0, cluster.InstancesMax), func(u *spec) *uint32 { return &u.Canaries }).
+		bind(whole[uint32](0, terms.InstancesMax), func(u *spec) *uint32 { return &u.Canaries }).
 			named("canaries", "Instances of the new version that are tried beside the old before anything else happens, in stateless jobs.").or("0"),
 		truth(func(u *spec) *bool { return &u.AutoPromote }).
 			named("auto_promote", "Whether healthy canaries take their places by themselves, without `starling job update promote`.").or("false"),
@@ -36,7 +36,7 @@ func updateForm() form[cluster.UpdatePolicy] {
 		duration(func(u *spec) *uint32 { return &u.ProgressDeadlineMillis }).
 			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. If absent, it stays "+
 				"above healthy_deadline.").orByType("0", "10m", "10m"),
-		bind(orWord("unlimited", 0, whole[uint32](1, cluster.RestartsUnlimited)), func(u *spec) *uint32 { return &u.AttemptsMax }).
+		bind(orWord("unlimited", 0, whole[uint32](1, terms.RestartsUnlimited)), func(u *spec) *uint32 { return &u.AttemptsMax }).
 			named("attempts", "How often one instance may fail before it counts as failed.").orByType("unlimited", "3", "3"),
 		bind(unlimited(), func(u *spec) *uint32 { return &u.FailuresMax }).
 			named("failures", "How many failed instances the update bears; one more fails it.").or("0"),
@@ -48,26 +48,26 @@ func updateForm() form[cluster.UpdatePolicy] {
 			named("same_machine", "Whether the new version of an instance starts on its machine, if that still has room.").or("false"),
 	}, func(_ *reader, _ place, given map[string]place, u *spec) {
 		if _, ok := given["healthy_deadline"]; !ok && u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
-			u.HealthyDeadlineMillis = min(u.MinHealthyMillis+updateSlack, cluster.DelayMillisMax)
+			u.HealthyDeadlineMillis = min(u.MinHealthyMillis+updateSlack, terms.DelayMillisMax)
 		}
 		if _, ok := given["progress_deadline"]; !ok && u.ProgressDeadlineMillis != 0 && u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
-			u.ProgressDeadlineMillis = min(u.HealthyDeadlineMillis+updateSlack, cluster.DelayMillisMax)
+			u.ProgressDeadlineMillis = min(u.HealthyDeadlineMillis+updateSlack, terms.DelayMillisMax)
 		}
 	})
 }
 
-func rescheduleForm() form[cluster.Reschedule] {
-	type spec = cluster.Reschedule
+func rescheduleForm() form[terms.Reschedule] {
+	type spec = terms.Reschedule
 	return mapping([]field[spec]{
 		bind(unlimited(), func(s *spec) *uint32 { return &s.AttemptsMax }).
 			named("attempts", "How often within the interval; after that the instance has failed.").orByType("1", "unlimited", "0"),
-		bind(durationForm(7*cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.IntervalMillis }).
+		bind(durationForm(7*terms.DelayMillisMax), func(s *spec) *uint32 { return &s.IntervalMillis }).
 			named("interval", "Within which time the attempts are counted.").or("24h"),
-		bind(durationForm(cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMillis }).
 			named("delay", "The delay before the first attempt.").or("5s"),
-		bind(durationForm(cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("5s", "5m", "5m"),
-		bind(choice[cluster.Growth](cluster.Growths()), func(s *spec) *cluster.Growth { return &s.Growth }).
+		bind(choice[terms.Growth](terms.Growths()), func(s *spec) *terms.Growth { return &s.Growth }).
 			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential", "exponential"),
 	}, func(r *reader, p place, given map[string]place, s *spec) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
@@ -89,20 +89,20 @@ func (r *reader) longest(p place, given map[string]place, first uint32, longest 
 // above the time that a peer needs to start again.
 const stopAfter = 30_000
 
-func disconnectForm() form[cluster.Disconnect] {
-	type spec = cluster.Disconnect
+func disconnectForm() form[terms.Disconnect] {
+	type spec = terms.Disconnect
 	return mapping([]field[spec]{
-		bind(durationForm(7*cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.LostAfterMillis }).
+		bind(durationForm(7*terms.DelayMillisMax), func(d *spec) *uint32 { return &d.LostAfterMillis }).
 			named("lost_after", "How long the machine may return and find its instance still wanted; 0 gives the instance up at once.").or("0"),
 		negated(bind(truthForm(), func(d *spec) *bool { return &d.Wait }), func(d *spec) *bool { return &d.Wait }).
 			named("replace", "Whether a replacement runs meanwhile.").or("true"),
-		bind(choice[cluster.Survivor](cluster.Survivors()), func(d *spec) *cluster.Survivor { return &d.Keep }).
+		bind(choice[terms.Survivor](terms.Survivors()), func(d *spec) *terms.Survivor { return &d.Keep }).
 			named("keep", "Which of the two stays when the machine returns.").or("original"),
-		bind(durationForm(cluster.DelayMillisMax), func(d *spec) *uint32 { return &d.StopAfterMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(d *spec) *uint32 { return &d.StopAfterMillis }).
 			named("stop_after", "After which time without the cluster the machine stops the instance by itself; nothing takes its place before "+
 				"that is certain. It excludes lost_after. If absent, 30s in a stateful job, where it must be above 0.").or("0"),
 	}, func(r *reader, _ place, given map[string]place, d *spec) {
-		if _, stop := given["stop_after"]; r.kind == cluster.Stateful && !stop {
+		if _, stop := given["stop_after"]; r.kind == terms.Stateful && !stop {
 			d.StopAfterMillis = stopAfter
 		}
 	})
@@ -123,8 +123,8 @@ func negated[T any](f field[T], at func(*T) *bool) field[T] {
 	return f
 }
 
-func checkForm() form[cluster.Check] {
-	type spec = cluster.Check
+func checkForm() form[terms.Check] {
+	type spec = terms.Check
 	path := bind(optional(text[string]("a path", pair{"pattern", "^/"})), func(c *spec) *string { return &c.Path })
 	connects := field[spec]{row: row{words: "true", schema: object{{"const", true}}}}
 	connects.read = func(r *reader, p place, _ *spec) {
@@ -135,28 +135,28 @@ func checkForm() form[cluster.Check] {
 		}
 	}
 	connects.write = func(c *spec) *yaml.Node {
-		if yes := c.Kind == cluster.CheckTCP; yes {
+		if yes := c.Kind == terms.CheckTCP; yes {
 			return truthForm().write(&yes)
 		}
 		return nil
 	}
 	f := mapping([]field[spec]{
-		of(path, cluster.CheckHTTP).named("http", "The path that is asked for; an answer with a status of 200 to 399 is well."),
-		of(connects, cluster.CheckTCP).named("tcp", "Wants a connection."),
-		of(bind(commandForm(), func(c *spec) *[]string { return &c.Command }), cluster.CheckCommand).
+		of(path, terms.CheckHTTP).named("http", "The path that is asked for; an answer with a status of 200 to 399 is well."),
+		of(connects, terms.CheckTCP).named("tcp", "Wants a connection."),
+		of(bind(commandForm(), func(c *spec) *[]string { return &c.Command }), terms.CheckCommand).
 			named("command", "A program that runs where the instance does, and exits with 0 if it is well."),
 		bind(optional(nameForm[string]()), func(c *spec) *string { return &c.Port }).
 			named("port", "The name of the port for http and tcp; the only port of a task needs not be named."),
-		bind(durationForm(cluster.DelayMillisMax), func(c *spec) *uint32 { return &c.IntervalMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.IntervalMillis }).
 			named("interval", "The time between two questions, at least 100ms.").or("2s"),
-		bind(durationForm(cluster.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
+		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
 			named("timeout", "The longest wait for an answer.").or("1s"),
-		bind(whole[uint32](0, cluster.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
+		bind(whole[uint32](0, terms.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
 			named("failures", "How many failures in a row are borne; one more stops the instance as a failure. They count from its start: a program "+
 				"that is slow to begin needs more.").or("3"),
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		kinds := 0
-		for _, name := range cluster.CheckKinds()[1:] {
+		for _, name := range terms.CheckKinds()[1:] {
 			if _, ok := given[name]; ok {
 				kinds++
 			}
@@ -172,13 +172,13 @@ func checkForm() form[cluster.Check] {
 }
 
 // of is a key that says what kind of check it is. It is written for that kind only.
-func of(f field[cluster.Check], kind cluster.CheckKind) field[cluster.Check] {
+func of(f field[terms.Check], kind terms.CheckKind) field[terms.Check] {
 	read, write := f.read, f.write
-	f.read = func(r *reader, p place, into *cluster.Check) {
+	f.read = func(r *reader, p place, into *terms.Check) {
 		into.Kind = kind
 		read(r, p, into)
 	}
-	f.write = func(from *cluster.Check) *yaml.Node {
+	f.write = func(from *terms.Check) *yaml.Node {
 		if from.Kind != kind {
 			return nil
 		}
@@ -188,24 +188,24 @@ func of(f field[cluster.Check], kind cluster.CheckKind) field[cluster.Check] {
 }
 
 // checkPorts names the only port of a task in the checks that name none.
-func checkPorts(t *cluster.TaskSpec) {
+func checkPorts(t *terms.Task) {
 	for i := range t.Checks {
-		if c := &t.Checks[i]; len(t.Ports) == 1 && c.Port == "" && (c.Kind == cluster.CheckHTTP || c.Kind == cluster.CheckTCP) {
+		if c := &t.Checks[i]; len(t.Ports) == 1 && c.Port == "" && (c.Kind == terms.CheckHTTP || c.Kind == terms.CheckTCP) {
 			c.Port = t.Ports[0].Name
 		}
 	}
 }
 
 // volumeForm is the name of a volume.
-func volumeForm() form[cluster.Volume] {
+func volumeForm() form[terms.Volume] {
 	name := nameForm[string]()
-	return form[cluster.Volume]{
+	return form[terms.Volume]{
 		words: name.words, schema: name.schema,
-		read: func(r *reader, p place, into *cluster.Volume) {
+		read: func(r *reader, p place, into *terms.Volume) {
 			p.known += ".name"
 			r.note(p)
 			name.read(r, p, &into.Name)
 		},
-		write: func(from *cluster.Volume) *yaml.Node { return name.write(&from.Name) },
+		write: func(from *terms.Volume) *yaml.Node { return name.write(&from.Name) },
 	}
 }

@@ -6,15 +6,15 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // poolsFile is a file that holds a whole tree of pools.
-type poolsFile struct{ Pools []cluster.PoolSpec }
+type poolsFile struct{ Pools []terms.Pool }
 
 // ParsePools reads a pools file: YAML 1.2 (or JSON), one document with the whole tree, in any order. The pool
-// cluster.DefaultPool may be left out of it: then the tree that is returned is without it. The error, if any, is of type
+// terms.DefaultPool may be left out of it: then the tree that is returned is without it. The error, if any, is of type
 // Errors.
 func ParsePools(file string, data []byte) (pool.Tree, error) {
 	var tree pool.Tree
@@ -42,8 +42,8 @@ func ParsePools(file string, data []byte) (pool.Tree, error) {
 }
 
 // treeProblems adds what is wrong with the pools as a tree. Its paths begin with those of pools.
-func (r *reader) treeProblems(root place, pools []cluster.PoolSpec) {
-	at := map[cluster.PoolPath]string{}
+func (r *reader) treeProblems(root place, pools []terms.Pool) {
+	at := map[terms.PoolPath]string{}
 	for i := range pools {
 		known := fmt.Sprintf("pools[%d]", i)
 		path := r.place(root, known+".path")
@@ -57,8 +57,8 @@ func (r *reader) treeProblems(root place, pools []cluster.PoolSpec) {
 	if len(at) < len(pools) {
 		return // the rules are about a tree
 	}
-	if _, given := at[cluster.DefaultPool]; !given {
-		pools = append([]cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}, pools...)
+	if _, given := at[terms.DefaultPool]; !given {
+		pools = append([]terms.Pool{terms.NewPool(terms.DefaultPool)}, pools...)
 	}
 	for _, problem := range pool.New(pools).Problems(nil) {
 		known := inFile(at, problem.Path)
@@ -72,9 +72,9 @@ func (r *reader) treeProblems(root place, pools []cluster.PoolSpec) {
 }
 
 // inFile turns a path that begins with that of a pool into the path of the value in the file.
-func inFile(at map[cluster.PoolPath]string, path string) string {
+func inFile(at map[terms.PoolPath]string, path string) string {
 	for end := len(path); end >= 0; end = strings.LastIndexByte(path[:end], '.') {
-		if known, ok := at[cluster.PoolPath(path[:end])]; ok && end == len(path) {
+		if known, ok := at[terms.PoolPath(path[:end])]; ok && end == len(path) {
 			return known + ".path"
 		} else if ok {
 			return known + path[end:]
@@ -91,7 +91,7 @@ func FormatPools(tree pool.Tree) []byte {
 	}
 	root := poolsForm().write(&poolsFile{Pools: tree})
 	for i, n := range value(root, "pools").Content {
-		usual := cluster.NewPool(tree[i].Path)
+		usual := terms.NewPool(tree[i].Path)
 		omit(n, poolForm().write(&usual), "path")
 	}
 	compact(root)
@@ -119,7 +119,7 @@ func omit(n, usual *yaml.Node, but string) {
 }
 
 // DiffPools lists what differs between two forms of a pool, in the order of pools files: "cpu.limit".
-func DiffPools(from, to *cluster.PoolSpec) []Change {
+func DiffPools(from, to *terms.Pool) []Change {
 	d := &comparison{}
 	d.mappings("", poolForm().write(from), poolForm().write(to))
 	return d.changes
@@ -132,43 +132,43 @@ func PoolsSchema() []byte {
 
 func poolsForm() form[poolsFile] {
 	return mapping([]field[poolsFile]{
-		bind(list(poolForm(), 0, pool.SizeMax), func(f *poolsFile) *[]cluster.PoolSpec { return &f.Pools }).
+		bind(list(poolForm(), 0, pool.SizeMax), func(f *poolsFile) *[]terms.Pool { return &f.Pools }).
 			named("pools", "All pools but the root, in any order. Pools that are not here are deleted, but for "+
-				string(cluster.DefaultPool)+", which stays as it is.").must(),
+				string(terms.DefaultPool)+", which stays as it is.").must(),
 	}, nil)
 }
 
 // poolForm is one pool.
-func poolForm() form[cluster.PoolSpec] {
-	type spec = cluster.PoolSpec
-	const depth = cluster.PathDepthMax - 1
+func poolForm() form[terms.Pool] {
+	type spec = terms.Pool
+	const depth = terms.PathDepthMax - 1
 	fields := []field[spec]{
-		bind(text[cluster.PoolPath]("the names that lead to the pool, as in analytics/etl",
+		bind(text[terms.PoolPath]("the names that lead to the pool, as in analytics/etl",
 			pair{"pattern", fmt.Sprintf(`^%[1]s(/%[1]s){0,%[2]d}$`, `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`, depth)}),
-			func(s *spec) *cluster.PoolPath { return &s.Path }).
+			func(s *spec) *terms.PoolPath { return &s.Path }).
 			named("path", "The names that lead to the pool. Jobs live in pools with none below.").must(),
 	}
-	for k := range cluster.AmountCount {
-		fields = append(fields, bind(quotaForm(amountForm(k)), func(s *spec) *cluster.Quota { return &s.Quotas[k] }).
+	for k := range terms.AmountCount {
+		fields = append(fields, bind(quotaForm(amountForm(k)), func(s *spec) *terms.Quota { return &s.Quotas[k] }).
 			named(k.String(), quotaWords()[k]).or(allDefaults))
 	}
-	percent := whole[cluster.Percent](0, 100)
+	percent := whole[terms.Percent](0, 100)
 	return mapping(append(fields,
-		bind(orWord("unlimited", cluster.NoPercent, percent), func(s *spec) *cluster.Percent { return &s.ControllerLimit }).
+		bind(orWord("unlimited", terms.NoPercent, percent), func(s *spec) *terms.Percent { return &s.ControllerLimit }).
 			named("controller_limit", "How much of the reservation the instances that lead others may hold, in percent.").or("unlimited"),
-		bind(percent, func(s *spec) *cluster.Percent { return &s.SlackLimit }).
+		bind(percent, func(s *spec) *terms.Percent { return &s.SlackLimit }).
 			named("slack_limit", "How much of the reservation revocable work may hold, in percent, but of cpu, of which it uses what "+
-				"nobody holds.").or(fmt.Sprint(cluster.SlackPercentDefault)),
-		bind(durationForm(cluster.DelayMillisMax), func(s *spec) *uint32 { return &s.PatienceMillis }).
+				"nobody holds.").or(fmt.Sprint(terms.SlackPercentDefault)),
+		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.PatienceMillis }).
 			named("patience", "How long work that the pool is entitled to waits for room before others give way.").
-			or(FormatDuration(cluster.PatienceMillisDefault)),
+			or(FormatDuration(terms.PatienceMillisDefault)),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Owners }).
 			named("owners", "The teams and groups that the pool belongs to."),
 	), nil)
 }
 
 // quotaWords say of each kind what its quota is about.
-func quotaWords() [cluster.AmountCount]string {
+func quotaWords() [terms.AmountCount]string {
 	return [...]string{
 		"What the pool may have of the processor.", "What the pool may have of the memory.", "What the pool may have of the disk space.",
 		"What the pool may have of the GPUs: whole ones or parts, as in 0.5.",
@@ -176,12 +176,12 @@ func quotaWords() [cluster.AmountCount]string {
 }
 
 // quotaForm is what a pool may have of a kind.
-func quotaForm(amount form[int64]) form[cluster.Quota] {
-	type quota = cluster.Quota
+func quotaForm(amount form[int64]) form[terms.Quota] {
+	type quota = terms.Quota
 	return mapping([]field[quota]{
 		bind(amount, func(q *quota) *int64 { return &q.Reservation }).
 			named("reservation", "What the pool is promised; what lies idle of it is lent.").or("0"),
-		bind(orWord("unlimited", cluster.Unlimited, amount), func(q *quota) *int64 { return &q.Limit }).
+		bind(orWord("unlimited", terms.Unlimited, amount), func(q *quota) *int64 { return &q.Limit }).
 			named("limit", "What the pool may never exceed.").or("unlimited"),
 		bind(whole[int64](0, pool.ShareMax), func(q *quota) *int64 { return &q.Share }).
 			named("share", "The pool's weight when what is free is divided; with 0 it gets its reservation and no more.").or("1"),
@@ -191,16 +191,16 @@ func quotaForm(amount form[int64]) form[cluster.Quota] {
 }
 
 // amountForm is an amount of a kind, of which pools may have more than any job could ask for.
-func amountForm(k cluster.Kind) form[int64] {
+func amountForm(k terms.Kind) form[int64] {
 	q := quantity{words: bytesWords, pattern: bytesPattern, parse: ParseBytes, bare: object{{"const", 0}}, format: k.Text}
 	number := object{{"type", "number"}, {"minimum", 0}}
 	switch k {
-	case cluster.CPU:
+	case terms.CPU:
 		q.words, q.pattern, q.bare = cpuWords, cpuPattern, number
-		q.parse = func(text string) (int64, error) { return parseCPU(text, cluster.BytesMax) }
-	case cluster.GPU:
+		q.parse = func(text string) (int64, error) { return parseCPU(text, terms.BytesMax) }
+	case terms.GPU:
 		q.words, q.pattern, q.bare = devicesWords, `^`+decimalPattern+`$`, number
-		q.parse = func(text string) (int64, error) { return parseDevices(text, cluster.BytesMax) }
+		q.parse = func(text string) (int64, error) { return parseDevices(text, terms.BytesMax) }
 	}
 	return quantityForm[int64](q)
 }

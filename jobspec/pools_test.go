@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
-	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/examples"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // TestPoolsFiles reads pools files and writes them again, or tells what is wrong with them.
@@ -46,15 +46,15 @@ func TestPoolsRoundTrip(t *testing.T) {
 }
 
 func treeDrawn(t *rapid.T) pool.Tree {
-	specs := []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}
+	specs := []terms.Pool{terms.NewPool(terms.DefaultPool)}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 3, rapid.ID).Draw(t, "names") {
-		if name == "root" || name == string(cluster.DefaultPool) {
+		if name == "root" || name == string(terms.DefaultPool) {
 			continue
 		}
-		parent := poolDrawn(t, cluster.PoolPath(name), cluster.BytesMax/4)
+		parent := poolDrawn(t, terms.PoolPath(name), terms.BytesMax/4)
 		specs = append(specs, parent)
 		if rapid.Bool().Draw(t, "below") {
-			child := poolDrawn(t, cluster.PoolPath(name+"/"+name), 1)
+			child := poolDrawn(t, terms.PoolPath(name+"/"+name), 1)
 			for k := range child.Quotas {
 				child.Quotas[k].Reservation = min(child.Quotas[k].Reservation, parent.Quotas[k].Reservation)
 				child.Quotas[k].Limit = min(child.Quotas[k].Limit, parent.Quotas[k].Limit)
@@ -69,8 +69,8 @@ func treeDrawn(t *rapid.T) pool.Tree {
 	return tree
 }
 
-func poolDrawn(t *rapid.T, path cluster.PoolPath, most int64) cluster.PoolSpec {
-	s := cluster.NewPool(path)
+func poolDrawn(t *rapid.T, path terms.PoolPath, most int64) terms.Pool {
+	s := terms.NewPool(path)
 	for k := range s.Quotas {
 		if rapid.Bool().Draw(t, "usual") {
 			continue
@@ -78,19 +78,19 @@ func poolDrawn(t *rapid.T, path cluster.PoolPath, most int64) cluster.PoolSpec {
 		q := &s.Quotas[k]
 		q.Reservation = rapid.Int64Range(0, most).Draw(t, "reservation")
 		if rapid.Bool().Draw(t, "limited") {
-			q.Limit = rapid.Int64Range(q.Reservation, cluster.BytesMax).Draw(t, "limit")
+			q.Limit = rapid.Int64Range(q.Reservation, terms.BytesMax).Draw(t, "limit")
 		}
 		q.Share, q.Static = rapid.Int64Range(0, pool.ShareMax).Draw(t, "share"), rapid.Bool().Draw(t, "static")
 	}
-	s.ControllerLimit = cluster.Percent(rapid.SampledFrom([]int{0, 40, 100, int(cluster.NoPercent)}).Draw(t, "controllers"))
-	s.SlackLimit = cluster.Percent(rapid.IntRange(0, 100).Draw(t, "slack"))
-	s.PatienceMillis = rapid.Uint32Range(0, cluster.DelayMillisMax).Draw(t, "patience")
+	s.ControllerLimit = terms.Percent(rapid.SampledFrom([]int{0, 40, 100, int(terms.NoPercent)}).Draw(t, "controllers"))
+	s.SlackLimit = terms.Percent(rapid.IntRange(0, 100).Draw(t, "slack"))
+	s.PatienceMillis = rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "patience")
 	owner := texts().Filter(func(s string) bool { return s != "" && len(s) <= pool.OwnerBytesMax })
 	s.Owners = rapid.SliceOfN(owner, 0, 3).Draw(t, "owners")
 	return s
 }
 
-func samePool(a, b cluster.PoolSpec) bool {
+func samePool(a, b terms.Pool) bool {
 	same := slices.Equal(a.Owners, b.Owners)
 	a.Owners, b.Owners = nil, nil
 	x, err1 := json.Marshal(a)
@@ -99,9 +99,9 @@ func samePool(a, b cluster.PoolSpec) bool {
 }
 
 func TestDiffPools(t *testing.T) {
-	from := cluster.NewPool("a")
+	from := terms.NewPool("a")
 	to := from
-	to.Quotas[cluster.CPU] = cluster.Quota{Reservation: 1500, Limit: 4000, Share: 1}
+	to.Quotas[terms.CPU] = terms.Quota{Reservation: 1500, Limit: 4000, Share: 1}
 	to.Owners = []string{"maps"}
 	got := ""
 	for _, c := range DiffPools(&from, &to) {
@@ -122,7 +122,7 @@ func FuzzPools(f *testing.F) {
 			checkErrors(t, err)
 			return
 		}
-		if _, found := tree.Find(cluster.DefaultPool); found {
+		if _, found := tree.Find(terms.DefaultPool); found {
 			if problems := tree.Problems(nil); len(problems) > 0 {
 				t.Fatalf("got problems %v", problems)
 			}

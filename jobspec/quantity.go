@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // quantityBytesMax bounds the text of a quantity; no exact one needs as many characters.
@@ -43,7 +43,7 @@ const (
 )
 
 // ParseCPU reads an amount of processor, exactly, in millicores: 2, 0.5 or 500m.
-func ParseCPU(text string) (int64, error) { return parseCPU(text, cluster.CPUMillicoresMax) }
+func ParseCPU(text string) (int64, error) { return parseCPU(text, terms.CPUMillicoresMax) }
 
 func parseCPU(text string, most int64) (int64, error) {
 	number, milli := strings.CutSuffix(text, "m")
@@ -65,14 +65,14 @@ func parseCPU(text string, most int64) (int64, error) {
 }
 
 // FormatCPU writes millicores as ParseCPU reads them.
-func FormatCPU(millicores int64) string { return cluster.CPU.Text(millicores) }
+func FormatCPU(millicores int64) string { return terms.CPU.Text(millicores) }
 
 // parseDevices reads an amount of devices, exactly, in thousandths of one: 2 or 0.5.
 func parseDevices(text string, most int64) (int64, error) {
 	if !isDecimal(text) {
 		return 0, misunderstood(text, "", devicesWords)
 	}
-	value, err := exact(text, int64(cluster.WholeDevice), most)
+	value, err := exact(text, int64(terms.WholeDevice), most)
 	switch {
 	case errors.Is(err, errPart):
 		return 0, fmt.Errorf("must be in whole thousandths of a device, is %s", quoted(text))
@@ -83,7 +83,7 @@ func parseDevices(text string, most int64) (int64, error) {
 }
 
 // formatDevices writes thousandths of devices as parseDevices reads them.
-func formatDevices(amount int64) string { return cluster.GPU.Text(amount) }
+func formatDevices(amount int64) string { return terms.GPU.Text(amount) }
 
 // ParseBytes reads an amount of bytes, exactly: 256Mi, 1.5Gi, 10G, 4096B or 0.
 func ParseBytes(text string) (int64, error) {
@@ -105,12 +105,12 @@ func ParseBytes(text string) (int64, error) {
 		if suffix != u.suffix && suffix != u.suffix+"B" {
 			continue
 		}
-		value, err := exact(number, u.bytes, cluster.BytesMax)
+		value, err := exact(number, u.bytes, terms.BytesMax)
 		switch {
 		case errors.Is(err, errPart):
 			return 0, fmt.Errorf("must be a whole number of bytes, is %s", quoted(text))
 		case err != nil:
-			return 0, fmt.Errorf("must be at most %s, is %s", FormatBytes(cluster.BytesMax), quoted(text))
+			return 0, fmt.Errorf("must be at most %s, is %s", FormatBytes(terms.BytesMax), quoted(text))
 		}
 		return value, nil
 	}
@@ -128,7 +128,7 @@ func likelyBytes(number, suffix string) string {
 }
 
 // FormatBytes writes bytes as ParseBytes reads them, in the largest unit by 1024 that is exact.
-func FormatBytes(bytes int64) string { return cluster.Memory.Text(bytes) }
+func FormatBytes(bytes int64) string { return terms.Memory.Text(bytes) }
 
 // durationUnits are the suffixes of durations, in the order in which they are written.
 func durationUnits() []byteUnit {

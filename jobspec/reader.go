@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // errorsMax bounds the errors that are kept of a document and of a file; nobody reads more.
@@ -17,8 +17,8 @@ type reader struct {
 	file  string
 	found Errors
 	// kind is the job's type, once it is read: defaults depend on it.
-	kind cluster.JobType
-	// places leads from paths as cluster.Problem writes them to where the file says it.
+	kind terms.JobType
+	// places leads from paths as terms.Problem writes them to where the file says it.
 	places map[string]place
 	// failed are the places that could not be read; the cluster's complaints about them say nothing new.
 	failed []string
@@ -27,7 +27,7 @@ type reader struct {
 // place is a value in the file.
 type place struct {
 	node *yaml.Node
-	// shown is the path as the file writes it, known the path as cluster.Problem does.
+	// shown is the path as the file writes it, known the path as terms.Problem does.
 	shown, known string
 }
 
@@ -195,7 +195,7 @@ func shortened(p place) place {
 }
 
 // problems adds what the cluster has to say, where the file says it.
-func (r *reader) problems(root place, all []cluster.Problem) {
+func (r *reader) problems(root place, all []terms.Problem) {
 	for _, problem := range all {
 		if !r.hasFailed(problem.Path) {
 			at := r.place(root, problem.Path)

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Size is how many instances a task is to have. Without a task it is that of a job's only one.
 type Size struct {
-	Task      cluster.TaskName
+	Task      terms.TaskName
 	Instances uint32
 }
 
 // Scaled returns a job with other numbers of instances. A minimum that was as large as a number, or as a sum of them, stays
 // so; one that does not fit any more is an error that names it. All else is as it was.
-func Scaled(spec *cluster.JobSpec, sizes []Size) (*cluster.JobSpec, error) {
-	if spec.Type == cluster.Daemon {
+func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
+	if spec.Type == terms.Daemon {
 		return nil, fmt.Errorf("job %s cannot be scaled: a daemon has one instance on every machine that can run it", spec.Name)
 	}
 	next := *spec
@@ -54,7 +54,7 @@ func Scaled(spec *cluster.JobSpec, sizes []Size) (*cluster.JobSpec, error) {
 }
 
 // sized returns the task that is to have another number.
-func sized(spec *cluster.JobSpec, name cluster.TaskName) (*cluster.TaskSpec, error) {
+func sized(spec *terms.Job, name terms.TaskName) (*terms.Task, error) {
 	if name == "" && len(spec.Tasks) == 1 {
 		return &spec.Tasks[0], nil
 	}
@@ -71,7 +71,7 @@ func sized(spec *cluster.JobSpec, name cluster.TaskName) (*cluster.TaskSpec, err
 }
 
 // totals sums the instances of a job, and the minima of its tasks.
-func totals(spec *cluster.JobSpec) (instances, minima uint32) {
+func totals(spec *terms.Job) (instances, minima uint32) {
 	for i := range spec.Tasks {
 		instances += spec.Tasks[i].Instances
 		minima += spec.Tasks[i].MinAvailable
@@ -80,7 +80,7 @@ func totals(spec *cluster.JobSpec) (instances, minima uint32) {
 }
 
 // pathByName writes tasks[2].min_available as tasks.worker.min_available: who scales has no file before them.
-func pathByName(spec *cluster.JobSpec, path string) string {
+func pathByName(spec *terms.Job, path string) string {
 	for i := range spec.Tasks {
 		if rest, ok := strings.CutPrefix(path, fmt.Sprintf("tasks[%d].", i)); ok {
 			return "tasks." + string(spec.Tasks[i].Name) + "." + rest

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // TestScaled changes numbers of a job of a leader and workers, written as instances/minimum, and the minimum of the job.
@@ -29,7 +29,7 @@ func TestScaled(t *testing.T) {
 	}
 	for _, c := range cases {
 		spec := Command("train", []string{"true"})
-		spec.Type = cluster.Stateless
+		spec.Type = terms.Stateless
 		spec.Tasks = append(spec.Tasks, spec.Tasks[0])
 		leader, worker := &spec.Tasks[0], &spec.Tasks[1]
 		leader.Name, worker.Name = "leader", "worker"
@@ -44,7 +44,7 @@ func TestScaled(t *testing.T) {
 			if _, err := fmt.Sscan(number, &count); err != nil {
 				t.Fatal(err)
 			}
-			sizes = append(sizes, Size{cluster.TaskName(task), count})
+			sizes = append(sizes, Size{terms.TaskName(task), count})
 		}
 		before := fmt.Sprint(spec)
 		next, err := Scaled(&spec, sizes)

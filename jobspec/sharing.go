@@ -7,59 +7,59 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // The tables of what a job says about the pool that it lives in, and of what it takes of it.
 
 // nameFields are the two parts of a job's name.
-func nameFields() []field[cluster.JobSpec] {
-	pool := field[cluster.JobSpec]{row: row{
+func nameFields() []field[terms.Job] {
+	pool := field[terms.Job]{row: row{
 		words:  "the path of a pool, as in analytics/etl",
 		schema: textSchema(pair{"pattern", poolPattern}, pair{"not", object{{"type", "string"}, {"pattern", "^root(/|$)"}}}),
 	}}
-	pool.read = func(r *reader, p place, into *cluster.JobSpec) {
-		path := cluster.DefaultPool
-		if text[cluster.PoolPath](pool.words).read(r, p, &path); r.hasFailed(p.known) {
+	pool.read = func(r *reader, p place, into *terms.Job) {
+		path := terms.DefaultPool
+		if text[terms.PoolPath](pool.words).read(r, p, &path); r.hasFailed(p.known) {
 			return
 		}
 		if reason := path.Problem(); reason != "" {
 			r.fail(p, "%s; write it as in analytics/etl", reason)
 			return
 		}
-		into.Name = cluster.NewJobName(path, string(into.Name))
+		into.Name = terms.NewJobName(path, string(into.Name))
 	}
-	pool.write = func(from *cluster.JobSpec) *yaml.Node { return scalar(string(from.Name.Pool())) }
+	pool.write = func(from *terms.Job) *yaml.Node { return scalar(string(from.Name.Pool())) }
 
-	own := bind(nameForm[cluster.JobName](), func(j *cluster.JobSpec) *cluster.JobName { return &j.Name })
-	own.read = func(r *reader, p place, into *cluster.JobSpec) {
-		nameForm[cluster.JobName]().read(r, p, &into.Name)
+	own := bind(nameForm[terms.JobName](), func(j *terms.Job) *terms.JobName { return &j.Name })
+	own.read = func(r *reader, p place, into *terms.Job) {
+		nameForm[terms.JobName]().read(r, p, &into.Name)
 		if path, name := into.Name.Split(); strings.Contains(string(into.Name), "/") {
 			r.fail(p, "must be the job's own name: write job: %s and pool: %s", name, path)
 		}
 	}
-	own.write = func(from *cluster.JobSpec) *yaml.Node {
+	own.write = func(from *terms.Job) *yaml.Node {
 		_, name := from.Name.Split()
 		return scalar(name)
 	}
-	return []field[cluster.JobSpec]{
+	return []field[terms.Job]{
 		own.named("job", "The job's name, unique in its pool.").must(),
 		pool.named("pool", "The resource pool that the job lives in. Elsewhere the job is called by both names, as in "+
-			"analytics/etl/nightly; without a pool by its own.").or(string(cluster.DefaultPool)).quiet(),
+			"analytics/etl/nightly; without a pool by its own.").or(string(terms.DefaultPool)).quiet(),
 	}
 }
 
 const poolPattern = `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}(/[A-Za-z0-9][A-Za-z0-9_-]{0,62}){0,7}$`
 
 // sharingFields are the keys of a job about who comes first and who gives way.
-func sharingFields() []field[cluster.JobSpec] {
-	type spec = cluster.JobSpec
+func sharingFields() []field[terms.Job] {
+	type spec = terms.Job
 	truth := func(at func(*spec) *bool) field[spec] { return bind(truthForm(), at) }
 	nonPreemptible := func(j *spec) *bool { return &j.NonPreemptible }
 	return []field[spec]{
-		bind(whole[uint32](0, cluster.PriorityMax), func(j *spec) *uint32 { return &j.Priority }).
+		bind(whole[uint32](0, terms.PriorityMax), func(j *spec) *uint32 { return &j.Priority }).
 			named("priority", "Who comes first in the pool: the highest, then the oldest. A higher one may take the place of lower ones that "+
-				"are preemptible.").or(strconv.Itoa(cluster.PriorityDefault)),
+				"are preemptible.").or(strconv.Itoa(terms.PriorityDefault)),
 		negated(truth(nonPreemptible), nonPreemptible).
 			named("preemptible", "Whether instances may be told to give way to work that is entitled to their room. Those that may not are "+
 				"bounded by the reservation of the pool.").or("true").quiet(),
@@ -70,19 +70,19 @@ func sharingFields() []field[cluster.JobSpec] {
 		truth(func(j *spec) *bool { return &j.KillOnPreempt }).
 			named("kill_on_preempt", "Whether an instance of a batch job that gave way has ended for good; otherwise it waits for its next turn.").
 			or("false").quiet(),
-		bind(optional(whole[uint32](0, cluster.GangMax)), func(j *spec) *uint32 { return &j.MinAvailable }).
+		bind(optional(whole[uint32](0, terms.GangMax)), func(j *spec) *uint32 { return &j.MinAvailable }).
 			named("min_available", "The gang: how many instances start together or not at all, all tasks counted. If absent, the sum of those "+
 				"of the tasks."),
 	}
 }
 
 // boundFields are the keys of a task about how many instances run, and how long.
-func boundFields() []field[cluster.TaskSpec] {
-	type spec = cluster.TaskSpec
+func boundFields() []field[terms.Task] {
+	type spec = terms.Task
 	return []field[spec]{
-		bind(optional(whole[uint32](0, cluster.GangMax)), func(t *spec) *uint32 { return &t.MinAvailable }).
+		bind(optional(whole[uint32](0, terms.GangMax)), func(t *spec) *uint32 { return &t.MinAvailable }).
 			named("min_available", "How many of the instances belong to the job's gang, which starts together or not at all."),
-		bind(optional(whole[uint32](0, cluster.InstancesMax)), func(t *spec) *uint32 { return &t.MaxRunning }).
+		bind(optional(whole[uint32](0, terms.InstancesMax)), func(t *spec) *uint32 { return &t.MaxRunning }).
 			named("max_running", "The most instances of a batch job that run at a time; without it there is no bound."),
 		bind(optional(durationForm(math.MaxUint32)), func(t *spec) *uint32 { return &t.MaxRunMillis }).
 			named("max_run_time", "After which time an instance of a batch job is stopped, and has failed for good; without it there is no bound."),

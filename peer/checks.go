@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"starling/cluster"
 	"starling/driver"
 	"starling/peer/probe"
 	"starling/replica"
+	"starling/terms"
 )
 
 // checked are the instances that are asked whether they are well. The prober's goroutines look up tasks in it.
@@ -18,15 +18,15 @@ type checked struct {
 	news chan struct{}
 	lock sync.Mutex
 	// tasks are those that are asked, as they were started.
-	tasks map[cluster.AllocationID]driver.Task
+	tasks map[terms.AllocationID]driver.Task
 }
 
 // startProber makes what asks instances whether they are well, until ctx ends.
 func (p *Peer) startProber(ctx context.Context) {
 	c := &p.checked
-	c.news, c.tasks = make(chan struct{}, 1), map[cluster.AllocationID]driver.Task{}
+	c.news, c.tasks = make(chan struct{}, 1), map[terms.AllocationID]driver.Task{}
 	c.prober = probe.New(ctx, probe.Config{
-		Run: func(ctx context.Context, id cluster.AllocationID, command []string) error {
+		Run: func(ctx context.Context, id terms.AllocationID, command []string) error {
 			task, ok := c.task(id)
 			if !ok {
 				return fmt.Errorf("%s is not asked any more", id)
@@ -34,7 +34,7 @@ func (p *Peer) startProber(ctx context.Context) {
 			task.Command = command
 			return p.config.Driver.Run(ctx, task)
 		},
-		Changed: func(cluster.AllocationID) {
+		Changed: func(terms.AllocationID) {
 			select {
 			case c.news <- struct{}{}:
 			default:
@@ -43,7 +43,7 @@ func (p *Peer) startProber(ctx context.Context) {
 	})
 }
 
-func (c *checked) task(id cluster.AllocationID) (driver.Task, bool) {
+func (c *checked) task(id terms.AllocationID) (driver.Task, bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	task, ok := c.tasks[id]
@@ -55,7 +55,7 @@ func (p *Peer) probe(all []replica.Order) {
 	c := &p.checked
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	listed := make(map[cluster.AllocationID]bool, len(all))
+	listed := make(map[terms.AllocationID]bool, len(all))
 	for i := range all {
 		listed[all[i].ID] = true
 		if _, known := c.tasks[all[i].ID]; !known {

@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/terms"
 )
 
 // asked starts a lone peer with a service that is asked every second, and bears one failure in a row. How long an
@@ -28,9 +29,9 @@ func asked(t *testing.T, answer func(age time.Duration) error) *flock {
 	f.ids["a"] = &MemoryIdentity{}
 	f.start("a")
 	f.ready("a")
-	spec := job("web", cluster.Stateless, 1, "serve")
-	spec.Tasks[0].Checks = []cluster.Check{{
-		Kind: cluster.CheckCommand, Command: []string{"ask"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 1,
+	spec := job("web", terms.Stateless, 1, "serve")
+	spec.Tasks[0].Checks = []terms.Check{{
+		Kind: terms.CheckCommand, Command: []string{"ask"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 1,
 	}}
 	f.submit("a", spec)
 	return f

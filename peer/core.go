@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Phase is how far a peer is.
@@ -30,25 +31,25 @@ const (
 // Core is one peer without clock, goroutine and I/O. It is not safe for concurrent use. Every method takes the peer's
 // own clock where it needs the time.
 type Core struct {
-	self   cluster.PeerID
+	self   terms.PeerID
 	state  *cluster.State
 	outbox outbox
 	clock  clock
-	offer  *cluster.Offer
+	offer  *terms.Offer
 	// caughtUp tells that everything was folded that the journal held when this life began.
 	caughtUp bool
 	diverged string
 	// gone are the watched peers whose pulse has ended.
-	gone []cluster.PeerID
+	gone []terms.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
 	local    []replica.LocalTask
-	volumes  []cluster.VolumeSet
-	starting map[cluster.AllocationID]bool
-	refused  map[cluster.AllocationID]string
+	volumes  []terms.VolumeSet
+	starting map[terms.AllocationID]bool
+	refused  map[terms.AllocationID]string
 	// unwell are the allocations of which a check failed too often, with the reason.
-	unwell map[cluster.AllocationID]string
+	unwell map[terms.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
-	stopping map[cluster.AllocationID]uint32
+	stopping map[terms.AllocationID]uint32
 	// Explain asks the fold for effects.
 	Explain bool
 }
@@ -56,14 +57,14 @@ type Core struct {
 // NewCore returns a core before the first entry. It does nothing until Begin.
 func NewCore() *Core {
 	return &Core{
-		state: cluster.NewState(), starting: map[cluster.AllocationID]bool{},
-		refused: map[cluster.AllocationID]string{}, stopping: map[cluster.AllocationID]uint32{}, unwell: map[cluster.AllocationID]string{},
+		state: cluster.NewState(), starting: map[terms.AllocationID]bool{},
+		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{},
 	}
 }
 
 // Begin gives the core its identity: an incarnation, and how often the process has started under it. It is called
 // when the journal was read as far as it went at the start, and again for every new life.
-func (c *Core) Begin(self cluster.PeerID, start uint32, offer *cluster.Offer) {
+func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
 	c.self, c.offer, c.caughtUp = self, offer, true
 	c.outbox.takeBack()
 	c.outbox.seq = sequence(start)
@@ -71,10 +72,10 @@ func (c *Core) Begin(self cluster.PeerID, start uint32, offer *cluster.Offer) {
 }
 
 // NextIncarnation returns the lowest incarnation of a node that the value knows nothing of, nor of any above.
-func (c *Core) NextIncarnation(node cluster.NodeName) uint32 { return pastOf(c.state, node).next }
+func (c *Core) NextIncarnation(node terms.NodeName) uint32 { return pastOf(c.state, node).next }
 
 // Self returns the identity of the present life, "" before the first.
-func (c *Core) Self() cluster.PeerID { return c.self }
+func (c *Core) Self() terms.PeerID { return c.self }
 
 // State returns the value; it must only be read, and only until the next call.
 func (c *Core) State() *cluster.State { return c.state }
@@ -98,8 +99,8 @@ func (c *Core) Phase() (Phase, string) {
 
 // Fold takes the next record of the journal and returns what it did. A record that was folded before is passed over,
 // with ok false; one that does not follow the last is a gap, which the journal must never show.
-func (c *Core) Fold(r journal.Record, own cluster.Time) (folded replica.Folded, ok bool) {
-	index := cluster.Index(r.Index)
+func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
+	index := terms.Index(r.Index)
 	if index <= c.state.Index {
 		return replica.Folded{}, false
 	}
@@ -142,7 +143,7 @@ func (c *Core) Stalled() error { return c.outbox.stalled }
 func (c *Core) Diverge(reason string) { c.diverged = reason }
 
 // PulseSeen takes the news of a pulse that was asked to be watched.
-func (c *Core) PulseSeen(p cluster.PeerID, alive bool) {
+func (c *Core) PulseSeen(p terms.PeerID, alive bool) {
 	at, found := slices.BinarySearch(c.gone, p)
 	switch {
 	case found && alive:
@@ -156,13 +157,13 @@ func (c *Core) PulseSeen(p cluster.PeerID, alive bool) {
 func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 
 // DriverKeeps replaces the sets of volumes that the driver keeps.
-func (c *Core) DriverKeeps(sets []cluster.VolumeSet) { c.volumes = sets }
+func (c *Core) DriverKeeps(sets []terms.VolumeSet) { c.volumes = sets }
 
 // CheckFailed takes the news that a check of an allocation that runs failed too often.
-func (c *Core) CheckFailed(id cluster.AllocationID, why string) { c.unwell[id] = why }
+func (c *Core) CheckFailed(id terms.AllocationID, why string) { c.unwell[id] = why }
 
 // DriverStarted takes the driver's answer to a start: refusal is why it does not have the allocation, "" if it has.
-func (c *Core) DriverStarted(id cluster.AllocationID, refusal string) {
+func (c *Core) DriverStarted(id terms.AllocationID, refusal string) {
 	delete(c.starting, id)
 	if refusal != "" {
 		c.refused[id] = refusal
@@ -175,19 +176,19 @@ type Work struct {
 	Append *journal.Record
 	Start  []replica.Order
 	Stop   []replica.StopOrder
-	Forget []cluster.AllocationID
+	Forget []terms.AllocationID
 	// Probe are all instances that are to be asked from now on whether they are well.
 	Probe []replica.Order
 	// DeleteVolumes are the sets of volumes to delete.
-	DeleteVolumes []cluster.VolumeSet
+	DeleteVolumes []terms.VolumeSet
 	// Watch lists all pulses that must be watched from now on.
-	Watch []cluster.PeerID
+	Watch []terms.PeerID
 	// AskAgain is the peer's own time at which to call React again although nothing happened; 0 for never.
-	AskAgain cluster.Time
+	AskAgain terms.Time
 }
 
 // React returns what is to be done now. Nothing is asked for twice unless it had no effect.
-func (c *Core) React(own cluster.Time) Work {
+func (c *Core) React(own terms.Time) Work {
 	phase, _ := c.Phase()
 	if phase != Joining && phase != Member {
 		return Work{}
@@ -240,8 +241,8 @@ func (c *Core) seen() []replica.LocalTask {
 }
 
 // forget drops what the core remembers of allocations that are over, and returns those that the driver has.
-func (c *Core) forget(over []cluster.AllocationID) []cluster.AllocationID {
-	var known []cluster.AllocationID
+func (c *Core) forget(over []terms.AllocationID) []terms.AllocationID {
+	var known []terms.AllocationID
 	for _, id := range over {
 		delete(c.stopping, id)
 		delete(c.unwell, id)

@@ -9,13 +9,14 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // alone returns a core that is the only member, at entry 1.
 func alone(t *testing.T) *Core {
 	t.Helper()
 	c := NewCore()
-	c.Begin("a~1", 0, &cluster.Offer{Capacity: cluster.Resources{1000, 1 << 30, 0}, Rules: 1})
+	c.Begin("a~1", 0, &terms.Offer{Capacity: terms.Resources{1000, 1 << 30, 0}, Rules: 1})
 	fold(t, c, 1, c.React(1000).Append)
 	if phase, why := c.Phase(); phase != Member {
 		t.Fatalf("phase %s %s, want member", phase, why)
@@ -121,7 +122,7 @@ func TestRequestsOutliveALife(t *testing.T) {
 	if phase, _ := c.Phase(); phase != Left {
 		t.Fatalf("phase %s, want left", phase)
 	}
-	c.Begin("a~2", 0, &cluster.Offer{Rules: 1})
+	c.Begin("a~2", 0, &terms.Offer{Rules: 1})
 	fold(t, c, 4, underway)
 	fold(t, c, 5, c.React(1000).Append)
 	fold(t, c, 6, c.React(1000).Append)
@@ -133,7 +134,7 @@ func TestRequestsOutliveALife(t *testing.T) {
 func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
 	var c clock
 	c.heard(5000, 1000)
-	for _, step := range []struct{ own, want cluster.Time }{
+	for _, step := range []struct{ own, want terms.Time }{
 		{1000, 5000}, {1300, 5300},
 		// A jump back takes nothing away, and what passes after it counts.
 		{900, 5000}, {1000, 5100}, {9000, 13100},

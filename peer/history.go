@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Limits of what a peer remembers of the past.
@@ -26,8 +26,8 @@ type history struct {
 	changed chan struct{}
 	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
 	digests   []uint64
-	last      cluster.Index
-	published cluster.Index
+	last      terms.Index
+	published terms.Index
 }
 
 func (h *history) init() {
@@ -60,7 +60,7 @@ func (h *history) wake() {
 }
 
 // knows tells whether the digest at an index is remembered.
-func (h *history) knows(index cluster.Index) bool {
+func (h *history) knows(index terms.Index) bool {
 	return index > 0 && index <= h.last && index+digestsMax > h.last
 }
 
@@ -70,7 +70,7 @@ func (h *history) differs(view replica.PulseView) bool {
 }
 
 // since returns the remembered entries from an index on, and what is closed when there are more.
-func (h *history) since(from cluster.Index) ([]replica.Folded, <-chan struct{}) {
+func (h *history) since(from terms.Index) ([]replica.Folded, <-chan struct{}) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	at := len(h.entries)
@@ -82,7 +82,7 @@ func (h *history) since(from cluster.Index) ([]replica.Folded, <-chan struct{}) 
 
 // Follow calls visit with every entry that this peer folds from index from on, beginning with the oldest that it
 // remembers, until ctx ends or visit returns an error.
-func (p *Peer) Follow(ctx context.Context, from cluster.Index, visit func(*replica.Folded) error) error {
+func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
 	for {
 		entries, changed := p.history.since(from)
 		for i := range entries {

@@ -13,6 +13,7 @@ import (
 
 	"starling/cluster"
 	"starling/journal"
+	"starling/terms"
 )
 
 // Identity remembers which life a node is in.
@@ -90,7 +91,7 @@ func (m *MemoryIdentity) Save(known Remembered) error {
 
 // life is an incarnation with its pulse.
 type life struct {
-	peer  cluster.PeerID
+	peer  terms.PeerID
 	known Remembered
 	pulse journal.Pulse
 	// fresh tells that it is a new incarnation.
@@ -101,7 +102,7 @@ type life struct {
 // past is what the value knows of a node's lives: the last that left, and the first that it knows nothing of.
 type past struct{ departed, next uint32 }
 
-func pastOf(s *cluster.State, name cluster.NodeName) past {
+func pastOf(s *cluster.State, name terms.NodeName) past {
 	node := s.NodeOf(name)
 	if node == nil {
 		return past{next: 1}
@@ -154,7 +155,7 @@ func (p *Peer) findLife(ctx context.Context, before past) life {
 		return life{err: err}
 	}
 	if known.Incarnation > before.departed && known.Starts > 0 {
-		id := cluster.NewPeerID(p.config.Node, known.Incarnation)
+		id := terms.NewPeerID(p.config.Node, known.Incarnation)
 		mine, err := p.ownsPulse(ctx, id, known.Token)
 		if err != nil {
 			return life{err: err}
@@ -181,7 +182,7 @@ func (p *Peer) newLife(ctx context.Context, known Remembered) life {
 	if err := p.config.Identity.Save(known); err != nil {
 		return life{err: err}
 	}
-	id := cluster.NewPeerID(p.config.Node, known.Incarnation)
+	id := terms.NewPeerID(p.config.Node, known.Incarnation)
 	pulse, err := p.config.Journal.Pulse(ctx, string(id), p.config.PulseTTL, false)
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
@@ -196,7 +197,7 @@ func (p *Peer) newLife(ctx context.Context, known Remembered) life {
 }
 
 // ownsPulse tells whether the peer's pulse beats and shows the token.
-func (p *Peer) ownsPulse(ctx context.Context, id cluster.PeerID, token string) (bool, error) {
+func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bool, error) {
 	states, err := p.config.Journal.Pulses(ctx)
 	if err != nil {
 		return false, fmt.Errorf("listing the pulses: %w", err)
@@ -215,7 +216,7 @@ func (p *Peer) confirm(ctx context.Context, found life) (past, error) {
 		found.pulse.Abandon()
 		return past{}, err
 	}
-	s, err := p.State(ctx, cluster.Index(head))
+	s, err := p.State(ctx, terms.Index(head))
 	if err != nil {
 		found.pulse.Abandon()
 		return past{}, err
@@ -263,7 +264,7 @@ func (p *Peer) revive(ctx context.Context) {
 	}()
 }
 
-func (p *Peer) revived(ctx context.Context, id cluster.PeerID, pulse journal.Pulse) {
+func (p *Peer) revived(ctx context.Context, id terms.PeerID, pulse journal.Pulse) {
 	present := p.life.peer == id && p.life.pulse == nil && !p.living
 	switch {
 	case present && pulse != nil:

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/journal"
 	"starling/journal/memory"
+	"starling/terms"
 )
 
 func twin(t *testing.T, shared *memory.Journal, known Remembered) *Peer {
@@ -16,7 +17,7 @@ func twin(t *testing.T, shared *memory.Journal, known Remembered) *Peer {
 	return &Peer{config: Config{Node: "a", Journal: shared, Identity: &MemoryIdentity{known}, PulseTTL: time.Minute}}
 }
 
-func wantLife(t *testing.T, got life, id cluster.PeerID, starts uint32) {
+func wantLife(t *testing.T, got life, id terms.PeerID, starts uint32) {
 	t.Helper()
 	if got.err != nil || got.peer != id || got.known.Starts != starts {
 		t.Fatalf("got %s at start %d and %v, want %s at start %d", got.peer, got.known.Starts, got.err, id, starts)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Errors of a submission that never became an entry.
@@ -152,14 +152,14 @@ func sequence(start uint32) uint64 { return uint64(start) << 32 }
 // clock is the cluster's time as this peer knows it: its own clock, or what the journal told if that is ahead, going
 // on from there as its own clock does. One peer's jump ahead moves everybody once and stops no deadline, and neither
 // does a jump back of its own clock.
-type clock struct{ told, own cluster.Time }
+type clock struct{ told, own terms.Time }
 
-func (c *clock) now(own cluster.Time) cluster.Time {
+func (c *clock) now(own terms.Time) terms.Time {
 	c.own = min(c.own, own)
 	return max(own, c.told+own-c.own)
 }
 
-func (c *clock) heard(told, own cluster.Time) {
+func (c *clock) heard(told, own terms.Time) {
 	if told > c.told {
 		c.told, c.own = told, own
 	}

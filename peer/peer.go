@@ -16,15 +16,16 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Config is what a peer is made of.
 type Config struct {
-	Node    cluster.NodeName
+	Node    terms.NodeName
 	Journal journal.Journal
 	Driver  driver.Driver
 	// Offer is what the node gives, with the address at which others reach this peer's API.
-	Offer cluster.Offer
+	Offer terms.Offer
 	// Identity remembers the incarnation over restarts of the process.
 	Identity Identity
 	// PulseTTL is how long the peer is taken to live after its last sign of life; at least a second.
@@ -45,7 +46,7 @@ type Peer struct {
 
 	life     life
 	living   bool
-	watching map[cluster.PeerID]context.CancelFunc
+	watching map[terms.PeerID]context.CancelFunc
 	waiting  []stateWaiter
 	snapshot *cluster.State
 	history  history
@@ -58,7 +59,7 @@ type Peer struct {
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
-	self atomic.Pointer[cluster.PeerID]
+	self atomic.Pointer[terms.PeerID]
 	// lived is closed when the first life begins.
 	lived   chan struct{}
 	group   sync.WaitGroup
@@ -68,7 +69,7 @@ type Peer struct {
 }
 
 type stateWaiter struct {
-	least cluster.Index
+	least terms.Index
 	reply chan *cluster.State
 }
 
@@ -78,12 +79,12 @@ func Start(ctx context.Context, config Config) *Peer {
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
-		watching: map[cluster.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
+		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain = true
 	p.startProber(ctx)
 	p.history.init()
-	none := cluster.PeerID("")
+	none := terms.PeerID("")
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
 	p.group.Add(2)
@@ -107,7 +108,7 @@ func (p *Peer) Done() <-chan struct{} { return p.stopped }
 func (p *Peer) Err() error { return p.failure }
 
 // Self returns the identity of the peer's present life, "" before the first.
-func (p *Peer) Self() cluster.PeerID { return *p.self.Load() }
+func (p *Peer) Self() terms.PeerID { return *p.self.Load() }
 
 // follow brings the journal's records to the loop.
 func (p *Peer) follow(ctx context.Context) {
@@ -228,7 +229,7 @@ func (p *Peer) end() {
 	}
 }
 
-func now() cluster.Time { return cluster.Time(time.Now().UnixMilli()) }
+func now() terms.Time { return terms.Time(time.Now().UnixMilli()) }
 
 // fold takes records in order; those that were folded before are passed over.
 func (p *Peer) fold(records []journal.Record) {
@@ -335,7 +336,7 @@ func (p *Peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, 
 }
 
 // State returns a copy of the value at an index of at least least, and waits for that until ctx ends.
-func (p *Peer) State(ctx context.Context, least cluster.Index) (*cluster.State, error) {
+func (p *Peer) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
 	reply := make(chan *cluster.State, 1)
 	p.post(ctx, func() {
 		p.waiting = append(p.waiting, stateWaiter{least, reply})
@@ -405,7 +406,7 @@ func (p *Peer) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%s has not read the journal: %w", p.config.Node, ctx.Err())
 	}
-	for least := cluster.Index(0); ; {
+	for least := terms.Index(0); ; {
 		s, err := p.State(ctx, least)
 		if err != nil {
 			return fmt.Errorf("%s has not joined: %w", p.config.Node, err)

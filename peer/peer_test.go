@@ -18,6 +18,7 @@ import (
 	"starling/journal"
 	"starling/journal/memory"
 	"starling/replica"
+	"starling/terms"
 )
 
 // flock is some peers on one journal in memory, each with a machine of its own.
@@ -63,8 +64,8 @@ func (f *flock) start(name string) { f.startOn(name, f.shared.Open()) }
 func (f *flock) startOn(name string, j journal.Journal) {
 	f.journals[name] = j
 	f.peers[name] = Start(context.Background(), Config{
-		Node: cluster.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
-		Offer:    cluster.Offer{Capacity: cluster.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1},
+		Node: terms.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
+		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1},
 		PulseTTL: 3 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -95,7 +96,7 @@ func (f *flock) await(name, what string, wanted func(*cluster.State) bool) *clus
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	for least := cluster.Index(0); ; {
+	for least := terms.Index(0); ; {
 		s, err := f.peers[name].State(ctx, least)
 		if err != nil {
 			f.t.Fatalf("waiting until %s: %v", what, err)
@@ -107,7 +108,7 @@ func (f *flock) await(name, what string, wanted func(*cluster.State) bool) *clus
 	}
 }
 
-func (f *flock) submit(name string, spec cluster.JobSpec) replica.Receipt {
+func (f *flock) submit(name string, spec terms.Job) replica.Receipt {
 	f.t.Helper()
 	receipt, err := f.peers[name].Submit(context.Background(), &command.SubmitJob{Spec: spec})
 	if err != nil || receipt.Refusal.Code != cluster.OK {
@@ -116,23 +117,23 @@ func (f *flock) submit(name string, spec cluster.JobSpec) replica.Receipt {
 	return receipt
 }
 
-func job(name string, kind cluster.JobType, instances uint32, program ...string) cluster.JobSpec {
-	return cluster.JobSpec{Name: cluster.JobName(name), Type: kind, Tasks: []cluster.TaskSpec{{
-		Name: "main", Instances: instances, Command: program, Resources: cluster.Resources{500, 1 << 20, 0}, Placement: cluster.Spread,
-		Restart: cluster.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 60_000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+func job(name string, kind terms.JobType, instances uint32, program ...string) terms.Job {
+	return terms.Job{Name: terms.JobName(name), Type: kind, Tasks: []terms.Task{{
+		Name: "main", Instances: instances, Command: program, Resources: terms.Resources{500, 1 << 20, 0}, Placement: terms.Spread,
+		Restart: terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 60_000, ResetMillis: 60_000}, StopGraceMillis: 5000,
 	}}}
 }
 
 func statusIs(name string, want cluster.Status) func(*cluster.State) bool {
 	return func(s *cluster.State) bool {
-		j := s.JobOf(cluster.JobName(name))
+		j := s.JobOf(terms.JobName(name))
 		return j != nil && j.Status() == want
 	}
 }
 
 func running(name string, want uint32) func(*cluster.State) bool {
 	return func(s *cluster.State) bool {
-		return s.JobOf(cluster.JobName(name)).Tasks[0].Counts[cluster.Running] == want
+		return s.JobOf(terms.JobName(name)).Tasks[0].Counts[cluster.Running] == want
 	}
 }
 
@@ -140,7 +141,7 @@ func TestBatchJobRunsToItsEndAndIsSeenFromEveryPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
-		receipt := f.submit("a", job("count", cluster.Batch, 6, "run", "0"))
+		receipt := f.submit("a", job("count", terms.Batch, 6, "run", "0"))
 		f.await("b", "it succeeded", statusIs("count", cluster.StatusSucceeded))
 		s, err := f.peers["c"].State(context.Background(), receipt.Index)
 		if err != nil || s.JobOf("count") == nil {
@@ -154,7 +155,7 @@ func TestFailingBatchJobIsRestartedWithBackOffAndFails(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
 		before := time.Now()
-		f.submit("a", job("bad", cluster.Batch, 1, "run", "7"))
+		f.submit("a", job("bad", terms.Batch, 1, "run", "7"))
 		s := f.await("a", "it failed", statusIs("bad", cluster.StatusFailed))
 		slot := s.JobOf("bad").Tasks[0].Slots.At(0)
 		if slot.Failures != 3 || slot.ExitCode != 7 {
@@ -171,7 +172,7 @@ func TestWorkOfADeadPeerRunsElsewhereWithinItsTimeToLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
-		f.submit("a", job("web", cluster.Stateless, 3, "serve"))
+		f.submit("a", job("web", terms.Stateless, 3, "serve"))
 		f.await("a", "all run", running("web", 3))
 		before := time.Now()
 		f.crash("c")
@@ -191,12 +192,12 @@ func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
-		f.submit("a", job("web", cluster.Stateless, 3, "serve"))
+		f.submit("a", job("web", terms.Stateless, 3, "serve"))
 		before := f.await("a", "all run", running("web", 3)).JobOf("web").Tasks[0].Slots
 		f.crash("c")
 		f.start("c")
 		f.ready("c")
-		f.submit("c", job("other", cluster.Batch, 1, "run", "0"))
+		f.submit("c", job("other", terms.Batch, 1, "run", "0"))
 		s := f.await("a", "the returned peer works", statusIs("other", cluster.StatusSucceeded))
 		for i := range 3 {
 			if got, want := s.JobOf("web").Tasks[0].Slots.At(i), before.At(i); got != want {
@@ -213,7 +214,7 @@ func TestPeerThatComesBackLateBeginsANewLifeAndEndsOldWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
-		f.submit("a", job("web", cluster.Stateless, 2, "serve"))
+		f.submit("a", job("web", terms.Stateless, 2, "serve"))
 		f.await("a", "all run", running("web", 2))
 		f.crash("b")
 		f.await("a", "b left", func(s *cluster.State) bool { return s.Members() == 1 && running("web", 2)(s) })
@@ -237,7 +238,7 @@ func TestStopEndsAJobAndItsTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
-		f.submit("a", job("web", cluster.Stateless, 2, "serve"))
+		f.submit("a", job("web", terms.Stateless, 2, "serve"))
 		f.await("a", "all run", running("web", 2))
 		if _, err := f.peers["b"].Submit(context.Background(), &command.KillJob{Job: "web"}); err != nil {
 			t.Fatal(err)
@@ -250,7 +251,7 @@ func TestTaskThatCannotStartSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
-		spec := job("none", cluster.Batch, 1, "missing")
+		spec := job("none", terms.Batch, 1, "missing")
 		spec.Tasks[0].Restart.AttemptsMax = 0
 		f.submit("a", spec)
 		s := f.await("a", "it failed", statusIs("none", cluster.StatusFailed))
@@ -264,7 +265,7 @@ func TestEveryPeerRemembersTheSamePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
-		f.submit("a", job("count", cluster.Batch, 3, "run", "0"))
+		f.submit("a", job("count", terms.Batch, 3, "run", "0"))
 		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
 		digests := map[string][]uint64{}
 		for name, p := range f.peers {
@@ -293,7 +294,7 @@ func TestPeerWhoseValueDiffersStopsReacting(t *testing.T) {
 		defer f.stop()
 		ctx := context.Background()
 		f.peers["b"].post(ctx, func() { f.peers["b"].core.state.Rules++ })
-		f.submit("a", job("count", cluster.Batch, 3, "run", "0"))
+		f.submit("a", job("count", terms.Batch, 3, "run", "0"))
 		pause(ctx, 10*time.Second)
 		for name, want := range map[string]Phase{"a": Member, "b": Diverged, "c": Member} {
 			if got := f.peers[name].Status(ctx); got.Phase != string(want) {
@@ -307,13 +308,13 @@ func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
 	h := &history{}
 	h.init()
 	for i := range 3 * rememberedMax {
-		h.add(replica.Folded{Index: cluster.Index(i + 1), Bytes: 1})
+		h.add(replica.Folded{Index: terms.Index(i + 1), Bytes: 1})
 	}
 	if entries, _ := h.since(0); len(entries) > 2*rememberedMax || entries[len(entries)-1].Index != 3*rememberedMax {
 		t.Errorf("remembers %d entries up to %d", len(entries), entries[len(entries)-1].Index)
 	}
 	for i := range 200 {
-		h.add(replica.Folded{Index: cluster.Index(3*rememberedMax + i + 1), Bytes: 1 << 20})
+		h.add(replica.Folded{Index: terms.Index(3*rememberedMax + i + 1), Bytes: 1 << 20})
 	}
 	if h.bytes > 2*rememberedBytesMax {
 		t.Errorf("remembers %d bytes", h.bytes)
@@ -371,7 +372,7 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		f.ready("a")
 		journal.off.Store(true)
 		before := time.Now()
-		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", cluster.Batch, 1, "run", "0")}
+		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", terms.Batch, 1, "run", "0")}
 		for range 2 {
 			_, err := f.peers["a"].Submit(context.Background(), submit)
 			if took := time.Since(before); !errors.Is(err, ErrStalled) || took > 2*appendPatience {
@@ -403,7 +404,7 @@ func TestWhatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 		f.startOn("a", journal)
 		f.ready("a")
 		journal.mute.Store(true)
-		f.submit("a", job("count", cluster.Batch, 1, "run", "0"))
+		f.submit("a", job("count", terms.Batch, 1, "run", "0"))
 		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
 		ctx := context.Background()
 		pause(ctx, 2*publishEvery)

@@ -9,6 +9,7 @@ import (
 	"starling/driver/uptime"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Proofs keep a slot from having two instances that live. The fold gives the place of an instance with stop_after to
@@ -94,11 +95,11 @@ func proofsOf(order *replica.Order) driver.Proofs {
 
 // Guarded returns the allocations of this peer whose supervisors want proofs that it is still a member. Those that an
 // earlier life left are not among them before the value says that they are this one's.
-func (c *Core) Guarded() []cluster.AllocationID {
+func (c *Core) Guarded() []terms.AllocationID {
 	if !c.state.IsMember(c.self) {
 		return nil
 	}
-	var guarded []cluster.AllocationID
+	var guarded []terms.AllocationID
 	for _, a := range replica.ViewOf(c.state, c.self) {
 		if a.Spec.StopsItself() && a.Phase != cluster.Away {
 			guarded = append(guarded, a.ID)

@@ -10,13 +10,14 @@ import (
 	"starling/cluster"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/terms"
 )
 
 // database is a job of which no slot may have two instances that live.
-func database() cluster.JobSpec {
-	spec := job("db", cluster.Stateful, 1, "serve")
+func database() terms.Job {
+	spec := job("db", terms.Stateful, 1, "serve")
 	spec.Tasks[0].Disconnect.StopAfterMillis = 10_000
-	spec.Tasks[0].Volumes = []cluster.Volume{{Name: "data"}}
+	spec.Tasks[0].Volumes = []terms.Volume{{Name: "data"}}
 	return spec
 }
 
@@ -46,7 +47,7 @@ func (f *flock) oneAtATime(long time.Duration) {
 }
 
 // runsOn submits a job with one instance and returns the node that it runs on and what runs.
-func (f *flock) runsOn(from string, spec cluster.JobSpec) (node string, task string) {
+func (f *flock) runsOn(from string, spec terms.Job) (node string, task string) {
 	f.t.Helper()
 	f.submit(from, spec)
 	f.await(from, "it runs", running(string(spec.Name), 1))
@@ -110,7 +111,7 @@ func TestATaskOutlivesAPeerThatIsBackInANewLife(t *testing.T) {
 		f.ready(node)
 		f.oneAtATime(time.Minute)
 		f.wantRunning(task)
-		if got := f.peers[node].Self(); got != cluster.PeerID(node+"~2") {
+		if got := f.peers[node].Self(); got != terms.PeerID(node+"~2") {
 			t.Errorf("the peer is %s, want its second life", got)
 		}
 	})

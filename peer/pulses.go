@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // pulseNews is what a watched pulse showed.
 type pulseNews struct {
-	peer  cluster.PeerID
+	peer  terms.PeerID
 	state journal.PulseState
 }
 
 // watch makes the watched pulses those of the list.
-func (p *Peer) watch(ctx context.Context, all []cluster.PeerID) {
+func (p *Peer) watch(ctx context.Context, all []terms.PeerID) {
 	for _, id := range all {
 		if p.watching[id] != nil {
 			continue
@@ -70,7 +70,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 // judge decides whether this peer's value is the one that is wrong: it is if at least half of all that live, itself
 // among them, have another. Of two that differ both stop, because nobody knows which is right.
 func (p *Peer) judge(views []replica.PulseView) {
-	living, against, at := 0, 0, cluster.Index(0)
+	living, against, at := 0, 0, terms.Index(0)
 	for _, view := range views {
 		living++
 		if view.Peer != p.core.Self() && p.history.differs(view) {
@@ -116,13 +116,13 @@ func (p *Peer) publish(ctx context.Context) {
 }
 
 // shown is what a pulse shows: the position, the digest there, whose it is and where that answers.
-func (p *Peer) shown(token string, index cluster.Index, digest uint64) []byte {
+func (p *Peer) shown(token string, index terms.Index, digest uint64) []byte {
 	return fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
 }
 
 // viewOf reads what shown wrote.
 func viewOf(state journal.PulseState) (view replica.PulseView, token string) {
-	view = replica.PulseView{Peer: cluster.PeerID(state.ID), Alive: state.Alive}
+	view = replica.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
 	if n, _ := fmt.Sscanf(string(state.Value), "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
 		view.Index, view.Digest, token = 0, 0, ""
 	}

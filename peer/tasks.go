@@ -10,6 +10,7 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // driverChanged tells the core what the driver has.
@@ -17,7 +18,7 @@ func (p *Peer) driverChanged() {
 	statuses := p.config.Driver.Tasks()
 	local := make([]replica.LocalTask, 0, len(statuses))
 	for _, status := range statuses {
-		id, ok := cluster.ParseAllocationID(status.ID)
+		id, ok := terms.ParseAllocationID(status.ID)
 		if !ok {
 			p.log.Warn("the driver has a task that is no allocation", "id", status.ID)
 			continue
@@ -32,7 +33,7 @@ func (p *Peer) driverChanged() {
 	p.core.DriverKeeps(p.volumeSets())
 }
 
-func localTask(id cluster.AllocationID, status driver.Status) replica.LocalTask {
+func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
 	task := replica.LocalTask{ID: id}
 	if status.State != driver.Exited {
 		return task
@@ -106,22 +107,22 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		"STARLING_API=" + p.config.Offer.Address,
 	}
 	for _, port := range order.Ports {
-		env = append(env, fmt.Sprintf("STARLING_PORT_%s=%d", cluster.VariableName(port.Name), port.Number))
+		env = append(env, fmt.Sprintf("STARLING_PORT_%s=%d", terms.VariableName(port.Name), port.Number))
 	}
 	devices := map[string][]string{}
 	for _, d := range order.Devices {
 		devices[d.Kind] = append(devices[d.Kind], strconv.FormatUint(uint64(d.Number), 10))
 	}
 	for _, request := range order.Spec.Devices {
-		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", cluster.VariableName(request.Kind), strings.Join(devices[request.Kind], ",")))
+		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", terms.VariableName(request.Kind), strings.Join(devices[request.Kind], ",")))
 		if request.Share() {
-			env = append(env, fmt.Sprintf("STARLING_DEVICE_SHARE_%s=%s", cluster.VariableName(request.Kind), request.Amount))
+			env = append(env, fmt.Sprintf("STARLING_DEVICE_SHARE_%s=%s", terms.VariableName(request.Kind), request.Amount))
 		}
 	}
 	var volumes []driver.Volume
 	for _, v := range order.Spec.Volumes {
 		volumes = append(volumes, driver.Volume{
-			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + cluster.VariableName(v.Name),
+			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + terms.VariableName(v.Name),
 		})
 	}
 	for _, e := range order.Spec.Env {
@@ -129,6 +130,6 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 	}
 	return driver.Task{
 		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
-		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[cluster.CPU], MemoryBytes: order.Spec.Resources[cluster.Memory]},
+		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU], MemoryBytes: order.Spec.Resources[terms.Memory]},
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // TestTaskOfTellsWho wants the environment to tell a task its names, whatever pool its job is in.
 func TestTaskOfTellsWho(t *testing.T) {
 	p := &Peer{config: Config{Node: "a"}}
 	for _, c := range []struct {
-		job  cluster.JobName
+		job  terms.JobName
 		want []string
 	}{
 		{"web", []string{"STARLING_JOB=web", "STARLING_POOL=default", "STARLING_ALLOCATION=web.main[2]#7"}},
@@ -20,8 +20,8 @@ func TestTaskOfTellsWho(t *testing.T) {
 			"STARLING_JOB=analytics/etl/nightly", "STARLING_POOL=analytics/etl", "STARLING_ALLOCATION=analytics/etl/nightly.main[2]#7",
 		}},
 	} {
-		slot := cluster.SlotName{Job: c.job, Task: "main", Index: 2}
-		task := p.taskOf(replica.Order{ID: cluster.AllocationID{Slot: slot, Order: 7}, Spec: &cluster.TaskSpec{Command: []string{"work"}}})
+		slot := terms.SlotName{Job: c.job, Task: "main", Index: 2}
+		task := p.taskOf(replica.Order{ID: terms.AllocationID{Slot: slot, Order: 7}, Spec: &terms.Task{Command: []string{"work"}}})
 		for _, variable := range append(c.want, "STARLING_TASK=main", "STARLING_INDEX=2") {
 			if !slices.Contains(task.Env, variable) {
 				t.Errorf("%s: got %q, want %s in it", c.job, task.Env, variable)

@@ -3,14 +3,14 @@ package peer
 import (
 	"context"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // volumeSets returns the sets of volumes that the driver keeps for slots.
-func (p *Peer) volumeSets() []cluster.VolumeSet {
-	var sets []cluster.VolumeSet
+func (p *Peer) volumeSets() []terms.VolumeSet {
+	var sets []terms.VolumeSet
 	for _, name := range p.config.Driver.VolumeSets() {
-		set, ok := cluster.ParseVolumeSet(name)
+		set, ok := terms.ParseVolumeSet(name)
 		if !ok {
 			p.log.Warn("the driver keeps volumes that are no slot's", "set", name)
 			continue
@@ -21,7 +21,7 @@ func (p *Peer) volumeSets() []cluster.VolumeSet {
 }
 
 // deleteVolumes has the driver delete them beside the loop, all of them before it begins with others.
-func (p *Peer) deleteVolumes(ctx context.Context, sets []cluster.VolumeSet) {
+func (p *Peer) deleteVolumes(ctx context.Context, sets []terms.VolumeSet) {
 	if len(sets) == 0 || p.deleting {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Argument is a choice that a job makes for a plugin.
@@ -36,15 +36,15 @@ func (a *arguments) refuse(name, allowed, value string) {
 }
 
 // task reads the name of a task.
-func (a *arguments) task(name string, unless cluster.TaskName) role {
+func (a *arguments) task(name string, unless terms.TaskName) role {
 	value, given := a.value(name)
 	if !given {
 		return role{name, unless}
 	}
-	if reason := cluster.NameProblem(value, false); reason != "" {
+	if reason := terms.NameProblem(value, false); reason != "" {
 		a.refuse(name, "the name of a task, which "+reason, value)
 	}
-	return role{name, cluster.TaskName(value)}
+	return role{name, terms.TaskName(value)}
 }
 
 // number reads a number from 1 to 65535.
@@ -69,7 +69,7 @@ func (a *arguments) port(name string, unless uint16) portChoice {
 	if number, ok := positive(value); ok {
 		return portChoice{argument: name, number: number}
 	}
-	if digits := strings.Trim(value, "0123456789") == ""; digits || cluster.NameProblem(value, false) != "" {
+	if digits := strings.Trim(value, "0123456789") == ""; digits || terms.NameProblem(value, false) != "" {
 		a.refuse(name, "a number from 1 to 65535 or the name of a port of the job", value)
 	}
 	return portChoice{argument: name, name: value}
@@ -115,11 +115,11 @@ func (a *arguments) problems() []error {
 // role is a task by the argument that chooses it.
 type role struct {
 	argument string
-	task     cluster.TaskName
+	task     terms.TaskName
 }
 
 // missing returns an error if the job has no such task.
-func (r role) missing(job *cluster.JobSpec) error {
+func (r role) missing(job *terms.Job) error {
 	var have []string
 	for i := range job.Tasks {
 		if job.Tasks[i].Name == r.task {
@@ -138,11 +138,11 @@ type portChoice struct {
 }
 
 // missing returns an error if a task of the job does not ask for the port that is named.
-func (c portChoice) missing(job *cluster.JobSpec, task cluster.TaskName) error {
+func (c portChoice) missing(job *terms.Job, task terms.TaskName) error {
 	for i := range job.Tasks {
 		t := &job.Tasks[i]
 		if t.Name != task || c.name == "" ||
-			slices.ContainsFunc(t.Ports, func(p cluster.PortRequest) bool { return p.Name == c.name }) {
+			slices.ContainsFunc(t.Ports, func(p terms.PortRequest) bool { return p.Name == c.name }) {
 			continue
 		}
 		return fmt.Errorf("argument %s: must be a number or a port of task %s, is %q: add it to the task's ports", c.argument, task, c.name)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // env tells an instance who it is, and where the others of its task are.
@@ -23,14 +23,14 @@ func (*env) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	for i := range members {
 		addresses = append(addresses, members[i].Address)
 	}
-	all := []cluster.EnvVar{
+	all := []terms.EnvVar{
 		{Name: "STARLING_INDEX", Value: strconv.FormatUint(uint64(self.Index), 10)},
 		{Name: "STARLING_INSTANCES", Value: strconv.Itoa(len(members))},
 		{Name: "STARLING_JOB", Value: string(r.Job)},
 		{Name: "STARLING_TASK", Value: string(self.Task)},
 	}
 	if list := strings.Join(addresses, ","); len(list) <= hostsBytesMax {
-		all = append(all, cluster.EnvVar{Name: "STARLING_ADDRESSES", Value: list})
+		all = append(all, terms.EnvVar{Name: "STARLING_ADDRESSES", Value: list})
 	}
 	return Outfit{Env: all}, nil
 }

@@ -3,15 +3,15 @@ package plugin_test
 import (
 	"fmt"
 
-	"starling/cluster"
-	"starling/cluster/domain"
 	"starling/plugin"
+	"starling/terms"
+	"starling/terms/domain"
 )
 
 // A job is checked when it is submitted. Whoever starts an instance asks for its outfit, and for its files again with every
 // newer roster.
 func Example() {
-	job := &cluster.JobSpec{Name: "ml/train", Tasks: []cluster.TaskSpec{{Name: "worker", Instances: 2}}}
+	job := &terms.Job{Name: "ml/train", Tasks: []terms.Task{{Name: "worker", Instances: 2}}}
 	set, err := plugin.NewSet([]plugin.Request{{Name: "pytorch", Arguments: []plugin.Argument{{Name: "master", Value: "worker"}}}})
 	if err == nil {
 		err = set.OnJobAdd(job)
@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	name := func(index uint32) string {
-		return domain.DefaultZone.Name(domain.NameOf(cluster.SlotName{Job: job.Name, Task: "worker", Index: index}))
+		return domain.DefaultZone.Name(domain.NameOf(terms.SlotName{Job: job.Name, Task: "worker", Index: index}))
 	}
 	roster := &plugin.Roster{Job: job.Name, Version: 4711, Tasks: []plugin.Task{{Name: "worker", Members: []plugin.Member{
 		{Index: 0, Name: name(0), Address: "10.0.0.1"}, {Index: 1, Name: name(1), Address: "10.0.0.2"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // mpi gives the workers to the one who starts programs on them with mpirun.
@@ -23,7 +23,7 @@ func newMPI(a *arguments) Plugin {
 func (*mpi) Name() string { return "mpi" }
 
 // OnJobAdd wants both tasks.
-func (p *mpi) OnJobAdd(job *cluster.JobSpec) error {
+func (p *mpi) OnJobAdd(job *terms.Job) error {
 	return errors.Join(p.master.missing(job), p.worker.missing(job))
 }
 
@@ -31,7 +31,7 @@ func (p *mpi) OnJobAdd(job *cluster.JobSpec) error {
 func (p *mpi) OnInstanceCreate(r *Roster, self *Self) (outfit Outfit, err error) {
 	if self.Task == p.master.task {
 		workers := strings.Join(names(r.members(p.worker.task)), ",")
-		outfit.Env = []cluster.EnvVar{{Name: "MPI_HOST", Value: workers}}
+		outfit.Env = []terms.EnvVar{{Name: "MPI_HOST", Value: workers}}
 	}
 	outfit.Files, err = p.OnJobUpdate(r, self)
 	return outfit, err

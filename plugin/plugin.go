@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Plugin gives the members of a job what one framework, or one way to find each other, needs. See the package for when
@@ -15,7 +15,7 @@ type Plugin interface {
 	// Name returns the plugin's name in job files.
 	Name() string
 	// OnJobAdd returns what is wrong with a job that asks for the plugin.
-	OnJobAdd(job *cluster.JobSpec) error
+	OnJobAdd(job *terms.Job) error
 	// OnInstanceCreate returns what a new instance gets: all its files, too.
 	OnInstanceCreate(r *Roster, self *Self) (Outfit, error)
 	// OnJobUpdate returns all files that an instance is to have.
@@ -27,7 +27,7 @@ type Plugin interface {
 // Outfit is what an instance starts with.
 type Outfit struct {
 	// Env is ordered by name, each name once.
-	Env []cluster.EnvVar
+	Env []terms.EnvVar
 	// Files are ordered by path, each path once.
 	Files []File
 }
@@ -127,7 +127,7 @@ func (k kind) neededBy(name string) bool {
 }
 
 // OnJobAdd returns all that is wrong with a job that asks for the plugins.
-func (s Set) OnJobAdd(job *cluster.JobSpec) error {
+func (s Set) OnJobAdd(job *terms.Job) error {
 	var wrong []error
 	for _, p := range s {
 		if err := p.OnJobAdd(job); err != nil {
@@ -156,7 +156,7 @@ func (s Set) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		}
 		all.Env, all.Files = append(all.Env, outfit.Env...), append(all.Files, outfit.Files...)
 	}
-	slices.SortStableFunc(all.Env, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all.Env, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	sortFiles(all.Files)
 	return all, nil
 }
@@ -192,7 +192,7 @@ func (s Set) OnJobDelete() []string {
 func (r *Roster) listed(self *Self) error {
 	if _, ok := r.position(self); !ok {
 		return fmt.Errorf("%s is not a member of its job in version %d",
-			cluster.SlotName{Job: r.Job, Task: self.Task, Index: self.Index}, r.Version)
+			terms.SlotName{Job: r.Job, Task: self.Task, Index: self.Index}, r.Version)
 	}
 	return nil
 }
@@ -204,6 +204,6 @@ func sortFiles(files []File) {
 // bare is a plugin that wants nothing of a job and has no files.
 type bare struct{}
 
-func (bare) OnJobAdd(*cluster.JobSpec) error            { return nil }
+func (bare) OnJobAdd(*terms.Job) error                  { return nil }
 func (bare) OnJobUpdate(*Roster, *Self) ([]File, error) { return nil, nil }
 func (bare) OnJobDelete() []string                      { return nil }

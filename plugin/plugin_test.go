@@ -12,7 +12,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // TestPlugins plays the files below testdata. A roster is a line for each member: task, number, name, address ("-" while it
@@ -47,7 +47,7 @@ func TestPlugins(t *testing.T) {
 				var who string
 				d.ScanArgs(t, "self", &who)
 				task, number, _ := strings.Cut(strings.TrimSuffix(who, "]"), "[")
-				self.Task, self.Index = cluster.TaskName(task), numberOf(t, number)
+				self.Task, self.Index = terms.TaskName(task), numberOf(t, number)
 			}
 			var outfit Outfit
 			switch d.Cmd {
@@ -100,10 +100,10 @@ func rosterOf(t *testing.T, d *datadriven.TestData) *Roster {
 	var job, version string
 	d.ScanArgs(t, "job", &job)
 	d.ScanArgs(t, "version", &version)
-	r := &Roster{Job: cluster.JobName(job), Version: cluster.Index(numberOf(t, version))}
+	r := &Roster{Job: terms.JobName(job), Version: terms.Index(numberOf(t, version))}
 	for line := range strings.Lines(d.Input) {
 		words := strings.Fields(line)
-		name := cluster.TaskName(words[0])
+		name := terms.TaskName(words[0])
 		if r.task(name) == nil {
 			r.Tasks = append(r.Tasks, Task{Name: name})
 		}
@@ -121,13 +121,13 @@ func rosterOf(t *testing.T, d *datadriven.TestData) *Roster {
 }
 
 // specOf returns a job of which the roster may be one: each task asks for the ports of its first member.
-func specOf(r *Roster) *cluster.JobSpec {
-	job := &cluster.JobSpec{Name: r.Job}
+func specOf(r *Roster) *terms.Job {
+	job := &terms.Job{Name: r.Job}
 	for _, t := range r.Tasks {
-		spec := cluster.TaskSpec{Name: t.Name, Instances: uint32(len(t.Members))}
+		spec := terms.Task{Name: t.Name, Instances: uint32(len(t.Members))}
 		for i := 0; i < len(t.Members) && i == 0; i++ {
 			for _, p := range t.Members[i].Ports {
-				spec.Ports = append(spec.Ports, cluster.PortRequest{Name: p.Name})
+				spec.Ports = append(spec.Ports, terms.PortRequest{Name: p.Name})
 			}
 		}
 		job.Tasks = append(job.Tasks, spec)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // pytorch gives what torch.distributed reads from the environment.
@@ -22,7 +22,7 @@ func newPytorch(a *arguments) Plugin {
 func (*pytorch) Name() string { return "pytorch" }
 
 // OnJobAdd wants a master, and the port if it is named. A job may have no workers.
-func (p *pytorch) OnJobAdd(job *cluster.JobSpec) error {
+func (p *pytorch) OnJobAdd(job *terms.Job) error {
 	return errors.Join(p.master.missing(job), p.port.missing(job, p.master.task))
 }
 
@@ -40,7 +40,7 @@ func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	if !known {
 		return Outfit{}, p.port.waits(&masters[0])
 	}
-	all := []cluster.EnvVar{
+	all := []terms.EnvVar{
 		{Name: "MASTER_ADDR", Value: masters[0].Name},
 		{Name: "MASTER_PORT", Value: strconv.Itoa(int(port))},
 		{Name: "WORLD_SIZE", Value: strconv.Itoa(len(masters) + len(workers))},
@@ -53,5 +53,5 @@ func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	default:
 		return Outfit{Env: all}, nil
 	}
-	return Outfit{Env: append(all, cluster.EnvVar{Name: "RANK", Value: strconv.Itoa(rank)})}, nil
+	return Outfit{Env: append(all, terms.EnvVar{Name: "RANK", Value: strconv.Itoa(rank)})}, nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // ray gives each member what to call `ray start` with, so that the job's command can be the same everywhere:
@@ -26,7 +26,7 @@ func newRay(a *arguments) Plugin {
 func (*ray) Name() string { return "ray" }
 
 // OnJobAdd wants a head, and its ports if they are named. A job may have no workers.
-func (p *ray) OnJobAdd(job *cluster.JobSpec) error {
+func (p *ray) OnJobAdd(job *terms.Job) error {
 	return errors.Join(p.head.missing(job), p.port.missing(job, p.head.task), p.dashboard.missing(job, p.head.task),
 		p.client.missing(job, p.head.task))
 }
@@ -50,5 +50,5 @@ func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	if self.Task == p.head.task && self.Index == first.Index {
 		start = fmt.Sprintf("--head --port=%d --dashboard-port=%d --ray-client-server-port=%d", ports[0], ports[1], ports[2])
 	}
-	return Outfit{Env: []cluster.EnvVar{{Name: "STARLING_RAY_START", Value: start}}}, nil
+	return Outfit{Env: []terms.EnvVar{{Name: "STARLING_RAY_START", Value: start}}}, nil
 }

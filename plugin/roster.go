@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"slices"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Roster is one version of the list of a job's members.
 type Roster struct {
-	Job cluster.JobName
+	Job terms.JobName
 	// Version is the index of the entry with which the list became what it is.
-	Version cluster.Index
+	Version terms.Index
 	// Tasks are in the order of the job file.
 	Tasks []Task
 }
@@ -19,7 +19,7 @@ type Roster struct {
 // Task is a task with its members, all that it is to have, ordered by number. Numbers may have gaps; where a framework
 // counts without gaps, what counts is the position here.
 type Task struct {
-	Name    cluster.TaskName
+	Name    terms.TaskName
 	Members []Member
 }
 
@@ -42,7 +42,7 @@ type Port struct {
 
 // Self is the member that is to be told about the others.
 type Self struct {
-	Task  cluster.TaskName
+	Task  terms.TaskName
 	Index uint32
 	// Folder is where the member finds its files, as it sees it.
 	Folder string
@@ -54,7 +54,7 @@ type Self struct {
 type KeyPair struct{ Private, Public []byte }
 
 // task returns a task by its name, nil if there is none.
-func (r *Roster) task(name cluster.TaskName) *Task {
+func (r *Roster) task(name terms.TaskName) *Task {
 	at := slices.IndexFunc(r.Tasks, func(t Task) bool { return t.Name == name })
 	if at < 0 {
 		return nil
@@ -63,7 +63,7 @@ func (r *Roster) task(name cluster.TaskName) *Task {
 }
 
 // members returns the members of a task, none if there is no such task.
-func (r *Roster) members(name cluster.TaskName) []Member {
+func (r *Roster) members(name terms.TaskName) []Member {
 	if t := r.task(name); t != nil {
 		return t.Members
 	}

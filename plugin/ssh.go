@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // ssh lets members log in to each other with a key pair of the job.
@@ -18,7 +18,7 @@ func newSSH(a *arguments) Plugin { return &ssh{port: a.port("port", 22)} }
 func (*ssh) Name() string { return "ssh" }
 
 // OnJobAdd refuses a port that some task does not have.
-func (s *ssh) OnJobAdd(job *cluster.JobSpec) error {
+func (s *ssh) OnJobAdd(job *terms.Job) error {
 	for i := range job.Tasks {
 		if err := s.port.missing(job, job.Tasks[i].Name); err != nil {
 			return err
@@ -30,7 +30,7 @@ func (s *ssh) OnJobAdd(job *cluster.JobSpec) error {
 // OnInstanceCreate returns the keys, and where the client finds its configuration.
 func (s *ssh) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	files, err := s.OnJobUpdate(r, self)
-	return Outfit{Env: []cluster.EnvVar{{Name: "STARLING_SSH_CONFIG", Value: self.Folder + "/ssh/config"}}, Files: files}, err
+	return Outfit{Env: []terms.EnvVar{{Name: "STARLING_SSH_CONFIG", Value: self.Folder + "/ssh/config"}}, Files: files}, err
 }
 
 // OnJobUpdate returns the keys, for the client and for the server, and the configuration of the client.

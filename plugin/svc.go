@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // hostsBytesMax bounds what the lists of names may take in an environment together; the files have them in any case.
@@ -23,11 +23,11 @@ func newSvc(a *arguments) Plugin { return &svc{hosts: a.truth("hosts_env", true)
 func (*svc) Name() string { return "svc" }
 
 // OnJobAdd refuses tasks that would set the same variables.
-func (*svc) OnJobAdd(job *cluster.JobSpec) error {
+func (*svc) OnJobAdd(job *terms.Job) error {
 	for i := range job.Tasks {
-		variable := cluster.VariableName(string(job.Tasks[i].Name))
+		variable := terms.VariableName(string(job.Tasks[i].Name))
 		for k := range i {
-			if cluster.VariableName(string(job.Tasks[k].Name)) == variable {
+			if terms.VariableName(string(job.Tasks[k].Name)) == variable {
 				return fmt.Errorf("tasks %s and %s would set the same variable STARLING_COUNT_%s: rename one",
 					job.Tasks[k].Name, job.Tasks[i].Name, variable)
 			}
@@ -38,18 +38,18 @@ func (*svc) OnJobAdd(job *cluster.JobSpec) error {
 
 // OnInstanceCreate returns names and counts by task, and where the files are.
 func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
-	env := []cluster.EnvVar{
+	env := []terms.EnvVar{
 		{Name: "STARLING_MEMBERS", Value: self.Folder},
 		{Name: "STARLING_MEMBERS_VERSION", Value: strconv.FormatUint(uint64(r.Version), 10)},
 	}
-	var hosts []cluster.EnvVar
+	var hosts []terms.EnvVar
 	size := 0
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
-		variable := cluster.VariableName(string(t.Name))
-		env = append(env, cluster.EnvVar{Name: "STARLING_COUNT_" + variable, Value: strconv.Itoa(len(t.Members))})
+		variable := terms.VariableName(string(t.Name))
+		env = append(env, terms.EnvVar{Name: "STARLING_COUNT_" + variable, Value: strconv.Itoa(len(t.Members))})
 		list := strings.Join(names(t.Members), ",")
-		hosts = append(hosts, cluster.EnvVar{Name: "STARLING_HOSTS_" + variable, Value: list})
+		hosts = append(hosts, terms.EnvVar{Name: "STARLING_HOSTS_" + variable, Value: list})
 		size += len(list)
 	}
 	if s.hosts && size <= hostsBytesMax {

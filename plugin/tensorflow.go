@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // tensorflow gives the description of the cluster that TensorFlow reads.
@@ -18,7 +18,7 @@ type tensorflow struct {
 func newTensorflow(a *arguments) Plugin {
 	p := &tensorflow{port: a.port("port", 2222)}
 	for _, name := range []string{"chief", "evaluator", "ps", "worker"} {
-		p.roles = append(p.roles, a.task(name, cluster.TaskName(name)))
+		p.roles = append(p.roles, a.task(name, terms.TaskName(name)))
 	}
 	return p
 }
@@ -27,7 +27,7 @@ func newTensorflow(a *arguments) Plugin {
 func (*tensorflow) Name() string { return "tensorflow" }
 
 // OnJobAdd wants a task in one of the roles at least, and the port in all of them if it is named.
-func (p *tensorflow) OnJobAdd(job *cluster.JobSpec) error {
+func (p *tensorflow) OnJobAdd(job *terms.Job) error {
 	found, wrong := false, []error{}
 	for _, role := range p.roles {
 		found = found || role.missing(job) == nil
@@ -75,5 +75,5 @@ func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	position, _ := r.position(self)
 	text = append(quoted(append(text, `}, "task": {"type": `...), kind), `, "index": `...)
 	text = append(strconv.AppendInt(text, int64(position), 10), "}}"...)
-	return Outfit{Env: []cluster.EnvVar{{Name: "TF_CONFIG", Value: string(text)}}}, nil
+	return Outfit{Env: []terms.EnvVar{{Name: "TF_CONFIG", Value: string(text)}}}, nil
 }

@@ -3,8 +3,8 @@ package reconcile_test
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // apply does to copies of the task and the slots what a result asks for, as whoever keeps the value does.
@@ -39,7 +39,7 @@ func apply(t reconcile.Task, slots []reconcile.Slot, out *reconcile.Result) (rec
 }
 
 // promote makes the canaries of an update instances like others.
-func (a *applier) promote(update cluster.Index) {
+func (a *applier) promote(update terms.Index) {
 	for i := range a.slots {
 		for j := range a.slots[i].Candidates {
 			if c := &a.slots[i].Candidates[j]; c.CanaryOf == update {
@@ -94,7 +94,7 @@ func applyUpdate(t reconcile.Task, change *reconcile.UpdateChange) reconcile.Tas
 }
 
 // update returns the update that what is placed now belongs to.
-func (a *applier) update() cluster.Index {
+func (a *applier) update() terms.Index {
 	if a.t.Standing() == reconcile.CurrentUpdate && a.t.Update.Joined {
 		return a.t.Update.ID
 	}
@@ -119,8 +119,8 @@ func (a *applier) stop(s reconcile.Stopping) {
 }
 
 // place adds an instance that was not there.
-func (a *applier) place(index uint32, previous cluster.Index) *reconcile.Candidate {
-	slot, order := &a.slots[index], cluster.Index(0)
+func (a *applier) place(index uint32, previous terms.Index) *reconcile.Candidate {
+	slot, order := &a.slots[index], terms.Index(0)
 	for i := range slot.Candidates {
 		order = max(order, slot.Candidates[i].Order)
 	}

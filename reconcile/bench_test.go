@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // steady returns a task of n slots that all run as asked, and what they weigh together.
 func steady(n uint32) (*reconcile.Task, []reconcile.Slot, reconcile.Tally) {
 	task := &reconcile.Task{
-		Now: now, Instance: 1, Version: 1, Count: n, Spec: &cluster.TaskSpec{}, Policy: &cluster.UpdatePolicy{BatchSize: 10},
+		Now: now, Instance: 1, Version: 1, Count: n, Spec: &terms.Task{}, Policy: &terms.UpdatePolicy{BatchSize: 10},
 	}
 	slots := make([]reconcile.Slot, n)
 	for i := range slots {

@@ -1,6 +1,6 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // Slot is the place of one instance with all its candidates.
 type Slot struct {
@@ -11,24 +11,24 @@ type Slot struct {
 // Candidate is an allocation of a slot, in any state.
 type Candidate struct {
 	// Order names the allocation within its slot; a later one has a higher order.
-	Order cluster.Index
+	Order terms.Index
 	// Next is the allocation that took its place, 0 if none did.
-	Next cluster.Index
+	Next terms.Index
 	// Update is the one that placed it, 0 if none did; CanaryOf the one that it is a canary of, 0 if none. It is set to 0
 	// when the update promotes it, or before another update begins.
-	Update, CanaryOf cluster.Index
-	Instance         cluster.JobID
+	Update, CanaryOf terms.Index
+	Instance         terms.JobID
 	Version          uint32
 	// Own is the spec of its own version; nil if it is the task's.
-	Own *cluster.TaskSpec
+	Own *terms.Task
 	// Attempts are those that led to it, oldest first.
 	Attempts []Attempt
 	// FailedAt is when its program ended.
-	FailedAt cluster.Time
+	FailedAt terms.Time
 	// UnknownSince is when it was last recorded as out of reach, LostSince when it was first recorded as lost; or 0.
-	UnknownSince, LostSince cluster.Time
+	UnknownSince, LostSince terms.Time
 	// Started is when it began to run without a break; 0 if it did not.
-	Started cluster.Time
+	Started terms.Time
 	// Score is how well its node suited it; 0 if not known.
 	Score int32
 

@@ -1,6 +1,6 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // Class is what a candidate's node and marks mean for it.
 type Class uint8
@@ -24,7 +24,7 @@ const (
 )
 
 // Classify returns the class of a candidate under its own disconnect policy. The first rule that matches decides.
-func Classify(c *Candidate, policy *cluster.Disconnect, now cluster.Time) Class {
+func Classify(c *Candidate, policy *terms.Disconnect, now terms.Time) Class {
 	returns := c.returns()
 	switch {
 	case returns && c.Desired == Run && c.Client == FailedClient:
@@ -61,7 +61,7 @@ func classOfTerminal(c *Candidate) Class {
 	return Untouched
 }
 
-func classOutOfReach(c *Candidate, policy *cluster.Disconnect) Class {
+func classOutOfReach(c *Candidate, policy *terms.Disconnect) Class {
 	switch {
 	case c.Client == UnknownClient:
 		return Untouched
@@ -71,7 +71,7 @@ func classOutOfReach(c *Candidate, policy *cluster.Disconnect) Class {
 	return Disconnecting
 }
 
-func classOnDeadNode(c *Candidate, policy *cluster.Disconnect) Class {
+func classOnDeadNode(c *Candidate, policy *terms.Disconnect) Class {
 	switch {
 	case policy.Wait && c.Client == UnknownClient:
 		return Untouched
@@ -82,13 +82,13 @@ func classOnDeadNode(c *Candidate, policy *cluster.Disconnect) Class {
 }
 
 // expired tells whether it is out of reach for longer than its policy bears.
-func (c *Candidate) expired(policy *cluster.Disconnect, now cluster.Time) bool {
+func (c *Candidate) expired(policy *terms.Disconnect, now terms.Time) bool {
 	return c.Client == UnknownClient && c.UnknownSince != 0 && c.expires(policy) <= now
 }
 
 // expires returns when it counts as lost if it stays out of reach.
-func (c *Candidate) expires(policy *cluster.Disconnect) cluster.Time {
-	return c.UnknownSince + cluster.Time(policy.LostAfterMillis)
+func (c *Candidate) expires(policy *terms.Disconnect) terms.Time {
+	return c.UnknownSince + terms.Time(policy.LostAfterMillis)
 }
 
 // Occupancy tells whether a candidate that is not to be moved keeps its seat.

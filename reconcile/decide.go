@@ -1,6 +1,6 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // selfStopSlackMillis is the least time that an instance gets to stop itself after it should have.
 const selfStopSlackMillis = 5000
@@ -217,14 +217,14 @@ func (d *decider) stop(c *Candidate, reason Reason, client Client) {
 }
 
 // wait writes down that the slot is looked at again for the candidate's sake.
-func (d *decider) wait(c *Candidate, at cluster.Time, kind WaitKind) {
+func (d *decider) wait(c *Candidate, at terms.Time, kind WaitKind) {
 	d.out.Waits = append(d.out.Waits, Wait{Reference: d.reference(c), At: at, Kind: kind})
 }
 
 func (d *decider) reference(c *Candidate) Reference { return Reference{d.slot.Index, c.Order} }
 
 // until makes sure that the slot is looked at again at the given time.
-func (d *decider) until(at cluster.Time) {
+func (d *decider) until(at terms.Time) {
 	if d.d.Until == 0 || at < d.d.Until {
 		d.d.Until = at
 	}
@@ -242,7 +242,7 @@ func (d *decider) afterLoss(c *Candidate) Verdict {
 	if since == 0 {
 		since = d.t.Now
 	}
-	at := since + cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(max(selfStopSlackMillis, spec.StopGraceMillis))
+	at := since + terms.Time(spec.Disconnect.StopAfterMillis) + terms.Time(max(selfStopSlackMillis, spec.StopGraceMillis))
 	if spec.StopsItself() && at > d.t.Now && (!c.ended() || c.LostSince != 0) {
 		d.d.Weight.Waiting++
 		d.until(at)

@@ -3,14 +3,14 @@ package reconcile_test
 import (
 	"fmt"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // A caller that keeps the tally lists only the slots that changed, however many there are.
 func ExampleReconcile() {
 	task := &reconcile.Task{
-		Now: 1_000, Instance: 1, Version: 1, Count: 50_000, Spec: &cluster.TaskSpec{}, Policy: &cluster.UpdatePolicy{},
+		Now: 1_000, Instance: 1, Version: 1, Count: 50_000, Spec: &terms.Task{}, Policy: &terms.UpdatePolicy{},
 	}
 	slot := reconcile.Slot{Index: 17, Candidates: []reconcile.Candidate{
 		{Order: 1, Instance: 1, Version: 1, Client: reconcile.RunningClient},

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // followUpWindowMillis is how far apart waits may be that share a follow-up.
@@ -12,7 +12,7 @@ const followUpWindowMillis = 5000
 
 // FollowUp tells when slots are to be looked at again, and for what.
 type FollowUp struct {
-	At   cluster.Time
+	At   terms.Time
 	Kind WaitKind
 }
 

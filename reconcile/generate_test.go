@@ -3,17 +3,17 @@ package reconcile_test
 import (
 	"math/rand/v2"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
-const now cluster.Time = 1_000_000_000
+const now terms.Time = 1_000_000_000
 
 // generator draws tasks with several candidates in every slot and all marks set. It keeps to what can be: orders are
 // unique in a slot, and what is recorded of an allocation does not contradict itself.
 type generator struct {
 	*rand.Rand
-	own *cluster.TaskSpec
+	own *terms.Task
 }
 
 // seeded returns the generator of one case.
@@ -23,17 +23,17 @@ func seeded(seed uint64) *generator { return &generator{Rand: rand.New(rand.NewP
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 // before returns a time in the past, now and then in the future.
-func (g *generator) before() cluster.Time { return now + cluster.Time(g.IntN(80_000)-70_000) }
+func (g *generator) before() terms.Time { return now + terms.Time(g.IntN(80_000)-70_000) }
 
-func (g *generator) spec() *cluster.TaskSpec {
-	spec := &cluster.TaskSpec{StopGraceMillis: uint32(g.IntN(10_000))}
+func (g *generator) spec() *terms.Task {
+	spec := &terms.Task{StopGraceMillis: uint32(g.IntN(10_000))}
 	if !g.one(4) {
-		spec.Reschedule = cluster.Reschedule{
+		spec.Reschedule = terms.Reschedule{
 			AttemptsMax: uint32(g.IntN(3)), IntervalMillis: uint32(g.IntN(100_000)), DelayMillis: uint32(g.IntN(20_000)),
-			DelayMaxMillis: uint32(20_000 + g.IntN(2)*20_000), Growth: cluster.Growth(g.IntN(3)),
+			DelayMaxMillis: uint32(20_000 + g.IntN(2)*20_000), Growth: terms.Growth(g.IntN(3)),
 		}
 		if g.one(3) {
-			spec.Reschedule.AttemptsMax = cluster.RestartsUnlimited
+			spec.Reschedule.AttemptsMax = terms.RestartsUnlimited
 		}
 	}
 	switch g.IntN(4) {
@@ -42,20 +42,20 @@ func (g *generator) spec() *cluster.TaskSpec {
 	case 1, 2:
 		spec.Disconnect.LostAfterMillis = uint32(1 + g.IntN(60_000))
 	}
-	spec.Disconnect.Wait, spec.Disconnect.Keep = g.one(3), cluster.Survivor(g.IntN(4))
+	spec.Disconnect.Wait, spec.Disconnect.Keep = g.one(3), terms.Survivor(g.IntN(4))
 	return spec
 }
 
 func (g *generator) task() reconcile.Task {
 	t := reconcile.Task{
-		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &cluster.UpdatePolicy{},
+		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &terms.UpdatePolicy{},
 	}
 	g.own = g.spec()
 	if g.one(12) {
 		t.Wanted = reconcile.Wanted(1 + g.IntN(2))
 	}
 	if !g.one(4) {
-		t.Policy = &cluster.UpdatePolicy{BatchSize: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
+		t.Policy = &terms.UpdatePolicy{BatchSize: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
 	}
 	if g.one(3) {
 		return t
@@ -76,13 +76,13 @@ func (g *generator) slots(t *reconcile.Task) []reconcile.Slot {
 	for i := range slots {
 		slots[i].Index = uint32(i)
 		for order := range g.IntN(2 + g.IntN(4)) {
-			slots[i].Candidates = append(slots[i].Candidates, g.candidate(t, cluster.Index(order+1)))
+			slots[i].Candidates = append(slots[i].Candidates, g.candidate(t, terms.Index(order+1)))
 		}
 	}
 	return slots
 }
 
-func (g *generator) candidate(t *reconcile.Task, order cluster.Index) reconcile.Candidate {
+func (g *generator) candidate(t *reconcile.Task, order terms.Index) reconcile.Candidate {
 	c := reconcile.Candidate{
 		Order: order, Instance: 2, Version: 3, Client: reconcile.Client(1 + g.IntN(6)), FailedAt: g.before(),
 		Score: int32(g.IntN(3)), Started: g.before(), Health: reconcile.Health(g.IntN(3)),

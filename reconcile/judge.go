@@ -1,6 +1,6 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // judge decides about the contender that has the seat.
 func (d *decider) judge(c *contender, seat Seat) Verdict {
@@ -32,7 +32,7 @@ func (d *decider) move(c *Candidate, v *Verdict) {
 		v.Action, v.Reason = Place, AfterMove
 		return
 	}
-	retry, at := Never, cluster.Time(0)
+	retry, at := Never, terms.Time(0)
 	if v.Reason = ClosedByDrain; !c.Closed {
 		retry, at = d.t.RetryOf(c, false)
 		v.Reason = d.givenUp(c)
@@ -51,7 +51,7 @@ func (d *decider) move(c *Candidate, v *Verdict) {
 // keep decides about an instance that keeps its seat unless it failed or is outdated.
 func (d *decider) keep(c *contender, seat Seat, v *Verdict) {
 	d.reach(c, v)
-	retry, at := Never, cluster.Time(0)
+	retry, at := Never, terms.Time(0)
 	if disconnecting := c.class == Disconnecting; disconnecting || c.Client == UnknownClient || Occupation(c.Candidate, d.t.Batch) == Retries {
 		retry, at = d.t.RetryOf(c.Candidate, disconnecting)
 	}
@@ -83,7 +83,7 @@ func (d *decider) reach(c *contender, v *Verdict) {
 	switch {
 	case c.class == Disconnecting:
 		v.Reason, v.disconnects = WaitsForNode, true
-		v.lostAt = d.t.Now + cluster.Time(d.t.specOf(c.Candidate).Disconnect.LostAfterMillis)
+		v.lostAt = d.t.Now + terms.Time(d.t.specOf(c.Candidate).Disconnect.LostAfterMillis)
 		v.Until = v.lostAt
 	case c.Client == UnknownClient:
 		v.Reason = WaitsForNode
@@ -125,7 +125,7 @@ func (d *decider) again(c *contender, v *Verdict) {
 }
 
 // later lets the seat wait until its holder may be tried again.
-func (d *decider) later(c *Candidate, at cluster.Time, v *Verdict) {
+func (d *decider) later(c *Candidate, at terms.Time, v *Verdict) {
 	d.d.Weight.Waiting++
 	d.until(at)
 	v.Until, v.records = at, c.FollowUp == NoFollowUp
@@ -149,7 +149,7 @@ func (d *decider) change(c *Candidate, v *Verdict) {
 
 // disconnect writes down that an instance is out of reach, and when it counts as lost.
 func (d *decider) disconnect(c *Candidate) {
-	at := d.t.Now + cluster.Time(d.t.specOf(c).Disconnect.LostAfterMillis)
+	at := d.t.Now + terms.Time(d.t.specOf(c).Disconnect.LostAfterMillis)
 	d.out.Disconnects = append(d.out.Disconnects, d.reference(c))
 	d.wait(c, at, UntilLost)
 	d.until(at)

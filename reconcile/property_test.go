@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // cases returns how many random cases are run: as many as STARLING_CASES says; a million takes about a minute.
@@ -225,7 +225,7 @@ func checkDaemonSeats(t *reconcile.Task, slots []reconcile.DaemonSlot, applied [
 		if s.Number >= t.Count {
 			one.Wanted = reconcile.Removed
 		}
-		one.Count = cluster.InstancesMax
+		one.Count = terms.InstancesMax
 		if wrong := checkSeats(&one, applied[i:i+1]); wrong != "" {
 			return wrong
 		}

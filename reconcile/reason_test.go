@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // change changes one thing about a task and its candidate.
@@ -65,7 +65,7 @@ var stories = []struct {
 		c.Node = reconcile.NodeDown
 	}}},
 	{"keep: waits until the lost instance has stopped itself +35000; stop: its node is lost", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Node, t.Spec.Disconnect = reconcile.NodeDown, cluster.Disconnect{StopAfterMillis: 30_000}
+		c.Node, t.Spec.Disconnect = reconcile.NodeDown, terms.Disconnect{StopAfterMillis: 30_000}
 	}}},
 	{"keep: its node is out of reach: waits for it +60000", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Node, t.Spec.Disconnect.Wait = reconcile.NodeDisconnected, true
@@ -123,7 +123,7 @@ func TestPromotable(t *testing.T) {
 func lone() (*reconcile.Task, []reconcile.Slot) {
 	task, slots, _ := steady(1)
 	task.Version, task.Policy.BatchSize = 2, 1
-	task.Spec.Reschedule = cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 600_000, DelayMillis: 30_000}
+	task.Spec.Reschedule = terms.Reschedule{AttemptsMax: 2, IntervalMillis: 600_000, DelayMillis: 30_000}
 	task.Spec.Disconnect.LostAfterMillis = 60_000
 	slots[0].Candidates[0].Version = 2
 	return task, slots

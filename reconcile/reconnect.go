@@ -1,22 +1,22 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // KeepBetter keeps what has the node that suits it better. No job file asks for it: placement gives no scores yet.
-const KeepBetter = cluster.KeepLongest + 1
+const KeepBetter = terms.KeepLongest + 1
 
 // KeepsReplacement tells which of two instances of one seat is kept when the original returns. What runs a newer version
 // wins; then the rule decides.
-func KeepsReplacement(rule cluster.Survivor, original, replacement *Candidate) bool {
+func KeepsReplacement(rule terms.Survivor, original, replacement *Candidate) bool {
 	if replacement.Version > original.Version || replacement.Instance > original.Instance {
 		return true
 	}
 	switch rule {
-	case cluster.KeepOriginal:
+	case terms.KeepOriginal:
 		return false
-	case cluster.KeepReplacement:
+	case terms.KeepReplacement:
 		return true
-	case cluster.KeepLongest:
+	case terms.KeepLongest:
 		return runsLonger(original, replacement)
 	}
 	return scoresBetter(original, replacement)

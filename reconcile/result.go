@@ -1,6 +1,6 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // Seat is one of the two seats of a slot.
 type Seat uint8
@@ -31,7 +31,7 @@ type Decision struct {
 	Index        uint32
 	Main, Canary Verdict
 	// Until is when the slot must be looked at again if nothing happens before; 0 means never.
-	Until cluster.Time
+	Until terms.Time
 	// Weight is what the slot adds to the Rest while it is not listed.
 	Weight Tally
 }
@@ -39,9 +39,9 @@ type Decision struct {
 // Verdict is what becomes of a seat, and why.
 type Verdict struct {
 	// Holder keeps the seat, or had it last; 0 if none ever did.
-	Holder cluster.Index
+	Holder terms.Index
 	// Until is the time that the reason speaks of, or 0.
-	Until   cluster.Time
+	Until   terms.Time
 	Version uint32 // of the holder
 	Action  Action
 	Reason  Reason
@@ -49,7 +49,7 @@ type Verdict struct {
 	// stop is why the holder is stopped when the action is taken.
 	stop Reason
 	// lostAt is when the holder counts as lost if it stays out of reach.
-	lostAt cluster.Time
+	lostAt terms.Time
 	// disconnects and returns tell to write down that the holder is out of reach, or back; records, that it waits.
 	disconnects, returns, records bool
 }
@@ -73,7 +73,7 @@ type Result struct {
 // Reference names an allocation of a slot.
 type Reference struct {
 	Index uint32
-	Order cluster.Index
+	Order terms.Index
 }
 
 // Replacement asks for an instance in the stead of one that runs until then.
@@ -88,7 +88,7 @@ type Placement struct {
 	Index    uint32
 	Seat     Seat
 	Reason   Reason
-	Previous cluster.Index
+	Previous terms.Index
 	// Stable asks for the version that was promoted last, at least VersionMin, instead of the present one.
 	Stable     bool
 	VersionMin uint32
@@ -107,7 +107,7 @@ type Stopping struct {
 // Wait tells that a slot is to be looked at again for an allocation's sake.
 type Wait struct {
 	Reference
-	At   cluster.Time
+	At   terms.Time
 	Kind WaitKind
 }
 

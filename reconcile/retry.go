@@ -1,6 +1,9 @@
 package reconcile
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // soonMillis is how much before its time a retry is due already, so that it costs no follow-up of its own.
 const soonMillis = 1000
@@ -23,11 +26,11 @@ const (
 
 // NextAttempt returns when what ended at the given time may be placed again after the given attempts, oldest first, and
 // whether it may at all.
-func NextAttempt(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) (cluster.Time, bool) {
+func NextAttempt(policy *terms.Reschedule, attempts []Attempt, ended terms.Time) (terms.Time, bool) {
 	delay := NextDelay(policy, attempts, ended)
-	at := ended + cluster.Time(delay)
+	at := ended + terms.Time(delay)
 	switch {
-	case policy.AttemptsMax == cluster.RestartsUnlimited:
+	case policy.AttemptsMax == terms.RestartsUnlimited:
 		return at, true
 	case policy.AttemptsMax == 0:
 		return at, false
@@ -38,10 +41,10 @@ func NextAttempt(policy *cluster.Reschedule, attempts []Attempt, ended cluster.T
 }
 
 // attemptsWithin counts the attempts within the policy's interval before the given time.
-func attemptsWithin(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) uint32 {
+func attemptsWithin(policy *terms.Reschedule, attempts []Attempt, ended terms.Time) uint32 {
 	n := uint32(0)
 	for i := range attempts {
-		if ended-attempts[i].At < cluster.Time(policy.IntervalMillis) {
+		if ended-attempts[i].At < terms.Time(policy.IntervalMillis) {
 			n++
 		}
 	}
@@ -50,15 +53,15 @@ func attemptsWithin(policy *cluster.Reschedule, attempts []Attempt, ended cluste
 
 // NextDelay returns the milliseconds before the next attempt after the given ones. A series that reached the longest
 // delay begins anew once an instance has lived for longer than that.
-func NextDelay(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Time) uint32 {
+func NextDelay(policy *terms.Reschedule, attempts []Attempt, ended terms.Time) uint32 {
 	n := len(attempts)
-	if n == 0 || policy.Growth == cluster.Constant {
+	if n == 0 || policy.Growth == terms.Constant {
 		return policy.DelayMillis
 	}
 	last := attempts[n-1]
 	delay := uint64(policy.DelayMillis)
 	switch {
-	case policy.Growth == cluster.Exponential:
+	case policy.Growth == terms.Exponential:
 		delay = 2 * uint64(last.DelayMillis)
 	case n < 2:
 	case attempts[n-2].DelayMillis == policy.DelayMaxMillis && last.DelayMillis == policy.DelayMillis:
@@ -69,7 +72,7 @@ func NextDelay(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Tim
 	switch {
 	case delay <= uint64(policy.DelayMaxMillis):
 		return uint32(delay)
-	case ended-last.At > cluster.Time(policy.DelayMaxMillis):
+	case ended-last.At > terms.Time(policy.DelayMaxMillis):
 		return policy.DelayMillis
 	}
 	return policy.DelayMaxMillis
@@ -77,13 +80,13 @@ func NextDelay(policy *cluster.Reschedule, attempts []Attempt, ended cluster.Tim
 
 // Inherit appends to dst the attempts that a replacement takes over, the next included: those within the interval, or the
 // last of an unlimited policy.
-func Inherit(dst []Attempt, policy *cluster.Reschedule, attempts []Attempt, next Attempt) []Attempt {
-	unlimited := policy.AttemptsMax == cluster.RestartsUnlimited
+func Inherit(dst []Attempt, policy *terms.Reschedule, attempts []Attempt, next Attempt) []Attempt {
+	unlimited := policy.AttemptsMax == terms.RestartsUnlimited
 	if unlimited {
 		attempts = attempts[max(0, len(attempts)-unlimitedKept):]
 	}
 	for _, a := range attempts {
-		if unlimited || next.At-a.At < cluster.Time(policy.IntervalMillis) {
+		if unlimited || next.At-a.At < terms.Time(policy.IntervalMillis) {
 			dst = append(dst, a)
 		}
 	}
@@ -92,7 +95,7 @@ func Inherit(dst []Attempt, policy *cluster.Reschedule, attempts []Attempt, next
 
 // RetryOf returns whether the candidate is placed again, and if later, when. A disconnecting candidate is judged as if
 // it ended now.
-func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, cluster.Time) {
+func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, terms.Time) {
 	spec := t.specOf(c)
 	switch {
 	case t.governs(c) && !c.Reschedule:
@@ -117,7 +120,7 @@ func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, cluster.Time) {
 }
 
 // endOf returns from when on the delay of a retry counts, and whether what happened asks for a retry.
-func (t *Task) endOf(c *Candidate, disconnecting bool) (cluster.Time, bool) {
+func (t *Task) endOf(c *Candidate, disconnecting bool) (terms.Time, bool) {
 	switch {
 	case disconnecting:
 		return t.Now, true

@@ -4,41 +4,41 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // delays returns attempts a minute apart with these delays, the last of them a minute before now.
 func delays(millis ...uint32) []reconcile.Attempt {
 	var all []reconcile.Attempt
 	for i, d := range millis {
-		all = append(all, reconcile.Attempt{At: now - cluster.Time(60_000*(len(millis)-i)), DelayMillis: d})
+		all = append(all, reconcile.Attempt{At: now - terms.Time(60_000*(len(millis)-i)), DelayMillis: d})
 	}
 	return all
 }
 
 func TestNextDelay(t *testing.T) {
-	policy := cluster.Reschedule{DelayMillis: 5_000, DelayMaxMillis: 50_000}
+	policy := terms.Reschedule{DelayMillis: 5_000, DelayMaxMillis: 50_000}
 	for _, c := range []struct {
-		growth   cluster.Growth
+		growth   terms.Growth
 		attempts []reconcile.Attempt
-		ended    cluster.Time
+		ended    terms.Time
 		want     uint32
 	}{
-		{cluster.Constant, nil, now, 5_000},
-		{cluster.Constant, delays(5_000, 5_000), now, 5_000},
-		{cluster.Exponential, nil, now, 5_000},
-		{cluster.Exponential, delays(5_000), now, 10_000},
-		{cluster.Exponential, delays(5_000, 10_000, 20_000), now, 40_000},
-		{cluster.Exponential, delays(40_000), now - 20_000, 50_000},             // the longest
-		{cluster.Exponential, delays(40_000), now, 5_000},                       // it lived for longer than that
-		{cluster.Exponential, delays(4_000_000_000), now - 20_000, 50_000},      // no overflow
-		{cluster.Fibonacci, delays(5_000), now, 5_000},                          // the second is like the first
-		{cluster.Fibonacci, delays(5_000, 5_000), now, 10_000},                  //
-		{cluster.Fibonacci, delays(10_000, 15_000), now, 25_000},                //
-		{cluster.Fibonacci, delays(25_000, 40_000), now - 20_000, 50_000},       // the longest
-		{cluster.Fibonacci, delays(50_000, 5_000), now, 5_000},                  // the series begins anew
-		{cluster.Fibonacci, delays(50_000, 5_000, 5_000), now - 20_000, 10_000}, // and goes on
+		{terms.Constant, nil, now, 5_000},
+		{terms.Constant, delays(5_000, 5_000), now, 5_000},
+		{terms.Exponential, nil, now, 5_000},
+		{terms.Exponential, delays(5_000), now, 10_000},
+		{terms.Exponential, delays(5_000, 10_000, 20_000), now, 40_000},
+		{terms.Exponential, delays(40_000), now - 20_000, 50_000},             // the longest
+		{terms.Exponential, delays(40_000), now, 5_000},                       // it lived for longer than that
+		{terms.Exponential, delays(4_000_000_000), now - 20_000, 50_000},      // no overflow
+		{terms.Fibonacci, delays(5_000), now, 5_000},                          // the second is like the first
+		{terms.Fibonacci, delays(5_000, 5_000), now, 10_000},                  //
+		{terms.Fibonacci, delays(10_000, 15_000), now, 25_000},                //
+		{terms.Fibonacci, delays(25_000, 40_000), now - 20_000, 50_000},       // the longest
+		{terms.Fibonacci, delays(50_000, 5_000), now, 5_000},                  // the series begins anew
+		{terms.Fibonacci, delays(50_000, 5_000, 5_000), now - 20_000, 10_000}, // and goes on
 	} {
 		policy.Growth = c.growth
 		if got := reconcile.NextDelay(&policy, c.attempts, c.ended); got != c.want {
@@ -50,20 +50,20 @@ func TestNextDelay(t *testing.T) {
 func TestNextAttempt(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		policy   cluster.Reschedule
+		policy   terms.Reschedule
 		attempts []reconcile.Attempt
 		want     bool
 	}{
-		{"no policy", cluster.Reschedule{}, nil, false},
-		{"the first", cluster.Reschedule{AttemptsMax: 1, DelayMillis: 5_000}, nil, true},
-		{"one of two", cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000), true},
-		{"two of two", cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000, 5_000), false},
-		{"one is long ago", cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 5_000}, delays(5_000, 5_000), true},
-		{"a delay beyond the interval", cluster.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 95_000}, delays(5_000), false},
-		{"unlimited", cluster.Reschedule{AttemptsMax: cluster.RestartsUnlimited, DelayMillis: 5_000}, delays(5_000, 5_000, 5_000), true},
+		{"no policy", terms.Reschedule{}, nil, false},
+		{"the first", terms.Reschedule{AttemptsMax: 1, DelayMillis: 5_000}, nil, true},
+		{"one of two", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000), true},
+		{"two of two", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000, 5_000), false},
+		{"one is long ago", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 5_000}, delays(5_000, 5_000), true},
+		{"a delay beyond the interval", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 95_000}, delays(5_000), false},
+		{"unlimited", terms.Reschedule{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 5_000}, delays(5_000, 5_000, 5_000), true},
 	} {
 		at, got := reconcile.NextAttempt(&c.policy, c.attempts, now)
-		if want := now + cluster.Time(c.policy.DelayMillis); got != c.want || at != want {
+		if want := now + terms.Time(c.policy.DelayMillis); got != c.want || at != want {
 			t.Errorf("%s: %v at %d, want %v at %d", c.name, got, at, c.want, want)
 		}
 	}
@@ -71,18 +71,18 @@ func TestNextAttempt(t *testing.T) {
 
 func TestInherit(t *testing.T) {
 	next := reconcile.Attempt{At: now, DelayMillis: 5_000}
-	limited := cluster.Reschedule{AttemptsMax: 3, IntervalMillis: 150_000}
+	limited := terms.Reschedule{AttemptsMax: 3, IntervalMillis: 150_000}
 	if got, want := reconcile.Inherit(nil, &limited, delays(1, 2, 3), next), append(delays(1, 2, 3)[1:], next); !slices.Equal(got, want) {
 		t.Errorf("within the interval are %v, want %v", got, want)
 	}
-	unlimited := cluster.Reschedule{AttemptsMax: cluster.RestartsUnlimited}
+	unlimited := terms.Reschedule{AttemptsMax: terms.RestartsUnlimited}
 	if got, want := reconcile.Inherit(nil, &unlimited, delays(1, 2, 3, 4, 5, 6), next), append(delays(1, 2, 3, 4, 5, 6)[1:], next); !slices.Equal(got, want) {
 		t.Errorf("the last are %v, want %v", got, want)
 	}
 }
 
 func TestFollowUps(t *testing.T) {
-	wait := func(kind reconcile.WaitKind, at cluster.Time) reconcile.Wait {
+	wait := func(kind reconcile.WaitKind, at terms.Time) reconcile.Wait {
 		return reconcile.Wait{Kind: kind, At: at}
 	}
 	got := reconcile.FollowUps(nil, []reconcile.Wait{

@@ -1,11 +1,11 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // Task is what is wanted of one task, and the rules by which it gets there.
 type Task struct {
-	Now      cluster.Time
-	Instance cluster.JobID
+	Now      terms.Time
+	Instance terms.JobID
 	Version  uint32
 	// Count is the number of slots; of a daemon, of slots per node.
 	Count  uint32
@@ -13,9 +13,9 @@ type Task struct {
 	// Batch tells that work which is done is not run again.
 	Batch bool
 	// Spec has the rules for what failed or is out of reach; of a task that is removed it is the last one.
-	Spec *cluster.TaskSpec
+	Spec *terms.Task
 	// Policy says how an update advances. One that has neither batches nor canaries is not recorded.
-	Policy *cluster.UpdatePolicy
+	Policy *terms.UpdatePolicy
 	// Update is the latest update of the job; its ID is 0 if there is none.
 	Update Update
 }
@@ -37,7 +37,7 @@ const (
 func (t *Task) closed() bool { return t.Wanted != Running || t.Count == 0 }
 
 // specOf returns the spec of the candidate's own version.
-func (t *Task) specOf(c *Candidate) *cluster.TaskSpec {
+func (t *Task) specOf(c *Candidate) *terms.Task {
 	if c.Own != nil {
 		return c.Own
 	}

@@ -1,12 +1,12 @@
 package reconcile
 
-import "starling/cluster"
+import "starling/terms"
 
 // Update is the record of a job's move from one version to another, as far as one task is concerned.
 type Update struct {
 	// ID names the update; 0 stands for none.
-	ID       cluster.Index
-	Instance cluster.JobID
+	ID       terms.Index
+	Instance terms.JobID
 	Version  uint32
 	State    UpdateState
 	// Joined tells that the task takes part in it; what follows has a meaning only then.

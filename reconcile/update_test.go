@@ -3,8 +3,8 @@ package reconcile_test
 import (
 	"testing"
 
-	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // TestUpdateComplete spoils an update of three healthy instances that has nothing left to do, one thing at a time.
@@ -80,17 +80,17 @@ func TestRollingTokens(t *testing.T) {
 func TestKeepsReplacement(t *testing.T) {
 	original := reconcile.Candidate{Version: 2, Instance: 2, Client: reconcile.RunningClient, Started: 100, Score: 5}
 	for _, c := range []struct {
-		rule        cluster.Survivor
+		rule        terms.Survivor
 		replacement reconcile.Candidate
 		want        bool
 	}{
-		{cluster.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 2}, false},
-		{cluster.KeepOriginal, reconcile.Candidate{Version: 3, Instance: 2}, true},
-		{cluster.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 3}, true},
-		{cluster.KeepReplacement, reconcile.Candidate{Version: 2, Instance: 2}, true},
-		{cluster.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 101}, false},
-		{cluster.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 100}, true},
-		{cluster.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2}, false},
+		{terms.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 2}, false},
+		{terms.KeepOriginal, reconcile.Candidate{Version: 3, Instance: 2}, true},
+		{terms.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 3}, true},
+		{terms.KeepReplacement, reconcile.Candidate{Version: 2, Instance: 2}, true},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 101}, false},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 100}, true},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2}, false},
 		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 6, Client: reconcile.RunningClient}, true},
 		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 5, Client: reconcile.RunningClient}, false},
 		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 6, Client: reconcile.PendingClient}, false},

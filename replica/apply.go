@@ -8,6 +8,7 @@ import (
 	"starling/reconcile"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // fold is the work of one entry.
@@ -19,13 +20,13 @@ type fold struct {
 	explain bool
 	outcome Outcome
 	// touched are the jobs whose slots changed.
-	touched []cluster.JobID
+	touched []terms.JobID
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }
 
 // touch notes that a slot of the job changed, so that its update is looked at.
-func (f *fold) touch(id cluster.JobID) {
+func (f *fold) touch(id terms.JobID) {
 	if len(f.touched) == 0 || f.touched[len(f.touched)-1] != id {
 		f.touched = append(f.touched, id)
 	}
@@ -33,7 +34,7 @@ func (f *fold) touch(id cluster.JobID) {
 
 // Apply folds the entry at an index, which must be the next, into s. It is total: a command that cannot be obeyed
 // changes nothing and is refused in the outcome, alike on every peer. With explain the outcome lists the effects.
-func Apply(s *cluster.State, index cluster.Index, e *command.Entry, explain bool) Outcome {
+func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
@@ -65,7 +66,7 @@ func (f *fold) awaitGivers() {
 }
 
 // Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
-func Skip(s *cluster.State, index cluster.Index, reason string) Outcome {
+func Skip(s *cluster.State, index terms.Index, reason string) Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
@@ -81,7 +82,7 @@ func (f *fold) admit() string {
 	switch {
 	case f.entry.Seq == 0:
 		return "its number is 0"
-	case incarnation == 0 || cluster.NameProblem(string(name), true) != "":
+	case incarnation == 0 || terms.NameProblem(string(name), true) != "":
 		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
@@ -166,7 +167,7 @@ func (f *fold) placed() place.Visit {
 }
 
 // evict tells an instance to give way to a job that is entitled to its room, or more important.
-func (f *fold) evict(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule) {
+func (f *fold) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
 	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(), Rule: uint8(rule)})
 	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
@@ -237,7 +238,7 @@ func refused(code cluster.Code, format string, args ...any) Result {
 }
 
 // author refuses what only p itself may write.
-func (f *fold) author(p cluster.PeerID) Result {
+func (f *fold) author(p terms.PeerID) Result {
 	if f.entry.Writer != p {
 		return refused(cluster.Denied, "%s may not write this for %s", f.entry.Writer, p)
 	}
@@ -262,8 +263,8 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 	if c.Version != f.s.Rules+1 {
 		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1, c.Version)
 	}
-	behind := cluster.PeerID("")
-	f.s.EachMember(func(p cluster.PeerID) bool {
+	behind := terms.PeerID("")
+	f.s.EachMember(func(p terms.PeerID) bool {
 		if offer := f.s.NodeOf(p.Node()).Offer; offer == nil || offer.Rules < c.Version {
 			behind = p
 		}

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // JobsMax bounds the jobs that have not finished.
@@ -63,7 +64,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 }
 
 // stale refuses a write that was made against another version than the present one.
-func stale(name cluster.JobName, against, present uint32) Result {
+func stale(name terms.JobName, against, present uint32) Result {
 	switch {
 	case present == 0:
 		return refused(cluster.Conflict, "job %s does not run: it was changed against version %d", name, against)
@@ -74,12 +75,12 @@ func stale(name cluster.JobName, against, present uint32) Result {
 }
 
 // addJob brings a job; an old one of its name has finished.
-func (f *fold) addJob(old *cluster.Job, spec *cluster.JobSpec) {
+func (f *fold) addJob(old *cluster.Job, spec *terms.Job) {
 	if old != nil {
 		f.s.ForgetJob(old.ID)
 	}
 	j := f.s.AddJob(spec)
-	if spec.Type != cluster.Batch {
+	if spec.Type != terms.Batch {
 		f.begin(j, 0)
 	}
 	f.finish(j.ID)
@@ -94,7 +95,7 @@ func (f *fold) killJob(c *command.KillJob) Result {
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
-func (f *fold) onJob(id string, name cluster.JobName, against uint32, act func(*cluster.Job) Result) Result {
+func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*cluster.Job) Result) Result {
 	return f.once(id, func() Result {
 		j := f.s.JobOf(name)
 		switch {
@@ -134,7 +135,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: cluster.SlotName{Job: j.Name()}, Reason: stopped.Status().String()})
+		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: stopped.Status().String()})
 	}
 }
 
@@ -155,7 +156,7 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 // restartJob replaces instances by ones of the same version, as an update.
 func (f *fold) restartJob(c *command.RestartJob) Result {
 	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
-		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t cluster.TaskSpec) bool { return t.Name == c.Task }) {
+		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == c.Task }) {
 			return refused(cluster.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
 		f.update(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})
@@ -168,7 +169,7 @@ func (f *fold) endAllocation(c *command.EndAllocation) Result {
 	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
 		r, _ := f.s.RefOf(c.Slot)
 		seat, slot, ok := f.s.SeatOf(r, c.Order)
-		id := cluster.AllocationID{Slot: c.Slot, Order: c.Order}
+		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		switch {
 		case !ok || r.Job == 0 || slot.Phase.Final():
 			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)

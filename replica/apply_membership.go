@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/ring"
+	"starling/terms"
 )
 
 func (f *fold) prepareJoin(c *command.PrepareJoin) Result {
@@ -42,7 +43,7 @@ func (f *fold) abortJoin(c *command.AbortJoin) Result {
 }
 
 // joined notes as an effect that the peer is a member now, if it is.
-func (f *fold) joined(p cluster.PeerID) {
+func (f *fold) joined(p terms.PeerID) {
 	if f.explain && f.s.IsMember(p) {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: Joined, Peer: p, Node: p.Node()})
 	}
@@ -72,7 +73,7 @@ func (f *fold) leave(c *command.Leave) Result {
 }
 
 // finish notes that a job ended, if it did. One whose update has instances to add has not.
-func (f *fold) finish(id cluster.JobID) {
+func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
 	if j.Finished != 0 || f.grows(j) {
 		return
@@ -84,7 +85,7 @@ func (f *fold) finish(id cluster.JobID) {
 	}
 	f.endUpdate(j)
 	if f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: cluster.SlotName{Job: name}, Reason: j.Status().String()})
+		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/rollout"
 	"starling/schedule/place"
+	"starling/terms"
 )
 
 // drainNode moves what a node runs to others, or takes that back.
@@ -18,7 +19,7 @@ func (f *fold) drainNode(c *command.DrainNode) Result {
 		}
 		drain := cluster.Drain{On: c.Drain}
 		if c.Drain {
-			drain.Deadline = f.s.Time + cluster.Time(c.DeadlineMillis)
+			drain.Deadline = f.s.Time + terms.Time(c.DeadlineMillis)
 		}
 		f.s.SetDrain(node.Index, drain)
 		if c.Drain {
@@ -74,13 +75,13 @@ func (f *fold) drains() {
 			switch {
 			case f.s.Node(n).Drain.Deadline == 0:
 				f.leaveNode(r) // it returned when patience was over
-			case j.Spec.Type == cluster.Batch || j.Spec.Type == cluster.Daemon:
+			case j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon:
 			case !well || r.Seat != cluster.MainSeat || rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) > 0:
 				f.leaveNode(r)
 			}
 		}
 		left := f.held(n)
-		if slices.ContainsFunc(left, func(r cluster.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != cluster.Daemon }) {
+		if slices.ContainsFunc(left, func(r cluster.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != terms.Daemon }) {
 			continue
 		}
 		for _, r := range left {
@@ -90,9 +91,9 @@ func (f *fold) drains() {
 }
 
 // daemons gives every task of a job a slot for every node, if it is a daemon job.
-func (f *fold) daemons(id cluster.JobID) {
+func (f *fold) daemons(id terms.JobID) {
 	for n := range cluster.NodeIndex(f.s.Nodes()) {
-		if f.s.Job(id).Spec.Type == cluster.Daemon {
+		if f.s.Job(id).Spec.Type == terms.Daemon {
 			f.daemonOn(id, n)
 		}
 	}
@@ -100,8 +101,8 @@ func (f *fold) daemons(id cluster.JobID) {
 
 // daemonsOf gives a node its slot of every daemon job, or takes it away.
 func (f *fold) daemonsOf(n cluster.NodeIndex) {
-	var all []cluster.JobID
-	f.s.EachDaemon(func(id cluster.JobID) bool {
+	var all []terms.JobID
+	f.s.EachDaemon(func(id terms.JobID) bool {
 		all = append(all, id)
 		return true
 	})
@@ -111,7 +112,7 @@ func (f *fold) daemonsOf(n cluster.NodeIndex) {
 }
 
 // daemonOn makes a node's slots of a daemon job what they should be.
-func (f *fold) daemonOn(id cluster.JobID, n cluster.NodeIndex) {
+func (f *fold) daemonOn(id terms.JobID, n cluster.NodeIndex) {
 	for task := range f.s.Job(id).Tasks {
 		j := f.s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)

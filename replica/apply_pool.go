@@ -2,8 +2,9 @@ package replica
 
 import (
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/command"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // changePools changes the tree of resource pools, if the result keeps to the rules and no pool with jobs goes.
@@ -27,7 +28,7 @@ func (f *fold) changePools(c *command.ChangePools) Result {
 }
 
 // poolProblem refuses a job for whose pool there is no leaf.
-func (f *fold) poolProblem(spec *cluster.JobSpec) Result {
+func (f *fold) poolProblem(spec *terms.Job) Result {
 	path := spec.Name.Pool()
 	number, found := f.s.PoolNumber(path)
 	switch {
@@ -40,7 +41,7 @@ func (f *fold) poolProblem(spec *cluster.JobSpec) Result {
 }
 
 // sharingProblem refuses a new version that shares its pool in another way, on which what runs was admitted.
-func sharingProblem(old, spec *cluster.JobSpec) Result {
+func sharingProblem(old, spec *terms.Job) Result {
 	for _, field := range [...]struct {
 		name     string
 		old, now bool

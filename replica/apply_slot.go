@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/rollout"
+	"starling/terms"
 )
 
 // reportTasks takes the news of allocations. News of an allocation that is none of the slot's present ones is void.
@@ -50,7 +51,7 @@ func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 		f.s.SetSlot(r, slot)
 		return
 	}
-	enough := cluster.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
+	enough := terms.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
 	slot.Health, slot.Since = cluster.Ready, f.s.Time
 	switch {
 	case enough == 0:
@@ -66,9 +67,9 @@ func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 // late.
 func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
 	j := f.s.Job(r.Job)
-	enough := slot.Since + cluster.Time(j.Spec.Update.MinHealthyMillis)
+	enough := slot.Since + terms.Time(j.Spec.Update.MinHealthyMillis)
 	slot.Deadline = 0
-	most := cluster.Time(j.TaskSpecOf(int(r.Task), slot.Version).MaxRunMillis)
+	most := terms.Time(j.TaskSpecOf(int(r.Task), slot.Version).MaxRunMillis)
 	switch {
 	case slot.Health == cluster.Ready && enough <= f.s.Time:
 		slot.Health = cluster.Healthy
@@ -108,11 +109,11 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 		f.finish(r.Job)
 		return
 	}
-	if j.Spec.Type == cluster.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0 {
+	if j.Spec.Type == terms.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0 {
 		f.succeed(r, slot)
 		return
 	}
-	if wasRunning && ran >= cluster.Time(j.TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis) {
+	if wasRunning && ran >= terms.Time(j.TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis) {
 		slot.Failures = 0
 	}
 	f.failed(r, news, slot)
@@ -134,13 +135,13 @@ func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot
 	}
 	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
 	away := slot.Phase == cluster.Away
-	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != cluster.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
+	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
 		slot.Phase = cluster.Failed
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
 	delay := restart.Delay(slot.Failures)
-	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+cluster.Time(delay)
+	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+terms.Time(delay)
 	f.s.SetSlot(r, slot)
 	f.effect(Delayed, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
 }
@@ -200,8 +201,8 @@ func (f *fold) lose(r cluster.SlotRef) {
 const selfStopSlackMillis = 5000
 
 // selfStopTime returns after which time without its node an instance has certainly stopped itself.
-func selfStopTime(spec *cluster.TaskSpec) cluster.Time {
-	return cluster.Time(spec.Disconnect.StopAfterMillis) + cluster.Time(spec.StopGraceMillis) + selfStopSlackMillis
+func selfStopTime(spec *terms.Task) terms.Time {
+	return terms.Time(spec.Disconnect.StopAfterMillis) + terms.Time(spec.StopGraceMillis) + selfStopSlackMillis
 }
 
 // returned takes the news that an allocation still runs whose node had left.
@@ -328,7 +329,7 @@ func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 		slot.Health = cluster.Untried
 	}
 	switch {
-	case j.Spec.Type == cluster.Daemon:
+	case j.Spec.Type == terms.Daemon:
 		slot.Wish, slot.Node = cluster.OnlyNode, cluster.NodeIndex(r.Index)
 		if !f.able(j, int(r.Task), slot.Node) {
 			slot.Phase, slot.Version = cluster.Stopped, j.Version

@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/rollout"
+	"starling/terms"
 )
 
 // update brings a new version of a job and begins to move its instances there. An update that runs is over.
@@ -23,7 +24,7 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 }
 
 // retry gives what failed for good, and is as good as the newest version, another try.
-func (f *fold) retry(id cluster.JobID) {
+func (f *fold) retry(id terms.JobID) {
 	for task, t := range f.s.Job(id).Tasks {
 		if t.Counts[cluster.Failed] == 0 {
 			continue
@@ -59,7 +60,7 @@ func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{
-			Kind: Updating, Slot: cluster.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
+			Kind: Updating, Slot: terms.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
 		})
 	}
 }
@@ -86,7 +87,7 @@ func outdated(j *cluster.Job) uint32 {
 }
 
 // canariesOf returns how many canaries a task is to have, besides which it has.
-func canariesOf(t *cluster.Task, policy *cluster.UpdatePolicy) (want, have uint32) {
+func canariesOf(t *cluster.Task, policy *terms.UpdatePolicy) (want, have uint32) {
 	left := uint32(0)
 	for _, n := range t.Old {
 		left += n
@@ -117,7 +118,7 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 }
 
 // updateDue fails an update that has not got on in time.
-func (f *fold) updateDue(id cluster.JobID) {
+func (f *fold) updateDue(id terms.JobID) {
 	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
 }
 
@@ -160,7 +161,7 @@ func (f *fold) endCanaries(j *cluster.Job) {
 }
 
 // endSpare ends promoted canaries beside which another allocation of the newest version has come to run meanwhile.
-func (f *fold) endSpare(id cluster.JobID) {
+func (f *fold) endSpare(id terms.JobID) {
 	j := f.s.Job(id)
 	for task, t := range j.Tasks {
 		if rollout.ProgressOf(t, 0).Canaries == 0 {
@@ -253,7 +254,7 @@ func (f *fold) advance() {
 		if j.Update.State.Rolls() {
 			f.roll(j)
 		}
-		if j.Spec.Type == cluster.Batch && f.s.Job(id).Update.State.Final() {
+		if j.Spec.Type == terms.Batch && f.s.Job(id).Update.State.Final() {
 			f.finish(id) // it may have waited for the update
 		}
 	}
@@ -320,7 +321,7 @@ func (f *fold) tryCanaries(j *cluster.Job) {
 }
 
 // rollTask takes the next steps of an update for one task. It returns true if nothing is left to do.
-func (f *fold) rollTask(id cluster.JobID, task int) bool {
+func (f *fold) rollTask(id terms.JobID, task int) bool {
 	for {
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
 		if p, removed := f.rollStep(id, task); !removed || p.UnderWay > 0 {
@@ -331,7 +332,7 @@ func (f *fold) rollTask(id cluster.JobID, task int) bool {
 
 // rollStep takes the next step, and returns how far the task is then and whether slots were taken away. What it adds is
 // without health at first, so that comes before the count of what can be spared.
-func (f *fold) rollStep(id cluster.JobID, task int) (rollout.Progress, bool) {
+func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	j := f.s.Job(id)
 	wanted, batch := f.wanted(j, task), j.Spec.Update.BatchSize
 	p := rollout.ProgressOf(j.Tasks[task], wanted)
@@ -407,7 +408,7 @@ func (f *fold) wanted(j *cluster.Job, task int) uint32 {
 	switch {
 	case spec == nil:
 		return 0
-	case j.Spec.Type == cluster.Daemon:
+	case j.Spec.Type == terms.Daemon:
 		return j.Tasks[task].Desired
 	}
 	return spec.Instances

@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // BenchmarkRules tells placements per second under rules: a hard constraint, racks to spread over, affinity and
@@ -14,17 +15,17 @@ import (
 func BenchmarkRules(b *testing.B) {
 	rules := []struct {
 		name string
-		set  func(t *cluster.TaskSpec)
+		set  func(t *terms.Task)
 	}{
-		{"constraint", func(t *cluster.TaskSpec) {
-			t.Constraints = []cluster.Constraint{{Attribute: "rack", Operator: constraint.In, Values: []string{"1", "3", "5", "7", "9", "11", "13", "15"}}}
+		{"constraint", func(t *terms.Task) {
+			t.Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.In, Values: []string{"1", "3", "5", "7", "9", "11", "13", "15"}}}
 		}},
-		{"racks", func(t *cluster.TaskSpec) { t.SpreadOver = "rack" }},
-		{"affinity", func(t *cluster.TaskSpec) {
-			t.Labels = []cluster.EnvVar{{Name: "app", Value: "one"}}
-			t.Constraints = []cluster.Constraint{{Label: "app", Values: []string{"other"}, Operator: constraint.Equal, Count: 0}}
+		{"racks", func(t *terms.Task) { t.SpreadOver = "rack" }},
+		{"affinity", func(t *terms.Task) {
+			t.Labels = []terms.EnvVar{{Name: "app", Value: "one"}}
+			t.Constraints = []constraint.Constraint{{Label: "app", Values: []string{"other"}, Operator: constraint.Equal, Count: 0}}
 		}},
-		{"apart", func(t *cluster.TaskSpec) { t.PerNodeMax = 1 }},
+		{"apart", func(t *terms.Task) { t.PerNodeMax = 1 }},
 	}
 	for _, machines := range []int{1000, 5000, 10_000} {
 		for _, rule := range rules {
@@ -35,13 +36,13 @@ func BenchmarkRules(b *testing.B) {
 	}
 }
 
-func benchRule(b *testing.B, empty *cluster.State, perJob int, set func(*cluster.TaskSpec)) {
+func benchRule(b *testing.B, empty *cluster.State, perJob int, set func(*terms.Task)) {
 	const instances = 2000
 	b.ReportAllocs()
 	for b.Loop() {
 		s := empty.Copy()
 		for i := range instances / perJob {
-			job := benchJob(fmt.Sprint("j", i), uint32(perJob), cluster.Pack, 500)
+			job := benchJob(fmt.Sprint("j", i), uint32(perJob), terms.Pack, 500)
 			set(&job.Spec.Tasks[0])
 			apply(s, uint64(i+2), job)
 		}
@@ -54,7 +55,7 @@ func benchRule(b *testing.B, empty *cluster.State, perJob int, set func(*cluster
 
 // gangJob is a job of a gang of so many.
 func gangJob(name string, size uint32, cpu int64) *command.SubmitJob {
-	c := benchJob(name, size, cluster.Pack, cpu)
+	c := benchJob(name, size, terms.Pack, cpu)
 	c.Spec.Tasks[0].MinAvailable = size
 	return c
 }
@@ -64,7 +65,7 @@ func BenchmarkAdmission(b *testing.B) {
 	for _, waiting := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
 			s := clusterOf(1000)
-			apply(s, 2, benchJob("running", 64_000, cluster.Pack, 1000))
+			apply(s, 2, benchJob("running", 64_000, terms.Pack, 1000))
 			for i := range waiting {
 				apply(s, uint64(i+3), gangJob(fmt.Sprint("j", i), uint32(2+i%30), 1000))
 			}
@@ -74,7 +75,7 @@ func BenchmarkAdmission(b *testing.B) {
 			for b.Loop() {
 				r := cluster.SlotRef{Job: running, Index: next}
 				slot, _ := s.SlotAt(r)
-				writer := cluster.NewPeerID(s.Node(slot.Node).Name, 1)
+				writer := terms.NewPeerID(s.Node(slot.Node).Name, 1)
 				Apply(s, s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: 1, Commands: []command.Command{&command.ReportTasks{
 					Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}},
 				}}}, false)
@@ -93,19 +94,19 @@ func BenchmarkPreemption(b *testing.B) {
 		for _, wanted := range []uint32{1, 100, 1000} {
 			b.Run(fmt.Sprintf("%d_of_%d_machines", wanted, machines), func(b *testing.B) {
 				full := clusterOf(machines)
-				mine, yours := cluster.NewPool("mine"), cluster.NewPool("yours")
-				mine.Quotas[cluster.CPU].Reservation = int64(machines) * 32_000
+				mine, yours := terms.NewPool("mine"), terms.NewPool("yours")
+				mine.Quotas[terms.CPU].Reservation = int64(machines) * 32_000
 				mine.PatienceMillis = 0
-				apply(full, 2, &command.ChangePools{Pools: []cluster.PoolSpec{mine, yours}})
+				apply(full, 2, &command.ChangePools{Pools: []terms.Pool{mine, yours}})
 				for i := range 10 {
-					apply(full, uint64(i+3), benchJob(fmt.Sprint("yours/j", i), uint32(machines), cluster.Pack, 6400))
+					apply(full, uint64(i+3), benchJob(fmt.Sprint("yours/j", i), uint32(machines), terms.Pack, 6400))
 				}
 				b.ReportAllocs()
 				for b.Loop() {
 					b.StopTimer()
 					s := full.Copy()
 					b.StartTimer()
-					apply(s, 100, benchJob("mine/job", wanted, cluster.Pack, 6000))
+					apply(s, 100, benchJob("mine/job", wanted, terms.Pack, 6000))
 					if claims, _ := s.ClaimsOf(s.JobOf("mine/job").ID); claims.Patient || len(claims.Seats) == 0 {
 						b.Fatal("nobody gives way")
 					}

@@ -7,39 +7,40 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // clusterOf returns a value with so many members that each offer 64 cores and 256 GiB.
 func clusterOf(machines int) *cluster.State {
 	s := cluster.NewState()
 	for i := range machines {
-		name := cluster.NodeName(fmt.Sprintf("m%05d", i))
+		name := terms.NodeName(fmt.Sprintf("m%05d", i))
 		node := s.EnsureNode(name)
-		p := cluster.NewPeerID(name, 1)
+		p := terms.NewPeerID(name, 1)
 		s.Wrote(node.Index, 1, 1)
 		s.SetPeer(node.Index, p)
-		s.SetOffer(node.Index, &cluster.Offer{
-			Capacity: cluster.Resources{64_000, 256 << 30, 1 << 40}, Attributes: []cluster.EnvVar{{Name: "rack", Value: fmt.Sprint(i % 40)}},
+		s.SetOffer(node.Index, &terms.Offer{
+			Capacity: terms.Resources{64_000, 256 << 30, 1 << 40}, Attributes: []terms.EnvVar{{Name: "rack", Value: fmt.Sprint(i % 40)}},
 			PortFirst: 20000, PortLast: 29999, Rules: 1,
 		})
 	}
 	return s
 }
 
-func benchJob(name string, instances uint32, placement cluster.Placement, cpu int64) *command.SubmitJob {
-	return &command.SubmitJob{Spec: cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
-		Name: "main", Instances: instances, Command: []string{"true"}, Resources: cluster.Resources{cpu, 1 << 30, 0}, Placement: placement,
+func benchJob(name string, instances uint32, placement terms.Placement, cpu int64) *command.SubmitJob {
+	return &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Tasks: []terms.Task{{
+		Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0}, Placement: placement,
 	}}}}
 }
 
 // different returns so many tasks of one instance, each with needs of its own.
-func different(like *cluster.TaskSpec, job, tasks int) []cluster.TaskSpec {
-	all := make([]cluster.TaskSpec, tasks)
+func different(like *terms.Task, job, tasks int) []terms.Task {
+	all := make([]terms.Task, tasks)
 	for i := range all {
 		all[i] = *like
-		all[i].Name = cluster.TaskName(fmt.Sprint("t", i))
+		all[i].Name = terms.TaskName(fmt.Sprint("t", i))
 		all[i].Instances = 1
-		all[i].Resources[cluster.CPU] = 100 + int64((job*tasks+i)*7919%1000)
+		all[i].Resources[terms.CPU] = 100 + int64((job*tasks+i)*7919%1000)
 	}
 	return all
 }
@@ -60,14 +61,14 @@ func held(s *cluster.State) int {
 func BenchmarkPlacement(b *testing.B) {
 	for _, shape := range []struct {
 		machines, instances, perJob int
-		placement                   cluster.Placement
+		placement                   terms.Placement
 		different                   bool
 	}{
-		{1000, 10_000, 1000, cluster.Pack, false}, {5000, 10_000, 1000, cluster.Pack, false}, {10_000, 10_000, 1000, cluster.Pack, false},
-		{1000, 100_000, 1000, cluster.Pack, false}, {5000, 100_000, 1000, cluster.Pack, false}, {10_000, 100_000, 1000, cluster.Pack, false},
-		{1000, 10_000, 1000, cluster.Spread, false}, {5000, 10_000, 1000, cluster.Spread, false}, {10_000, 100_000, 1000, cluster.Spread, false},
-		{1000, 10_000, 1, cluster.Pack, true}, {5000, 10_000, 1, cluster.Pack, true}, {10_000, 10_000, 1, cluster.Pack, true},
-		{1000, 10_000, 50, cluster.Pack, true}, {5000, 10_000, 50, cluster.Pack, true}, {10_000, 10_000, 50, cluster.Pack, true},
+		{1000, 10_000, 1000, terms.Pack, false}, {5000, 10_000, 1000, terms.Pack, false}, {10_000, 10_000, 1000, terms.Pack, false},
+		{1000, 100_000, 1000, terms.Pack, false}, {5000, 100_000, 1000, terms.Pack, false}, {10_000, 100_000, 1000, terms.Pack, false},
+		{1000, 10_000, 1000, terms.Spread, false}, {5000, 10_000, 1000, terms.Spread, false}, {10_000, 100_000, 1000, terms.Spread, false},
+		{1000, 10_000, 1, terms.Pack, true}, {5000, 10_000, 1, terms.Pack, true}, {10_000, 10_000, 1, terms.Pack, true},
+		{1000, 10_000, 50, terms.Pack, true}, {5000, 10_000, 50, terms.Pack, true}, {10_000, 10_000, 50, terms.Pack, true},
 	} {
 		b.Run(fmt.Sprintf("%d_on_%d_by_%d_%s_different_%v", shape.instances, shape.machines, shape.perJob, shape.placement, shape.different), func(b *testing.B) {
 			empty := clusterOf(shape.machines)
@@ -97,7 +98,7 @@ func BenchmarkPlacement(b *testing.B) {
 // BenchmarkFold tells entries folded per second: a running cluster in which instances start and end.
 func BenchmarkFold(b *testing.B) {
 	s := clusterOf(1000)
-	apply(s, 2, benchJob("j", 50_000, cluster.Spread, 500))
+	apply(s, 2, benchJob("j", 50_000, terms.Spread, 500))
 	held := s.Node(0).Held
 	seq := uint64(3)
 	b.ReportAllocs()
@@ -116,7 +117,7 @@ func BenchmarkMemory(b *testing.B) {
 		before := heapBytes()
 		s := empty.Copy()
 		for i := range 100 {
-			apply(s, uint64(i+2), benchJob(fmt.Sprint("j", i), 1000, cluster.Spread, 500))
+			apply(s, uint64(i+2), benchJob(fmt.Sprint("j", i), 1000, terms.Spread, 500))
 		}
 		b.ReportMetric(float64(heapBytes()-before)/100_000, "bytes/allocation")
 		runtime.KeepAlive(empty)
@@ -163,10 +164,10 @@ func newUpdating(shape string, slots uint32) *updating {
 	for n := range cluster.NodeIndex(s.Nodes()) {
 		s.SetWatched(s.Node(n).Peer, s.Node((n+1)%cluster.NodeIndex(s.Nodes())).Peer)
 	}
-	job := benchJob("web", slots, cluster.Spread, 0)
-	job.Spec.Tasks[0].Resources = cluster.Resources{}
-	job.Spec.Type, job.Spec.Update = cluster.Stateless, cluster.UpdatePolicy{BatchSize: 1, FailuresMax: 5}
-	job.Spec.Tasks[0].Restart.AttemptsMax = cluster.RestartsUnlimited
+	job := benchJob("web", slots, terms.Spread, 0)
+	job.Spec.Tasks[0].Resources = terms.Resources{}
+	job.Spec.Type, job.Spec.Update = terms.Stateless, terms.UpdatePolicy{BatchSize: 1, FailuresMax: 5}
+	job.Spec.Tasks[0].Restart.AttemptsMax = terms.RestartsUnlimited
 	if shape == "fenced" {
 		job.Spec.Tasks[0].Disconnect.StopAfterMillis = 1000
 	}
@@ -185,10 +186,10 @@ func newUpdating(shape string, slots uint32) *updating {
 		u.write(0, &command.Leave{Peer: s.Node(cluster.NodeIndex(n)).Peer})
 	}
 	next := *job
-	next.Against, next.Spec.Tasks = 1, []cluster.TaskSpec{job.Spec.Tasks[0]}
+	next.Against, next.Spec.Tasks = 1, []terms.Task{job.Spec.Tasks[0]}
 	next.Spec.Tasks[0].Command = []string{"better"}
 	if u.grows {
-		next.Spec.Tasks[0].Instances = cluster.InstancesMax
+		next.Spec.Tasks[0].Instances = terms.InstancesMax
 	}
 	u.write(0, &next)
 	u.slot = s.Node(0).Held[1]

@@ -9,11 +9,12 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/schedule/place"
+	"starling/terms"
 )
 
 // small returns a job of one task that needs nothing.
 func small(name string, instances uint32) *command.SubmitJob {
-	return benchJob(name, instances, cluster.Pack, 0)
+	return benchJob(name, instances, terms.Pack, 0)
 }
 
 // TestPlacementGoesOn places more than one entry may: the rest goes with the next, for which somebody tells the time.
@@ -23,14 +24,14 @@ func TestPlacementGoesOn(t *testing.T) {
 	s.SetWatched("m00001~1", "m00000~1")
 	const instances = place.PlacementsMax + 5000
 	job := small("many", instances)
-	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	job.Spec.Tasks[0].Resources = terms.Resources{}
 	apply(s, 2, job)
 	if held(s) != place.PlacementsMax || !s.Unfinished {
 		t.Fatalf("the first entry placed %d, unfinished is %v; want %d, true", held(s), s.Unfinished, place.PlacementsMax)
 	}
 	told := 0
 	for i := range 2 {
-		p := cluster.NewPeerID(cluster.NodeName(fmt.Sprintf("m%05d", i)), 1)
+		p := terms.NewPeerID(terms.NodeName(fmt.Sprintf("m%05d", i)), 1)
 		for _, one := range React(p, s, &Observed{Now: s.Time}).Commands {
 			if one.Kind() == command.KindTellTime {
 				told++
@@ -52,7 +53,7 @@ func TestPlacementGoesOn(t *testing.T) {
 func TestEffectsAreBounded(t *testing.T) {
 	s := clusterOf(1)
 	job := small("many", EffectsMax+10)
-	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	job.Spec.Tasks[0].Resources = terms.Resources{}
 	outcome := Apply(s, 1, &command.Entry{Writer: "m00000~1", Seq: 2, Commands: []command.Command{job}}, true)
 	if n := len(outcome.Effects); n != EffectsMax+1 || outcome.Effects[n-1].Kind != More {
 		t.Errorf("%d effects are kept, the last is %s; want %d and more", n, outcome.Effects[n-1].Kind, EffectsMax+1)
@@ -63,7 +64,7 @@ func TestEffectsAreBounded(t *testing.T) {
 func TestReportsAreBounded(t *testing.T) {
 	s := clusterOf(1)
 	job := small("many", reportsMax+10)
-	job.Spec.Tasks[0].Resources = cluster.Resources{}
+	job.Spec.Tasks[0].Resources = terms.Resources{}
 	apply(s, 2, job)
 	o := &Observed{}
 	for _, order := range React("m00000~1", s, o).Start {
@@ -85,14 +86,14 @@ func TestReportsAreBounded(t *testing.T) {
 // TestReactKeepsBadOffersBack checks that an offer that will be refused is not written again and again.
 func TestReactKeepsBadOffersBack(t *testing.T) {
 	s := clusterOf(1)
-	offer := &cluster.Offer{Attributes: []cluster.EnvVar{{Name: "zone", Value: "\xff"}}}
+	offer := &terms.Offer{Attributes: []terms.EnvVar{{Name: "zone", Value: "\xff"}}}
 	if commands := React("m00000~1", s, &Observed{Offer: offer}).Commands; len(commands) > 0 {
 		t.Errorf("an offer that is no UTF-8 is written: %v", commands)
 	}
 }
 
 func TestApplyWantsTheNextEntry(t *testing.T) {
-	for _, index := range []cluster.Index{0, 2} {
+	for _, index := range []terms.Index{0, 2} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
 	"starling/schedule/place"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // history makes random entries that fit the value often enough to go deep, and do not fit it often enough to be refused.
@@ -17,15 +18,15 @@ type history struct {
 	rng *rand.Rand
 	s   *cluster.State
 	// seqs number the entries of each peer that ever wrote.
-	seqs map[cluster.PeerID]uint64
+	seqs map[terms.PeerID]uint64
 	log  []*command.Entry
-	now  cluster.Time
+	now  terms.Time
 	// shrinks tells that offers may become smaller than what runs.
 	shrinks bool
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seqs: map[cluster.PeerID]uint64{}, now: 1_000_000}
+	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seqs: map[terms.PeerID]uint64{}, now: 1_000_000}
 	h.shrinks = h.chance(30)
 	return h
 }
@@ -33,22 +34,22 @@ func newHistory(seed uint64) *history {
 func (h *history) chance(percent int) bool { return h.rng.IntN(100) < percent }
 
 // node returns the peer that lives on one of few nodes now, or would next.
-func (h *history) node() cluster.PeerID {
-	name := cluster.NodeName(fmt.Sprintf("n%d", h.rng.IntN(6)))
+func (h *history) node() terms.PeerID {
+	name := terms.NodeName(fmt.Sprintf("n%d", h.rng.IntN(6)))
 	node := h.s.NodeOf(name)
 	switch {
 	case node == nil:
-		return cluster.NewPeerID(name, 1)
+		return terms.NewPeerID(name, 1)
 	case node.Peer != "" && h.chance(95):
 		return node.Peer
 	}
-	return cluster.NewPeerID(name, node.Departed+1)
+	return terms.NewPeerID(name, node.Departed+1)
 }
 
 // next makes an entry of one writer with a few commands.
 func (h *history) next() *command.Entry {
 	writer := h.node()
-	h.now += cluster.Time(h.rng.IntN(2000) - 200)
+	h.now += terms.Time(h.rng.IntN(2000) - 200)
 	e := &command.Entry{Writer: writer, Time: h.now, Cause: h.s.Index}
 	for range 1 + h.rng.IntN(3) {
 		e.Commands = append(e.Commands, h.command(writer))
@@ -62,7 +63,7 @@ func (h *history) next() *command.Entry {
 }
 
 // command makes a command that the writer has reason to write, or any other.
-func (h *history) command(writer cluster.PeerID) command.Command {
+func (h *history) command(writer terms.PeerID) command.Command {
 	if !h.s.IsMember(writer) {
 		reactions := React(writer, h.s, &Observed{Now: h.now + 10_000}).Commands
 		if len(reactions) > 0 && h.chance(90) {
@@ -95,52 +96,52 @@ func (h *history) requestID() string {
 	return fmt.Sprint("r", h.rng.IntN(50))
 }
 
-func (h *history) jobName() cluster.JobName { return cluster.JobName(fmt.Sprint("j", h.rng.IntN(4))) }
+func (h *history) jobName() terms.JobName { return terms.JobName(fmt.Sprint("j", h.rng.IntN(4))) }
 
-func (h *history) offer() cluster.Offer {
+func (h *history) offer() terms.Offer {
 	cpu := int64(4000)
 	if h.shrinks {
 		cpu = int64(h.rng.IntN(6)) * 1000
 	}
-	o := cluster.Offer{Capacity: cluster.Resources{cpu, 4 << 30, 1 << 30}, PortFirst: 8000, PortLast: 8003, Rules: 1}
+	o := terms.Offer{Capacity: terms.Resources{cpu, 4 << 30, 1 << 30}, PortFirst: 8000, PortLast: 8003, Rules: 1}
 	if h.chance(50) {
-		o.Attributes = []cluster.EnvVar{{Name: "disk", Value: "ssd"}, {Name: "size", Value: fmt.Sprint(h.rng.IntN(3))}}
+		o.Attributes = []terms.EnvVar{{Name: "disk", Value: "ssd"}, {Name: "size", Value: fmt.Sprint(h.rng.IntN(3))}}
 	}
 	if h.chance(50) {
-		o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Count: 2}}
+		o.Devices = []terms.DeviceOffer{{Kind: "gpu", Count: 2}}
 	}
 	return o
 }
 
-func (h *history) job() cluster.JobSpec {
-	spec := cluster.JobSpec{Name: h.jobName(), Type: cluster.Batch}
+func (h *history) job() terms.Job {
+	spec := terms.Job{Name: h.jobName(), Type: terms.Batch}
 	if spec.Name > "j1" {
-		spec.Type = cluster.Stateless
+		spec.Type = terms.Stateless
 	}
 	for i := range 1 + h.rng.IntN(2) {
-		t := cluster.TaskSpec{
-			Name: cluster.TaskName(fmt.Sprint("t", (i+h.rng.IntN(2))%3)), Instances: uint32(h.rng.IntN(6)), Command: []string{"run"},
-			Resources: cluster.Resources{int64(h.rng.IntN(4)) * 500, int64(h.rng.IntN(3)) << 30, 0}, Placement: cluster.Pack,
-			Restart: cluster.Restart{AttemptsMax: uint32(h.rng.IntN(3)), DelayMillis: 1000, DelayMaxMillis: 8000, ResetMillis: 5000},
+		t := terms.Task{
+			Name: terms.TaskName(fmt.Sprint("t", (i+h.rng.IntN(2))%3)), Instances: uint32(h.rng.IntN(6)), Command: []string{"run"},
+			Resources: terms.Resources{int64(h.rng.IntN(4)) * 500, int64(h.rng.IntN(3)) << 30, 0}, Placement: terms.Pack,
+			Restart: terms.Restart{AttemptsMax: uint32(h.rng.IntN(3)), DelayMillis: 1000, DelayMaxMillis: 8000, ResetMillis: 5000},
 		}
 		if h.chance(30) {
-			t.Placement = cluster.Spread
+			t.Placement = terms.Spread
 		}
 		if h.chance(20) {
-			t.Ports = []cluster.PortRequest{{Name: "http"}, {Name: "admin", Number: uint16(8000 + h.rng.IntN(5))}}
+			t.Ports = []terms.PortRequest{{Name: "http"}, {Name: "admin", Number: uint16(8000 + h.rng.IntN(5))}}
 		}
 		if h.chance(20) {
-			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: cluster.Millidevices(1+h.rng.IntN(4)) * 250}}
+			t.Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: terms.Millidevices(1+h.rng.IntN(4)) * 250}}
 		}
 		if h.chance(20) {
-			t.Constraints = []cluster.Constraint{{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"1"}}}
+			t.Constraints = []constraint.Constraint{{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"1"}}}
 		}
 		if h.chance(40) {
-			t.Labels = []cluster.EnvVar{{Name: "app", Value: fmt.Sprint(h.rng.IntN(2))}}
+			t.Labels = []terms.EnvVar{{Name: "app", Value: fmt.Sprint(h.rng.IntN(2))}}
 		}
 		if h.chance(20) {
 			operators := []constraint.Operator{constraint.Less, constraint.Greater, constraint.Equal}
-			t.Constraints = append(t.Constraints, cluster.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
+			t.Constraints = append(t.Constraints, constraint.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
 				Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
 				Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
 		}
@@ -155,7 +156,7 @@ func (h *history) job() cluster.JobSpec {
 }
 
 // reports tells news of some of what the writer holds.
-func (h *history) reports(writer cluster.PeerID) command.Command {
+func (h *history) reports(writer terms.PeerID) command.Command {
 	news := &command.ReportTasks{Peer: writer}
 	for _, a := range ViewOf(h.s, writer) {
 		r := command.Report{Slot: a.Slot, Order: a.ID.Order}
@@ -175,7 +176,7 @@ func (h *history) reports(writer cluster.PeerID) command.Command {
 }
 
 // check returns what is wrong with a value after an entry.
-func (h *history) check(s *cluster.State, before cluster.Time) []string {
+func (h *history) check(s *cluster.State, before terms.Time) []string {
 	wrong := s.Audit()
 	if s.Time < before {
 		wrong = append(wrong, fmt.Sprintf("time went from %d back to %d", before, s.Time))

@@ -1,10 +1,13 @@
 package replica
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // Outcome is what an entry did: the same on every peer.
 type Outcome struct {
-	Index cluster.Index
+	Index terms.Index
 	// Dropped says why the whole entry was passed over; it is empty for an entry that was taken.
 	Dropped string
 	// Results has one element per command of an entry that was taken.
@@ -18,18 +21,18 @@ type Result struct {
 	// Refusal is zero for a command that was obeyed.
 	Refusal cluster.Refusal
 	// Job is the job a command was about.
-	Job cluster.JobName
+	Job terms.JobName
 }
 
 // Effect is one change that an entry made beyond what its commands say.
 type Effect struct {
 	Kind EffectKind
 	// Slot and Order name the allocation concerned; Slot.Job alone names a job; both may be zero.
-	Slot  cluster.SlotName
-	Order cluster.Index
+	Slot  terms.SlotName
+	Order terms.Index
 	// Peer is the peer concerned, Node the node; either may be empty.
-	Peer cluster.PeerID
-	Node cluster.NodeName
+	Peer terms.PeerID
+	Node terms.NodeName
 	// Reason adds why, in words.
 	Reason string
 }

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // sharing is a machine of forty cores, so that only pools decide, under random jobs in random pools.
@@ -26,14 +27,14 @@ func newSharing(seed uint64) *sharing {
 	node := h.s.EnsureNode("m")
 	h.s.Wrote(node.Index, 1, 1)
 	h.s.SetPeer(node.Index, "m~1")
-	h.s.SetOffer(node.Index, &cluster.Offer{Capacity: cluster.Resources{40, 40, 0}, Rules: 1})
+	h.s.SetOffer(node.Index, &terms.Offer{Capacity: terms.Resources{40, 40, 0}, Rules: 1})
 	change := &command.ChangePools{}
-	for _, path := range []cluster.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
-		p := cluster.NewPool(path)
+	for _, path := range []terms.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
+		p := terms.NewPool(path)
 		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
 		for k := range p.Quotas[:2] {
 			q := &p.Quotas[k]
-			*q = cluster.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0, Limit: cluster.Unlimited}
+			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0, Limit: terms.Unlimited}
 			if path == "c" {
 				q.Reservation = 10
 			}
@@ -60,12 +61,12 @@ func (h *sharing) write(commands ...command.Command) Outcome {
 
 func (h *sharing) submit() {
 	h.jobs++
-	pool := []cluster.PoolPath{"a", "b", "c/d", "c/e", cluster.DefaultPool}[h.rng.IntN(5)]
-	spec := cluster.JobSpec{
-		Name: cluster.NewJobName(pool, fmt.Sprint("j", h.jobs)), Type: cluster.Batch, Priority: uint32(h.rng.IntN(3)),
-		NonPreemptible: h.rng.IntN(4) == 0, Tasks: []cluster.TaskSpec{{
-			Name: "t", Instances: uint32(1 + h.rng.IntN(6)), Command: []string{"run"}, Placement: cluster.Pack,
-			Resources: cluster.Resources{int64(1 + h.rng.IntN(4)), int64(h.rng.IntN(4)), 0},
+	pool := []terms.PoolPath{"a", "b", "c/d", "c/e", terms.DefaultPool}[h.rng.IntN(5)]
+	spec := terms.Job{
+		Name: terms.NewJobName(pool, fmt.Sprint("j", h.jobs)), Type: terms.Batch, Priority: uint32(h.rng.IntN(3)),
+		NonPreemptible: h.rng.IntN(4) == 0, Tasks: []terms.Task{{
+			Name: "t", Instances: uint32(1 + h.rng.IntN(6)), Command: []string{"run"}, Placement: terms.Pack,
+			Resources: terms.Resources{int64(1 + h.rng.IntN(4)), int64(h.rng.IntN(4)), 0},
 		}},
 	}
 	spec.Revocable = !spec.NonPreemptible && h.rng.IntN(5) == 0
@@ -107,15 +108,15 @@ func (h *sharing) news(match func(*cluster.Slot) bool) (all []command.Report) {
 func (h *sharing) wrong() (found []string) {
 	s := h.s
 	entitled := entitle.Entitlements(entitle.Of(s))
-	sums, capacity := cluster.Amounts{}, s.Capacity()
+	sums, capacity := terms.Amounts{}, s.Capacity()
 	for number, spec := range s.Pools() {
 		account := s.Account(number)
 		for k, q := range spec.Quotas {
 			if account.Held.NonSlack[k] > q.Limit {
-				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path, account.Held.NonSlack[k], cluster.Kind(k), q.Limit))
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path, account.Held.NonSlack[k], terms.Kind(k), q.Limit))
 			}
 			if account.Held.NonPreemptible[k] > q.Reservation {
-				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, account.Held.NonPreemptible[k], cluster.Kind(k), q.Reservation))
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, account.Held.NonPreemptible[k], terms.Kind(k), q.Reservation))
 			}
 			if entitle.Of(s).Pools[number].Parent < 0 {
 				sums[k] += entitled[number].Total[k]
@@ -124,7 +125,7 @@ func (h *sharing) wrong() (found []string) {
 	}
 	for k := range sums {
 		if sums[k] > capacity[k] {
-			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], cluster.Kind(k), capacity[k]))
+			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], terms.Kind(k), capacity[k]))
 		}
 	}
 	s.EachJob(func(j *cluster.Job) bool {
@@ -141,7 +142,7 @@ func (h *sharing) wrong() (found []string) {
 // they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
 func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 	for number := range h.s.Pools() {
-		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
+		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
 		id, _ := turn.Key.Split()
 		if !ok || turn.Class != 0 || h.s.Job(id).HasGang() || !within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
@@ -151,7 +152,7 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 			need := j.Spec.Tasks[0].Amounts()
 			switch {
 			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible || j.HasGang():
-			case need[cluster.CPU] < turn.Need[cluster.CPU] || need[cluster.Memory] < turn.Need[cluster.Memory]:
+			case need[terms.CPU] < turn.Need[terms.CPU] || need[terms.Memory] < turn.Need[terms.Memory]:
 			case j.Spec.Revocable || other != number && exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
 				found = append(found, fmt.Sprintf("%s waits although %s could give way", h.s.Job(id).Name(), j.Name()))
 			}
@@ -162,7 +163,7 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 }
 
 // within tells whether a need fits beside what is held.
-func within(need *cluster.Amounts, held, entitled cluster.Amounts) bool {
+func within(need *terms.Amounts, held, entitled terms.Amounts) bool {
 	for k, amount := range need {
 		if amount > 0 && held[k]+amount > entitled[k] {
 			return false
@@ -172,7 +173,7 @@ func within(need *cluster.Amounts, held, entitled cluster.Amounts) bool {
 }
 
 // exceeds tells whether more is held than a pool is entitled to, of a kind that one gives and another needs.
-func exceeds(given, needed *cluster.Amounts, held, entitled cluster.Amounts) bool {
+func exceeds(given, needed *terms.Amounts, held, entitled terms.Amounts) bool {
 	for k := range held {
 		if held[k] > entitled[k] && given[k] > 0 && needed[k] > 0 {
 			return true

@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // promise is a random history of one job that is updated again and again while its instances and nodes fail, with what an
@@ -16,15 +17,15 @@ type promise struct {
 	rng   *rand.Rand
 	wrong []string
 	// lives is the last incarnation of each node.
-	lives map[cluster.NodeName]int
+	lives map[terms.NodeName]int
 }
 
-const promised = cluster.JobName("j")
+const promised = terms.JobName("j")
 
 func newPromise(seed uint64) *promise {
-	p := &promise{story: newStory(), rng: rand.New(rand.NewPCG(seed, 11)), lives: map[cluster.NodeName]int{}}
+	p := &promise{story: newStory(), rng: rand.New(rand.NewPCG(seed, 11)), lives: map[terms.NodeName]int{}}
 	p.folded = p.check
-	for _, name := range []cluster.NodeName{"a", "b", "c", "d"} {
+	for _, name := range []terms.NodeName{"a", "b", "c", "d"} {
 		p.enter(name)
 	}
 	return p
@@ -37,17 +38,17 @@ func (p *promise) say(format string, args ...any) {
 }
 
 // enter lets a node join in its next life.
-func (p *promise) enter(name cluster.NodeName) {
+func (p *promise) enter(name terms.NodeName) {
 	p.lives[name]++
 	p.join([]string{fmt.Sprintf("%s~%d", name, p.lives[name])}, 4000)
 	p.quiet = true
 }
 
 // peer returns the peer of a node, "" while it is away.
-func (p *promise) peer(name cluster.NodeName) cluster.PeerID { return p.s.NodeOf(name).Peer }
+func (p *promise) peer(name terms.NodeName) terms.PeerID { return p.s.NodeOf(name).Peer }
 
-func (p *promise) node() cluster.NodeName {
-	return cluster.NodeName([]string{"a", "b", "c", "d"}[p.rng.IntN(4)])
+func (p *promise) node() terms.NodeName {
+	return terms.NodeName([]string{"a", "b", "c", "d"}[p.rng.IntN(4)])
 }
 
 // submit writes a version with random policies, the type stays.
@@ -87,7 +88,7 @@ func (p *promise) step(kind string) {
 			p.act(p.peer(node))
 		}
 	case draw < 55:
-		p.now += cluster.Time(p.rng.IntN(3000))
+		p.now += terms.Time(p.rng.IntN(3000))
 		p.write(by, &command.TellTime{})
 	case draw < 75:
 		p.disturb(node)
@@ -113,7 +114,7 @@ func (p *promise) step(kind string) {
 }
 
 // disturb lets something happen to a program of a node: its checks pass, or it ends.
-func (p *promise) disturb(node cluster.NodeName) {
+func (p *promise) disturb(node terms.NodeName) {
 	if len(p.local[node]) == 0 {
 		return
 	}
@@ -129,14 +130,14 @@ func (p *promise) disturb(node cluster.NodeName) {
 
 // settle lets nothing fail any more, and users do what is waited for; the update must end.
 func (p *promise) settle() {
-	for _, name := range []cluster.NodeName{"a", "b", "c", "d"} {
+	for _, name := range []terms.NodeName{"a", "b", "c", "d"} {
 		if p.peer(name) == "" {
 			p.enter(name)
 		}
 		p.write(p.peer("a"), &command.DrainNode{Node: name})
 	}
 	for range 60 {
-		for _, name := range []cluster.NodeName{"a", "b", "c", "d"} {
+		for _, name := range []terms.NodeName{"a", "b", "c", "d"} {
 			p.act(p.peer(name))
 			for i := range p.local[name] {
 				p.local[name][i].Ready = true

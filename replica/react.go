@@ -7,25 +7,26 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/ring"
+	"starling/terms"
 )
 
 // Observed is what a peer sees around it that is not in the value.
 type Observed struct {
 	// Now is the cluster's time by the peer's own clock.
-	Now cluster.Time
+	Now terms.Time
 	// Gone are the watched peers whose pulse has ended, ordered.
-	Gone []cluster.PeerID
+	Gone []terms.PeerID
 	// Local are the allocations that the node's driver has.
 	Local []LocalTask
 	// Volumes are the sets of volumes that its driver keeps.
-	Volumes []cluster.VolumeSet
+	Volumes []terms.VolumeSet
 	// Offer is what the node gives; nil for none.
-	Offer *cluster.Offer
+	Offer *terms.Offer
 }
 
 // LocalTask is an allocation as the driver has it.
 type LocalTask struct {
-	ID cluster.AllocationID
+	ID terms.AllocationID
 	// Ended is NotEnded while it runs.
 	Ended    cluster.Ending
 	ExitCode int32
@@ -41,18 +42,18 @@ type LocalTask struct {
 
 // Order tells the driver to run an allocation.
 type Order struct {
-	ID        cluster.AllocationID
-	Spec      *cluster.TaskSpec
+	ID        terms.AllocationID
+	Spec      *terms.Task
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
 	// Volumes is the set of the slot's volumes.
-	Volumes cluster.VolumeSet
+	Volumes terms.VolumeSet
 }
 
 // StopOrder tells the driver to end an allocation.
 type StopOrder struct {
-	ID          cluster.AllocationID
+	ID          terms.AllocationID
 	GraceMillis uint32
 }
 
@@ -65,13 +66,13 @@ type Reactions struct {
 	// Probe lists all instances that run here and are to be asked whether they are well.
 	Probe []Order
 	// Forget lists ended allocations whose end the value knows, or does not care for.
-	Forget []cluster.AllocationID
+	Forget []terms.AllocationID
 	// DeleteVolumes lists the sets of volumes that nobody will come back for.
-	DeleteVolumes []cluster.VolumeSet
+	DeleteVolumes []terms.VolumeSet
 	// Watch lists all pulses that must be watched now, ordered.
-	Watch []cluster.PeerID
+	Watch []terms.PeerID
 	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
-	AskAgain cluster.Time
+	AskAgain terms.Time
 }
 
 // reportsMax bounds the news in one entry, so that they fit into it whatever their details say; the rest goes with the
@@ -82,7 +83,7 @@ const reportsMax = 1024
 const graceOrphanMillis = 5000
 
 // React lists what self must do now. It compares levels: asked again before anything changed, it answers the same.
-func React(self cluster.PeerID, s *cluster.State, o *Observed) Reactions {
+func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r := &reacting{self: self, s: s, o: o}
 	r.membership()
 	r.offer()
@@ -93,13 +94,13 @@ func React(self cluster.PeerID, s *cluster.State, o *Observed) Reactions {
 }
 
 type reacting struct {
-	self cluster.PeerID
+	self terms.PeerID
 	s    *cluster.State
 	o    *Observed
 	out  Reactions
 }
 
-func (r *reacting) askAgain(at cluster.Time) {
+func (r *reacting) askAgain(at terms.Time) {
 	if r.out.AskAgain == 0 || at < r.out.AskAgain {
 		r.out.AskAgain = at
 	}
@@ -141,7 +142,7 @@ func (r *reacting) membership() {
 }
 
 // known tells whether entries of the peer are taken: it has written before.
-func (r *reacting) known(p cluster.PeerID) bool {
+func (r *reacting) known(p terms.PeerID) bool {
 	name, incarnation := p.Split()
 	node := r.s.NodeOf(name)
 	return node != nil && node.LastSeq(incarnation) > 0
@@ -162,11 +163,11 @@ func (r *reacting) offer() {
 
 // tasks compares what the node holds in the value with what its driver has.
 func (r *reacting) tasks() {
-	local := make(map[cluster.AllocationID]*LocalTask, len(r.o.Local))
+	local := make(map[terms.AllocationID]*LocalTask, len(r.o.Local))
 	for i := range r.o.Local {
 		local[r.o.Local[i].ID] = &r.o.Local[i]
 	}
-	wanted := make(map[cluster.AllocationID]bool, len(r.o.Local))
+	wanted := make(map[terms.AllocationID]bool, len(r.o.Local))
 	reports := &command.ReportTasks{Peer: r.self}
 	for _, a := range ViewOf(r.s, r.self) {
 		wanted[a.ID] = true
@@ -250,7 +251,7 @@ func (r *reacting) time() {
 	}
 	members := r.s.Members()
 	turn := (r.s.Rank(r.self) - int(uint64(at)%uint64(members)) + members) % members
-	at += cluster.Time(min(turn, turnsMax) * turnMillis)
+	at += terms.Time(min(turn, turnsMax) * turnMillis)
 	if r.o.Now < at {
 		r.askAgain(at)
 		return
@@ -262,11 +263,11 @@ func (r *reacting) time() {
 
 // Assignment is an allocation that the value gives to a node.
 type Assignment struct {
-	ID        cluster.AllocationID
+	ID        terms.AllocationID
 	Slot      cluster.SlotRef
 	Phase     cluster.Phase
 	Health    cluster.Health
-	Spec      *cluster.TaskSpec
+	Spec      *terms.Task
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
@@ -276,13 +277,13 @@ type Assignment struct {
 func (a *Assignment) order() Order {
 	return Order{
 		ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
-		Volumes: cluster.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
+		Volumes: terms.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
 	}
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
 // A peer that is no member yet has those of the node's earlier life: it may go on with them once it is.
-func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
+func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
 	if node == nil {
 		return nil
@@ -295,7 +296,7 @@ func ViewOf(s *cluster.State, self cluster.PeerID) []Assignment {
 		}
 		j := s.Job(ref.Job)
 		a := Assignment{
-			ID: cluster.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
+			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
 			Spec: j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {

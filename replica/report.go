@@ -3,20 +3,21 @@ package replica
 import (
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // Receipt is the answer to a command that was submitted through a peer.
 type Receipt struct {
 	// Index is the entry that carried the command.
-	Index cluster.Index
+	Index terms.Index
 	// Refusal is zero for a command that was obeyed.
 	Refusal cluster.Refusal
-	Job     cluster.JobName
+	Job     terms.JobName
 }
 
 // Folded is an entry with what it did, as a peer remembers it.
 type Folded struct {
-	Index cluster.Index
+	Index terms.Index
 	// Entry is nil if the bytes were none that this program knows; Outcome.Dropped says why.
 	Entry   *command.Entry
 	Outcome Outcome
@@ -28,20 +29,20 @@ type Folded struct {
 
 // PulseView is what a peer publishes with its pulse.
 type PulseView struct {
-	Peer  cluster.PeerID
+	Peer  terms.PeerID
 	Alive bool
 	// Index and Digest are of the same moment, at most a second or two old.
-	Index   cluster.Index
+	Index   terms.Index
 	Digest  uint64
 	Address string
 }
 
 // PeerStatus is what a peer knows of itself.
 type PeerStatus struct {
-	Self cluster.PeerID
+	Self terms.PeerID
 	// Phase is "joining", "member", "diverged" or "stopped".
 	Phase string
-	Index cluster.Index
+	Index terms.Index
 	// Warnings are a line each: what this machine cannot do, and what is wrong now.
 	Warnings []string
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats, and
@@ -35,8 +36,8 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 // question returns what reconcile must know of a task.
 func (f *fold) question(j *cluster.Job, r cluster.SlotRef) reconcile.Task {
 	t := reconcile.Task{
-		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[r.Task].Desired, Batch: j.Spec.Type == cluster.Batch,
-		Spec: j.TaskSpecOf(int(r.Task), j.Version), Policy: &cluster.UpdatePolicy{},
+		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[r.Task].Desired, Batch: j.Spec.Type == terms.Batch,
+		Spec: j.TaskSpecOf(int(r.Task), j.Version), Policy: &terms.UpdatePolicy{},
 	}
 	switch {
 	case j.Stop:
@@ -105,7 +106,7 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 }
 
 // away notes that an allocation is out of reach until a time at which it is looked at again.
-func (f *fold) away(r cluster.SlotRef, order cluster.Index, until cluster.Time) {
+func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
 	seat, slot, ok := f.s.SeatOf(r, order)
 	if !ok {
 		return
@@ -115,7 +116,7 @@ func (f *fold) away(r cluster.SlotRef, order cluster.Index, until cluster.Time) 
 }
 
 // back notes that an allocation that was out of reach runs.
-func (f *fold) back(r cluster.SlotRef, order cluster.Index) {
+func (f *fold) back(r cluster.SlotRef, order terms.Index) {
 	seat, slot, ok := f.s.SeatOf(r, order)
 	if !ok {
 		return

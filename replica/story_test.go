@@ -13,6 +13,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/schedule/explain"
+	"starling/terms"
 )
 
 // TestStories plays the stories below testdata. A slot is written web.main.0, a peer without its first incarnation.
@@ -74,10 +75,10 @@ func TestStories(t *testing.T) {
 // story is a value with peers that each have a driver.
 type story struct {
 	s      *cluster.State
-	now    cluster.Time
-	seqs   map[cluster.PeerID]uint64
-	offers map[cluster.PeerID]*cluster.Offer
-	local  map[cluster.NodeName][]LocalTask
+	now    terms.Time
+	seqs   map[terms.PeerID]uint64
+	offers map[terms.PeerID]*terms.Offer
+	local  map[terms.NodeName][]LocalTask
 	last   *command.Entry
 	out    strings.Builder
 	quiet  bool
@@ -87,18 +88,18 @@ type story struct {
 }
 
 func newStory() *story {
-	return &story{s: cluster.NewState(), now: 1000, seqs: map[cluster.PeerID]uint64{}, offers: map[cluster.PeerID]*cluster.Offer{},
-		local: map[cluster.NodeName][]LocalTask{}}
+	return &story{s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{}, offers: map[terms.PeerID]*terms.Offer{},
+		local: map[terms.NodeName][]LocalTask{}}
 }
 
-func named(name string) cluster.PeerID {
+func named(name string) terms.PeerID {
 	if !strings.Contains(name, "~") {
 		name += "~1"
 	}
-	return cluster.PeerID(name)
+	return terms.PeerID(name)
 }
 
-func brief(p cluster.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
+func brief(p terms.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
 
 // settings splits words into those with "=" and the others.
 func settings(words []string) (plain []string, set map[string]string) {
@@ -132,9 +133,9 @@ func (w *story) tell(words []string) bool {
 	case "submit":
 		w.write(by, w.submission(plain[0], set))
 	case "kill":
-		w.write(by, &command.KillJob{RequestID: set["request"], Job: cluster.JobName(plain[0])})
+		w.write(by, &command.KillJob{RequestID: set["request"], Job: terms.JobName(plain[0])})
 	case "after":
-		w.now += cluster.Time(number(plain[0]))
+		w.now += terms.Time(number(plain[0]))
 	case "ends":
 		w.end(plain[0], cluster.ByItself, int32(number(plain[1])), "")
 	case "fails":
@@ -162,7 +163,7 @@ func (w *story) tell(words []string) bool {
 }
 
 // pools replaces the tree but for the default pool.
-func (w *story) pools(by cluster.PeerID, words []string) {
+func (w *story) pools(by terms.PeerID, words []string) {
 	c := &command.ChangePools{}
 	for _, word := range words {
 		if strings.HasPrefix(word, "by=") {
@@ -170,15 +171,15 @@ func (w *story) pools(by cluster.PeerID, words []string) {
 		}
 		path, text, _ := strings.Cut(word, "=")
 		values := strings.Split(text, "/")
-		p := cluster.NewPool(cluster.PoolPath(path))
-		p.Quotas[cluster.CPU] = cluster.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2])}
+		p := terms.NewPool(terms.PoolPath(path))
+		p.Quotas[terms.CPU] = terms.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2])}
 		if p.PatienceMillis = 0; len(values) > 3 {
 			p.PatienceMillis = uint32(number(values[3]))
 		}
 		c.Pools = append(c.Pools, p)
 	}
 	for _, p := range w.s.Pools()[1:] {
-		if !slices.ContainsFunc(c.Pools, func(one cluster.PoolSpec) bool { return one.Path == p.Path }) && p.Path != cluster.DefaultPool {
+		if !slices.ContainsFunc(c.Pools, func(one terms.Pool) bool { return one.Path == p.Path }) && p.Path != terms.DefaultPool {
 			c.Gone = append(c.Gone, p.Path)
 		}
 	}
@@ -186,22 +187,22 @@ func (w *story) pools(by cluster.PeerID, words []string) {
 }
 
 // tellMore does what one line says about what is there already.
-func (w *story) tellMore(verb string, by cluster.PeerID, plain []string) bool {
+func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 	switch verb {
 	case "steer":
 		how := slices.Index(command.Steerings(), plain[1])
-		w.write(by, &command.SteerUpdate{Job: cluster.JobName(plain[0]), Version: w.s.JobOf(cluster.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
+		w.write(by, &command.SteerUpdate{Job: terms.JobName(plain[0]), Version: w.s.JobOf(terms.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
 	case "revert":
-		w.write(by, &command.RevertJob{Job: cluster.JobName(plain[0]), To: uint32(number(plain[1]))})
+		w.write(by, &command.RevertJob{Job: terms.JobName(plain[0]), To: uint32(number(plain[1]))})
 	case "restart":
-		w.write(by, &command.RestartJob{Job: cluster.JobName(plain[0])})
+		w.write(by, &command.RestartJob{Job: terms.JobName(plain[0])})
 	case "move", "again":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb == "move"})
 	case "drain", "undrain":
-		w.write(by, &command.DrainNode{Node: cluster.NodeName(plain[0]), Drain: verb == "drain", DeadlineMillis: uint32(number(plain[1]))})
+		w.write(by, &command.DrainNode{Node: terms.NodeName(plain[0]), Drain: verb == "drain", DeadlineMillis: uint32(number(plain[1]))})
 	case "why":
-		w.why(cluster.JobName(plain[0]))
+		w.why(terms.JobName(plain[0]))
 	case "passes":
 		w.passes(plain[0])
 	default:
@@ -214,7 +215,7 @@ func (w *story) tellMore(verb string, by cluster.PeerID, plain []string) bool {
 func (w *story) join(names []string, cpu int64) {
 	w.quiet = true
 	for _, name := range names {
-		w.offers[named(name)] = &cluster.Offer{Capacity: cluster.Resources{max(cpu, 1), 0, 0}, Rules: 1}
+		w.offers[named(name)] = &terms.Offer{Capacity: terms.Resources{max(cpu, 1), 0, 0}, Rules: 1}
 		w.write(named(name), &command.PrepareJoin{Joiner: named(name), Attempt: 1})
 		for _, p := range slices.Sorted(maps.Keys(w.offers)) {
 			w.act(p)
@@ -225,7 +226,7 @@ func (w *story) join(names []string, cpu int64) {
 }
 
 // set gives a job or its task what one word says.
-func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string) {
+func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 	u, n := &c.Spec.Update, uint32(number(value))
 	numbers := map[string]*uint32{
 		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis, "healthy": &u.HealthyDeadlineMillis,
@@ -239,7 +240,7 @@ func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string
 	}
 	switch key {
 	case "type":
-		c.Spec.Type = cluster.JobType(slices.Index(cluster.JobTypes(), value))
+		c.Spec.Type = terms.JobType(slices.Index(terms.JobTypes(), value))
 	case "how":
 		u.AutoPromote, u.Rollback = strings.Contains(value, "auto"), strings.Contains(value, "rollback")
 		u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
@@ -248,28 +249,28 @@ func (w *story) set(c *command.SubmitJob, t *cluster.TaskSpec, key, value string
 		s.NonPreemptible, s.Revocable = strings.Contains(value, "fixed"), strings.Contains(value, "revocable")
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "resched":
-		t.Reschedule = cluster.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: cluster.Exponential}
+		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: terms.Exponential}
 	case "wait":
 		t.Disconnect.Wait = true
 	case "keep":
-		t.Disconnect.Keep = cluster.Survivor(slices.Index(cluster.Survivors(), value))
+		t.Disconnect.Keep = terms.Survivor(slices.Index(terms.Survivors(), value))
 	case "volume":
-		t.Volumes = []cluster.Volume{{Name: value}}
+		t.Volumes = []terms.Volume{{Name: value}}
 	case "check":
-		t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 	case "cpu":
-		t.Resources[cluster.CPU] = number(value)
+		t.Resources[terms.CPU] = number(value)
 	case "program":
 		t.Command[0] = value
 	}
 }
 
 func (w *story) submission(name string, set map[string]string) *command.SubmitJob {
-	t := cluster.TaskSpec{
-		Name: "main", Instances: 1, Command: []string{"run"}, Placement: cluster.Pack,
-		Restart: cluster.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+	t := terms.Task{
+		Name: "main", Instances: 1, Command: []string{"run"}, Placement: terms.Pack,
+		Restart: terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000}, StopGraceMillis: 5000,
 	}
-	c := &command.SubmitJob{RequestID: set["request"], Spec: cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch}}
+	c := &command.SubmitJob{RequestID: set["request"], Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch}}
 	if j := w.s.JobOf(c.Spec.Name); j != nil && j.Finished == 0 {
 		c.Against = j.Version
 	}
@@ -277,18 +278,18 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		w.set(c, &t, key, value)
 	}
 	if set["restarts"] == "unlimited" {
-		t.Restart.AttemptsMax = cluster.RestartsUnlimited
+		t.Restart.AttemptsMax = terms.RestartsUnlimited
 	}
 	for _, task := range strings.Split(set["task"], ",") {
 		if task != "" {
-			t.Name = cluster.TaskName(task)
+			t.Name = terms.TaskName(task)
 		}
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
 	}
 	return c
 }
 
-func (w *story) why(name cluster.JobName) {
+func (w *story) why(name terms.JobName) {
 	for _, f := range explain.Job(w.s, w.s.JobOf(name)) {
 		fmt.Fprintf(&w.out, "%s[%d], %d: %s\n", f.Task, f.Slot, f.Instances, f.Reason)
 		for _, line := range f.Details {
@@ -309,7 +310,7 @@ func (w *story) passes(name string) {
 }
 
 // write folds an entry with the commands as the writer's next.
-func (w *story) write(by cluster.PeerID, commands ...command.Command) {
+func (w *story) write(by terms.PeerID, commands ...command.Command) {
 	w.seqs[by]++
 	w.apply(&command.Entry{Writer: by, Seq: w.seqs[by], Time: w.now, Commands: commands})
 }
@@ -346,7 +347,7 @@ func (w *story) apply(e *command.Entry) {
 		case effect.Slot.Task == "":
 			line += " " + string(effect.Slot.Job)
 		default:
-			line += fmt.Sprintf(" %s on %s", cluster.AllocationID{Slot: effect.Slot, Order: effect.Order}, effect.Node)
+			line += fmt.Sprintf(" %s on %s", terms.AllocationID{Slot: effect.Slot, Order: effect.Order}, effect.Node)
 		}
 		if effect.Reason != "" {
 			line += ": " + effect.Reason
@@ -355,12 +356,12 @@ func (w *story) apply(e *command.Entry) {
 	}
 }
 
-func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, cluster.AllocationID) {
+func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, terms.AllocationID) {
 	words := strings.Split(text, ".")
-	name := cluster.SlotName{Job: cluster.JobName(words[0]), Task: cluster.TaskName(words[1]), Index: uint32(number(words[2]))}
+	name := terms.SlotName{Job: terms.JobName(words[0]), Task: terms.TaskName(words[1]), Index: uint32(number(words[2]))}
 	ref, _ := w.s.RefOf(name)
 	slot, _ := w.s.SlotAt(ref)
-	return ref, slot, cluster.AllocationID{Slot: name, Order: slot.Order}
+	return ref, slot, terms.AllocationID{Slot: name, Order: slot.Order}
 }
 
 // end lets a program end on the node that has it, or makes it one that could not be started.
@@ -371,21 +372,21 @@ func (w *story) end(text string, ending cluster.Ending, status int32, detail str
 	w.local[node] = append(w.local[node], LocalTask{ID: id, Ended: ending, ExitCode: status, Detail: detail})
 }
 
-func (w *story) report(by cluster.PeerID, text string, status int32, order string) {
+func (w *story) report(by terms.PeerID, text string, status int32, order string) {
 	ref, slot, _ := w.slot(text)
 	news := command.Report{Slot: ref, Order: slot.Order, Ended: cluster.ByItself, ExitCode: status}
 	if order != "" {
-		news.Order = cluster.Index(number(order))
+		news.Order = terms.Index(number(order))
 	}
 	w.write(by, &command.ReportTasks{Peer: by, Reports: []command.Report{news}})
 }
 
-func (w *story) react(p cluster.PeerID) (cluster.PeerID, Reactions) {
+func (w *story) react(p terms.PeerID) (terms.PeerID, Reactions) {
 	return p, React(p, w.s, &Observed{Now: w.now, Local: w.local[p.Node()], Offer: w.offers[p]})
 }
 
 // told writes out what React asks for beside the entries that it wants.
-func (w *story) told(p cluster.PeerID, r Reactions) {
+func (w *story) told(p terms.PeerID, r Reactions) {
 	if w.quiet {
 		return
 	}
@@ -407,7 +408,7 @@ func (w *story) told(p cluster.PeerID, r Reactions) {
 }
 
 // act does what React asks for until it asks for nothing more.
-func (w *story) act(p cluster.PeerID) {
+func (w *story) act(p terms.PeerID) {
 	for {
 		_, r := w.react(p)
 		commands := r.Commands
@@ -474,7 +475,7 @@ func (w *story) seat(j *cluster.Job, slot cluster.Slot) string {
 	if slot.Order != 0 && slot.Version != 0 && slot.Version != j.Version && slot.Phase != cluster.Succeeded {
 		text += fmt.Sprintf("/v%d", slot.Version)
 	}
-	if slot.Health == cluster.Healthy && j.Spec.Type != cluster.Batch && j.Spec.Update.MinHealthyMillis > 0 {
+	if slot.Health == cluster.Healthy && j.Spec.Type != terms.Batch && j.Spec.Update.MinHealthyMillis > 0 {
 		text += "+"
 	}
 	if slot.Health == cluster.Unhealthy {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // volumes lists the volumes that nobody will come back for. The rule: a slot's volumes stay on a node until its job is
@@ -22,7 +23,7 @@ func (r *reacting) volumes() {
 }
 
 // keeps tells whether the slot may still come back for its volumes on this node.
-func (r *reacting) keeps(set cluster.VolumeSet) bool {
+func (r *reacting) keeps(set terms.VolumeSet) bool {
 	j := r.s.Job(set.Job)
 	if j == nil || j.Name() != set.Slot.Job {
 		return false

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
@@ -12,21 +13,21 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 	here, there := s.EnsureNode("here"), s.EnsureNode("there")
 	s.SetPeer(here.Index, "here~1")
 	s.SetPeer(there.Index, "there~1")
-	spec := &cluster.JobSpec{Name: "db", Type: cluster.Stateful, Tasks: []cluster.TaskSpec{{Name: "main", Instances: 3}}}
+	spec := &terms.Job{Name: "db", Type: terms.Stateful, Tasks: []terms.Task{{Name: "main", Instances: 3}}}
 	id := s.AddJob(spec).ID
 	for i, n := range []cluster.NodeIndex{here.Index, there.Index} {
 		s.AssignSpecial(cluster.SlotRef{Job: id, Index: uint32(i)}, n, nil)
 	}
-	set := func(index uint32, job cluster.JobID) cluster.VolumeSet {
-		return cluster.VolumeSet{Slot: cluster.SlotName{Job: "db", Task: "main", Index: index}, Job: job}
+	set := func(index uint32, job terms.JobID) terms.VolumeSet {
+		return terms.VolumeSet{Slot: terms.SlotName{Job: "db", Task: "main", Index: index}, Job: job}
 	}
-	all := []cluster.VolumeSet{set(0, id), set(1, id), set(2, id), set(7, id), set(0, id+1)}
+	all := []terms.VolumeSet{set(0, id), set(1, id), set(2, id), set(7, id), set(0, id+1)}
 	observed := &Observed{Volumes: all}
-	if got, want := React("here~1", s, observed).DeleteVolumes, []cluster.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
+	if got, want := React("here~1", s, observed).DeleteVolumes, []terms.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted, want %v", got, want)
 	}
-	observed.Local = []LocalTask{{ID: cluster.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
-	if got, want := React("here~1", s, observed).DeleteVolumes, []cluster.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
+	observed.Local = []LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
+	if got, want := React("here~1", s, observed).DeleteVolumes, []terms.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted while a task of the slot is there, want %v", got, want)
 	}
 	if got := React("here~2", s, &Observed{Volumes: all}).DeleteVolumes; got != nil {

@@ -1,11 +1,14 @@
 package ring
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // Watches returns whose pulses the peer must watch, each once: whom it watches in the ring, the joiner that it
 // stitches, and while it joins itself its observer, then whom it will watch.
-func Watches(s *cluster.State, self cluster.PeerID) []cluster.PeerID {
-	var all []cluster.PeerID
+func Watches(s *cluster.State, self terms.PeerID) []terms.PeerID {
+	var all []terms.PeerID
 	all = add(all, s.Watched(self))
 	all = add(all, s.Stitching(self))
 	switch attempt, _ := s.Attempt(self); attempt.Phase {
@@ -19,8 +22,8 @@ func Watches(s *cluster.State, self cluster.PeerID) []cluster.PeerID {
 
 // Probes returns whose pulses a peer that cannot join must look at as well: an earlier life of its own node, and one
 // member chosen by the refused entry, so that a cluster whose members all died is cleared by whoever comes.
-func Probes(s *cluster.State, self cluster.PeerID) []cluster.PeerID {
-	var all []cluster.PeerID
+func Probes(s *cluster.State, self terms.PeerID) []terms.PeerID {
+	var all []terms.PeerID
 	attempt, _ := s.Attempt(self)
 	if attempt.Phase < cluster.Refused {
 		return nil
@@ -34,7 +37,7 @@ func Probes(s *cluster.State, self cluster.PeerID) []cluster.PeerID {
 	return all
 }
 
-func add(all []cluster.PeerID, p cluster.PeerID) []cluster.PeerID {
+func add(all []terms.PeerID, p terms.PeerID) []terms.PeerID {
 	for _, q := range all {
 		if q == p {
 			return all
@@ -65,13 +68,13 @@ const (
 type Step struct {
 	Duty Duty
 	// Joiner is the peer that joins, Observer its observer.
-	Joiner, Observer cluster.PeerID
+	Joiner, Observer terms.PeerID
 	Attempt          uint32
 }
 
 // Duties returns what the peer must write because of the value. Whether it is time for MustPrepare after an aborted
 // attempt is asked of Ready.
-func Duties(s *cluster.State, self cluster.PeerID) []Step {
+func Duties(s *cluster.State, self terms.PeerID) []Step {
 	var steps []Step
 	if joiner := s.Stitching(self); joiner != "" {
 		if attempt, _ := s.Attempt(joiner); attempt.Phase == cluster.Prepared {
@@ -106,7 +109,7 @@ const (
 // it looks at that one's pulse (see Probes). Otherwise it should as soon as enough members are open for it and for all
 // who have waited longer (a stitch closes two); and, since some of those may be dead, in any case after a back-off that
 // doubles, spread by the peer's name.
-func Ready(s *cluster.State, self cluster.PeerID, now cluster.Time) (ready bool, askAgain cluster.Time) {
+func Ready(s *cluster.State, self terms.PeerID, now terms.Time) (ready bool, askAgain terms.Time) {
 	attempt, ok := s.Attempt(self)
 	if !ok || s.Members() == 0 {
 		return true, 0
@@ -122,14 +125,14 @@ func Ready(s *cluster.State, self cluster.PeerID, now cluster.Time) (ready bool,
 	for i := range len(self) {
 		spread = spread*31 + uint64(self[i])
 	}
-	askAgain = attempt.BeganAt + cluster.Time(wait/2+spread%wait)
+	askAgain = attempt.BeganAt + terms.Time(wait/2+spread%wait)
 	return now >= askAgain, askAgain
 }
 
 // ahead counts the peers that have waited longer for an observer.
 func ahead(s *cluster.State, mine cluster.Attempt) int {
 	count := 0
-	s.EachAttempt(func(_ cluster.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(_ terms.PeerID, a cluster.Attempt) bool {
 		if a.Phase >= cluster.Refused && a.Began < mine.Began {
 			count++
 		}

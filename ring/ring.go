@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // sessionsMax bounds the lives of one node that try to join at the same time.
@@ -28,9 +29,9 @@ func refuse(code cluster.Code, format string, args ...any) cluster.Refusal {
 
 // Prepare begins an attempt of the joiner: with no member it joins at once, otherwise an observer is chosen among the
 // open members by the entry's index; without one the attempt is Refused and waits in the value.
-func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Refusal {
+func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal {
 	name, incarnation := joiner.Split()
-	if reason := cluster.NameProblem(string(name), true); reason != "" || incarnation == 0 {
+	if reason := terms.NameProblem(string(name), true); reason != "" || incarnation == 0 {
 		return refuse(cluster.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
 	}
 	node := s.EnsureNode(name)
@@ -72,7 +73,7 @@ func Prepare(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Ref
 // are over. It does so even while another life is the member, so that they do not pile up.
 func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
 	for _, session := range slices.Clone(node.Sessions) {
-		if session.Incarnation < incarnation && cluster.NewPeerID(node.Name, session.Incarnation) != node.Peer {
+		if session.Incarnation < incarnation && terms.NewPeerID(node.Name, session.Incarnation) != node.Peer {
 			s.EndSession(node.Index, session.Incarnation)
 		}
 	}
@@ -82,7 +83,7 @@ func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
 }
 
 // admit makes the joiner a member, and ends lives of its node that came before.
-func admit(s *cluster.State, node cluster.NodeIndex, joiner cluster.PeerID) {
+func admit(s *cluster.State, node cluster.NodeIndex, joiner terms.PeerID) {
 	_, incarnation := joiner.Split()
 	s.SetAttempt(joiner, cluster.Attempt{})
 	s.SetPeer(node, joiner)
@@ -90,7 +91,7 @@ func admit(s *cluster.State, node cluster.NodeIndex, joiner cluster.PeerID) {
 }
 
 // Notify is the observer's word that it watches the joiner.
-func Notify(s *cluster.State, observer, joiner cluster.PeerID, number uint32) cluster.Refusal {
+func Notify(s *cluster.State, observer, joiner terms.PeerID, number uint32) cluster.Refusal {
 	attempt, refusal := current(s, joiner, number, cluster.Prepared)
 	if refusal.Code != cluster.OK {
 		return refusal
@@ -104,7 +105,7 @@ func Notify(s *cluster.State, observer, joiner cluster.PeerID, number uint32) cl
 }
 
 // Accept stitches the joiner in between its observer and whom the observer watches now.
-func Accept(s *cluster.State, joiner, observer cluster.PeerID, number uint32) cluster.Refusal {
+func Accept(s *cluster.State, joiner, observer terms.PeerID, number uint32) cluster.Refusal {
 	attempt, refusal := current(s, joiner, number, cluster.Accepted)
 	if refusal.Code != cluster.OK {
 		return refusal
@@ -124,7 +125,7 @@ func Accept(s *cluster.State, joiner, observer cluster.PeerID, number uint32) cl
 }
 
 // subjectOf returns whom a joiner will watch: whom its observer watches, or the observer if that is alone.
-func subjectOf(s *cluster.State, observer cluster.PeerID) cluster.PeerID {
+func subjectOf(s *cluster.State, observer terms.PeerID) terms.PeerID {
 	if subject := s.Watched(observer); subject != "" {
 		return subject
 	}
@@ -132,7 +133,7 @@ func subjectOf(s *cluster.State, observer cluster.PeerID) cluster.PeerID {
 }
 
 // current returns the joiner's attempt if it has that number and phase.
-func current(s *cluster.State, joiner cluster.PeerID, number uint32, phase cluster.AttemptPhase) (cluster.Attempt, cluster.Refusal) {
+func current(s *cluster.State, joiner terms.PeerID, number uint32, phase cluster.AttemptPhase) (cluster.Attempt, cluster.Refusal) {
 	attempt, ok := s.Attempt(joiner)
 	switch {
 	case !ok:
@@ -144,7 +145,7 @@ func current(s *cluster.State, joiner cluster.PeerID, number uint32, phase clust
 }
 
 // Abort ends an attempt; the joiner stays in the value, so that its place among those who wait is known.
-func Abort(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Refusal {
+func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal {
 	attempt, ok := s.Attempt(joiner)
 	if !ok || attempt.Number != number || attempt.Phase == cluster.Aborted {
 		return refuse(cluster.NotFound, "%s has no attempt %d to abort", joiner, number)
@@ -155,7 +156,7 @@ func Abort(s *cluster.State, joiner cluster.PeerID, number uint32) cluster.Refus
 }
 
 // Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone.
-func Leave(s *cluster.State, p cluster.PeerID) cluster.Refusal {
+func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)
 	if node == nil || node.Peer != p && !joining {

@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/ring"
+	"starling/terms"
 )
 
 // TestStories plays the stories below testdata. Peers are written without their incarnation if it is the first.
@@ -57,20 +58,20 @@ func arguments(d *datadriven.TestData) []string {
 // story is a value and the peers that were named, in order.
 type story struct {
 	s     *cluster.State
-	peers []cluster.PeerID
-	dead  map[cluster.PeerID]bool
-	now   cluster.Time
+	peers []terms.PeerID
+	dead  map[terms.PeerID]bool
+	now   terms.Time
 }
 
 func newStory() *story {
-	return &story{s: cluster.NewState(), dead: map[cluster.PeerID]bool{}}
+	return &story{s: cluster.NewState(), dead: map[terms.PeerID]bool{}}
 }
 
 // named turns a name into a peer and remembers it.
-func (w *story) named(name string) cluster.PeerID {
-	p := cluster.PeerID(name)
+func (w *story) named(name string) terms.PeerID {
+	p := terms.PeerID(name)
 	if !strings.Contains(name, "~") {
-		p = cluster.NewPeerID(cluster.NodeName(name), 1)
+		p = terms.NewPeerID(terms.NodeName(name), 1)
 	}
 	if at, known := slices.BinarySearch(w.peers, p); !known {
 		w.peers = slices.Insert(w.peers, at, p)
@@ -79,10 +80,10 @@ func (w *story) named(name string) cluster.PeerID {
 }
 
 // brief leaves out the first incarnation.
-func brief(p cluster.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
+func brief(p terms.PeerID) string { return strings.TrimSuffix(string(p), "~1") }
 
 // subject reads the second word: a peer's name or a number.
-func (w *story) subject(words []string) (who cluster.PeerID, number int) {
+func (w *story) subject(words []string) (who terms.PeerID, number int) {
 	if len(words) < 2 {
 		return "", 0
 	}
@@ -101,9 +102,9 @@ func (w *story) tell(t *testing.T, out *strings.Builder, words []string) {
 	case "members":
 		w.found(words[1:])
 	case "next":
-		w.s.Index = cluster.Index(number - 1)
+		w.s.Index = terms.Index(number - 1)
 	case "wait":
-		w.now += cluster.Time(number)
+		w.now += terms.Time(number)
 	case "die":
 		w.dead[who] = true
 	case "ready":
@@ -149,7 +150,7 @@ func (w *story) found(names []string) {
 }
 
 // step begins an entry and returns what tells how it went.
-func (w *story) step(out *strings.Builder, format string, who ...cluster.PeerID) func(cluster.Refusal) {
+func (w *story) step(out *strings.Builder, format string, who ...terms.PeerID) func(cluster.Refusal) {
 	w.s.Time = w.now
 	names := make([]any, len(who))
 	for i, p := range who {
@@ -166,11 +167,11 @@ func (w *story) step(out *strings.Builder, format string, who ...cluster.PeerID)
 }
 
 // prepare does what the fold does around it: who writes has a session.
-func (w *story) prepare(p cluster.PeerID, number uint32) cluster.Refusal {
+func (w *story) prepare(p terms.PeerID, number uint32) cluster.Refusal {
 	name, incarnation := p.Split()
 	w.s.Index++
 	defer func() { w.s.Index-- }()
-	if cluster.NameProblem(string(name), true) == "" {
+	if terms.NameProblem(string(name), true) == "" {
 		if node := w.s.EnsureNode(name); incarnation > node.Departed {
 			w.s.Wrote(node.Index, incarnation, uint64(w.s.Index))
 		}
@@ -184,7 +185,7 @@ func (w *story) settle(t *testing.T, out *strings.Builder) {
 		if rounds == 1000 {
 			t.Fatal("it does not settle")
 		}
-		acted, again := false, cluster.Time(0)
+		acted, again := false, terms.Time(0)
 		for _, p := range w.peers {
 			if w.dead[p] {
 				continue
@@ -216,7 +217,7 @@ func (w *story) settle(t *testing.T, out *strings.Builder) {
 }
 
 // perform does a duty, or returns when to ask again.
-func (w *story) perform(out *strings.Builder, p cluster.PeerID, duty ring.Step) (done bool, again cluster.Time) {
+func (w *story) perform(out *strings.Builder, p terms.PeerID, duty ring.Step) (done bool, again terms.Time) {
 	switch duty.Duty {
 	case ring.MustPrepare:
 		if ready, at := ring.Ready(w.s, p, w.now); !ready {
@@ -236,7 +237,7 @@ func (w *story) perform(out *strings.Builder, p cluster.PeerID, duty ring.Step) 
 // show writes out the ring and all that follows from it.
 func (w *story) show(out *strings.Builder) {
 	fmt.Fprintf(out, "ring     %s\n", w.circle())
-	w.s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
+	w.s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
 		by := ""
 		if a.Observer != "" {
 			by = " by " + brief(a.Observer)

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // Work is a number of instances to add, to move to the new version and to remove.
@@ -72,11 +73,11 @@ func InstanceFailed(failures, attemptsMax uint32) bool {
 
 // Failed tells whether so many failed instances fail an update.
 func Failed(failed, failuresMax uint32) bool {
-	return failuresMax != cluster.RestartsUnlimited && failed > failuresMax
+	return failuresMax != terms.RestartsUnlimited && failed > failuresMax
 }
 
 // Begin returns the record of an update that begins now.
-func Begin(u cluster.Update, policy *cluster.UpdatePolicy, now cluster.Time) cluster.Update {
+func Begin(u cluster.Update, policy *terms.UpdatePolicy, now terms.Time) cluster.Update {
 	u.State, u.BeganAt, u.ProgressAt = cluster.RollingForward, now, now
 	if policy.StartPaused {
 		u.State, u.Before, u.Reason = cluster.Paused, cluster.RollingForward, "it was to start paused"
@@ -85,13 +86,13 @@ func Begin(u cluster.Update, policy *cluster.UpdatePolicy, now cluster.Time) clu
 }
 
 // End returns the record of an update that ends now.
-func End(u cluster.Update, state cluster.UpdateState, reason string, now cluster.Time) cluster.Update {
+func End(u cluster.Update, state cluster.UpdateState, reason string, now terms.Time) cluster.Update {
 	u.State, u.Before, u.Reason, u.EndedAt = state, cluster.NoUpdate, reason, now
 	return u
 }
 
 // Succeed returns the record of an update that has reached all instances now.
-func Succeed(u cluster.Update, now cluster.Time) cluster.Update {
+func Succeed(u cluster.Update, now terms.Time) cluster.Update {
 	if u.State == cluster.RollingBackward {
 		return End(u, cluster.RolledBack, u.Reason, now)
 	}
@@ -99,15 +100,15 @@ func Succeed(u cluster.Update, now cluster.Time) cluster.Update {
 }
 
 // Deadline returns by when an update must get on, 0 if it need not: it is paused, has ended, or waits for its promotion.
-func Deadline(u *cluster.Update, policy *cluster.UpdatePolicy, waitsForUser bool) cluster.Time {
+func Deadline(u *cluster.Update, policy *terms.UpdatePolicy, waitsForUser bool) terms.Time {
 	if !u.State.Rolls() || policy.ProgressDeadlineMillis == 0 || waitsForUser {
 		return 0
 	}
-	return u.ProgressAt + cluster.Time(policy.ProgressDeadlineMillis)
+	return u.ProgressAt + terms.Time(policy.ProgressDeadlineMillis)
 }
 
 // Steer returns the record after a user paused or resumed it, or why that cannot be.
-func Steer(u cluster.Update, how command.Steering, now cluster.Time) (cluster.Update, string) {
+func Steer(u cluster.Update, how command.Steering, now terms.Time) (cluster.Update, string) {
 	switch {
 	case u.State == cluster.NoUpdate:
 		return u, "there is no update"

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 func TestWave(t *testing.T) {
@@ -46,7 +47,7 @@ func TestSpare(t *testing.T) {
 		{task(5, 4, 1), 2, 0, 1},
 		{task(5, 4, 1), 2, 1, 2},
 		{task(5, 3, 2), 2, 1, 1},
-		{task(5, 3, 2), 2, cluster.RestartsUnlimited, 2},
+		{task(5, 3, 2), 2, terms.RestartsUnlimited, 2},
 	}
 	for _, c := range cases {
 		if got := Spare(c.task, c.batch, c.failuresMax); got != c.want {
@@ -59,7 +60,7 @@ func TestSpare(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ got, want bool }{
 		{InstanceFailed(100, 0), false}, {InstanceFailed(2, 1), true}, {InstanceFailed(1, 2), false}, {InstanceFailed(2, 2), true},
-		{Failed(0, 0), false}, {Failed(1, 0), true}, {Failed(3, 3), false}, {Failed(4, 3), true}, {Failed(9, cluster.RestartsUnlimited), false},
+		{Failed(0, 0), false}, {Failed(1, 0), true}, {Failed(3, 3), false}, {Failed(4, 3), true}, {Failed(9, terms.RestartsUnlimited), false},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %v, want %v", c.got, c.want)

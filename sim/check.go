@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/peer"
 	"starling/replica"
+	"starling/terms"
 )
 
 // checkEntry compares what a machine folded with what the first one found, and audits what is new.
@@ -106,7 +107,7 @@ func (w *World) checkRest() {
 	if s.Members() != len(members) {
 		w.fail("%d machines live, %d are members", len(members), s.Members())
 	}
-	s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
 		if a.Phase <= cluster.Accepted || w.lives(p.Node()) && !members[p.Node()] {
 			w.fail("attempt %d of %s is left %s", a.Number, p, a.Phase)
 		}
@@ -119,8 +120,8 @@ func (w *World) checkRest() {
 
 // membersAtRest checks that all who live have read everything, hold the same value and are members, or wait for another
 // of their name. It returns the first of them and the names of the members.
-func (w *World) membersAtRest() (first *machine, members map[cluster.NodeName]bool) {
-	members = map[cluster.NodeName]bool{}
+func (w *World) membersAtRest() (first *machine, members map[terms.NodeName]bool) {
+	members = map[terms.NodeName]bool{}
 	for _, m := range w.machines {
 		if m.dead {
 			continue
@@ -145,7 +146,7 @@ func (w *World) membersAtRest() (first *machine, members map[cluster.NodeName]bo
 	return first, members
 }
 
-func (w *World) lives(name cluster.NodeName) bool {
+func (w *World) lives(name terms.NodeName) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.name == name && !m.dead })
 }
 
@@ -192,7 +193,7 @@ func (w *World) checkJobs(s *cluster.State) {
 		for _, t := range j.Tasks {
 			for index := range t.Slots.Len() {
 				slot := t.Slots.At(index)
-				id := cluster.AllocationID{Slot: cluster.SlotName{Job: j.Name(), Task: t.Name, Index: uint32(index)}, Order: slot.Order}
+				id := terms.AllocationID{Slot: terms.SlotName{Job: j.Name(), Task: t.Name, Index: uint32(index)}, Order: slot.Order}
 				if slot.Phase == cluster.Succeeded && !w.clients.succeeded[id] {
 					w.fail("%s is said to have succeeded and did not", id)
 				}

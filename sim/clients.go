@@ -7,29 +7,30 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // clients submit, change and kill jobs through any machine, and repeat what was not answered through another.
 type clients struct {
 	w *World
 	// names are those of the jobs that were submitted.
-	names []cluster.JobName
+	names []terms.JobName
 	// accepted are the jobs whose submission was acknowledged, killed those whose end was, with the entry before
 	// it was asked for.
-	accepted []cluster.JobName
-	killed   map[cluster.JobName]cluster.Index
+	accepted []terms.JobName
+	killed   map[terms.JobName]terms.Index
 	// succeeded are the allocations whose program ended well, started how often each was run.
-	succeeded map[cluster.AllocationID]bool
-	started   map[cluster.AllocationID]int
+	succeeded map[terms.AllocationID]bool
+	started   map[terms.AllocationID]int
 }
 
 func newClients(w *World) *clients {
-	return &clients{w: w, killed: map[cluster.JobName]cluster.Index{},
-		succeeded: map[cluster.AllocationID]bool{}, started: map[cluster.AllocationID]int{}}
+	return &clients{w: w, killed: map[terms.JobName]terms.Index{},
+		succeeded: map[terms.AllocationID]bool{}, started: map[terms.AllocationID]int{}}
 }
 
 // ran notes that a driver began the allocation.
-func (c *clients) ran(id cluster.AllocationID) {
+func (c *clients) ran(id terms.AllocationID) {
 	if c.started[id]++; c.started[id] > 1 {
 		c.w.fail("%s was started twice", id)
 	}
@@ -64,7 +65,7 @@ func (c *clients) requestID() string { return fmt.Sprint("request", c.w.posted) 
 
 // request sends what a user asks for, and notes what was acknowledged.
 func (c *clients) request(one command.Command) {
-	sent := cluster.Index(len(c.w.records))
+	sent := terms.Index(len(c.w.records))
 	if one == nil {
 		return
 	}

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // ColdStartReport tells what it took until machines that start at once were one ring.
@@ -12,7 +12,7 @@ type ColdStartReport struct {
 	// Entries are those that were about joining; offers are not counted.
 	Entries int
 	// Took is the time until the last had joined.
-	Took cluster.Time
+	Took terms.Time
 }
 
 // PerJoiner returns the entries about joining for each machine that joined.

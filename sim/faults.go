@@ -1,6 +1,6 @@
 package sim
 
-import "starling/cluster"
+import "starling/terms"
 
 // fault is a kind of trouble.
 type fault int
@@ -143,7 +143,7 @@ func (w *World) troubleMachine(m *machine) {
 	case w.chance(cutWriting):
 		m.cut(false, true, w.cutMillis())
 	case w.chance(clockJump):
-		m.skew += cluster.Time(w.between(-3_600_000, 3_600_000))
+		m.skew += terms.Time(w.between(-3_600_000, 3_600_000))
 	case w.chance(changeOffer):
 		m.offer = w.drawOffer(m)
 		m.wake()
@@ -167,7 +167,7 @@ func (w *World) split() {
 // outage stops the engine for everybody. Pulses do not end meanwhile, and live their whole time to live after it.
 func (w *World) outage() {
 	millis := w.cutMillis()
-	w.outageUntil = w.now + cluster.Time(millis)
+	w.outageUntil = w.now + terms.Time(millis)
 	for _, m := range w.machines {
 		m.cut(true, true, millis)
 	}

@@ -7,17 +7,18 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/sim/model"
+	"starling/terms"
 )
 
 // forge appends an entry that is well formed and that no peer of this program would write: of a stranger, or of a life
 // that is over, with commands for anybody about anything. The fold must refuse what does harm.
 func (w *World) forge() {
-	node := cluster.NodeName("stranger")
+	node := terms.NodeName("stranger")
 	life := uint32(w.between(1, 3))
 	if departed := w.departedNode(); departed != nil && w.rng.IntN(3) == 0 {
 		node, life = departed.Name, uint32(w.between(1, int(departed.Departed)))
 	}
-	writer := cluster.NewPeerID(node, life)
+	writer := terms.NewPeerID(node, life)
 	w.forged[writer] += uint64(w.between(0, 2))
 	e := &command.Entry{Writer: writer, Seq: w.forged[writer], Time: w.now}
 	if w.rng.IntN(2) == 0 {
@@ -35,7 +36,7 @@ func (w *World) slander() {
 		return
 	}
 	w.slanders++
-	writer := cluster.NewPeerID("gossip", w.slanders)
+	writer := terms.NewPeerID("gossip", w.slanders)
 	e := &command.Entry{Writer: writer, Seq: 1, Time: w.now}
 	e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: 1}, &command.Leave{Peer: w.anybody()})
 	w.land(journal.Record{Writer: string(writer), Seq: e.Seq, Payload: command.Encode(e)})
@@ -56,11 +57,11 @@ func (w *World) departedNode() *model.Node {
 }
 
 // anybody returns a peer: a member, one that joins, one that is over, or one that never was.
-func (w *World) anybody() cluster.PeerID {
+func (w *World) anybody() terms.PeerID {
 	all := slices.Clone(w.model.Circle)
 	for _, n := range w.model.Nodes {
 		for life := range n.Departed + 2 {
-			all = append(all, cluster.NewPeerID(n.Name, life+1))
+			all = append(all, terms.NewPeerID(n.Name, life+1))
 		}
 	}
 	if len(all) == 0 {
@@ -70,7 +71,7 @@ func (w *World) anybody() cluster.PeerID {
 }
 
 // nonsense returns a command that may fit the present state, nearly fit it, or not at all.
-func (w *World) nonsense(writer cluster.PeerID) command.Command {
+func (w *World) nonsense(writer terms.PeerID) command.Command {
 	about, other := w.anybody(), w.anybody()
 	if w.rng.IntN(3) == 0 {
 		about = writer
@@ -80,18 +81,18 @@ func (w *World) nonsense(writer cluster.PeerID) command.Command {
 	if a.Observer != "" && w.rng.IntN(2) == 0 {
 		other = a.Observer
 	}
-	name := cluster.JobName("nobody")
+	name := terms.JobName("nobody")
 	if len(w.clients.names) > 0 {
 		name = w.clients.names[w.rng.IntN(len(w.clients.names))]
 	}
-	gone := cluster.NewPeerID("stranger", uint32(w.between(1, 3)))
+	gone := terms.NewPeerID("stranger", uint32(w.between(1, 3)))
 	if w.rng.IntN(2) == 0 {
 		gone = writer
 	}
 	return [...]command.Command{
 		&command.Leave{Peer: gone}, &command.PrepareJoin{Joiner: about, Attempt: number}, &command.NotifyJoin{Joiner: about, Attempt: number},
 		&command.AcceptJoin{Joiner: about, Observer: other, Attempt: number}, &command.AbortJoin{Joiner: about, Attempt: number},
-		&command.Volunteer{Peer: about, Offer: cluster.Offer{Capacity: cluster.Resources{1 << 40, 1 << 50, 1 << 50}}},
+		&command.Volunteer{Peer: about, Offer: terms.Offer{Capacity: terms.Resources{1 << 40, 1 << 50, 1 << 50}}},
 		&command.ReportTasks{Peer: about, Reports: w.fiction()}, &command.KillJob{Job: name}, &command.TellTime{}, &command.RaiseRules{Version: 2},
 	}[w.rng.IntN(10)]
 }
@@ -100,7 +101,7 @@ func (w *World) nonsense(writer cluster.PeerID) command.Command {
 func (w *World) fiction() []command.Report {
 	var all []command.Report
 	for range w.between(1, 5) {
-		r := command.Report{Slot: cluster.SlotRef{Job: cluster.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))}, Ended: cluster.ByItself}
+		r := command.Report{Slot: cluster.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))}, Ended: cluster.ByItself}
 		r.Order = w.model.OrderOf(r.Slot)
 		all = append(all, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
+	"starling/terms"
 )
 
 // TestRandomHistories compares the fold with the model on histories that no cluster of correct peers would write: any
@@ -33,12 +34,12 @@ func TestRandomHistories(t *testing.T) {
 type scribe struct {
 	*World
 	reader  *machine
-	numbers map[cluster.PeerID]uint64
+	numbers map[terms.PeerID]uint64
 }
 
 func newScribe(seed uint64) *scribe {
 	w := newWorld(seed, Options{})
-	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore()}, map[cluster.PeerID]uint64{}}
+	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore()}, map[terms.PeerID]uint64{}}
 }
 
 func (s *scribe) fold(e *command.Entry) {
@@ -50,11 +51,11 @@ func (s *scribe) fold(e *command.Entry) {
 
 func playHistory(seed uint64) error {
 	s := newScribe(seed)
-	s.clients.names = []cluster.JobName{"job0", "job1", "a/x/job2", "b/job3"}
+	s.clients.names = []terms.JobName{"job0", "job1", "a/x/job2", "b/job3"}
 	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
 	for range 150 {
 		s.posted++ // so that requests have names of their own
-		s.now += cluster.Time(s.between(-200, 1500))
+		s.now += terms.Time(s.between(-200, 1500))
 		s.fold(s.entry())
 		if s.failure != nil {
 			return s.failure
@@ -67,7 +68,7 @@ func playHistory(seed uint64) error {
 
 // entry draws the next entry: mostly of somebody who may write, sometimes of one who has left, never was, or repeats.
 func (s *scribe) entry() *command.Entry {
-	writer := cluster.NewPeerID(cluster.NodeName("abcde"[s.rng.IntN(5):][:1]), uint32(s.between(1, 2)+len(s.records)/50))
+	writer := terms.NewPeerID(terms.NodeName("abcde"[s.rng.IntN(5):][:1]), uint32(s.between(1, 2)+len(s.records)/50))
 	if len(s.model.Circle) > 0 && s.rng.IntN(2) == 0 {
 		writer = s.model.Circle[s.rng.IntN(len(s.model.Circle))]
 	}
@@ -82,7 +83,7 @@ func (s *scribe) entry() *command.Entry {
 }
 
 // command draws what the writer should write, or nonsense.
-func (s *scribe) command(writer cluster.PeerID) command.Command {
+func (s *scribe) command(writer terms.PeerID) command.Command {
 	if s.rng.IntN(3) == 0 {
 		return s.nonsense(writer)
 	}
@@ -107,7 +108,7 @@ func (s *scribe) command(writer cluster.PeerID) command.Command {
 }
 
 // work draws what a member writes.
-func (s *scribe) work(writer cluster.PeerID) command.Command {
+func (s *scribe) work(writer terms.PeerID) command.Command {
 	request := ""
 	if s.rng.IntN(3) > 0 {
 		request = "request" + string(rune('a'+s.rng.IntN(26)))
@@ -139,7 +140,7 @@ func (s *scribe) work(writer cluster.PeerID) command.Command {
 }
 
 // news reports slots, mostly of the writer's own node and of their present allocations.
-func (s *scribe) news(writer cluster.PeerID) command.Command {
+func (s *scribe) news(writer terms.PeerID) command.Command {
 	c := &command.ReportTasks{Peer: writer}
 	for _, seat := range s.model.Seats() {
 		mine := s.model.Nodes[seat.Node].Peer == writer

@@ -5,8 +5,9 @@ import (
 	"strconv"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // A simulated program is told by its command how many milliseconds it takes, 0 for ever, and how it fares.
@@ -17,7 +18,7 @@ const (
 )
 
 // wish draws what a user asks for about a job who sees the value as it is in s; nil if nothing comes to his mind.
-func (c *clients) wish(s *cluster.State, name cluster.JobName) command.Command {
+func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 	w, j := c.w, s.JobOf(name)
 	if w.rng.IntN(8) == 0 {
 		return c.drain(s)
@@ -39,7 +40,7 @@ func (c *clients) wish(s *cluster.State, name cluster.JobName) command.Command {
 	case 4:
 		restart := &command.RestartJob{RequestID: request, Job: name, Against: seen}
 		if w.rng.IntN(2) == 0 {
-			restart.Task = cluster.TaskName("t" + strconv.Itoa(w.rng.IntN(3)))
+			restart.Task = terms.TaskName("t" + strconv.Itoa(w.rng.IntN(3)))
 		}
 		return restart
 	case 5:
@@ -77,7 +78,7 @@ func (c *clients) drain(s *cluster.State) command.Command {
 }
 
 // changed draws a new version of a job: another size, another program, other rules, a task more or less, or all anew.
-func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
+func (c *clients) changed(old *terms.Job) terms.Job {
 	w, spec := c.w, *old
 	spec.Tasks = slices.Clone(spec.Tasks)
 	t := &spec.Tasks[w.rng.IntN(len(spec.Tasks))]
@@ -93,7 +94,7 @@ func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
 			t.Command[2] = []string{faresBadly, faresUnready}[w.rng.IntN(2)]
 		}
 	case 4:
-		t.Resources[cluster.CPU] = int64(w.between(0, 20)) * 100
+		t.Resources[terms.CPU] = int64(w.between(0, 20)) * 100
 	case 5:
 		spec.Tasks[0], spec.Tasks[len(spec.Tasks)-1] = spec.Tasks[len(spec.Tasks)-1], spec.Tasks[0]
 		spec.Tasks = spec.Tasks[:w.between(1, len(spec.Tasks))]
@@ -117,36 +118,36 @@ func (c *clients) changed(old *cluster.JobSpec) cluster.JobSpec {
 	return spec
 }
 
-func (c *clients) kind() cluster.JobType {
-	return cluster.JobType(c.w.between(int(cluster.Batch), int(cluster.Daemon)))
+func (c *clients) kind() terms.JobType {
+	return terms.JobType(c.w.between(int(terms.Batch), int(terms.Daemon)))
 }
 
 // spec draws a job.
-func (c *clients) spec(name cluster.JobName, kind cluster.JobType) cluster.JobSpec {
-	spec := cluster.JobSpec{Name: name, Type: kind, Update: c.updatePolicy(kind)}
+func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
+	spec := terms.Job{Name: name, Type: kind, Update: c.updatePolicy(kind)}
 	for i := range c.w.between(1, 3) {
-		spec.Tasks = append(spec.Tasks, c.task(spec.Type, cluster.TaskName("t"+strconv.Itoa(i))))
+		spec.Tasks = append(spec.Tasks, c.task(spec.Type, terms.TaskName("t"+strconv.Itoa(i))))
 	}
 	c.sharing(&spec)
-	if kind <= cluster.Stateless && c.w.chance(hugeJob) {
+	if kind <= terms.Stateless && c.w.chance(hugeJob) {
 		c.w.rates[hugeJob] = 0
 		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil
-		spec.Tasks[0].Resources = cluster.Resources{10, 1 << 20, 0}
+		spec.Tasks[0].Resources = terms.Resources{10, 1 << 20, 0}
 	}
 	return spec
 }
 
-func (c *clients) updatePolicy(kind cluster.JobType) cluster.UpdatePolicy {
+func (c *clients) updatePolicy(kind terms.JobType) terms.UpdatePolicy {
 	w := c.w
 	if w.rng.IntN(3) == 0 {
-		return cluster.UpdatePolicy{}
+		return terms.UpdatePolicy{}
 	}
-	u := cluster.UpdatePolicy{
+	u := terms.UpdatePolicy{
 		BatchSize: uint32(w.between(0, 3)), AutoPromote: w.rng.IntN(2) == 0, AttemptsMax: uint32(w.between(0, 3)),
 		FailuresMax: uint32(w.between(0, 2)), Rollback: w.rng.IntN(2) == 0, StartPaused: w.rng.IntN(8) == 0, SameNode: w.rng.IntN(4) == 0,
 		MinHealthyMillis: uint32(w.rng.IntN(2) * w.between(1, 2000)),
 	}
-	if kind == cluster.Stateless && w.rng.IntN(2) == 0 {
+	if kind == terms.Stateless && w.rng.IntN(2) == 0 {
 		u.Canaries = uint32(w.between(1, 2))
 	}
 	if w.rng.IntN(2) == 0 {
@@ -159,83 +160,83 @@ func (c *clients) updatePolicy(kind cluster.JobType) cluster.UpdatePolicy {
 }
 
 // policies draws what comes after a failure or a loss.
-func (c *clients) policies(t *cluster.TaskSpec, kind cluster.JobType) {
+func (c *clients) policies(t *terms.Task, kind terms.JobType) {
 	w := c.w
-	t.Reschedule, t.Disconnect = cluster.Reschedule{}, cluster.Disconnect{}
-	if kind != cluster.Batch {
-		t.Restart.AttemptsMax = []uint32{cluster.RestartsUnlimited, uint32(w.between(0, 3))}[w.rng.IntN(2)]
+	t.Reschedule, t.Disconnect = terms.Reschedule{}, terms.Disconnect{}
+	if kind != terms.Batch {
+		t.Restart.AttemptsMax = []uint32{terms.RestartsUnlimited, uint32(w.between(0, 3))}[w.rng.IntN(2)]
 	}
-	if kind != cluster.Daemon && w.rng.IntN(2) == 0 {
+	if kind != terms.Daemon && w.rng.IntN(2) == 0 {
 		delay := uint32(w.between(0, 3000))
-		t.Reschedule = cluster.Reschedule{
-			AttemptsMax: []uint32{cluster.RestartsUnlimited, 1, 2, 3}[w.rng.IntN(4)], IntervalMillis: uint32(w.between(1, 60_000)),
-			DelayMillis: delay, DelayMaxMillis: delay + uint32(w.between(0, 5000)), Growth: cluster.Growth(w.rng.IntN(3)),
+		t.Reschedule = terms.Reschedule{
+			AttemptsMax: []uint32{terms.RestartsUnlimited, 1, 2, 3}[w.rng.IntN(4)], IntervalMillis: uint32(w.between(1, 60_000)),
+			DelayMillis: delay, DelayMaxMillis: delay + uint32(w.between(0, 5000)), Growth: terms.Growth(w.rng.IntN(3)),
 		}
 	}
 	d := &t.Disconnect
 	switch {
-	case kind == cluster.Stateful || w.rng.IntN(4) == 0:
+	case kind == terms.Stateful || w.rng.IntN(4) == 0:
 		d.StopAfterMillis = uint32(w.between(1, 8000))
 	case w.rng.IntN(2) == 0:
 		d.LostAfterMillis = uint32(w.between(1, 10_000))
-		d.Wait, d.Keep = w.rng.IntN(2) == 0, cluster.Survivor(w.rng.IntN(3))
+		d.Wait, d.Keep = w.rng.IntN(2) == 0, terms.Survivor(w.rng.IntN(3))
 	}
 }
 
-func (c *clients) task(kind cluster.JobType, name cluster.TaskName) cluster.TaskSpec {
+func (c *clients) task(kind terms.JobType, name terms.TaskName) terms.Task {
 	w := c.w
-	t := cluster.TaskSpec{
-		Name: name, Instances: uint32(w.between(0, 8)), Command: []string{"run", "0"}, Placement: cluster.Pack,
-		Resources: cluster.Resources{int64(w.between(0, 20)) * 100, int64(w.between(0, 4)) << 28, 0},
-		Restart: cluster.Restart{AttemptsMax: cluster.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 2000,
+	t := terms.Task{
+		Name: name, Instances: uint32(w.between(0, 8)), Command: []string{"run", "0"}, Placement: terms.Pack,
+		Resources: terms.Resources{int64(w.between(0, 20)) * 100, int64(w.between(0, 4)) << 28, 0},
+		Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 2000,
 			ResetMillis: uint32(w.between(0, 10_000))},
 		StopGraceMillis: uint32(w.between(0, 1000)),
 	}
-	if kind == cluster.Batch {
+	if kind == terms.Batch {
 		t.Command[1] = strconv.Itoa(w.between(1, 3000))
 		t.Restart.AttemptsMax = uint32(w.between(0, 4))
 	}
 	c.policies(&t, kind)
 	if w.rng.IntN(3) == 0 {
-		t.Placement = cluster.Spread
+		t.Placement = terms.Spread
 	}
 	if w.rng.IntN(6) == 0 {
-		t.Placement = cluster.Defragment
+		t.Placement = terms.Defragment
 	}
 	if w.rng.IntN(4) == 0 {
 		t.Ports = c.ports()
 	}
 	if w.rng.IntN(4) == 0 {
-		t.Constraints = []cluster.Constraint{c.constraint()}
+		t.Constraints = []constraint.Constraint{c.constraint()}
 	}
 	c.company(&t, kind)
 	if w.rng.IntN(6) == 0 {
-		t.Devices = []cluster.DeviceRequest{c.device()}
+		t.Devices = []terms.DeviceRequest{c.device()}
 	}
 	if w.rng.IntN(3) == 0 {
-		t.Checks = []cluster.Check{{Kind: cluster.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 	}
-	if kind == cluster.Stateful && w.rng.IntN(3) == 0 {
-		t.Volumes = []cluster.Volume{{Name: "data"}}
+	if kind == terms.Stateful && w.rng.IntN(3) == 0 {
+		t.Volumes = []terms.Volume{{Name: "data"}}
 	}
 	return t
 }
 
 // company draws how the task stands to what else runs.
-func (c *clients) company(t *cluster.TaskSpec, kind cluster.JobType) {
+func (c *clients) company(t *terms.Task, kind terms.JobType) {
 	w := c.w
 	if w.rng.IntN(3) == 0 {
-		t.Labels = []cluster.EnvVar{{Name: "app", Value: []string{"db", "web"}[w.rng.IntN(2)]}}
+		t.Labels = []terms.EnvVar{{Name: "app", Value: []string{"db", "web"}[w.rng.IntN(2)]}}
 	}
-	if kind == cluster.Daemon {
+	if kind == terms.Daemon {
 		return
 	}
 	if w.rng.IntN(6) == 0 {
 		operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
-		one := cluster.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]}, Operator: operators[w.rng.IntN(len(operators))],
+		one := constraint.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]}, Operator: operators[w.rng.IntN(len(operators))],
 			Count: uint32(w.rng.IntN(4)), Within: []string{"", "rack", "disk"}[w.rng.IntN(3)]}
 		if w.rng.IntN(2) == 0 {
-			one = cluster.Constraint{Any: []cluster.Constraint{one, {All: []cluster.Constraint{c.constraint(), c.constraint()}}}}
+			one = constraint.Constraint{Any: []constraint.Constraint{one, {All: []constraint.Constraint{c.constraint(), c.constraint()}}}}
 		}
 		if w.rng.IntN(2) == 0 {
 			one.Soft, one.PatienceMillis = true, uint32(w.between(0, 5000))
@@ -251,9 +252,9 @@ func (c *clients) company(t *cluster.TaskSpec, kind cluster.JobType) {
 }
 
 // device draws a request for whole devices or for a share of one, of some model or of any.
-func (c *clients) device() cluster.DeviceRequest {
-	amounts := []cluster.Millidevices{250, 400, 500, 700, 1000, 1000, 2000}
-	q := cluster.DeviceRequest{Kind: "gpu", Amount: amounts[c.w.rng.IntN(len(amounts))]}
+func (c *clients) device() terms.DeviceRequest {
+	amounts := []terms.Millidevices{250, 400, 500, 700, 1000, 1000, 2000}
+	q := terms.DeviceRequest{Kind: "gpu", Amount: amounts[c.w.rng.IntN(len(amounts))]}
 	if c.w.rng.IntN(3) == 0 {
 		q.Models = []string{[]string{"A100", "T4"}[c.w.rng.IntN(2)]}
 	}
@@ -261,8 +262,8 @@ func (c *clients) device() cluster.DeviceRequest {
 }
 
 // ports draws requests of which some leave the choice open, and some ask for what such a choice may come upon.
-func (c *clients) ports() []cluster.PortRequest {
-	all := make([]cluster.PortRequest, c.w.between(1, 3))
+func (c *clients) ports() []terms.PortRequest {
+	all := make([]terms.PortRequest, c.w.between(1, 3))
 	for i := range all {
 		all[i].Name = "p" + strconv.Itoa(i)
 	}
@@ -275,14 +276,14 @@ func (c *clients) ports() []cluster.PortRequest {
 	return all
 }
 
-func (c *clients) constraint() cluster.Constraint {
-	return []cluster.Constraint{
+func (c *clients) constraint() constraint.Constraint {
+	return []constraint.Constraint{
 		{Attribute: "rack", Operator: constraint.In, Values: []string{"r0", "r1"}},
 		{Attribute: "rack", Operator: constraint.NotEqual, Values: []string{"r0"}},
 		{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"3"}},
 		{Attribute: "size", Operator: constraint.Less, Values: []string{"6"}},
 		{Attribute: "disk", Operator: constraint.NotExists},
 		{Attribute: "disk", Operator: constraint.Equal, Values: []string{"ssd"}},
-		{Attribute: cluster.ExclusiveAttribute, Operator: constraint.Exists},
+		{Attribute: terms.ExclusiveAttribute, Operator: constraint.Exists},
 	}[c.w.rng.IntN(7)]
 }

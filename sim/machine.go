@@ -8,12 +8,13 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/replica"
+	"starling/terms"
 )
 
 // machine is a computer with its peer and what runs there.
 type machine struct {
 	w    *World
-	name cluster.NodeName
+	name terms.NodeName
 	// label tells machines apart in stories, also those that have the same name by mistake.
 	label string
 	core  *peer.Core
@@ -30,17 +31,17 @@ type machine struct {
 	// claimed tells that a new life waits until the journal was read up to its beginning.
 	claimed                       bool
 	delivering, seeking, noticing bool
-	skew                          cluster.Time
+	skew                          terms.Time
 	appending                     *journal.Record
-	appendingSince                cluster.Time
+	appendingSince                terms.Time
 	// sent is the last record that the core asked to append.
 	sent     recordName
-	watching []cluster.PeerID
+	watching []terms.PeerID
 	// tasks are ordered by allocation; stale tells that the core has not been told of the latest.
 	tasks  []*running
 	stale  bool
-	offer  cluster.Offer
-	wakeAt cluster.Time
+	offer  terms.Offer
+	wakeAt terms.Time
 }
 
 // disk is what a machine keeps over restarts of the process.
@@ -52,7 +53,7 @@ type disk struct {
 	starts uint32
 }
 
-func (m *machine) own() cluster.Time { return m.w.now + m.skew }
+func (m *machine) own() terms.Time { return m.w.now + m.skew }
 
 func (m *machine) tell(format string, args ...any) { m.w.tell(m.label, format, args...) }
 
@@ -186,7 +187,7 @@ func (m *machine) confirm() {
 	m.lead(m.self())
 }
 
-func (m *machine) self() cluster.PeerID { return cluster.NewPeerID(m.name, m.disk.incarnation) }
+func (m *machine) self() terms.PeerID { return terms.NewPeerID(m.name, m.disk.incarnation) }
 
 // seek looks for a life once more after a while.
 func (m *machine) seek(millis int) {
@@ -200,7 +201,7 @@ func (m *machine) seek(millis int) {
 	})
 }
 
-func (m *machine) lead(self cluster.PeerID) {
+func (m *machine) lead(self terms.PeerID) {
 	m.tell("lives as %s, start %d, at entry %d", self, m.disk.starts, m.cursor)
 	m.begun, m.slow, m.sent = true, false, recordName{}
 	m.w.renew(self)
@@ -253,7 +254,7 @@ func (m *machine) wake() {
 }
 
 // forget drops the remains of a task, which must have ended.
-func (m *machine) forget(id cluster.AllocationID) {
+func (m *machine) forget(id terms.AllocationID) {
 	at, found := m.find(id)
 	if !found {
 		return
@@ -289,7 +290,7 @@ func (m *machine) moveOn() {
 }
 
 // watch replaces the pulses that the machine looks at.
-func (m *machine) watch(all []cluster.PeerID) {
+func (m *machine) watch(all []terms.PeerID) {
 	old := m.watching
 	m.watching = all
 	for _, p := range all {
@@ -305,7 +306,7 @@ func (m *machine) watch(all []cluster.PeerID) {
 }
 
 // lookSoon lets the core know a watched pulse's state. While it cannot read it learns nothing.
-func (m *machine) lookSoon(p cluster.PeerID) {
+func (m *machine) lookSoon(p terms.PeerID) {
 	if !m.up || !slices.Contains(m.watching, p) {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Seeds is a range of seeds, both ends included.
@@ -104,7 +104,7 @@ func (s *Summary) add(r *Report) {
 	}
 }
 
-func millis(t cluster.Time) time.Duration { return time.Duration(t) * time.Millisecond }
+func millis(t terms.Time) time.Duration { return time.Duration(t) * time.Millisecond }
 
 // Print tells people the summary.
 func (s *Summary) Print(w io.Writer) {

@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/command"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // poolPaths are the pools that users make, besides the default one.
-var poolPaths = [...]cluster.PoolPath{"a", "a/x", "a/y", "b", "b/z", "c"}
+var poolPaths = [...]terms.PoolPath{"a", "a/x", "a/y", "b", "b/z", "c"}
 
 // jobName draws a name for a job, mostly in a leaf of the tree as a machine sees it.
-func (c *clients) jobName(m *machine, own string) cluster.JobName {
+func (c *clients) jobName(m *machine, own string) terms.JobName {
 	path := poolPaths[c.w.rng.IntN(len(poolPaths))]
 	if m.core != nil && c.w.rng.IntN(8) > 0 {
 		tree := pool.Tree(m.core.State().Pools())
@@ -21,7 +22,7 @@ func (c *clients) jobName(m *machine, own string) cluster.JobName {
 			path = tree[number+1].Path
 		}
 	}
-	return cluster.NewJobName(path, own)
+	return terms.NewJobName(path, own)
 }
 
 // changePools draws a change of the tree that somebody sees in s: pools that come, change or go. What is above them is
@@ -35,13 +36,13 @@ func (c *clients) changePools(s *cluster.State) command.Command {
 	for range w.between(1, 3) {
 		path := poolPaths[w.rng.IntN(len(poolPaths))]
 		if w.rng.IntN(6) == 0 {
-			path = cluster.DefaultPool
+			path = terms.DefaultPool
 		}
 		if _, found := s.PoolNumber(path); found && w.rng.IntN(4) == 0 {
 			change.Gone = append(change.Gone, path)
 			continue
 		}
-		change.Pools = slices.DeleteFunc(change.Pools, func(p cluster.PoolSpec) bool { return p.Path == path })
+		change.Pools = slices.DeleteFunc(change.Pools, func(p terms.Pool) bool { return p.Path == path })
 		change.Pools = append(change.Pools, c.pool(path))
 	}
 	if w.rng.IntN(8) > 0 {
@@ -53,8 +54,8 @@ func (c *clients) changePools(s *cluster.State) command.Command {
 }
 
 // makeRoom changes a pool of a tree, if need be, so that those below it keep to the rules.
-func (c *clients) makeRoom(tree pool.Tree, above cluster.PoolPath, change *command.ChangePools) {
-	sum, limit, below := cluster.Amounts{}, cluster.Amounts{}, false
+func (c *clients) makeRoom(tree pool.Tree, above terms.PoolPath, change *command.ChangePools) {
+	sum, limit, below := terms.Amounts{}, terms.Amounts{}, false
 	for i := range tree {
 		if parent, _ := pool.Split(tree[i].Path); parent == above {
 			below = true
@@ -74,23 +75,23 @@ func (c *clients) makeRoom(tree pool.Tree, above cluster.PoolPath, change *comma
 	for k := range spec.Quotas {
 		q := &spec.Quotas[k]
 		q.Reservation = max(q.Reservation, sum[k])
-		if q.Limit = max(q.Limit, q.Reservation); limit[k] < cluster.Unlimited {
+		if q.Limit = max(q.Limit, q.Reservation); limit[k] < terms.Unlimited {
 			q.Limit = max(q.Limit, limit[k])
 		}
 	}
-	change.Pools = slices.DeleteFunc(change.Pools, func(p cluster.PoolSpec) bool { return p.Path == above })
-	change.Gone = slices.DeleteFunc(change.Gone, func(path cluster.PoolPath) bool { return path == above })
+	change.Pools = slices.DeleteFunc(change.Pools, func(p terms.Pool) bool { return p.Path == above })
+	change.Gone = slices.DeleteFunc(change.Gone, func(path terms.PoolPath) bool { return path == above })
 	change.Pools = append(change.Pools, spec)
 }
 
 // pool draws a pool.
-func (c *clients) pool(path cluster.PoolPath) cluster.PoolSpec {
+func (c *clients) pool(path terms.PoolPath) terms.Pool {
 	w := c.w
-	spec := cluster.NewPool(path)
+	spec := terms.NewPool(path)
 	spec.PatienceMillis = []uint32{0, 100, 1000, 4000}[w.rng.IntN(4)]
-	spec.ControllerLimit = []cluster.Percent{cluster.NoPercent, 0, 50, 100}[w.rng.IntN(4)]
-	spec.SlackLimit = []cluster.Percent{0, 20, 50, 100}[w.rng.IntN(4)]
-	units := cluster.Amounts{cluster.CPU: 1000, cluster.Memory: 1 << 28, cluster.GPU: 500}
+	spec.ControllerLimit = []terms.Percent{terms.NoPercent, 0, 50, 100}[w.rng.IntN(4)]
+	spec.SlackLimit = []terms.Percent{0, 20, 50, 100}[w.rng.IntN(4)]
+	units := terms.Amounts{terms.CPU: 1000, terms.Memory: 1 << 28, terms.GPU: 500}
 	for k, unit := range units {
 		q := &spec.Quotas[k]
 		if unit == 0 {
@@ -108,30 +109,30 @@ func (c *clients) pool(path cluster.PoolPath) cluster.PoolSpec {
 }
 
 // sharing draws how a job shares its pool.
-func (c *clients) sharing(spec *cluster.JobSpec) {
+func (c *clients) sharing(spec *terms.Job) {
 	w := c.w
 	spec.Priority = []uint32{50, 50, 50, 0, 80, 100}[w.rng.IntN(6)]
-	if spec.Type == cluster.Daemon {
+	if spec.Type == terms.Daemon {
 		return
 	}
 	spec.NonPreemptible, spec.Revocable = w.rng.IntN(6) == 0, w.rng.IntN(5) == 0
 	spec.NonPreemptible = spec.NonPreemptible && !spec.Revocable
 	spec.Controller = w.rng.IntN(8) == 0
-	spec.KillOnPreempt = spec.Type == cluster.Batch && !spec.NonPreemptible && w.rng.IntN(3) == 0
+	spec.KillOnPreempt = spec.Type == terms.Batch && !spec.NonPreemptible && w.rng.IntN(3) == 0
 	c.bounds(spec)
 }
 
 // bounds draws how many instances of a job must run together, and how many and how long they may run.
-func (c *clients) bounds(spec *cluster.JobSpec) {
-	w, gang := c.w, spec.Type != cluster.Daemon && c.w.rng.IntN(3) == 0
+func (c *clients) bounds(spec *terms.Job) {
+	w, gang := c.w, spec.Type != terms.Daemon && c.w.rng.IntN(3) == 0
 	least, most := uint32(0), uint32(0)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		t.MinAvailable, t.MaxRunning, t.MaxRunMillis = 0, 0, 0
-		if spec.Type == cluster.Batch && w.rng.IntN(4) == 0 {
+		if spec.Type == terms.Batch && w.rng.IntN(4) == 0 {
 			t.MaxRunning = uint32(w.between(1, 4))
 		}
-		if spec.Type == cluster.Batch && w.rng.IntN(5) == 0 {
+		if spec.Type == terms.Batch && w.rng.IntN(5) == 0 {
 			t.MaxRunMillis = uint32(w.between(500, 8000))
 		}
 		if gang && w.rng.IntN(2) == 0 {
@@ -147,7 +148,7 @@ func (c *clients) bounds(spec *cluster.JobSpec) {
 }
 
 // fit makes the gang of a job small enough for its tasks.
-func fit(spec *cluster.JobSpec) {
+func fit(spec *terms.Job) {
 	least, most := uint32(0), uint32(0)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -161,7 +162,7 @@ func fit(spec *cluster.JobSpec) {
 }
 
 // atOnce is how many instances of a task may run at a time.
-func atOnce(t *cluster.TaskSpec) uint32 {
+func atOnce(t *terms.Task) uint32 {
 	if t.MaxRunning > 0 {
 		return min(t.MaxRunning, t.Instances)
 	}

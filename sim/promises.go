@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // promises remembers what is needed to see in an entry whether the system kept its word.
 type promises struct {
 	w *World
 	// stopping are the allocations that were told to stop before this entry.
-	stopping map[cluster.AllocationID]bool
+	stopping map[terms.AllocationID]bool
 	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
 	drains int
 }
@@ -18,12 +19,12 @@ type promises struct {
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as many
 // as desired, less a batch and those that an update may lose.
 func (p *promises) checkHealth(s *cluster.State) {
-	stopping := map[cluster.AllocationID]bool{}
+	stopping := map[terms.AllocationID]bool{}
 	s.EachJob(func(j *cluster.Job) bool {
 		for task := range j.Tasks {
 			batch, broken := uint32(0), false
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				id := cluster.AllocationID{Slot: s.NameOf(r), Order: slot.Order}
+				id := terms.AllocationID{Slot: s.NameOf(r), Order: slot.Order}
 				if slot.Cause == cluster.NoCause {
 					return true
 				}
@@ -47,7 +48,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 // takes tells whether the stop of an instance takes a healthy one away of the system's own accord, and how many may be
 // without health then.
 func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
-	if slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == cluster.Batch || r.Index >= j.Tasks[r.Task].Desired {
+	if slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
@@ -61,7 +62,7 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
 		return size, size > 0 && !instead && (patient || !drain.On)
 	case cluster.ByDrain:
-		return max(size, 1), patient && p.drains < 2 && j.Spec.Type != cluster.Daemon
+		return max(size, 1), patient && p.drains < 2 && j.Spec.Type != terms.Daemon
 	}
 	return 0, false
 }
@@ -107,7 +108,7 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 			switch {
 			case ref.Seat == cluster.CanarySeat:
 				r.canaries++
-			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired && j.Spec.Type != cluster.Daemon:
+			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired && j.Spec.Type != terms.Daemon:
 				r.empty = s.NameOf(ref).String()
 			}
 			return true

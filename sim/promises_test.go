@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // What users are promised about time, for every moment of a join, a start or a stop at which a machine may die.
 
 func TestLostWorkRunsElsewhereInTime(t *testing.T) {
-	for moment := cluster.Time(0); moment < 1500; moment += 37 {
+	for moment := terms.Time(0); moment < 1500; moment += 37 {
 		s := newScript(t, 4)
 		s.submit("web", nil, 8)
 		s.wait(moment)
@@ -22,7 +23,7 @@ func TestLostWorkRunsElsewhereInTime(t *testing.T) {
 }
 
 func TestARestartWithinThePulseMovesNothing(t *testing.T) {
-	for down := cluster.Time(0); down < pulseMillis-500; down += 117 {
+	for down := terms.Time(0); down < pulseMillis-500; down += 117 {
 		s := newScript(t, 4)
 		s.submit("web", nil, 8)
 		s.wait(1000)
@@ -39,7 +40,7 @@ func TestARestartWithinThePulseMovesNothing(t *testing.T) {
 }
 
 // orders returns which entries ordered the eight instances of a job.
-func (s *script) orders(name cluster.JobName) (orders [8]cluster.Index) {
+func (s *script) orders(name terms.JobName) (orders [8]terms.Index) {
 	for i := range orders {
 		orders[i] = s.value().JobOf(name).Tasks[0].Slots.At(i).Order
 	}
@@ -49,7 +50,7 @@ func (s *script) orders(name cluster.JobName) (orders [8]cluster.Index) {
 // Whose turn it is to tell the time follows from the deadline; when that one is silent, the next one speaks, long before
 // anybody's pulse has ended.
 func TestADeadlineIsMetAlthoughTheOneInTurnIsSilent(t *testing.T) {
-	for delay := cluster.Time(0); delay < 600; delay += 17 {
+	for delay := terms.Time(0); delay < 600; delay += 17 {
 		s := newScript(t, 5)
 		s.wait(delay)
 		s.rates[failStart] = 1000

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // vouches tells whether the machine could prove at this moment that its peer is still a member: it asks the engine whether
@@ -16,7 +17,7 @@ func (m *machine) vouches() bool {
 // prove tells the supervisors of tasks with stop_after whether they are still wanted. One that nobody tells so stops its
 // task when that time is over, whatever has become of the peer.
 func (m *machine) prove() {
-	var guarded []cluster.AllocationID
+	var guarded []terms.AllocationID
 	if m.vouches() {
 		guarded = m.core.Guarded()
 	}
@@ -49,7 +50,7 @@ func (m *machine) mustMoveOn() bool {
 func (w *World) checkAlone(m *machine, order *replica.Order) {
 	j := m.core.State().JobOf(order.ID.Slot.Job)
 	excused := w.fired[clockJump] + w.fired[twinName] + w.fired[falseDeath] + w.fired[leaveGracefully]
-	if j == nil || j.Spec.Type != cluster.Stateful || excused > 0 {
+	if j == nil || j.Spec.Type != terms.Stateful || excused > 0 {
 		return
 	}
 	for _, other := range w.machines {

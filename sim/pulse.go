@@ -1,10 +1,10 @@
 package sim
 
-import "starling/cluster"
+import "starling/terms"
 
 // pulse is one peer's sign of life.
 type pulse struct {
-	peer  cluster.PeerID
+	peer  terms.PeerID
 	alive bool
 	// owner is the machine that created it. Another with the same name and a disk that says so must not take it up.
 	owner *machine
@@ -12,7 +12,7 @@ type pulse struct {
 	renewed int
 }
 
-func (w *World) pulseOf(p cluster.PeerID) *pulse {
+func (w *World) pulseOf(p terms.PeerID) *pulse {
 	if w.pulses[p] == nil {
 		w.pulses[p] = &pulse{peer: p}
 	}
@@ -20,7 +20,7 @@ func (w *World) pulseOf(p cluster.PeerID) *pulse {
 }
 
 // renew keeps a pulse alive, or brings it back.
-func (w *World) renew(p cluster.PeerID) {
+func (w *World) renew(p terms.PeerID) {
 	one := w.pulseOf(p)
 	one.renewed++
 	if !one.alive {
@@ -31,7 +31,7 @@ func (w *World) renew(p cluster.PeerID) {
 }
 
 // neglect lets a pulse end when its time to live is over, or later, unless it is renewed.
-func (w *World) neglect(p cluster.PeerID) {
+func (w *World) neglect(p terms.PeerID) {
 	wait := pulseMillis
 	if w.chance(latePulse) {
 		wait += w.between(1, 8000)
@@ -59,7 +59,7 @@ func (w *World) expire(one *pulse, wait int) {
 }
 
 // show lets all who watch p learn soon how its pulse is.
-func (w *World) show(p cluster.PeerID) {
+func (w *World) show(p terms.PeerID) {
 	for _, m := range w.machines {
 		m.lookSoon(p)
 	}

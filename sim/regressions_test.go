@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
 	"starling/schedule/place"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything; what they found is also
@@ -63,7 +64,7 @@ func TestAStopRevivesNoRemovedTask(t *testing.T) {
 
 func TestWhatFitsNowhereIsTriedAgainWithOtherNeeds(t *testing.T) {
 	s := newScript(t, 3)
-	s.submit("big", func(spec *cluster.JobSpec) { spec.Tasks[0].Resources[cluster.CPU] = 5000 }, 1)
+	s.submit("big", func(spec *terms.Job) { spec.Tasks[0].Resources[terms.CPU] = 5000 }, 1)
 	s.submit("other", nil, 1)
 	s.wait(1000)
 	s.want("big", "waiting")
@@ -74,7 +75,7 @@ func TestWhatFitsNowhereIsTriedAgainWithOtherNeeds(t *testing.T) {
 
 func TestASlotThatWaitedThroughASmallerVersionWaitsAgain(t *testing.T) {
 	s := newScript(t, 2)
-	whole := func(spec *cluster.JobSpec) { spec.Tasks[0].Resources[cluster.CPU] = 1000 }
+	whole := func(spec *terms.Job) { spec.Tasks[0].Resources[terms.CPU] = 1000 }
 	s.submit("web", whole, 4)
 	s.wait(1000)
 	lost := s.value().NodeOf("m0").Held[0].Index
@@ -92,8 +93,8 @@ func TestASlotThatWaitedThroughASmallerVersionWaitsAgain(t *testing.T) {
 
 func TestAPortAskedForByNumberIsChosenForNobodyElse(t *testing.T) {
 	s := newScript(t, 1)
-	s.submit("web", func(spec *cluster.JobSpec) {
-		spec.Tasks[0].Ports = []cluster.PortRequest{{Name: "any"}, {Name: "fixed", Number: portFirst}}
+	s.submit("web", func(spec *terms.Job) {
+		spec.Tasks[0].Ports = []terms.PortRequest{{Name: "any"}, {Name: "fixed", Number: portFirst}}
 	}, 1)
 	s.rest()
 	s.want("web", "running")
@@ -102,8 +103,8 @@ func TestAPortAskedForByNumberIsChosenForNobodyElse(t *testing.T) {
 func TestTheLastPortOfARangeIsNotUsedAgainAtOnce(t *testing.T) {
 	s := newScript(t, 1)
 	for range 3 {
-		s.submit("web", func(spec *cluster.JobSpec) {
-			spec.Tasks[0].Ports = make([]cluster.PortRequest, 5)
+		s.submit("web", func(spec *terms.Job) {
+			spec.Tasks[0].Ports = make([]terms.PortRequest, 5)
 			for i := range spec.Tasks[0].Ports {
 				spec.Tasks[0].Ports[i].Name = "p" + string(rune('0'+i))
 			}
@@ -152,14 +153,14 @@ func TestAnEntryWithNumberZeroMakesNoNode(t *testing.T) {
 
 func TestARequestThatNobodyCouldReadIsRefused(t *testing.T) {
 	s := newScript(t, 2)
-	for name, change := range map[string]func(*cluster.TaskSpec){
-		"no UTF-8":        func(task *cluster.TaskSpec) { task.Command[1] = "\xff" },
-		"name too long":   func(task *cluster.TaskSpec) { task.Env = []cluster.EnvVar{{Name: strings.Repeat("X", 300)}} },
-		"negative amount": func(task *cluster.TaskSpec) { task.Resources[cluster.CPU] = -1 },
-		"no operator":     func(task *cluster.TaskSpec) { task.Constraints = []cluster.Constraint{{Attribute: "a", Operator: 99}} },
+	for name, change := range map[string]func(*terms.Task){
+		"no UTF-8":        func(task *terms.Task) { task.Command[1] = "\xff" },
+		"name too long":   func(task *terms.Task) { task.Env = []terms.EnvVar{{Name: strings.Repeat("X", 300)}} },
+		"negative amount": func(task *terms.Task) { task.Resources[terms.CPU] = -1 },
+		"no operator":     func(task *terms.Task) { task.Constraints = []constraint.Constraint{{Attribute: "a", Operator: 99}} },
 	} {
-		spec := cluster.JobSpec{Name: "bad", Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
-			Name: "t", Instances: 1, Command: []string{"run", "1"}, Placement: cluster.Pack}}}
+		spec := terms.Job{Name: "bad", Type: terms.Batch, Tasks: []terms.Task{{
+			Name: "t", Instances: 1, Command: []string{"run", "1"}, Placement: terms.Pack}}}
 		change(&spec.Tasks[0])
 		if r, err := s.send(&command.SubmitJob{Spec: spec}); err == nil && r.Refusal.Code == cluster.OK {
 			t.Errorf("%s: the job was taken", name)
@@ -243,7 +244,7 @@ func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
 	for s.phaseOf("m0~2") != cluster.Refused || twin.appending == nil {
 		s.wait(1)
 	}
-	third := cluster.PeerID("m0~9")
+	third := terms.PeerID("m0~9")
 	s.write(&command.Entry{Writer: third, Seq: 1, Time: s.now, Commands: []command.Command{&command.PrepareJoin{Joiner: third, Attempt: 1}}})
 	s.wait(10_000)
 	s.machines[0].crash(true)
@@ -251,7 +252,7 @@ func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
 	s.rest()
 }
 
-func (s *script) phaseOf(p cluster.PeerID) cluster.AttemptPhase {
+func (s *script) phaseOf(p terms.PeerID) cluster.AttemptPhase {
 	a, _ := s.value().Attempt(p)
 	return a.Phase
 }
@@ -260,10 +261,10 @@ func (s *script) phaseOf(p cluster.PeerID) cluster.AttemptPhase {
 func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
 	s := newScribe(1)
 	plain, flash := s.drawOffer(&machine{}), s.drawOffer(&machine{})
-	plain.Attributes, flash.Attributes = nil, []cluster.EnvVar{{Name: "disk", Value: "ssd"}}
-	spec := cluster.JobSpec{Name: "many", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
-		Name: "t", Instances: place.PlacementsMax + 1000, Command: []string{"run", "0"}, Placement: cluster.Pack,
-		Constraints: []cluster.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
+	plain.Attributes, flash.Attributes = nil, []terms.EnvVar{{Name: "disk", Value: "ssd"}}
+	spec := terms.Job{Name: "many", Type: terms.Stateless, Tasks: []terms.Task{{
+		Name: "t", Instances: place.PlacementsMax + 1000, Command: []string{"run", "0"}, Placement: terms.Pack,
+		Constraints: []constraint.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
 	}}}
 	few := spec
 	few.Name, few.Tasks = "few", slices.Clone(spec.Tasks)

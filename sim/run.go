@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/sim/model"
+	"starling/terms"
 )
 
 // Options choose a run.
@@ -31,10 +32,10 @@ type Report struct {
 	Joins, JoinEntries int
 	// Events counts what happened, Lasted is the time from the first to the last of it.
 	Events int
-	Lasted cluster.Time
+	Lasted terms.Time
 	// RingRest and Rest are how long it took, when the faults had ended, until membership changed no more, and until
 	// nothing was written any more.
-	RingRest, Rest cluster.Time
+	RingRest, Rest terms.Time
 	// Fired counts each fault.
 	Fired [faultCount]int
 	// Failure is nil for a clean run.
@@ -64,7 +65,7 @@ func Run(seed uint64, o Options) (report Report) {
 	}
 	w.after(w.between(0, 500), w.trouble)
 	w.after(w.between(0, 500), w.clients.work)
-	w.run(epoch + cluster.Time(trouble))
+	w.run(epoch + terms.Time(trouble))
 	w.calmDown()
 	w.run(w.now + 24*60*60*1000)
 	if w.failure == nil {
@@ -76,7 +77,7 @@ func Run(seed uint64, o Options) (report Report) {
 func newWorld(seed uint64, o Options) *World {
 	w := &World{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: model.New(), trace: o.trace,
-		landed: map[recordName]bool{}, pulses: map[cluster.PeerID]*pulse{}, forged: map[cluster.PeerID]uint64{},
+		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
 	return w
@@ -84,7 +85,7 @@ func newWorld(seed uint64, o Options) *World {
 
 func (w *World) addMachine(i int) *machine {
 	name := "m" + strconv.Itoa(i)
-	m := &machine{w: w, name: cluster.NodeName(name), label: name, skew: cluster.Time(w.between(-100, 100))}
+	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100))}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)
 	return m
@@ -94,22 +95,22 @@ func (w *World) addMachine(i int) *machine {
 const portFirst, portLast = 20000, 20009
 
 // drawOffer draws what a machine gives.
-func (w *World) drawOffer(m *machine) cluster.Offer {
+func (w *World) drawOffer(m *machine) terms.Offer {
 	size := w.between(1, 8)
-	offer := cluster.Offer{
-		Capacity:  cluster.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
+	offer := terms.Offer{
+		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
 		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
-		Attributes: []cluster.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
+		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
 	}
 	if w.rng.IntN(8) == 0 {
-		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: cluster.ExclusiveAttribute, Value: "db"})
+		offer.Attributes = slices.Insert(offer.Attributes, 0, terms.EnvVar{Name: terms.ExclusiveAttribute, Value: "db"})
 	}
 	if w.rng.IntN(2) == 0 {
-		offer.Attributes = slices.Insert(offer.Attributes, 0, cluster.EnvVar{Name: "disk", Value: "ssd"})
+		offer.Attributes = slices.Insert(offer.Attributes, 0, terms.EnvVar{Name: "disk", Value: "ssd"})
 	}
 	if w.rng.IntN(3) == 0 {
 		models := []string{"", "A100", "T4"}
-		offer.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))], Count: uint32(w.between(1, 3))}}
+		offer.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))], Count: uint32(w.between(1, 3))}}
 	}
 	return offer
 }

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
+	"starling/terms"
 )
 
 // script is a world in which nothing goes wrong but what a test lets go wrong.
@@ -30,15 +31,15 @@ func newScript(t *testing.T, machines int) *script {
 }
 
 func (s *script) boot(m *machine) {
-	m.offer = cluster.Offer{
-		Capacity: cluster.Resources{2000, 4 << 30, 1 << 40}, PortFirst: portFirst, PortLast: portLast,
+	m.offer = terms.Offer{
+		Capacity: terms.Resources{2000, 4 << 30, 1 << 40}, PortFirst: portFirst, PortLast: portLast,
 		Address: m.label + ":1", Rules: cluster.RulesNewest,
 	}
 	m.boot()
 }
 
 // wait lets so many milliseconds pass.
-func (s *script) wait(millis cluster.Time) {
+func (s *script) wait(millis terms.Time) {
 	s.t.Helper()
 	s.run(s.now + millis)
 	s.check()
@@ -103,14 +104,14 @@ func (s *script) must(c command.Command) {
 }
 
 // submit submits a stateless job whose tasks have the given numbers of instances, each half a core unless changed.
-func (s *script) submit(name cluster.JobName, change func(*cluster.JobSpec), instances ...uint32) {
+func (s *script) submit(name terms.JobName, change func(*terms.Job), instances ...uint32) {
 	s.t.Helper()
-	spec := cluster.JobSpec{Name: name, Type: cluster.Stateless}
+	spec := terms.Job{Name: name, Type: terms.Stateless}
 	for i, n := range instances {
-		spec.Tasks = append(spec.Tasks, cluster.TaskSpec{
-			Name: cluster.TaskName("t" + string(rune('0'+i))), Instances: n, Command: []string{"run", "0"}, Placement: cluster.Spread,
-			Resources: cluster.Resources{500, 1 << 28, 0}, StopGraceMillis: 5000,
-			Restart: cluster.Restart{AttemptsMax: cluster.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 1000},
+		spec.Tasks = append(spec.Tasks, terms.Task{
+			Name: terms.TaskName("t" + string(rune('0'+i))), Instances: n, Command: []string{"run", "0"}, Placement: terms.Spread,
+			Resources: terms.Resources{500, 1 << 28, 0}, StopGraceMillis: 5000,
+			Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 1000},
 		})
 	}
 	if change != nil {
@@ -124,7 +125,7 @@ func (s *script) submit(name cluster.JobName, change func(*cluster.JobSpec), ins
 }
 
 // phases returns the phases of all slots of a job, tasks parted by bars.
-func (s *script) phases(name cluster.JobName) string {
+func (s *script) phases(name terms.JobName) string {
 	j := s.value().JobOf(name)
 	if j == nil {
 		return "none"
@@ -140,7 +141,7 @@ func (s *script) phases(name cluster.JobName) string {
 	return strings.Join(tasks, " | ")
 }
 
-func (s *script) want(name cluster.JobName, phases string) {
+func (s *script) want(name terms.JobName, phases string) {
 	s.t.Helper()
 	if got := s.phases(name); got != phases {
 		s.t.Fatalf("job %s is %q, want %q", name, got, phases)

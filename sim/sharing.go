@@ -4,26 +4,27 @@ import (
 	"slices"
 
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/schedule/entitle"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // sharing remembers what is needed to see in an entry whether pools and gangs kept to their rules.
 type sharing struct {
 	w *World
 	// held is what every pool held before this entry, with all below it.
-	held map[cluster.PoolPath]cluster.Amounts
+	held map[terms.PoolPath]terms.Amounts
 	// absent and broken are the jobs whose gangs were so before this entry.
-	absent, broken map[cluster.JobID]bool
+	absent, broken map[terms.JobID]bool
 	// claiming are the jobs for which room was kept before this entry.
-	claiming []cluster.JobID
+	claiming []terms.JobID
 }
 
 // check looks at the value after an entry.
 func (h *sharing) check(s *cluster.State) {
 	h.limits(s)
 	h.sums(s)
-	absent, broken := map[cluster.JobID]bool{}, map[cluster.JobID]bool{}
+	absent, broken := map[terms.JobID]bool{}, map[terms.JobID]bool{}
 	s.EachJob(func(j *cluster.Job) bool {
 		if h.absent[j.ID] {
 			h.whole(s, j)
@@ -41,13 +42,13 @@ func (h *sharing) check(s *cluster.State) {
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
 // processor beyond all limits.
 func (h *sharing) limits(s *cluster.State) {
-	held := map[cluster.PoolPath]cluster.Amounts{}
+	held := map[terms.PoolPath]terms.Amounts{}
 	for number := range s.Pools() {
 		account := s.Account(number)
 		for path := s.Pools()[number].Path; path != ""; path, _ = pool.Split(path) {
 			sum := held[path]
 			for k := range sum {
-				if sum[k] += account.Held.NonSlack[k]; !cluster.Kind(k).Overcommitted() {
+				if sum[k] += account.Held.NonSlack[k]; !terms.Kind(k).Overcommitted() {
 					sum[k] += account.Held.Slack[k]
 				}
 			}
@@ -57,7 +58,7 @@ func (h *sharing) limits(s *cluster.State) {
 	for _, spec := range s.Pools() {
 		for k, now := range held[spec.Path] {
 			if before := h.held[spec.Path][k]; now > spec.Quotas[k].Limit && now > before {
-				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, cluster.Kind(k), before, spec.Quotas[k].Limit)
+				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before, spec.Quotas[k].Limit)
 			}
 		}
 	}
@@ -68,12 +69,12 @@ func (h *sharing) limits(s *cluster.State) {
 // is.
 func (h *sharing) sums(s *cluster.State) {
 	all, capacity := entitle.Entitlements(entitle.Of(s)), s.Capacity()
-	sums := make([]cluster.Amounts, len(all)+1)
+	sums := make([]terms.Amounts, len(all)+1)
 	for i, parent := range pool.Tree(s.Pools()).Parents() {
 		for k := range capacity {
 			sums[parent+1][k] += all[i].Total[k]
 			if most := s.Pools()[i].Quotas[k].Limit; all[i].Total[k] > most {
-				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], cluster.Kind(k), most)
+				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k), most)
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func (h *sharing) sums(s *cluster.State) {
 		}
 		for k := range most {
 			if below && sums[i][k] > most[k] {
-				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], cluster.Kind(k), most[k])
+				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k), most[k])
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 		}
 		s.EachJob(func(other *cluster.Job) bool {
 			claimed := slices.Contains(h.claiming, other.ID)
-			if s.PoolOf(other) != s.PoolOf(j) || other.Spec.Class() != j.Spec.Class() || h.broken[other.ID] || claimed || other.Spec.Type == cluster.Daemon {
+			if s.PoolOf(other) != s.PoolOf(j) || other.Spec.Class() != j.Spec.Class() || h.broken[other.ID] || claimed || other.Spec.Type == terms.Daemon {
 				return true
 			}
 			h.behind(s, j, other, spec)
@@ -132,7 +133,7 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 }
 
 // behind checks that no instance of a job was placed with this entry where one of a broken gang has room.
-func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *cluster.TaskSpec) {
+func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Task) {
 	need := spec.Amounts()
 	for task := range other.Tasks {
 		s.EachSlot(other.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
@@ -141,7 +142,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *cluster.
 			}
 			node := s.Node(slot.Node)
 			has, free := other.TaskSpecOf(task, slot.Version).Amounts(), s.Free(slot.Node)
-			if node.Offer.Purpose() == cluster.ExclusiveWork {
+			if node.Offer.Purpose() == terms.ExclusiveWork {
 				return true
 			}
 			for k := range need {
@@ -159,7 +160,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *cluster.
 func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible || j.Spec.Type == cluster.Daemon) {
+			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible || j.Spec.Type == terms.Daemon) {
 				h.w.fail("%s was told to give way and is not preemptible", s.NameOf(r))
 			}
 			return true

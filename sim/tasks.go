@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // running is an allocation that the driver has.
@@ -21,8 +22,8 @@ type running struct {
 }
 
 // find returns where the allocation is among the tasks, or would be.
-func (m *machine) find(id cluster.AllocationID) (at int, found bool) {
-	return slices.BinarySearchFunc(m.tasks, id, func(t *running, id cluster.AllocationID) int { return t.ID.Compare(id) })
+func (m *machine) find(id terms.AllocationID) (at int, found bool) {
+	return slices.BinarySearchFunc(m.tasks, id, func(t *running, id terms.AllocationID) int { return t.ID.Compare(id) })
 }
 
 func (m *machine) driverChanged() {

@@ -6,16 +6,16 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"starling/cluster"
 	"starling/journal"
 	"starling/sim/model"
+	"starling/terms"
 )
 
 // Limits of one run.
 const (
 	// eventsMax bounds a run; one that needs more does not come to rest.
 	eventsMax = 400_000
-	epoch     = cluster.Time(1_700_000_000_000)
+	epoch     = terms.Time(1_700_000_000_000)
 	// pulseMillis is how long a pulse outlives its owner.
 	pulseMillis = 3000
 )
@@ -24,7 +24,7 @@ const (
 type World struct {
 	seed   uint64
 	rng    *rand.Rand
-	now    cluster.Time
+	now    terms.Time
 	queue  queue
 	posted uint64
 	events int
@@ -34,21 +34,21 @@ type World struct {
 	// digests are those of the value after each entry, as the first peer found them.
 	digests  []uint64
 	machines []*machine
-	pulses   map[cluster.PeerID]*pulse
+	pulses   map[terms.PeerID]*pulse
 	// forged has the last number used by each stranger, slanders counts those who spoke once.
-	forged   map[cluster.PeerID]uint64
+	forged   map[terms.PeerID]uint64
 	slanders uint32
 	// outageUntil is when the engine answers again.
-	outageUntil cluster.Time
+	outageUntil terms.Time
 	clients     *clients
 	rates       rates
 	fired       [faultCount]int
 	// calm tells that no fault happens any more, since calmAt.
 	calm   bool
-	calmAt cluster.Time
+	calmAt terms.Time
 	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written; workedAt is
 	// when a task ended last.
-	ringChanged, landedAt, workedAt cluster.Time
+	ringChanged, landedAt, workedAt terms.Time
 	joins, joinEntries              int
 	// explain lets cores list effects, which must change nothing else.
 	explain bool
@@ -65,7 +65,7 @@ type World struct {
 }
 
 type event struct {
-	at    cluster.Time
+	at    terms.Time
 	order uint64
 	act   func()
 }
@@ -91,7 +91,7 @@ func (q *queue) Pop() any {
 // after lets something happen in so many milliseconds.
 func (w *World) after(millis int, act func()) {
 	w.posted++
-	heap.Push(&w.queue, event{w.now + cluster.Time(max(millis, 0)), w.posted, act})
+	heap.Push(&w.queue, event{w.now + terms.Time(max(millis, 0)), w.posted, act})
 }
 
 // between draws a number of low to high.
@@ -114,7 +114,7 @@ func (w *World) fail(format string, args ...any) {
 }
 
 // run lets events happen until the time is over, or all have happened.
-func (w *World) run(until cluster.Time) {
+func (w *World) run(until terms.Time) {
 	for len(w.queue) > 0 && w.failure == nil && w.queue[0].at <= until {
 		if w.events++; w.events > eventsMax && !w.unchecked {
 			w.fail("it does not come to rest: %d events", w.events)

@@ -19,7 +19,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // pollPause is the least time between two looks of FollowJob; pollMax is how long it trusts that nothing has changed.
@@ -52,10 +52,10 @@ func New(addresses []string) *Client {
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Seen returns the highest index of all answers: what a program passes on to another that must see its writes.
-func (c *Client) Seen() cluster.Index { return cluster.Index(c.seen.Load()) }
+func (c *Client) Seen() terms.Index { return terms.Index(c.seen.Load()) }
 
 // See lets all that is read from now on be of this index at least.
-func (c *Client) See(index cluster.Index) {
+func (c *Client) See(index terms.Index) {
 	for seen := c.seen.Load(); uint64(index) > seen; seen = c.seen.Load() {
 		if c.seen.CompareAndSwap(seen, uint64(index)) {
 			return
@@ -88,19 +88,19 @@ func (c *Client) AllJobs(ctx context.Context, prefix string) (*starlingv1.ListJo
 }
 
 // PlanJob tells what would come of a job, or a new version of one.
-func (c *Client) PlanJob(ctx context.Context, spec *cluster.JobSpec) (*starlingv1.PlanJobResponse, error) {
+func (c *Client) PlanJob(ctx context.Context, spec *terms.Job) (*starlingv1.PlanJobResponse, error) {
 	request := &starlingv1.PlanJobRequest{MinIndex: c.least(0), Spec: wire.Spec(spec)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
 }
 
 // JobHistory lists the versions of a job that are kept.
-func (c *Client) JobHistory(ctx context.Context, job cluster.JobName) (*starlingv1.JobHistoryResponse, error) {
+func (c *Client) JobHistory(ctx context.Context, job terms.JobName) (*starlingv1.JobHistoryResponse, error) {
 	request := &starlingv1.JobHistoryRequest{MinIndex: c.least(0), Job: string(job)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobHistory)
 }
 
 // JobDiff tells what differs between two versions of a job; 0 as to is the newest, as from the one before.
-func (c *Client) JobDiff(ctx context.Context, job cluster.JobName, from, to uint32) (*starlingv1.JobDiffResponse, error) {
+func (c *Client) JobDiff(ctx context.Context, job terms.JobName, from, to uint32) (*starlingv1.JobDiffResponse, error) {
 	request := &starlingv1.JobDiffRequest{MinIndex: c.least(0), Job: string(job), From: from, To: to}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobDiff)
 }
@@ -215,14 +215,14 @@ func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListP
 }
 
 // PoolStatus tells how a pool stands, and how its entitlement came about.
-func (c *Client) PoolStatus(ctx context.Context, path cluster.PoolPath) (*starlingv1.PoolStatusResponse, error) {
+func (c *Client) PoolStatus(ctx context.Context, path terms.PoolPath) (*starlingv1.PoolStatusResponse, error) {
 	request := &starlingv1.PoolStatusRequest{MinIndex: c.least(0), Path: string(path)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PoolStatus)
 }
 
 // PlanPools tells what would come of a change of the tree, as ChangePools would make it.
 func (c *Client) PlanPools(
-	ctx context.Context, against uint32, pools []cluster.PoolSpec, gone []cluster.PoolPath,
+	ctx context.Context, against uint32, pools []terms.Pool, gone []terms.PoolPath,
 ) (*starlingv1.PlanPoolsResponse, error) {
 	request := &starlingv1.PlanPoolsRequest{MinIndex: c.least(0), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanPools)
@@ -262,7 +262,7 @@ type indexed interface{ GetIndex() uint64 }
 
 func (c *Client) saw(answer any) {
 	if one, ok := answer.(indexed); ok {
-		c.See(cluster.Index(one.GetIndex()))
+		c.See(terms.Index(one.GetIndex()))
 	}
 }
 

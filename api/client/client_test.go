@@ -18,7 +18,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // scripted is a peer that gives one answer after another, the last for ever.
@@ -279,7 +279,7 @@ func TestReadsAskForWhatWasSeen(t *testing.T) {
 	if err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, func(*starlingv1.TailJournalResponse) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{7, 9}; !slices.Equal(s.least, want) || c.Seen() != cluster.Index(12) {
+	if want := []uint64{7, 9}; !slices.Equal(s.least, want) || c.Seen() != terms.Index(12) {
 		t.Errorf("asked for %v, want %v; seen %d, want 12", s.least, want, c.Seen())
 	}
 }

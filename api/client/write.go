@@ -9,34 +9,34 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // SubmitJob brings a job, or a new version of it, and returns when it is folded. It is refused if the job has another
 // version than against; 0 is no job, or one that has ended.
-func (c *Client) SubmitJob(ctx context.Context, spec *cluster.JobSpec, against uint32) (*starlingv1.SubmitJobResponse, error) {
+func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job, against uint32) (*starlingv1.SubmitJobResponse, error) {
 	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec), Against: against}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
 }
 
 // KillJob ends a job for good, and returns when that is folded; its instances end after. It is refused if the job has
 // another version than against; 0 is any.
-func (c *Client) KillJob(ctx context.Context, job cluster.JobName, against uint32) (*starlingv1.KillJobResponse, error) {
+func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32) (*starlingv1.KillJobResponse, error) {
 	request := &starlingv1.KillJobRequest{RequestId: rand.Text(), Job: string(job), Against: against}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
 }
 
 // SteerUpdate steers the update of a job to a version.
 func (c *Client) SteerUpdate(
-	ctx context.Context, job cluster.JobName, version uint32, steering command.Steering,
+	ctx context.Context, job terms.JobName, version uint32, steering command.Steering,
 ) (*starlingv1.SteerUpdateResponse, error) {
 	request := &starlingv1.SteerUpdateRequest{RequestId: rand.Text(), Job: string(job), Version: version, Steering: steering.String()}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SteerUpdate)
 }
 
 // RevertJob makes a copy of version to the newest. It is refused if the job has another version than against.
-func (c *Client) RevertJob(ctx context.Context, job cluster.JobName, against, to uint32) (*starlingv1.RevertJobResponse, error) {
+func (c *Client) RevertJob(ctx context.Context, job terms.JobName, against, to uint32) (*starlingv1.RevertJobResponse, error) {
 	request := &starlingv1.RevertJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, To: to}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RevertJob)
 }
@@ -44,7 +44,7 @@ func (c *Client) RevertJob(ctx context.Context, job cluster.JobName, against, to
 // RestartJob replaces the instances of a job, or of one task if that is not empty. It is refused if the job has another
 // version than against.
 func (c *Client) RestartJob(
-	ctx context.Context, job cluster.JobName, task cluster.TaskName, against uint32,
+	ctx context.Context, job terms.JobName, task terms.TaskName, against uint32,
 ) (*starlingv1.RestartJobResponse, error) {
 	request := &starlingv1.RestartJobRequest{RequestId: rand.Text(), Job: string(job), Task: string(task), Against: against}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RestartJob)
@@ -57,7 +57,7 @@ func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere
 }
 
 // DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped.
-func (c *Client) DrainNode(ctx context.Context, node cluster.NodeName, deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
+func (c *Client) DrainNode(ctx context.Context, node terms.NodeName, deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
 	request := &starlingv1.DrainNodeRequest{
 		RequestId: rand.Text(), Node: string(node), Drain: true, DeadlineMillis: uint32(min(max(deadline.Milliseconds(), 0), math.MaxUint32)),
 	}
@@ -65,7 +65,7 @@ func (c *Client) DrainNode(ctx context.Context, node cluster.NodeName, deadline 
 }
 
 // EndDrain gives work to a node again.
-func (c *Client) EndDrain(ctx context.Context, node cluster.NodeName) (*starlingv1.DrainNodeResponse, error) {
+func (c *Client) EndDrain(ctx context.Context, node terms.NodeName) (*starlingv1.DrainNodeResponse, error) {
 	request := &starlingv1.DrainNodeRequest{RequestId: rand.Text(), Node: string(node)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
@@ -73,13 +73,13 @@ func (c *Client) EndDrain(ctx context.Context, node cluster.NodeName) (*starling
 // ChangePools creates and changes pools, and deletes those that are gone, all at once. It is refused if the tree has
 // another version than against; 0 is any.
 func (c *Client) ChangePools(
-	ctx context.Context, against uint32, pools []cluster.PoolSpec, gone []cluster.PoolPath,
+	ctx context.Context, against uint32, pools []terms.Pool, gone []terms.PoolPath,
 ) (*starlingv1.ChangePoolsResponse, error) {
 	request := &starlingv1.ChangePoolsRequest{RequestId: rand.Text(), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.ChangePools)
 }
 
-func texts(paths []cluster.PoolPath) []string {
+func texts(paths []terms.PoolPath) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {
 		all[i] = string(path)

@@ -7,6 +7,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/terms"
 )
 
 // Code classifies what can go wrong with a request, in one word. It is cluster.Code as the edges see it, with what
@@ -55,9 +56,9 @@ type Failure struct {
 	Code   Code
 	Reason string
 	// Index is the entry with which a command was refused, or what the peer has reached; 0 if neither is known.
-	Index cluster.Index
+	Index terms.Index
 	// Problems are all that is wrong with what was sent.
-	Problems []cluster.Problem
+	Problems []terms.Problem
 	// Decided tells that a peer has answered so; otherwise it comes from on the way.
 	Decided bool
 }
@@ -66,7 +67,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Reason }
 
 // Refused returns the failure of a command that the fold refused at the index.
-func Refused(index cluster.Index, refusal cluster.Refusal) *Failure {
+func Refused(index terms.Index, refusal cluster.Refusal) *Failure {
 	return &Failure{Code: Code(refusal.Code.String()), Reason: refusal.Reason, Index: index, Decided: true}
 }
 
@@ -112,9 +113,9 @@ func FailureOf(err error) *Failure {
 		if detail, ok := value.(*starlingv1.ErrorDetail); ok {
 			failure.Decided = true
 			failure.Code = Code(detail.GetCode())
-			failure.Index = cluster.Index(detail.GetIndex())
+			failure.Index = terms.Index(detail.GetIndex())
 			for _, p := range detail.GetProblems() {
-				failure.Problems = append(failure.Problems, cluster.Problem{Path: p.GetPath(), Reason: p.GetReason()})
+				failure.Problems = append(failure.Problems, terms.Problem{Path: p.GetPath(), Reason: p.GetReason()})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/terms"
 )
 
 func TestFailureComesBack(t *testing.T) {
@@ -16,7 +17,7 @@ func TestFailureComesBack(t *testing.T) {
 		wire.Invalid, wire.NotFound, wire.Conflict, wire.Denied, wire.Exhausted, wire.Unavailable, wire.Canceled, wire.Internal,
 	}
 	for _, code := range codes {
-		sent := &wire.Failure{Code: code, Reason: "why", Index: 7, Problems: []cluster.Problem{{Path: "a", Reason: "b"}}, Decided: true}
+		sent := &wire.Failure{Code: code, Reason: "why", Index: 7, Problems: []terms.Problem{{Path: "a", Reason: "b"}}, Decided: true}
 		if got := wire.FailureOf(sent.Wire()); !reflect.DeepEqual(got, sent) {
 			t.Errorf("got %+v, want %+v", got, sent)
 		}

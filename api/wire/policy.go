@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/terms"
 )
 
-func updateMessage(u *cluster.UpdatePolicy) *starlingv1.UpdatePolicy {
+func updateMessage(u *terms.UpdatePolicy) *starlingv1.UpdatePolicy {
 	return &starlingv1.UpdatePolicy{
 		BatchSize: u.BatchSize, Canaries: u.Canaries, AutoPromote: u.AutoPromote, MinHealthyMillis: u.MinHealthyMillis,
 		HealthyDeadlineMillis: u.HealthyDeadlineMillis, ProgressDeadlineMillis: u.ProgressDeadlineMillis, AttemptsMax: u.AttemptsMax,
@@ -15,8 +15,8 @@ func updateMessage(u *cluster.UpdatePolicy) *starlingv1.UpdatePolicy {
 	}
 }
 
-func updateOf(m *starlingv1.UpdatePolicy) cluster.UpdatePolicy {
-	return cluster.UpdatePolicy{
+func updateOf(m *starlingv1.UpdatePolicy) terms.UpdatePolicy {
+	return terms.UpdatePolicy{
 		BatchSize: m.GetBatchSize(), Canaries: m.GetCanaries(), AutoPromote: m.GetAutoPromote(), MinHealthyMillis: m.GetMinHealthyMillis(),
 		HealthyDeadlineMillis: m.GetHealthyDeadlineMillis(), ProgressDeadlineMillis: m.GetProgressDeadlineMillis(),
 		AttemptsMax: m.GetAttemptsMax(), FailuresMax: m.GetFailuresMax(), Rollback: m.GetRollback(), StartPaused: m.GetStartPaused(),
@@ -25,7 +25,7 @@ func updateOf(m *starlingv1.UpdatePolicy) cluster.UpdatePolicy {
 }
 
 // policyMessages adds what a task says about failures, health and what it keeps.
-func policyMessages(m *starlingv1.TaskSpec, t *cluster.TaskSpec) {
+func policyMessages(m *starlingv1.TaskSpec, t *terms.Task) {
 	m.Reschedule = &starlingv1.Reschedule{
 		AttemptsMax: t.Reschedule.AttemptsMax, IntervalMillis: t.Reschedule.IntervalMillis, DelayMillis: t.Reschedule.DelayMillis,
 		DelayMaxMillis: t.Reschedule.DelayMaxMillis, Growth: t.Reschedule.Growth.String(),
@@ -46,26 +46,26 @@ func policyMessages(m *starlingv1.TaskSpec, t *cluster.TaskSpec) {
 }
 
 // policiesOf reads it back. A growth or survivor that is none becomes one that the task's Problems name.
-func policiesOf(t *cluster.TaskSpec, m *starlingv1.TaskSpec) {
-	t.Reschedule = cluster.Reschedule{
+func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
+	t.Reschedule = terms.Reschedule{
 		AttemptsMax: m.GetReschedule().GetAttemptsMax(), IntervalMillis: m.GetReschedule().GetIntervalMillis(),
 		DelayMillis: m.GetReschedule().GetDelayMillis(), DelayMaxMillis: m.GetReschedule().GetDelayMaxMillis(),
-		Growth: cluster.Growth(numberOf(m.GetReschedule().GetGrowth(), cluster.Growths())),
+		Growth: terms.Growth(numberOf(m.GetReschedule().GetGrowth(), terms.Growths())),
 	}
-	t.Disconnect = cluster.Disconnect{
+	t.Disconnect = terms.Disconnect{
 		LostAfterMillis: m.GetDisconnect().GetLostAfterMillis(), Wait: m.GetDisconnect().GetWait(),
-		Keep:            cluster.Survivor(numberOf(m.GetDisconnect().GetKeep(), cluster.Survivors())),
+		Keep:            terms.Survivor(numberOf(m.GetDisconnect().GetKeep(), terms.Survivors())),
 		StopAfterMillis: m.GetDisconnect().GetStopAfterMillis(),
 	}
 	for _, one := range m.GetChecks() {
-		t.Checks = append(t.Checks, cluster.Check{
-			Kind: cluster.CheckKind(max(slices.Index(cluster.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),
+		t.Checks = append(t.Checks, terms.Check{
+			Kind: terms.CheckKind(max(slices.Index(terms.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),
 			Command: one.GetCommand(), IntervalMillis: one.GetIntervalMillis(), TimeoutMillis: one.GetTimeoutMillis(),
 			FailuresMax: one.GetFailuresMax(),
 		})
 	}
 	for _, name := range m.GetVolumes() {
-		t.Volumes = append(t.Volumes, cluster.Volume{Name: name})
+		t.Volumes = append(t.Volumes, terms.Volume{Name: name})
 	}
 }
 

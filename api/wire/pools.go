@@ -5,21 +5,21 @@ import (
 	"math"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // Pool returns the message of a pool.
-func Pool(s *cluster.PoolSpec) *starlingv1.PoolSpec {
+func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
 	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis, Owners: s.Owners}
-	if s.ControllerLimit != cluster.NoPercent {
+	if s.ControllerLimit != terms.NoPercent {
 		controllers := uint32(s.ControllerLimit)
 		m.ControllerLimit = &controllers
 	}
 	for k, q := range s.Quotas {
-		quota := &starlingv1.Quota{Kind: cluster.Kind(k).String(), Reservation: q.Reservation, Share: &q.Share, Static: q.Static}
-		if q.Limit != cluster.Unlimited {
+		quota := &starlingv1.Quota{Kind: terms.Kind(k).String(), Reservation: q.Reservation, Share: &q.Share, Static: q.Static}
+		if q.Limit != terms.Unlimited {
 			quota.Limit = &q.Limit
 		}
 		m.Quotas = append(m.Quotas, quota)
@@ -28,7 +28,7 @@ func Pool(s *cluster.PoolSpec) *starlingv1.PoolSpec {
 }
 
 // Pools returns the messages of pools.
-func Pools(all []cluster.PoolSpec) []*starlingv1.PoolSpec {
+func Pools(all []terms.Pool) []*starlingv1.PoolSpec {
 	messages := make([]*starlingv1.PoolSpec, len(all))
 	for i := range all {
 		messages[i] = Pool(&all[i])
@@ -38,17 +38,17 @@ func Pools(all []cluster.PoolSpec) []*starlingv1.PoolSpec {
 
 // PoolOf returns the pool of a message, and the problems that it has as a message, with paths that begin with the pool's.
 // Whether it fits into a tree, that tells.
-func PoolOf(m *starlingv1.PoolSpec) (cluster.PoolSpec, []cluster.Problem) {
-	s := cluster.NewPool(cluster.PoolPath(m.GetPath()))
+func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
+	s := terms.NewPool(terms.PoolPath(m.GetPath()))
 	s.Owners = m.GetOwners()
 	problems := unknownFields(m.ProtoReflect(), m.GetPath())
-	percent := func(field string, given *uint32, into *cluster.Percent) {
+	percent := func(field string, given *uint32, into *terms.Percent) {
 		switch {
 		case given == nil:
 		case *given > 100:
-			problems = append(problems, cluster.Problem{Path: m.GetPath() + "." + field, Reason: fmt.Sprintf("must be 0 to 100, is %d", *given)})
+			problems = append(problems, terms.Problem{Path: m.GetPath() + "." + field, Reason: fmt.Sprintf("must be 0 to 100, is %d", *given)})
 		default:
-			*into = cluster.Percent(*given)
+			*into = terms.Percent(*given)
 		}
 	}
 	percent("controller_limit", m.ControllerLimit, &s.ControllerLimit)
@@ -56,16 +56,16 @@ func PoolOf(m *starlingv1.PoolSpec) (cluster.PoolSpec, []cluster.Problem) {
 	if m.PatienceMillis != nil {
 		s.PatienceMillis = m.GetPatienceMillis()
 	}
-	given := [cluster.AmountCount]bool{}
+	given := [terms.AmountCount]bool{}
 	for _, one := range m.GetQuotas() {
 		k, known := pool.Kind(one.GetKind())
 		path := m.GetPath() + "." + one.GetKind()
 		switch {
 		case !known:
-			problems = append(problems, cluster.Problem{Path: path, Reason: "must be cpu, memory, disk or gpu"})
+			problems = append(problems, terms.Problem{Path: path, Reason: "must be cpu, memory, disk or gpu"})
 			continue
 		case given[k]:
-			problems = append(problems, cluster.Problem{Path: path, Reason: "is there twice"})
+			problems = append(problems, terms.Problem{Path: path, Reason: "is there twice"})
 		}
 		given[k] = true
 		s.Quotas[k] = quotaOf(one)
@@ -73,11 +73,11 @@ func PoolOf(m *starlingv1.PoolSpec) (cluster.PoolSpec, []cluster.Problem) {
 	return s, problems
 }
 
-func quotaOf(m *starlingv1.Quota) cluster.Quota {
-	q := cluster.Quota{Reservation: m.GetReservation(), Limit: cluster.Unlimited, Share: 1, Static: m.GetStatic()}
+func quotaOf(m *starlingv1.Quota) terms.Quota {
+	q := terms.Quota{Reservation: m.GetReservation(), Limit: terms.Unlimited, Share: 1, Static: m.GetStatic()}
 	if m.Limit != nil {
 		// One who writes that there is none must leave it out, so that no number means two things.
-		if q.Limit = m.GetLimit(); q.Limit == cluster.Unlimited {
+		if q.Limit = m.GetLimit(); q.Limit == terms.Unlimited {
 			q.Limit = math.MaxInt64
 		}
 	}
@@ -88,9 +88,9 @@ func quotaOf(m *starlingv1.Quota) cluster.Quota {
 }
 
 // PoolsOf returns the pools of messages, with all their problems.
-func PoolsOf(all []*starlingv1.PoolSpec) ([]cluster.PoolSpec, []cluster.Problem) {
-	var specs []cluster.PoolSpec
-	var problems []cluster.Problem
+func PoolsOf(all []*starlingv1.PoolSpec) ([]terms.Pool, []terms.Problem) {
+	var specs []terms.Pool
+	var problems []terms.Problem
 	for _, m := range all {
 		spec, found := PoolOf(m)
 		specs, problems = append(specs, spec), append(problems, found...)

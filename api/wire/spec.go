@@ -15,12 +15,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // Spec returns the message of a job.
-func Spec(spec *cluster.JobSpec) *starlingv1.JobSpec {
+func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	m := &starlingv1.JobSpec{
 		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
 		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
@@ -32,7 +32,7 @@ func Spec(spec *cluster.JobSpec) *starlingv1.JobSpec {
 	return m
 }
 
-func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
+func taskMessage(t *terms.Task) *starlingv1.TaskSpec {
 	m := &starlingv1.TaskSpec{
 		Name:            string(t.Name),
 		Instances:       t.Instances,
@@ -65,7 +65,7 @@ func taskMessage(t *cluster.TaskSpec) *starlingv1.TaskSpec {
 	return m
 }
 
-func constraintMessages(all []cluster.Constraint) []*starlingv1.Constraint {
+func constraintMessages(all []constraint.Constraint) []*starlingv1.Constraint {
 	var messages []*starlingv1.Constraint
 	for i := range all {
 		c := &all[i]
@@ -78,7 +78,7 @@ func constraintMessages(all []cluster.Constraint) []*starlingv1.Constraint {
 }
 
 // Variables returns the messages of variables or attributes.
-func Variables(all []cluster.EnvVar) []*starlingv1.Variable {
+func Variables(all []terms.EnvVar) []*starlingv1.Variable {
 	var messages []*starlingv1.Variable
 	for _, one := range all {
 		messages = append(messages, &starlingv1.Variable{Name: one.Name, Value: one.Value})
@@ -87,7 +87,7 @@ func Variables(all []cluster.EnvVar) []*starlingv1.Variable {
 }
 
 // Devices returns the messages of what a node has of devices.
-func Devices(all []cluster.DeviceOffer) []*starlingv1.Device {
+func Devices(all []terms.DeviceOffer) []*starlingv1.Device {
 	var messages []*starlingv1.Device
 	for _, one := range all {
 		messages = append(messages, &starlingv1.Device{Kind: one.Kind, Count: one.Count, Model: one.Model})
@@ -96,15 +96,15 @@ func Devices(all []cluster.DeviceOffer) []*starlingv1.Device {
 }
 
 // Resources returns the message of an amount.
-func Resources(r cluster.Resources) *starlingv1.Resources {
-	return &starlingv1.Resources{CpuMillicores: r[cluster.CPU], MemoryBytes: r[cluster.Memory], DiskBytes: r[cluster.Disk]}
+func Resources(r terms.Resources) *starlingv1.Resources {
+	return &starlingv1.Resources{CpuMillicores: r[terms.CPU], MemoryBytes: r[terms.Memory], DiskBytes: r[terms.Disk]}
 }
 
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
 // cluster takes, its own Problems tell. A job that is absent is empty.
-func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
-	spec := &cluster.JobSpec{
-		Name: cluster.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: cluster.PriorityDefault,
+func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
+	spec := &terms.Job{
+		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: terms.PriorityDefault,
 		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(),
 	}
@@ -112,7 +112,7 @@ func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
 		spec.Priority = m.GetPriority()
 	}
 	problems := unknownFields(m.ProtoReflect(), "")
-	slices.SortStableFunc(problems, func(a, b cluster.Problem) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(problems, func(a, b terms.Problem) int { return cmp.Compare(a.Path, b.Path) })
 	for i, task := range m.GetTasks() {
 		t, found := taskOf(task, "tasks["+strconv.Itoa(i)+"]")
 		spec.Tasks = append(spec.Tasks, t)
@@ -121,9 +121,9 @@ func SpecOf(m *starlingv1.JobSpec) (*cluster.JobSpec, []cluster.Problem) {
 	return spec, problems
 }
 
-func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Problem) {
-	t := cluster.TaskSpec{
-		Name:            cluster.TaskName(m.GetName()),
+func taskOf(m *starlingv1.TaskSpec, path string) (terms.Task, []terms.Problem) {
+	t := terms.Task{
+		Name:            terms.TaskName(m.GetName()),
 		Instances:       m.GetInstances(),
 		MinAvailable:    m.GetMinAvailable(),
 		MaxRunning:      m.GetMaxRunning(),
@@ -139,45 +139,45 @@ func taskOf(m *starlingv1.TaskSpec, path string) (cluster.TaskSpec, []cluster.Pr
 		Env:             variablesOf(m.GetEnv()),
 		Constraints:     constraintsOf(m.GetConstraints()),
 		StopGraceMillis: m.GetStopGraceMillis(),
-		Restart: cluster.Restart{
+		Restart: terms.Restart{
 			AttemptsMax: m.GetRestart().GetAttemptsMax(), DelayMillis: m.GetRestart().GetDelayMillis(),
 			DelayMaxMillis: m.GetRestart().GetDelayMaxMillis(), ResetMillis: m.GetRestart().GetResetMillis(),
 		},
 	}
 	for _, one := range m.GetDevices() {
-		t.Devices = append(t.Devices, cluster.DeviceRequest{
-			Kind: one.GetKind(), Amount: cluster.Millidevices(one.GetMilli()), Models: one.GetModels(),
+		t.Devices = append(t.Devices, terms.DeviceRequest{
+			Kind: one.GetKind(), Amount: terms.Millidevices(one.GetMilli()), Models: one.GetModels(),
 		})
 	}
-	slices.SortStableFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortStableFunc(t.Devices, func(a, b terms.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
 	policiesOf(&t, m)
-	var problems []cluster.Problem
+	var problems []terms.Problem
 	for i, one := range m.GetPorts() {
 		if one.GetNumber() > math.MaxUint16 {
-			problems = append(problems, cluster.Problem{
+			problems = append(problems, terms.Problem{
 				Path:   fmt.Sprintf("%s.ports[%d].number", path, i),
 				Reason: fmt.Sprintf("must be at most %d, is %d", math.MaxUint16, one.GetNumber()),
 			})
 		}
-		t.Ports = append(t.Ports, cluster.PortRequest{Name: one.GetName(), Number: uint16(one.GetNumber())})
+		t.Ports = append(t.Ports, terms.PortRequest{Name: one.GetName(), Number: uint16(one.GetNumber())})
 	}
 	return t, problems
 }
 
 // variablesOf returns the variables or labels of messages, in the order of their names.
-func variablesOf(messages []*starlingv1.Variable) []cluster.EnvVar {
-	var all []cluster.EnvVar
+func variablesOf(messages []*starlingv1.Variable) []terms.EnvVar {
+	var all []terms.EnvVar
 	for _, one := range messages {
-		all = append(all, cluster.EnvVar{Name: one.GetName(), Value: one.GetValue()})
+		all = append(all, terms.EnvVar{Name: one.GetName(), Value: one.GetValue()})
 	}
-	slices.SortStableFunc(all, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b terms.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-func constraintsOf(messages []*starlingv1.Constraint) []cluster.Constraint {
-	var all []cluster.Constraint
+func constraintsOf(messages []*starlingv1.Constraint) []constraint.Constraint {
+	var all []constraint.Constraint
 	for _, one := range messages {
-		all = append(all, cluster.Constraint{
+		all = append(all, constraint.Constraint{
 			Attribute: one.GetAttribute(), Label: one.GetLabel(), Within: one.GetWithin(), Operator: operatorOf(one.GetOperator()),
 			Values: one.GetValues(), Count: one.GetCount(), All: constraintsOf(one.GetAll()), Any: constraintsOf(one.GetAny()),
 			Soft: one.GetSoft(), PatienceMillis: one.GetPatienceMillis(),
@@ -186,23 +186,23 @@ func constraintsOf(messages []*starlingv1.Constraint) []cluster.Constraint {
 	return all
 }
 
-func resourcesOf(m *starlingv1.Resources) cluster.Resources {
-	return cluster.Resources{
-		cluster.CPU: m.GetCpuMillicores(), cluster.Memory: m.GetMemoryBytes(), cluster.Disk: m.GetDiskBytes(),
+func resourcesOf(m *starlingv1.Resources) terms.Resources {
+	return terms.Resources{
+		terms.CPU: m.GetCpuMillicores(), terms.Memory: m.GetMemoryBytes(), terms.Disk: m.GetDiskBytes(),
 	}
 }
 
 // jobTypeOf returns 0, which the job's Problems name, for a word that is none.
-func jobTypeOf(word string) cluster.JobType {
-	return cluster.JobType(max(slices.Index(cluster.JobTypes(), word), 0))
+func jobTypeOf(word string) terms.JobType {
+	return terms.JobType(max(slices.Index(terms.JobTypes(), word), 0))
 }
 
 // placementOf returns 0, which the job's Problems name, for a word that is none.
-func placementOf(word string) cluster.Placement {
+func placementOf(word string) terms.Placement {
 	if word == "" {
-		return cluster.Pack
+		return terms.Pack
 	}
-	return cluster.Placement(max(slices.Index(cluster.Placements(), word), 0))
+	return terms.Placement(max(slices.Index(terms.Placements(), word), 0))
 }
 
 // operatorOf returns 0, which the job's Problems name, for a word that is none.
@@ -212,10 +212,10 @@ func operatorOf(word string) constraint.Operator {
 
 // unknownFields lists the fields that a newer client has sent and this program does not know: passing over one could
 // drop a constraint.
-func unknownFields(m protoreflect.Message, path string) []cluster.Problem {
-	var problems []cluster.Problem
+func unknownFields(m protoreflect.Message, path string) []terms.Problem {
+	var problems []terms.Problem
 	if len(m.GetUnknown()) > 0 {
-		problems = append(problems, cluster.Problem{
+		problems = append(problems, terms.Problem{
 			Path:   path,
 			Reason: "holds a field that this peer does not know: it runs an older program than the client; update it",
 		})
@@ -241,7 +241,7 @@ func unknownFields(m protoreflect.Message, path string) []cluster.Problem {
 }
 
 // Problems returns the messages of problems.
-func Problems(all []cluster.Problem) []*starlingv1.Problem {
+func Problems(all []terms.Problem) []*starlingv1.Problem {
 	var messages []*starlingv1.Problem
 	for _, one := range all {
 		messages = append(messages, &starlingv1.Problem{Path: one.Path, Reason: one.Reason})

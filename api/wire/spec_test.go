@@ -13,23 +13,23 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/command"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
 func fill(v reflect.Value, random *rand.Rand) {
-	if v.Type() == reflect.TypeFor[[]cluster.Constraint]() {
+	if v.Type() == reflect.TypeFor[[]constraint.Constraint]() {
 		if random.IntN(6) == 0 {
 			fillList(v, random)
 		}
 		return
 	}
 	highest := map[reflect.Type]uint64{
-		reflect.TypeFor[cluster.JobType](): uint64(cluster.Daemon), reflect.TypeFor[cluster.Placement](): uint64(cluster.Defragment),
-		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Growth](): uint64(cluster.Fibonacci),
-		reflect.TypeFor[cluster.Survivor](): uint64(cluster.KeepLongest), reflect.TypeFor[cluster.CheckKind](): uint64(cluster.CheckCommand),
+		reflect.TypeFor[terms.JobType](): uint64(terms.Daemon), reflect.TypeFor[terms.Placement](): uint64(terms.Defragment),
+		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
+		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
@@ -66,14 +66,14 @@ func fillList(v reflect.Value, random *rand.Rand) {
 	}
 }
 
-func randomSpec(random *rand.Rand) *cluster.JobSpec {
-	spec := &cluster.JobSpec{}
+func randomSpec(random *rand.Rand) *terms.Job {
+	spec := &terms.Job{}
 	fill(reflect.ValueOf(spec).Elem(), random)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
-		slices.SortFunc(t.Env, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortFunc(t.Labels, func(a, b cluster.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortFunc(t.Devices, func(a, b cluster.DeviceRequest) int { return strings.Compare(a.Kind, b.Kind) })
+		slices.SortFunc(t.Env, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Labels, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Devices, func(a, b terms.DeviceRequest) int { return strings.Compare(a.Kind, b.Kind) })
 	}
 	return spec
 }
@@ -205,7 +205,7 @@ func TestPriorityOf(t *testing.T) {
 	for _, c := range []struct {
 		sent *uint32
 		want uint32
-	}{{nil, cluster.PriorityDefault}, {proto.Uint32(0), 0}, {proto.Uint32(100), 100}} {
+	}{{nil, terms.PriorityDefault}, {proto.Uint32(0), 0}, {proto.Uint32(100), 100}} {
 		if got, _ := wire.SpecOf(&starlingv1.JobSpec{Priority: c.sent}); got.Priority != c.want {
 			t.Errorf("got %d for %v, want %d", got.Priority, c.sent, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Command says what a command asks for: "submit job web: 1 task, 3 instances".
@@ -55,9 +56,9 @@ func request(c command.Command) string {
 		return fmt.Sprintf("restart job %s", c.Job)
 	case *command.EndAllocation:
 		if c.Elsewhere {
-			return fmt.Sprintf("stop %s, to be replaced elsewhere", cluster.AllocationID{Slot: c.Slot, Order: c.Order})
+			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order})
 		}
-		return fmt.Sprintf("restart %s", cluster.AllocationID{Slot: c.Slot, Order: c.Order})
+		return fmt.Sprintf("restart %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})
 	case *command.DrainNode:
 		if !c.Drain {
 			return fmt.Sprintf("end the drain of node %s", c.Node)
@@ -72,7 +73,7 @@ func request(c command.Command) string {
 
 // pools says "change pools a, b and delete c".
 func pools(c *command.ChangePools) string {
-	var put []cluster.PoolPath
+	var put []terms.PoolPath
 	for i := range c.Pools {
 		put = append(put, c.Pools[i].Path)
 	}
@@ -87,7 +88,7 @@ func pools(c *command.ChangePools) string {
 }
 
 // some lists the first few.
-func some(paths []cluster.PoolPath) string {
+func some(paths []terms.PoolPath) string {
 	const most = 3
 	text := ""
 	for i, path := range paths {
@@ -149,7 +150,7 @@ func Count(n uint64, one string) string {
 	return strconv.FormatUint(n, 10) + " " + one + "s"
 }
 
-func job(spec *cluster.JobSpec) string {
+func job(spec *terms.Job) string {
 	instances := uint64(0)
 	for i := range spec.Tasks {
 		instances += uint64(spec.Tasks[i].Instances)
@@ -157,13 +158,13 @@ func job(spec *cluster.JobSpec) string {
 	return fmt.Sprintf("%s: %s, %s", spec.Name, Count(uint64(len(spec.Tasks)), "task"), Count(instances, "instance"))
 }
 
-func offer(o *cluster.Offer) string {
-	if o.Equal(&cluster.Offer{}) {
+func offer(o *terms.Offer) string {
+	if o.Equal(&terms.Offer{}) {
 		return "withdraws its offer"
 	}
 	parts := []string{
-		"offers " + cores(o.Capacity[cluster.CPU]), bytes(o.Capacity[cluster.Memory]) + " memory",
-		bytes(o.Capacity[cluster.Disk]) + " disk",
+		"offers " + cores(o.Capacity[terms.CPU]), bytes(o.Capacity[terms.Memory]) + " memory",
+		bytes(o.Capacity[terms.Disk]) + " disk",
 	}
 	for _, d := range o.Devices {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.Count, d.Kind, d.Model)))

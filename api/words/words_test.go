@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 func TestCommands(t *testing.T) {
@@ -21,15 +22,15 @@ func TestCommands(t *testing.T) {
 		{&command.AbortJoin{Joiner: "b~1", Attempt: 2}, "b~1 gives up attempt 2 to join"},
 		{&command.Leave{Peer: "b~1"}, "b~1 leaves"},
 		{&command.Volunteer{Peer: "b~1"}, "b~1 withdraws its offer"},
-		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{
-			Capacity: cluster.Resources{8000, gigabytes(16), 1536 << 30},
-			Devices:  []cluster.DeviceOffer{{Kind: "fpga", Count: 1}, {Kind: "gpu", Model: "A100", Count: 2}},
+		{&command.Volunteer{Peer: "b~1", Offer: terms.Offer{
+			Capacity: terms.Resources{8000, gigabytes(16), 1536 << 30},
+			Devices:  []terms.DeviceOffer{{Kind: "fpga", Count: 1}, {Kind: "gpu", Model: "A100", Count: 2}},
 		}}, "b~1 offers 8 cores, 16 GiB memory, 1.5 TiB disk, 1 fpga, 2 gpu A100"},
-		{&command.Volunteer{Peer: "b~1", Offer: cluster.Offer{Capacity: cluster.Resources{500, 1023, 1 << 62}}},
+		{&command.Volunteer{Peer: "b~1", Offer: terms.Offer{Capacity: terms.Resources{500, 1023, 1 << 62}}},
 			"b~1 offers 0.500 cores, 1023 bytes memory, 4 EiB disk"},
-		{&command.SubmitJob{Spec: cluster.JobSpec{Name: "web", Tasks: []cluster.TaskSpec{{Instances: 3}}}},
+		{&command.SubmitJob{Spec: terms.Job{Name: "web", Tasks: []terms.Task{{Instances: 3}}}},
 			"submit job web: 1 task, 3 instances"},
-		{&command.SubmitJob{Spec: cluster.JobSpec{Name: "etl", Tasks: []cluster.TaskSpec{{Instances: 1}, {}}}},
+		{&command.SubmitJob{Spec: terms.Job{Name: "etl", Tasks: []terms.Task{{Instances: 1}, {}}}},
 			"submit job etl: 2 tasks, 1 instance"},
 		{&command.KillJob{Job: "web"}, "kill job web"},
 		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{}, {Ended: cluster.ByItself, ExitCode: 1}, {}}},
@@ -42,12 +43,12 @@ func TestCommands(t *testing.T) {
 		{&command.RevertJob{Job: "web", Against: 3, To: 1}, "revert job web to version 1"},
 		{&command.RestartJob{Job: "web"}, "restart job web"},
 		{&command.RestartJob{Job: "web", Task: "server"}, "restart task server of job web"},
-		{&command.EndAllocation{Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "restart web.server[2]#4711"},
-		{&command.EndAllocation{Slot: cluster.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
+		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "restart web.server[2]#4711"},
+		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
 			"stop web.server[2]#4711, to be replaced elsewhere"},
 		{&command.DrainNode{Node: "a", Drain: true, DeadlineMillis: 3_600_000}, "drain node a within 1h0m0s"},
 		{&command.DrainNode{Node: "a"}, "end the drain of node a"},
-		{&command.ChangePools{Pools: []cluster.PoolSpec{{Path: "b"}, {Path: "b/c"}}, Gone: []cluster.PoolPath{"a", "d", "e", "f", "g"}},
+		{&command.ChangePools{Pools: []terms.Pool{{Path: "b"}, {Path: "b/c"}}, Gone: []terms.PoolPath{"a", "d", "e", "f", "g"}},
 			"change pools b, b/c and delete pools a, d, e, 2 more"},
 	}
 	tried := map[command.Kind]bool{}
@@ -76,7 +77,7 @@ func known(kind command.Kind) (ok bool) {
 }
 
 func TestEffects(t *testing.T) {
-	slot := cluster.SlotName{Job: "web", Task: "server", Index: 2}
+	slot := terms.SlotName{Job: "web", Task: "server", Index: 2}
 	cases := []struct {
 		effect replica.Effect
 		want   string
@@ -93,11 +94,11 @@ func TestEffects(t *testing.T) {
 			"web.server[2] waits on node b to start again: failure 1 in a row"},
 		{replica.Effect{Kind: replica.Stopping, Slot: slot, Order: 7, Node: "b", Reason: "the job was stopped"},
 			"stopping web.server[2] on node b: the job was stopped"},
-		{replica.Effect{Kind: replica.JobFinished, Slot: cluster.SlotName{Job: "web"}, Reason: "stopped"},
+		{replica.Effect{Kind: replica.JobFinished, Slot: terms.SlotName{Job: "web"}, Reason: "stopped"},
 			"job web finished: stopped"},
 		{replica.Effect{Kind: replica.Unhealthy, Slot: slot, Order: 7, Node: "b", Reason: "it was not healthy in time"},
 			"web.server[2] on node b counts as failed: it was not healthy in time"},
-		{replica.Effect{Kind: replica.Updating, Slot: cluster.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
+		{replica.Effect{Kind: replica.Updating, Slot: terms.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
 			"update of job web to version 2: PAUSED"},
 		{replica.Effect{Kind: replica.GaveWay, Slot: slot, Order: 7, Node: "b", Reason: "to a/nightly: it has a higher priority"},
 			"web.server[2] on node b gives way to a/nightly: it has a higher priority"},

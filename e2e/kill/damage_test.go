@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // garbage returns records that no peer wrote, by what is wrong with them.
@@ -31,7 +31,7 @@ func garbage() map[string][]byte {
 func TestGarbageInTheJournal(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
-	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	before := tr.awaitRunning(tr.Agents[0], "web")
 	tasks := tr.wantTasks(before)
 	engine, err := tr.Agents[0].Engine()
@@ -51,7 +51,7 @@ func TestGarbageInTheJournal(t *testing.T) {
 		tr.must(err)
 	}
 
-	tr.submit(tr.job("after", cluster.Batch, witnessRole, 3), tr.Agents[1])
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), tr.Agents[1])
 	tr.awaitDone(tr.Agents[2], "after")
 	// One who reads it all from the beginning comes to the same.
 	tr.must(tr.Agents[2].Kill())

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 // TestAGangIsWhole has a gang wait for room, start at once, and lose members: one process, and those of one machine. Others
@@ -46,7 +46,7 @@ func TestAGangIsWhole(t *testing.T) {
 	tr.wantTogether(started)
 	tr.awaitBegun("firm/gang", 6)
 	tr.awaitBegun("firm/newer-*", 6)
-	submit("firm/urgent", 2, 0, cluster.PriorityMax)
+	submit("firm/urgent", 2, 0, terms.PriorityMax)
 
 	lost, runs := tr.processes()[started[0].GetAllocation()]
 	if !runs {

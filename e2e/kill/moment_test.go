@@ -12,8 +12,8 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 // seedVariable chooses the victims and delays of an earlier run again; what happens meanwhile is the machine's affair.
@@ -90,7 +90,7 @@ func (s *submitter) run(ctx context.Context) {
 		for _, i := range s.random.Perm(len(s.Agents)) {
 			order = append(order, s.Agents[i])
 		}
-		spec := s.job(fmt.Sprintf("%s-%d", s.name, n), cluster.Batch, witnessRole, uint32(1+s.random.IntN(instancesMax)))
+		spec := s.job(fmt.Sprintf("%s-%d", s.name, n), terms.Batch, witnessRole, uint32(1+s.random.IntN(instancesMax)))
 		if err := s.bring(spec, order); err != nil {
 			s.Logf("%s is in doubt: %v", spec.Name, err)
 			s.doubtful = append(s.doubtful, string(spec.Name))
@@ -102,7 +102,7 @@ func (s *submitter) run(ctx context.Context) {
 }
 
 // bring is not cut short by the end of the kills, lest it be in doubt for that alone.
-func (s *submitter) bring(spec *cluster.JobSpec, order []*agents.Agent) error {
+func (s *submitter) bring(spec *terms.Job, order []*agents.Agent) error {
 	ctx, cancel := context.WithTimeout(s.Context(), submitWithin)
 	defer cancel()
 	api := s.Client(order...)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 // margin is what may pass beyond the pulse's time to live until lost work runs elsewhere.
@@ -22,7 +22,7 @@ func TestWorkMovesWithinTheTimeToLive(t *testing.T) {
 	}
 	const ttl = 5 * time.Second
 	tr := begin(t, ttl)
-	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tr.awaitRunning(tr.Agents[0], "web")
 	for _, leader := range []bool{false, true} {
 		victim := tr.memberThat(leader)
@@ -67,7 +67,7 @@ func (tr *trial) crash(victim *agents.Agent) times {
 			case e.GetKind() == "left":
 				seen.left = time.Since(began)
 			case e.GetKind() == "started" && e.GetNode() != victim.Node:
-				id, _ := cluster.ParseAllocationID(e.GetAllocation())
+				id, _ := terms.ParseAllocationID(e.GetAllocation())
 				delete(lost, id.Slot.String())
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // answerMax is how long it may take to be told that there is no quorum.
@@ -24,18 +24,18 @@ func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
 	left := tr.Agents[0]
-	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tasks := tr.wantTasks(tr.awaitRunning(left, "web"))
 	const jobs = 5
 	for i := range jobs {
-		tr.submit(tr.job(fmt.Sprintf("before-%d", i), cluster.Batch, witnessRole, 2), tr.Agents[i%3])
+		tr.submit(tr.job(fmt.Sprintf("before-%d", i), terms.Batch, witnessRole, 2), tr.Agents[i%3])
 	}
 	for _, a := range tr.others(left) {
 		tr.must(a.Kill())
 	}
 
 	began := time.Now()
-	_, err := tr.asked(left).SubmitJob(tr.soon(), tr.job("during", cluster.Batch, witnessRole, 1), 0)
+	_, err := tr.asked(left).SubmitJob(tr.soon(), tr.job("during", terms.Batch, witnessRole, 1), 0)
 	t.Logf("without a quorum a submission was answered after %v: %v", time.Since(began), err)
 	if took := time.Since(began); codeOf(err) != wire.Unavailable || took > answerMax ||
 		!strings.Contains(err.Error(), "bring back most of the nodes that keep it") {
@@ -56,7 +56,7 @@ func TestQuorumLost(t *testing.T) {
 	for _, a := range tr.Agents {
 		tr.must(a.Ready(tr.soon()))
 	}
-	tr.submit(tr.job("after", cluster.Batch, witnessRole, 3), left)
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), left)
 	tr.awaitDone(left, "after")
 	for i := range jobs {
 		name := fmt.Sprintf("before-%d", i)

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 5*time.Second)
-	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	before := tr.awaitRunning(tr.Agents[0], "web")
 	tasks := tr.wantTasks(before)
 	for i, a := range tr.Agents {
@@ -30,7 +30,7 @@ func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 			t.Errorf("agent %s came back as %s, was %s", a.Node, got, peer)
 		}
 		name := "proof-" + a.Node
-		tr.submit(tr.job(name, cluster.Batch, witnessRole, 3), a)
+		tr.submit(tr.job(name, terms.Batch, witnessRole, 3), a)
 		tr.awaitDone(a, name)
 		for slot, now := range tr.status(tr.Agents[(i+1)%3], "web").GetSlots() {
 			if was := before[slot]; now.GetAllocation() != was.GetAllocation() || now.GetNode() != was.GetNode() || now.GetPhase() != "running" {
@@ -106,7 +106,7 @@ func (tr *trial) startService(on *agents.Agent) {
 			return status.GetJob().GetFinal(), nil
 		}))
 	}
-	tr.submit(tr.job("web", cluster.Stateless, serverRole, 3))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
 	if len(tr.tasksOf(on)) == 0 {
 		tr.Fatalf("no instance is on agent %s", on.Node)
@@ -141,6 +141,6 @@ func (tr *trial) wantNewLife(a *agents.Agent, before string) {
 }
 
 func incarnation(peer string) uint32 {
-	_, number := cluster.PeerID(peer).Split()
+	_, number := terms.PeerID(peer).Split()
 	return number
 }

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/driver/uptime"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 // The files that databases write: all of them a line for every beat into the watched folder, each a line for every start
@@ -63,11 +63,11 @@ func addLine(path, line string) error {
 const stopAfter = 6 * time.Second
 
 // stateful is a job with an instance for every machine, each with a volume if volumes are named.
-func (tr *trial) stateful(name string, volumes ...string) *cluster.JobSpec {
-	spec := tr.job(name, cluster.Stateful, databaseRole, 3)
+func (tr *trial) stateful(name string, volumes ...string) *terms.Job {
+	spec := tr.job(name, terms.Stateful, databaseRole, 3)
 	spec.Tasks[0].Disconnect.StopAfterMillis = uint32(stopAfter.Milliseconds())
 	for _, v := range volumes {
-		spec.Tasks[0].Volumes = append(spec.Tasks[0].Volumes, cluster.Volume{Name: v})
+		spec.Tasks[0].Volumes = append(spec.Tasks[0].Volumes, terms.Volume{Name: v})
 	}
 	return spec
 }

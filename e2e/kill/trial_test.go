@@ -20,8 +20,8 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/e2e/agents"
+	"starling/terms"
 )
 
 // patience bounds every wait. What is waited for usually takes a few seconds; it is long only for busy machines.
@@ -34,7 +34,7 @@ type trial struct {
 	// watched is the folder that tasks write to.
 	watched string
 	// written is the index of the last write: who is asked next must have folded it.
-	written cluster.Index
+	written terms.Index
 }
 
 // begin starts a cluster of three, which ends with the test.
@@ -249,7 +249,7 @@ func (tr *trial) wantOneJournal() {
 }
 
 // submit brings a job and ends the test if that fails.
-func (tr *trial) submit(spec *cluster.JobSpec, to ...*agents.Agent) {
+func (tr *trial) submit(spec *terms.Job, to ...*agents.Agent) {
 	tr.Helper()
 	api := tr.asked(to...)
 	_, err := api.SubmitJob(tr.soon(), spec, 0)
@@ -258,14 +258,14 @@ func (tr *trial) submit(spec *cluster.JobSpec, to ...*agents.Agent) {
 }
 
 // job is one of this binary in a role.
-func (tr *trial) job(name string, kind cluster.JobType, role string, instances uint32) *cluster.JobSpec {
+func (tr *trial) job(name string, kind terms.JobType, role string, instances uint32) *terms.Job {
 	binary, err := os.Executable()
 	tr.must(err)
-	return &cluster.JobSpec{Name: cluster.JobName(name), Type: kind, Tasks: []cluster.TaskSpec{{
+	return &terms.Job{Name: terms.JobName(name), Type: kind, Tasks: []terms.Task{{
 		Name: "main", Instances: instances, Command: []string{binary, role, tr.watched},
-		Resources: cluster.Resources{cluster.CPU: 200, cluster.Memory: 128 << 20}, Placement: cluster.Spread,
+		Resources: terms.Resources{terms.CPU: 200, terms.Memory: 128 << 20}, Placement: terms.Spread,
 		// Nothing may fail here, so nothing is restarted in silence.
-		Restart: cluster.Restart{DelayMillis: 100, DelayMaxMillis: 1000, ResetMillis: 10_000}, StopGraceMillis: 1000,
+		Restart: terms.Restart{DelayMillis: 100, DelayMaxMillis: 1000, ResetMillis: 10_000}, StopGraceMillis: 1000,
 	}}}
 }
 

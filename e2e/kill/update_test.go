@@ -14,7 +14,7 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // web is an instance of a service that answers over HTTP with the version that it was given. A version called broken
@@ -50,22 +50,22 @@ func web(version string) int {
 }
 
 // webJob is a service of this binary in a version.
-func (tr *trial) webJob(version string) *cluster.JobSpec {
-	spec := tr.job("web", cluster.Stateless, webRole, 4)
+func (tr *trial) webJob(version string) *terms.Job {
+	spec := tr.job("web", terms.Stateless, webRole, 4)
 	task := &spec.Tasks[0]
 	task.Command[2] = version
-	task.Ports = []cluster.PortRequest{{Name: "http"}}
-	task.Checks = []cluster.Check{{Kind: cluster.CheckHTTP, Port: "http", Path: "/health", IntervalMillis: 100, TimeoutMillis: 1000, FailuresMax: 50}}
+	task.Ports = []terms.PortRequest{{Name: "http"}}
+	task.Checks = []terms.Check{{Kind: terms.CheckHTTP, Port: "http", Path: "/health", IntervalMillis: 100, TimeoutMillis: 1000, FailuresMax: 50}}
 	task.Restart.AttemptsMax = 3
 	task.StopGraceMillis = 5000
-	spec.Update = cluster.UpdatePolicy{
+	spec.Update = terms.UpdatePolicy{
 		BatchSize: 1, MinHealthyMillis: 200, HealthyDeadlineMillis: 3000, ProgressDeadlineMillis: 60_000, Rollback: true,
 	}
 	return spec
 }
 
 // change brings a new version of a job.
-func (tr *trial) change(spec *cluster.JobSpec) {
+func (tr *trial) change(spec *terms.Job) {
 	tr.Helper()
 	api := tr.asked()
 	status, err := api.JobStatus(tr.soon(), &starlingv1.JobStatusRequest{Job: string(spec.Name)})
@@ -238,13 +238,13 @@ func TestAnUpdateLosesNoRequest(t *testing.T) {
 // its place, and when the peer goes on the original stays, as the policy says.
 func TestAFrozenPeerReturns(t *testing.T) {
 	t.Parallel()
-	for _, keep := range []cluster.Survivor{cluster.KeepOriginal, cluster.KeepReplacement} {
+	for _, keep := range []terms.Survivor{terms.KeepOriginal, terms.KeepReplacement} {
 		t.Run(keep.String(), func(t *testing.T) {
 			t.Parallel()
 			tr := begin(t, 2*time.Second)
-			spec := tr.job("web", cluster.Stateless, serverRole, 3)
-			spec.Tasks[0].Disconnect = cluster.Disconnect{LostAfterMillis: 120_000, Keep: keep}
-			spec.Tasks[0].Reschedule = cluster.Reschedule{AttemptsMax: cluster.RestartsUnlimited}
+			spec := tr.job("web", terms.Stateless, serverRole, 3)
+			spec.Tasks[0].Disconnect = terms.Disconnect{LostAfterMillis: 120_000, Keep: keep}
+			spec.Tasks[0].Reschedule = terms.Reschedule{AttemptsMax: terms.RestartsUnlimited}
 			tr.submit(spec)
 			before := tr.awaitRunning(tr.Agents[0], "web")
 			frozen := tr.memberThat(false)
@@ -264,7 +264,7 @@ func TestAFrozenPeerReturns(t *testing.T) {
 			})
 			tr.must(frozen.Resume())
 			survivor := original
-			if keep == cluster.KeepReplacement {
+			if keep == terms.KeepReplacement {
 				survivor = replacement
 			}
 			tr.eventually("one of the two stays: "+survivor, func() string {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/terms"
 )
 
 const gateSuffix = ".gate"
@@ -51,24 +51,24 @@ const (
 )
 
 // workers is a job of workers; open lets them end.
-func (tr *trial) workers(name string, instances uint32) (spec *cluster.JobSpec, open func()) {
+func (tr *trial) workers(name string, instances uint32) (spec *terms.Job, open func()) {
 	tr.Helper()
-	spec = tr.job(name, cluster.Batch, workerRole, instances)
-	spec.Tasks[0].Resources = cluster.Resources{cluster.CPU: workerCPU, cluster.Memory: workerMemory}
+	spec = tr.job(name, terms.Batch, workerRole, instances)
+	spec.Tasks[0].Resources = terms.Resources{terms.CPU: workerCPU, terms.Memory: workerMemory}
 	return spec, tr.hold(proofOf(tr.watched, name, gateSuffix))
 }
 
 // poolFor is a pool that is promised room for so many workers, and takes it back soon.
-func poolFor(path cluster.PoolPath, workers int64) cluster.PoolSpec {
-	spec := cluster.NewPool(path)
-	spec.Quotas[cluster.CPU].Reservation = workers * workerCPU
-	spec.Quotas[cluster.Memory].Reservation = workers * workerMemory
+func poolFor(path terms.PoolPath, workers int64) terms.Pool {
+	spec := terms.NewPool(path)
+	spec.Quotas[terms.CPU].Reservation = workers * workerCPU
+	spec.Quotas[terms.Memory].Reservation = workers * workerMemory
 	spec.PatienceMillis = 200
 	return spec
 }
 
 // makePools adds pools to the tree.
-func (tr *trial) makePools(pools ...cluster.PoolSpec) {
+func (tr *trial) makePools(pools ...terms.Pool) {
 	tr.Helper()
 	api := tr.asked()
 	_, err := api.ChangePools(tr.soon(), 0, pools, nil)

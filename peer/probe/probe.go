@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // firstWait is the longest time before the first question: a program needs a moment to listen, and whoever waits for it
@@ -22,9 +23,9 @@ const firstWait = 200 * time.Millisecond
 type Config struct {
 	// Run runs a command where the instance runs, with its environment, and returns nil if it exits with 0. It ends the
 	// command when ctx ends.
-	Run func(ctx context.Context, id cluster.AllocationID, command []string) error
+	Run func(ctx context.Context, id terms.AllocationID, command []string) error
 	// Changed is told when State has something new to say of an allocation. It must not wait for anything.
-	Changed func(id cluster.AllocationID)
+	Changed func(id terms.AllocationID)
 }
 
 // Prober asks the instances of one machine. It is safe for concurrent use.
@@ -33,7 +34,7 @@ type Prober struct {
 	config  Config
 	running sync.WaitGroup
 	lock    sync.Mutex
-	watched map[cluster.AllocationID]*watched
+	watched map[terms.AllocationID]*watched
 }
 
 // watched is an instance with the questions that it is asked.
@@ -48,7 +49,7 @@ type watched struct {
 
 // New returns a Prober that watches nothing yet. It asks until ctx ends; Wait returns when it does not any more.
 func New(ctx context.Context, config Config) *Prober {
-	return &Prober{ctx: ctx, config: config, watched: map[cluster.AllocationID]*watched{}}
+	return &Prober{ctx: ctx, config: config, watched: map[terms.AllocationID]*watched{}}
 }
 
 // Wait returns when no question is under way. The context of New must have ended.
@@ -59,7 +60,7 @@ func (p *Prober) Wait() {
 }
 
 // Watch begins to ask an instance, unless it is watched already.
-func (p *Prober) Watch(id cluster.AllocationID, checks []cluster.Check, ports []cluster.PortUse) {
+func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []cluster.PortUse) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.watched[id] != nil || p.ctx.Err() != nil {
@@ -78,7 +79,7 @@ func (p *Prober) Watch(id cluster.AllocationID, checks []cluster.Check, ports []
 }
 
 // Forget ends the questions to an instance. Afterwards State knows nothing of it.
-func (p *Prober) Forget(id cluster.AllocationID) {
+func (p *Prober) Forget(id terms.AllocationID) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if w := p.watched[id]; w != nil {
@@ -89,7 +90,7 @@ func (p *Prober) Forget(id cluster.AllocationID) {
 
 // State tells whether all checks of an instance have passed, and why it has failed, "" if it has not. An instance without
 // checks is ready as soon as it is watched.
-func (p *Prober) State(id cluster.AllocationID) (ready bool, failure string) {
+func (p *Prober) State(id terms.AllocationID) (ready bool, failure string) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	w := p.watched[id]
@@ -102,7 +103,7 @@ func (p *Prober) State(id cluster.AllocationID) (ready bool, failure string) {
 func (w *watched) ready() bool { return w.failure == "" && !slices.Contains(w.passed, false) }
 
 // ask puts one question again and again, and gives the answers to tell.
-func (p *Prober) ask(ctx context.Context, check *cluster.Check, question func(context.Context) error, tell func(error)) {
+func (p *Prober) ask(ctx context.Context, check *terms.Check, question func(context.Context) error, tell func(error)) {
 	interval := time.Duration(check.IntervalMillis) * time.Millisecond
 	timeout := time.Duration(check.TimeoutMillis) * time.Millisecond
 	next := time.NewTimer(min(interval, firstWait))
@@ -128,12 +129,12 @@ func (p *Prober) ask(ctx context.Context, check *cluster.Check, question func(co
 type answer struct {
 	w      *watched
 	number int
-	check  *cluster.Check
+	check  *terms.Check
 	err    error
 }
 
 // answered notes an answer, and tells if the instance is ready or has failed with it.
-func (p *Prober) answered(ctx context.Context, id cluster.AllocationID, a answer) {
+func (p *Prober) answered(ctx context.Context, id terms.AllocationID, a answer) {
 	if p.note(ctx, a) {
 		p.config.Changed(id)
 	}

@@ -12,23 +12,24 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
-var web = cluster.AllocationID{Slot: cluster.SlotName{Job: "web", Task: "main"}, Order: 7}
+var web = terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"}, Order: 7}
 
 // bench is a Prober whose news a test waits for.
 type bench struct {
 	t    *testing.T
 	p    *Prober
-	news chan cluster.AllocationID
+	news chan terms.AllocationID
 }
 
 func newBench(t *testing.T, run func(context.Context, []string) error) *bench {
-	b := &bench{t: t, news: make(chan cluster.AllocationID, 100)}
+	b := &bench{t: t, news: make(chan terms.AllocationID, 100)}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.p = New(ctx, Config{
-		Run:     func(ctx context.Context, _ cluster.AllocationID, command []string) error { return run(ctx, command) },
-		Changed: func(id cluster.AllocationID) { b.news <- id },
+		Run:     func(ctx context.Context, _ terms.AllocationID, command []string) error { return run(ctx, command) },
+		Changed: func(id terms.AllocationID) { b.news <- id },
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -62,7 +63,7 @@ func portOf(t *testing.T, address string) []cluster.PortUse {
 	return []cluster.PortUse{{Name: "http", Number: uint16(parsed.Port)}}
 }
 
-func quick(c cluster.Check) cluster.Check {
+func quick(c terms.Check) terms.Check {
 	c.IntervalMillis, c.TimeoutMillis = 1, 5000
 	return c
 }
@@ -80,10 +81,10 @@ func TestHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 	b := newBench(t, nil)
-	check := quick(cluster.Check{Kind: cluster.CheckHTTP, Port: "http", Path: "/health", FailuresMax: 2})
-	b.p.Watch(web, []cluster.Check{check}, portOf(t, server.Listener.Addr().String()))
+	check := quick(terms.Check{Kind: terms.CheckHTTP, Port: "http", Path: "/health", FailuresMax: 2})
+	b.p.Watch(web, []terms.Check{check}, portOf(t, server.Listener.Addr().String()))
 	b.told(true, "")
-	b.p.Watch(web, []cluster.Check{{Kind: cluster.CheckTCP}}, nil) // again: nothing changes
+	b.p.Watch(web, []terms.Check{{Kind: terms.CheckTCP}}, nil) // again: nothing changes
 	status.Store(http.StatusServiceUnavailable)
 	b.told(false, "check http /health on port http failed 3 times in a row: status 503")
 	last := asked.Load()
@@ -120,9 +121,9 @@ func TestAllMustPass(t *testing.T) {
 		}
 		return nil
 	})
-	b.p.Watch(web, []cluster.Check{
-		quick(cluster.Check{Kind: cluster.CheckTCP, Port: "http"}),
-		quick(cluster.Check{Kind: cluster.CheckCommand, Command: []string{"test"}, FailuresMax: 1 << 30}),
+	b.p.Watch(web, []terms.Check{
+		quick(terms.Check{Kind: terms.CheckTCP, Port: "http"}),
+		quick(terms.Check{Kind: terms.CheckCommand, Command: []string{"test"}, FailuresMax: 1 << 30}),
 	}, portOf(t, listener.Addr().String()))
 	<-first
 	if ready, failure := b.p.State(web); ready || failure != "" {
@@ -144,21 +145,21 @@ func TestFailures(t *testing.T) {
 	}
 	defer silent.Close()
 	ports := portOf(t, silent.Addr().String())
-	slow := cluster.Check{Kind: cluster.CheckHTTP, Port: "http", Path: "/", IntervalMillis: 1, TimeoutMillis: 20}
-	hangs := cluster.Check{Kind: cluster.CheckCommand, Command: []string{"probe", "-v"}, IntervalMillis: 1, TimeoutMillis: 20}
+	slow := terms.Check{Kind: terms.CheckHTTP, Port: "http", Path: "/", IntervalMillis: 1, TimeoutMillis: 20}
+	hangs := terms.Check{Kind: terms.CheckCommand, Command: []string{"probe", "-v"}, IntervalMillis: 1, TimeoutMillis: 20}
 	for _, c := range []struct {
-		check cluster.Check
+		check terms.Check
 		want  string
 	}{
 		{slow, "check http / on port http failed once: no answer within 20ms"},
 		{hangs, "check command probe -v failed once: no answer within 20ms"},
-		{quick(cluster.Check{Kind: cluster.CheckTCP, Port: "admin"}), "check tcp on port admin failed once: the instance has no port admin"},
+		{quick(terms.Check{Kind: terms.CheckTCP, Port: "admin"}), "check tcp on port admin failed once: the instance has no port admin"},
 	} {
 		b := newBench(t, func(ctx context.Context, _ []string) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		b.p.Watch(web, []cluster.Check{c.check}, ports)
+		b.p.Watch(web, []terms.Check{c.check}, ports)
 		b.told(false, c.want)
 	}
 }
@@ -168,18 +169,18 @@ func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan struct{})
 	p := New(ctx, Config{
-		Run: func(ctx context.Context, _ cluster.AllocationID, _ []string) error {
+		Run: func(ctx context.Context, _ terms.AllocationID, _ []string) error {
 			close(asked)
 			<-ctx.Done()
 			return ctx.Err()
 		},
-		Changed: func(cluster.AllocationID) { t.Error("got news after the end") },
+		Changed: func(terms.AllocationID) { t.Error("got news after the end") },
 	})
-	check := cluster.Check{Kind: cluster.CheckCommand, IntervalMillis: 1, TimeoutMillis: 60_000}
-	p.Watch(web, []cluster.Check{check}, nil)
+	check := terms.Check{Kind: terms.CheckCommand, IntervalMillis: 1, TimeoutMillis: 60_000}
+	p.Watch(web, []terms.Check{check}, nil)
 	<-asked
 	cancel()
 	p.Wait()
-	p.Watch(cluster.AllocationID{Order: 8}, []cluster.Check{check}, nil)
+	p.Watch(terms.AllocationID{Order: 8}, []terms.Check{check}, nil)
 	p.Wait()
 }

@@ -11,14 +11,15 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // host is where instances of this machine listen.
 const host = "127.0.0.1"
 
 // question returns the function that puts a check's question once.
-func (p *Prober) question(id cluster.AllocationID, check *cluster.Check, ports []cluster.PortUse) func(context.Context) error {
-	if check.Kind == cluster.CheckCommand {
+func (p *Prober) question(id terms.AllocationID, check *terms.Check, ports []cluster.PortUse) func(context.Context) error {
+	if check.Kind == terms.CheckCommand {
 		return func(ctx context.Context) error { return p.config.Run(ctx, id, check.Command) }
 	}
 	address := ""
@@ -30,7 +31,7 @@ func (p *Prober) question(id cluster.AllocationID, check *cluster.Check, ports [
 	switch {
 	case address == "":
 		return func(context.Context) error { return fmt.Errorf("the instance has no port %s", check.Port) }
-	case check.Kind == cluster.CheckTCP:
+	case check.Kind == terms.CheckTCP:
 		return func(ctx context.Context) error { return connect(ctx, address) }
 	}
 	return func(ctx context.Context) error { return get(ctx, "http://"+address+check.Path) }
@@ -74,11 +75,11 @@ func get(ctx context.Context, address string) error {
 }
 
 // name says which check it is: "http /health on port http".
-func name(check *cluster.Check) string {
+func name(check *terms.Check) string {
 	switch check.Kind {
-	case cluster.CheckHTTP:
+	case terms.CheckHTTP:
 		return fmt.Sprintf("http %s on port %s", check.Path, check.Port)
-	case cluster.CheckTCP:
+	case terms.CheckTCP:
 		return "tcp on port " + check.Port
 	}
 	return "command " + strings.Join(check.Command, " ")

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Limits of a forecast.
@@ -16,7 +17,7 @@ const (
 	StepsMax = 1000
 	// entriesMax bounds the imagined entries, horizon the imagined time.
 	entriesMax = 20_000
-	horizon    = cluster.DelayMillisMax
+	horizon    = terms.DelayMillisMax
 )
 
 // Forecast is what would come of a command.
@@ -35,7 +36,7 @@ type Forecast struct {
 // Wave is what begins together, without waiting for anything else in it.
 type Wave struct {
 	// After is how long from now it begins if all goes well.
-	After cluster.Time
+	After terms.Time
 	// Needs is what a user must do before, 0 for nothing: resume an update that starts paused, or promote its canaries.
 	Needs command.Steering
 	Steps []*Step
@@ -43,17 +44,17 @@ type Wave struct {
 
 // Step is what happens to one slot: it is stopped on one node, placed on another, or both.
 type Step struct {
-	Slot cluster.SlotName
+	Slot terms.SlotName
 	// Stops and Starts are the nodes; either may be empty.
-	Stops, Starts cluster.NodeName
+	Stops, Starts terms.NodeName
 	// Reason is the scheduler's, if it gave one.
 	Reason string
 }
 
 // Of forecasts a command about a job, which leaves s as it is. It copies s, so it must not run beside another copying.
-func Of(s *cluster.State, c command.Command, job cluster.JobName) Forecast {
+func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 	d := &dream{s: s.Copy(), job: job, began: s.Time}
-	d.s.EachMember(func(p cluster.PeerID) bool {
+	d.s.EachMember(func(p terms.PeerID) bool {
 		d.member = p
 		return false
 	})
@@ -76,9 +77,9 @@ func Of(s *cluster.State, c command.Command, job cluster.JobName) Forecast {
 // dream is an imagined future.
 type dream struct {
 	s      *cluster.State
-	job    cluster.JobName
-	began  cluster.Time
-	member cluster.PeerID
+	job    terms.JobName
+	began  terms.Time
+	member terms.PeerID
 	// entries counts the imagined entries.
 	entries int
 	// active are the nodes at which something has changed, each once, in the order of that.
@@ -93,7 +94,7 @@ type dream struct {
 	// needs is what a user did since the last wave.
 	needs command.Steering
 	// open are the steps of the last wave.
-	open map[cluster.SlotName]*Step
+	open map[terms.SlotName]*Step
 }
 
 // run lets rounds follow each other. It returns whether nothing is left to happen.
@@ -191,7 +192,7 @@ func (d *dream) obey() {
 }
 
 // fold imagines an entry.
-func (d *dream) fold(writer cluster.PeerID, c command.Command, now cluster.Time) replica.Outcome {
+func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) replica.Outcome {
 	d.entries++
 	name, incarnation := writer.Split()
 	outcome := replica.Apply(d.s, d.s.Index+1, &command.Entry{
@@ -252,7 +253,7 @@ func (d *dream) note() {
 
 // begin begins a wave, unless no more steps are listed.
 func (d *dream) begin() {
-	d.open = map[cluster.SlotName]*Step{}
+	d.open = map[terms.SlotName]*Step{}
 	if d.listed < StepsMax {
 		d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
 	}

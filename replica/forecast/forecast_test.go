@@ -12,6 +12,7 @@ import (
 	"starling/jobspec"
 	"starling/replica"
 	"starling/replica/forecast"
+	"starling/terms"
 )
 
 // TestForecasts tells what would come of job files, and runs some of them.
@@ -44,7 +45,7 @@ func TestForecasts(t *testing.T) {
 				}
 				return words(f)
 			case "stop":
-				job := cluster.JobName(d.CmdArgs[0].Key)
+				job := terms.JobName(d.CmdArgs[0].Key)
 				return words(forecast.Of(w.s, &command.KillJob{Job: job}, job))
 			}
 			t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
@@ -73,14 +74,14 @@ func (w *world) forecast(d *datadriven.TestData) forecast.Forecast {
 
 // join lets a node join and offer.
 func (w *world) join(name string, cpu int64) {
-	self := cluster.PeerID(name + "~1")
-	offer := cluster.Offer{Capacity: cluster.Resources{cpu, 8 << 30, 0}, PortFirst: 20000, PortLast: 29999, Rules: 1}
+	self := terms.PeerID(name + "~1")
+	offer := terms.Offer{Capacity: terms.Resources{cpu, 8 << 30, 0}, PortFirst: 20000, PortLast: 29999, Rules: 1}
 	for range 10 {
 		seq := uint64(1)
-		if node := w.s.NodeOf(cluster.NodeName(name)); node != nil {
+		if node := w.s.NodeOf(terms.NodeName(name)); node != nil {
 			seq = node.LastSeq(1) + 1
 		}
-		for _, writer := range append([]cluster.PeerID{self}, members(w.s)...) {
+		for _, writer := range append([]terms.PeerID{self}, members(w.s)...) {
 			r := replica.React(writer, w.s, &replica.Observed{Now: w.s.Time, Offer: w.offer(writer, self, &offer)})
 			if len(r.Commands) == 0 {
 				continue
@@ -92,21 +93,21 @@ func (w *world) join(name string, cpu int64) {
 			break
 		}
 	}
-	if w.s.NodeOf(cluster.NodeName(name)).Offer == nil {
+	if w.s.NodeOf(terms.NodeName(name)).Offer == nil {
 		w.t.Fatalf("%s did not join", name)
 	}
 }
 
-func (w *world) offer(writer, self cluster.PeerID, offer *cluster.Offer) *cluster.Offer {
+func (w *world) offer(writer, self terms.PeerID, offer *terms.Offer) *terms.Offer {
 	if writer == self {
 		return offer
 	}
 	return w.s.NodeOf(writer.Node()).Offer
 }
 
-func members(s *cluster.State) []cluster.PeerID {
-	var all []cluster.PeerID
-	s.EachMember(func(p cluster.PeerID) bool {
+func members(s *cluster.State) []terms.PeerID {
+	var all []terms.PeerID
+	s.EachMember(func(p terms.PeerID) bool {
 		all = append(all, p)
 		return true
 	})

@@ -1,6 +1,6 @@
 package entitle
 
-import "starling/cluster"
+import "starling/terms"
 
 // stage is one pouring of what a pool has into those directly below it.
 type stage uint8
@@ -16,7 +16,7 @@ const (
 )
 
 // terms returns a pool's weight in a stage, and the most it takes.
-func (st stage) terms(a *account, spec *cluster.PoolSpec, k cluster.Kind) (weight, most int64) {
+func (st stage) terms(a *account, spec *terms.Pool, k terms.Kind) (weight, most int64) {
 	q := &spec.Quotas[k]
 	switch st {
 	case byReservation:
@@ -30,7 +30,7 @@ func (st stage) terms(a *account, spec *cluster.PoolSpec, k cluster.Kind) (weigh
 	case slackAsked:
 		return q.Share, a.slackAsked[k]
 	case slackLeftOver:
-		return q.Share, cluster.Unlimited
+		return q.Share, terms.Unlimited
 	}
 	return spec.SlackMost(k), a.usable[k]
 }
@@ -38,7 +38,7 @@ func (st stage) terms(a *account, spec *cluster.PoolSpec, k cluster.Kind) (weigh
 // divide goes down the tree, first with the entitlements, then with the slack.
 func (l *ledger) divide() {
 	for i := range l.accounts {
-		for k := range cluster.AmountCount {
+		for k := range terms.AmountCount {
 			left := l.stage(byReservation, i, k, l.accounts[i].total[k])
 			left = l.stage(byShare, i, k, left)
 			l.stage(leftOver, i, k, left)
@@ -48,7 +48,7 @@ func (l *ledger) divide() {
 		l.fit(i)
 	}
 	for i := range l.accounts {
-		for k := range cluster.AmountCount {
+		for k := range terms.AmountCount {
 			if !k.Overcommitted() {
 				l.stage(slackWithin, i, k, l.accounts[i].given[k])
 				continue
@@ -61,7 +61,7 @@ func (l *ledger) divide() {
 }
 
 // stage pours an amount into the accounts directly below one, and returns what is left of it.
-func (l *ledger) stage(st stage, below int, k cluster.Kind, amount int64) int64 {
+func (l *ledger) stage(st stage, below int, k terms.Kind, amount int64) int64 {
 	if amount == 0 {
 		return 0
 	}
@@ -93,7 +93,7 @@ func (l *ledger) fit(number int) {
 		if a.first == 0 {
 			a.usable[k] = min(max(a.total[k]-a.nonSlack[k], 0), a.slack[k])
 		}
-		a.usable[k] = min(a.usable[k], p.Spec.SlackMost(cluster.Kind(k)))
+		a.usable[k] = min(a.usable[k], p.Spec.SlackMost(terms.Kind(k)))
 		parent.usable[k] = plus(parent.usable[k], a.usable[k])
 	}
 }
@@ -105,7 +105,7 @@ func (l *ledger) entitlements() []Entitlement {
 		a, e := &l.accounts[i+1], &all[i]
 		e.Total, e.NonSlack, e.Slack = a.total, a.total, a.given
 		for k := range e.NonSlack {
-			if !cluster.Kind(k).Overcommitted() {
+			if !terms.Kind(k).Overcommitted() {
 				e.NonSlack[k] -= e.Slack[k]
 			}
 		}

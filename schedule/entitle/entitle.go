@@ -1,11 +1,11 @@
 package entitle
 
-import "starling/cluster"
+import "starling/terms"
 
-// Input is all that entitlements depend on. No amount is below 0 or above cluster.Unlimited.
+// Input is all that entitlements depend on. No amount is below 0 or above terms.Unlimited.
 type Input struct {
 	// Capacity is what the cluster has, Slack what revocable work may have beyond it, of overcommitted kinds.
-	Capacity, Slack cluster.Amounts
+	Capacity, Slack terms.Amounts
 	// Pools are the tree, which keeps to the rules of package pool, parents first.
 	Pools []Pool
 }
@@ -14,15 +14,15 @@ type Input struct {
 type Pool struct {
 	// Parent is the number of the parent, negative at the top.
 	Parent int
-	Spec   *cluster.PoolSpec
+	Spec   *terms.Pool
 	// Allocated is held by jobs, Demand waits to be admitted. Only leaves have any.
-	Allocated, Demand cluster.Work
+	Allocated, Demand terms.Work
 }
 
 // Entitlement is what a pool may use.
 type Entitlement struct {
 	// Total is NonSlack and Slack together, but of overcommitted kinds, whose slack is beyond it.
-	Total, NonSlack, Slack cluster.Amounts
+	Total, NonSlack, Slack terms.Amounts
 }
 
 // Entitlements returns what each pool may use, in the order of the input.
@@ -46,13 +46,13 @@ type account struct {
 	// first is the first account directly below, next the next one with the same parent; 0 is none.
 	first, next int
 	// nonSlack and slack are needed, claim is that and what static reservations keep idle.
-	nonSlack, slack, claim cluster.Amounts
+	nonSlack, slack, claim terms.Amounts
 	// used is the part of the need that the reservation covers, idle what static reservations below keep.
-	used, idle cluster.Amounts
+	used, idle terms.Amounts
 	// slackHeld and slackAsked are wanted of the overcommitted kinds.
-	slackHeld, slackAsked cluster.Amounts
+	slackHeld, slackAsked terms.Amounts
 	// total is the entitlement, usable the slack that would fit into it, given the slack.
-	total, usable, given cluster.Amounts
+	total, usable, given terms.Amounts
 }
 
 // newLedger goes up the tree and learns what each pool needs.
@@ -64,20 +64,20 @@ func newLedger(in *Input, traces []Trace) *ledger {
 		a.next, parent.first = parent.first, i
 		for k := range a.claim {
 			if a.first == 0 {
-				a.ask(p, cluster.Kind(k))
+				a.ask(p, terms.Kind(k))
 			}
 			if l.traces != nil {
 				l.traces[i-1].Asked[k] = plus(a.nonSlack[k], a.slack[k])
 			}
-			a.need(p.Spec, cluster.Kind(k))
+			a.need(p.Spec, terms.Kind(k))
 			parent.add(a, k)
 		}
 	}
 	for k := range in.Capacity {
 		root := &l.accounts[0]
-		root.total[k], root.given[k] = min(in.Capacity[k], cluster.BytesMax), cluster.Unlimited
-		if cluster.Kind(k).Overcommitted() {
-			root.given[k] = min(in.Slack[k], cluster.BytesMax)
+		root.total[k], root.given[k] = min(in.Capacity[k], terms.BytesMax), terms.Unlimited
+		if terms.Kind(k).Overcommitted() {
+			root.given[k] = min(in.Slack[k], terms.BytesMax)
 		}
 	}
 	return l
@@ -85,7 +85,7 @@ func newLedger(in *Input, traces []Trace) *ledger {
 
 // ask notes what a leaf's jobs hold and ask for and could use. Work that waits behind a bound of its own asks for
 // nothing: it would keep idle what others need.
-func (a *account) ask(p *Pool, k cluster.Kind) {
+func (a *account) ask(p *Pool, k terms.Kind) {
 	held, asked, reservation := &p.Allocated, &p.Demand, p.Spec.Quotas[k].Reservation
 	beyond := max(
 		asked.NonPreemptible[k]-max(reservation-held.NonPreemptible[k], 0),
@@ -99,7 +99,7 @@ func (a *account) ask(p *Pool, k cluster.Kind) {
 }
 
 // need cuts what is asked for at the limits, and adds what the pool keeps although it is idle.
-func (a *account) need(spec *cluster.PoolSpec, k cluster.Kind) {
+func (a *account) need(spec *terms.Pool, k terms.Kind) {
 	q := &spec.Quotas[k]
 	a.nonSlack[k] = min(a.nonSlack[k], q.Limit)
 	a.slack[k] = min(a.slack[k], spec.SlackMost(k), q.Limit-a.nonSlack[k])

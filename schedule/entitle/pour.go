@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // part is one of those who share an amount.
@@ -74,4 +74,4 @@ func compareProducts(a, b, c, d int64) int {
 }
 
 // plus adds amounts that may be without limit.
-func plus(a, b int64) int64 { return min(a+b, cluster.Unlimited) }
+func plus(a, b int64) int64 { return min(a+b, terms.Unlimited) }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // pourBig divides like pour, round by round, in numbers without bounds.
@@ -52,7 +52,7 @@ func TestPourLarge(t *testing.T) {
 		for i := range parts {
 			parts[i] = part{weight: size(), most: size(), number: i}
 			if rng.IntN(4) == 0 {
-				parts[i].most = cluster.Unlimited
+				parts[i].most = terms.Unlimited
 			}
 		}
 		amount, want := size(), slices.Clone(parts)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // large returns a random input with amounts of any size, whose tree keeps to the rules.
@@ -16,14 +16,14 @@ func large(rng *rand.Rand) *Input {
 	for k := range in.Capacity {
 		in.Capacity[k], in.Slack[k] = amount(), amount()
 	}
-	below := make([]cluster.Amounts, 40)
+	below := make([]terms.Amounts, 40)
 	for i := range 1 + rng.IntN(len(below)) {
-		spec := cluster.NewPool("p")
-		spec.SlackLimit = cluster.Percent(rng.IntN(101))
+		spec := terms.NewPool("p")
+		spec.SlackLimit = terms.Percent(rng.IntN(101))
 		parent := rng.IntN(i+1) - 1
 		for k := range spec.Quotas {
 			q := &spec.Quotas[k]
-			*q = cluster.Quota{Reservation: amount(), Limit: cluster.Unlimited, Share: rng.Int64N(4), Static: rng.IntN(5) == 0}
+			*q = terms.Quota{Reservation: amount(), Limit: terms.Unlimited, Share: rng.Int64N(4), Static: rng.IntN(5) == 0}
 			if parent >= 0 {
 				q.Reservation = min(q.Reservation, in.Pools[parent].Spec.Quotas[k].Reservation-below[parent][k])
 				below[parent][k] += q.Reservation
@@ -36,7 +36,7 @@ func large(rng *rand.Rand) *Input {
 	}
 	for i := range in.Pools {
 		if !slices.ContainsFunc(in.Pools, func(p Pool) bool { return p.Parent == i }) {
-			for k := range cluster.AmountCount {
+			for k := range terms.AmountCount {
 				p := &in.Pools[i]
 				p.Demand.NonSlack[k], p.Allocated.NonSlack[k] = amount(), amount()
 				p.Demand.Slack[k], p.Allocated.Slack[k] = amount(), amount()
@@ -58,7 +58,7 @@ func TestProperties(t *testing.T) {
 				t.Errorf("pool %d has %v, with its trace %v", i, e, traces[i].Entitlement)
 			}
 		}
-		for k := range cluster.AmountCount {
+		for k := range terms.AmountCount {
 			for parent := -1; parent < len(in.Pools); parent++ {
 				division{in, traces, k, parent}.check(t)
 			}
@@ -73,7 +73,7 @@ func TestProperties(t *testing.T) {
 type division struct {
 	in     *Input
 	traces []Trace
-	k      cluster.Kind
+	k      terms.Kind
 	parent int
 }
 
@@ -117,12 +117,12 @@ func (d division) given() (total, slack int64) {
 		return total, slack
 	}
 	if !k.Overcommitted() {
-		return d.in.Capacity[k], cluster.Unlimited
+		return d.in.Capacity[k], terms.Unlimited
 	}
 	return d.in.Capacity[k], d.in.Slack[k]
 }
 
-func (d division) checkPool(t *testing.T, number int, q *cluster.Quota) {
+func (d division) checkPool(t *testing.T, number int, q *terms.Quota) {
 	e, k := &d.traces[number], d.k
 	if e.Total[k] > q.Limit {
 		t.Errorf("pool %d has %d %s, above its limit %d", number, e.Total[k], k, q.Limit)
@@ -182,15 +182,15 @@ func TestOrder(t *testing.T) {
 func BenchmarkEntitlements(b *testing.B) {
 	for _, pools := range []int{10, 100, 1000} {
 		for _, width := range slices.Compact([]int{10, pools}) {
-			in := &Input{Capacity: cluster.Amounts{1e9, 1 << 50, 1 << 55, 1e6}, Slack: cluster.Amounts{1e8}}
+			in := &Input{Capacity: terms.Amounts{1e9, 1 << 50, 1 << 55, 1e6}, Slack: terms.Amounts{1e8}}
 			for i := range pools {
-				spec := cluster.NewPool("p")
+				spec := terms.NewPool("p")
 				p := Pool{Parent: i/width - 1, Spec: &spec}
 				if width == pools {
 					p.Parent = -1
 				}
 				for k := range spec.Quotas {
-					spec.Quotas[k] = cluster.Quota{Reservation: in.Capacity[k] / int64(2*pools), Limit: cluster.Unlimited, Share: int64(1 + i%3)}
+					spec.Quotas[k] = terms.Quota{Reservation: in.Capacity[k] / int64(2*pools), Limit: terms.Unlimited, Share: int64(1 + i%3)}
 					p.Demand.NonSlack[k] = in.Capacity[k] / int64(pools) * int64(i*7919%4)
 				}
 				in.Pools = append(in.Pools, p)

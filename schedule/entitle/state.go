@@ -2,7 +2,8 @@ package entitle
 
 import (
 	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // Of returns all that the entitlements depend on in a value.
@@ -18,7 +19,7 @@ func Of(s *cluster.State) *Input {
 	}
 	// What revocable work may have beyond all entitlements is what nobody else holds.
 	for k := range in.Slack {
-		if in.Slack[k] = max(in.Capacity[k]-in.Slack[k], 0); !cluster.Kind(k).Overcommitted() {
+		if in.Slack[k] = max(in.Capacity[k]-in.Slack[k], 0); !terms.Kind(k).Overcommitted() {
 			in.Slack[k] = 0
 		}
 	}

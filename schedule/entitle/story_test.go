@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"starling/cluster"
-	"starling/cluster/pool"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // TestStories plays the stories below testdata. They are told in one kind, memory, and in cpu where slack is beyond
@@ -26,10 +26,10 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			in, tree := &Input{}, pool.Tree{}
-			k := cluster.Memory
+			k := terms.Memory
 			in.Capacity[k] = number(t, d.CmdArgs[0].Key)
 			if len(d.CmdArgs) > 1 {
-				k = cluster.CPU
+				k = terms.CPU
 				in.Capacity[k], in.Slack[k] = number(t, d.CmdArgs[0].Key), number(t, d.CmdArgs[1].Vals[0])
 			}
 			for line := range strings.Lines(d.Input) {
@@ -62,7 +62,7 @@ func TestStories(t *testing.T) {
 
 func number(t *testing.T, text string) int64 {
 	if text == "-" {
-		return cluster.Unlimited
+		return terms.Unlimited
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -72,11 +72,11 @@ func number(t *testing.T, text string) int64 {
 }
 
 // told returns the pool that a line of a story tells of.
-func told(t *testing.T, words []string, k cluster.Kind) Pool {
-	spec := cluster.NewPool(cluster.PoolPath(words[0]))
+func told(t *testing.T, words []string, k terms.Kind) Pool {
+	spec := terms.NewPool(terms.PoolPath(words[0]))
 	p := Pool{Spec: &spec}
 	quota := strings.Split(words[1], "/")
-	spec.Quotas[k] = cluster.Quota{Reservation: number(t, quota[0]), Limit: number(t, quota[1]), Share: number(t, quota[2])}
+	spec.Quotas[k] = terms.Quota{Reservation: number(t, quota[0]), Limit: number(t, quota[1]), Share: number(t, quota[2])}
 	for _, word := range words[2:] {
 		name, value, _ := strings.Cut(word, "=")
 		if name == "static" {
@@ -98,9 +98,9 @@ func told(t *testing.T, words []string, k cluster.Kind) Pool {
 		case "controllers":
 			p.Demand.Controller[k] = n
 		case "slack-limit":
-			spec.SlackLimit = cluster.Percent(n)
+			spec.SlackLimit = terms.Percent(n)
 		case "controller-limit":
-			spec.ControllerLimit = cluster.Percent(n)
+			spec.ControllerLimit = terms.Percent(n)
 		default:
 			t.Fatalf("no word %s", word)
 		}

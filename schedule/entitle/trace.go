@@ -1,20 +1,20 @@
 package entitle
 
-import "starling/cluster"
+import "starling/terms"
 
 // Trace is how a pool's entitlement came about, for those who ask why it is not more.
 type Trace struct {
 	Entitlement
 	// Asked is held or asked for by jobs that could use it; Claim is what is left of that at the limits, or more for a
 	// static reservation.
-	Asked, Claim cluster.Amounts
+	Asked, Claim terms.Amounts
 	// Reserved came from the reservation, Shared by share for a claim, Left by share beyond all claims. Their sum is the
 	// total.
-	Reserved, Shared, Left cluster.Amounts
+	Reserved, Shared, Left terms.Amounts
 	// Short is what was claimed of the reservation and not given, as the pools reserve more than there is.
-	Short cluster.Amounts
+	Short terms.Amounts
 	// Cut is why it is not all that was asked for.
-	Cut [cluster.AmountCount]Cut
+	Cut [terms.AmountCount]Cut
 }
 
 // Cut is what kept a pool from all that it asked for.
@@ -62,7 +62,7 @@ func Traces(in *Input) []Trace {
 	return traces
 }
 
-func (t *Trace) note(st stage, k cluster.Kind, got int64) {
+func (t *Trace) note(st stage, k terms.Kind, got int64) {
 	switch st {
 	case byReservation:
 		t.Reserved[k] = got

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // drops is a multiple of all numbers up to 12: a unit that is cut into so many drops can be divided among any weights
@@ -63,7 +63,7 @@ func pourSlowly(amount int64, vessels []vessel) (got []int64, left int64) {
 // twin works out the entitlements of one kind as the package comment says, without any of its code.
 type twin struct {
 	in   *Input
-	kind cluster.Kind
+	kind terms.Kind
 	// total and slack are the results.
 	total, slack []int64
 }
@@ -77,7 +77,7 @@ func (w *twin) children(of int) (all []int) {
 	return all
 }
 
-func (w *twin) quota(i int) *cluster.Quota { return &w.in.Pools[i].Spec.Quotas[w.kind] }
+func (w *twin) quota(i int) *terms.Quota { return &w.in.Pools[i].Spec.Quotas[w.kind] }
 
 func (w *twin) slackLimit(i int) int64 {
 	return w.quota(i).Reservation * int64(w.in.Pools[i].Spec.SlackLimit) / 100
@@ -100,7 +100,7 @@ func (w *twin) needs(i int) (nonSlack, slack int64) {
 				break
 			}
 		}
-		if p.Spec.ControllerLimit != cluster.NoPercent {
+		if p.Spec.ControllerLimit != terms.NoPercent {
 			most := q.Reservation * int64(p.Spec.ControllerLimit) / 100
 			for free := range asked.Controller[w.kind] {
 				if held.Controller[w.kind]+free >= most {
@@ -223,7 +223,7 @@ func (w *twin) giveSlack(of int, amount int64) {
 // slowly returns what Entitlements should.
 func slowly(in *Input) []Entitlement {
 	all := make([]Entitlement, len(in.Pools))
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		w := &twin{in, k, make([]int64, len(in.Pools)), make([]int64, len(in.Pools))}
 		w.give(-1, in.Capacity[k])
 		slack := int64(100)
@@ -245,7 +245,7 @@ func slowly(in *Input) []Entitlement {
 func small(rng *rand.Rand, valid bool) *Input {
 	in := &Input{}
 	most := int64(3)
-	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+	for _, k := range []terms.Kind{terms.CPU, terms.Memory} {
 		in.Capacity[k], in.Slack[k] = rng.Int64N(16), rng.Int64N(8)
 	}
 	children := map[int]int{}
@@ -255,10 +255,10 @@ func small(rng *rand.Rand, valid bool) *Input {
 			parent = rng.IntN(i+1) - 1
 		}
 		children[parent]++
-		spec := cluster.NewPool(cluster.PoolPath(fmt.Sprint("p", i)))
-		spec.SlackLimit = cluster.Percent(rng.IntN(3) * 50)
+		spec := terms.NewPool(terms.PoolPath(fmt.Sprint("p", i)))
+		spec.SlackLimit = terms.Percent(rng.IntN(3) * 50)
 		if rng.IntN(3) == 0 {
-			spec.ControllerLimit = cluster.Percent(rng.IntN(3) * 50)
+			spec.ControllerLimit = terms.Percent(rng.IntN(3) * 50)
 		}
 		for k := range spec.Quotas[:2] {
 			q := &spec.Quotas[k]
@@ -286,7 +286,7 @@ func small(rng *rand.Rand, valid bool) *Input {
 	return in
 }
 
-func work(rng *rand.Rand) (w cluster.Work) {
+func work(rng *rand.Rand) (w terms.Work) {
 	for k := range w.NonSlack[:2] {
 		if rng.IntN(2) == 0 {
 			w.NonSlack[k] = rng.Int64N(8)

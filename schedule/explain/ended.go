@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // before tells where those that wait ran before, and to whom the latest of them gave way.
@@ -50,7 +51,7 @@ func (e *explainer) displaced(slots []held) Finding {
 func (e *explainer) overran(slots []held) Finding {
 	f := Finding{Reason: "ended for good: ran for as long as it may", Since: earliest(slots)}
 	if spec := e.job.TaskSpecOf(e.number, slots[0].slot.Version); spec != nil {
-		f.Reason += ", " + duration(cluster.Time(spec.MaxRunMillis))
+		f.Reason += ", " + duration(terms.Time(spec.MaxRunMillis))
 	}
 	f.Details = append(lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: ended at %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Since))

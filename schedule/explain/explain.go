@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // linesMax bounds the instances and nodes that a finding names one by one.
@@ -17,7 +18,7 @@ const linesMax = 3
 
 // Finding is one reason why instances of a task do not run. All reasons that hold are found, not only the first.
 type Finding struct {
-	Task cluster.TaskName
+	Task terms.TaskName
 	// Instances is how many instances it keeps from running, Slot the lowest of them.
 	Instances uint32
 	Slot      uint32
@@ -25,9 +26,9 @@ type Finding struct {
 	Reason  string
 	Details []string
 	// Since is the time from which on it holds, 0 if not known.
-	Since cluster.Time
+	Since terms.Time
 	// Until is the time at which it ends by itself, 0 if it does not.
-	Until cluster.Time
+	Until terms.Time
 }
 
 // Obstacle is one thing that keeps a task from nodes, such as "cpu is short".
@@ -64,7 +65,7 @@ type explainer struct {
 	task   *cluster.Task
 	number int
 	// spec is the newest version, nil if that has no such task any more.
-	spec *cluster.TaskSpec
+	spec *terms.Task
 }
 
 // held is a slot that does not run.
@@ -155,7 +156,7 @@ func (e *explainer) delayed(slots []held) Finding {
 // attempts says how many restarts are left.
 func (e *explainer) attempts(slot cluster.Slot) string {
 	spec := e.job.TaskSpecOf(e.number, slot.Version)
-	if spec == nil || spec.Restart.AttemptsMax == cluster.RestartsUnlimited {
+	if spec == nil || spec.Restart.AttemptsMax == terms.RestartsUnlimited {
 		return ""
 	}
 	return fmt.Sprintf(" (restart %d of %d)", slot.Failures, spec.Restart.AttemptsMax)
@@ -168,7 +169,7 @@ func (e *explainer) stopping(slots []held) Finding {
 		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
 		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
 			line += fmt.Sprintf(": told to end at %s, killed %s after that", clock(h.slot.Since),
-				duration(cluster.Time(spec.StopGraceMillis)))
+				duration(terms.Time(spec.StopGraceMillis)))
 		}
 		return line
 	})
@@ -221,11 +222,11 @@ func (e *explainer) perNode(slots []held) []group {
 func (e *explainer) key() cluster.TaskKey { return cluster.KeyOf(e.job.ID, e.number) }
 
 func (e *explainer) name(index uint32) string {
-	return cluster.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}.String()
+	return terms.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}.String()
 }
 
 // earliest returns when the first of the slots got into its phase.
-func earliest(slots []held) cluster.Time {
+func earliest(slots []held) terms.Time {
 	first := slots[0].slot.Since
 	for _, h := range slots {
 		first = min(first, h.slot.Since)

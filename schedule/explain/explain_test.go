@@ -10,15 +10,16 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/jobspec"
 	"starling/schedule/explain"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // dawn is the time at which every story begins.
-var dawn = cluster.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
+var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 
 // story is a cluster that a test file builds line by line:
 //
@@ -45,7 +46,7 @@ func TestStories(t *testing.T) {
 			case "node":
 				st.node(t, d)
 			case "member":
-				st.s.SetPeer(st.ensure(d), cluster.NewPeerID(cluster.NodeName(d.CmdArgs[0].Key), 1))
+				st.s.SetPeer(st.ensure(d), terms.NewPeerID(terms.NodeName(d.CmdArgs[0].Key), 1))
 			case "leave":
 				st.s.SetPeer(st.ensure(d), "")
 				st.s.SetOffer(st.ensure(d), nil)
@@ -74,11 +75,11 @@ func TestStories(t *testing.T) {
 }
 
 func (st *story) ensure(d *datadriven.TestData) cluster.NodeIndex {
-	return st.s.EnsureNode(cluster.NodeName(d.CmdArgs[0].Key)).Index
+	return st.s.EnsureNode(terms.NodeName(d.CmdArgs[0].Key)).Index
 }
 
 func (st *story) job(t *testing.T, d *datadriven.TestData) *cluster.Job {
-	j := st.s.JobOf(cluster.JobName(d.CmdArgs[0].Key))
+	j := st.s.JobOf(terms.JobName(d.CmdArgs[0].Key))
 	if j == nil {
 		t.Fatalf("%s: no such job", d.Pos)
 	}
@@ -86,30 +87,30 @@ func (st *story) job(t *testing.T, d *datadriven.TestData) *cluster.Job {
 }
 
 func (st *story) node(t *testing.T, d *datadriven.TestData) {
-	offer := &cluster.Offer{Capacity: cluster.Resources{cluster.CPU: 4000, cluster.Memory: 8 << 30}}
+	offer := &terms.Offer{Capacity: terms.Resources{terms.CPU: 4000, terms.Memory: 8 << 30}}
 	for _, arg := range d.CmdArgs[1:] {
 		var err error
 		value := strings.Join(arg.Vals, ",")
 		switch arg.Key {
 		case "cpu":
-			offer.Capacity[cluster.CPU], err = jobspec.ParseCPU(value)
+			offer.Capacity[terms.CPU], err = jobspec.ParseCPU(value)
 		case "memory":
-			offer.Capacity[cluster.Memory], err = jobspec.ParseBytes(value)
+			offer.Capacity[terms.Memory], err = jobspec.ParseBytes(value)
 		case "disk":
-			offer.Capacity[cluster.Disk], err = jobspec.ParseBytes(value)
+			offer.Capacity[terms.Disk], err = jobspec.ParseBytes(value)
 		case "ports":
 			_, err = fmt.Sscanf(value, "%d-%d", &offer.PortFirst, &offer.PortLast)
 		case "attributes":
 			for _, v := range strings.Split(value, ",") {
 				name, text, _ := strings.Cut(v, ":")
-				offer.Attributes = append(offer.Attributes, cluster.EnvVar{Name: name, Value: text})
+				offer.Attributes = append(offer.Attributes, terms.EnvVar{Name: name, Value: text})
 			}
 		case "devices":
 			for _, v := range strings.Split(value, ",") {
 				kind, count, _ := strings.Cut(v, ":")
 				count, model, _ := strings.Cut(count, ":")
 				n, _ := strconv.Atoi(count)
-				offer.Devices = append(offer.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(n)})
+				offer.Devices = append(offer.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(n)})
 			}
 		}
 		if err != nil {
@@ -117,7 +118,7 @@ func (st *story) node(t *testing.T, d *datadriven.TestData) {
 		}
 	}
 	n := st.ensure(d)
-	st.s.SetPeer(n, cluster.NewPeerID(st.s.Node(n).Name, 1))
+	st.s.SetPeer(n, terms.NewPeerID(st.s.Node(n).Name, 1))
 	st.s.SetOffer(n, offer)
 }
 
@@ -129,7 +130,7 @@ func (st *story) pools(t *testing.T, d *datadriven.TestData) {
 	st.s.SetPools(pool.Tree(st.s.Pools()).Change(tree, nil))
 }
 
-func (st *story) evict(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule) {
+func (st *story) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
 	st.s.SetPreemption(r, cluster.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(), Rule: uint8(rule)})
 	st.s.StopSlot(r, cluster.ByPreemption)
 }
@@ -161,7 +162,7 @@ func (st *story) submit(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (st *story) slot(t *testing.T, d *datadriven.TestData) {
-	id, ok := cluster.ParseAllocationID(d.CmdArgs[0].Key + "#0")
+	id, ok := terms.ParseAllocationID(d.CmdArgs[0].Key + "#0")
 	r, found := st.s.RefOf(id.Slot)
 	if !ok || !found {
 		t.Fatalf("%s: no such slot", d.Pos)
@@ -192,12 +193,12 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 	st.s.FinishIfDone(r.Job)
 }
 
-func millis(t *testing.T, text string) cluster.Time {
+func millis(t *testing.T, text string) terms.Time {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster.Time(d.Milliseconds())
+	return terms.Time(d.Milliseconds())
 }
 
 // words writes findings as a test file holds them.
@@ -215,7 +216,7 @@ func words(findings []explain.Finding) string {
 	return b.String()
 }
 
-func when(word string, at cluster.Time) string {
+func when(word string, at terms.Time) string {
 	if at == 0 {
 		return ""
 	}

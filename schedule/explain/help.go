@@ -5,9 +5,10 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/schedule/entitle"
 	"starling/schedule/entitle/reckoning"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // help says what would let an instance run.
@@ -142,28 +143,28 @@ func (p *prospect) occupant() *cluster.Job {
 	if len(p.bounds) == 0 {
 		return nil
 	}
-	short := cluster.Amounts{}
+	short := terms.Amounts{}
 	for i := range p.bounds {
 		short[p.bounds[i].kind] = max(short[p.bounds[i].kind], p.bounds[i].missing())
 	}
-	return p.e.ender(&short, func(j *cluster.Job) cluster.Amounts {
+	return p.e.ender(&short, func(j *cluster.Job) terms.Amounts {
 		alike := j.Spec.Revocable == p.Unit.Revocable && (!p.fixed() || j.Spec.Class() == p.e.job.Spec.Class())
 		if p.e.s.PoolOf(j) != p.Number || !alike {
-			return cluster.Amounts{}
+			return terms.Amounts{}
 		}
 		return p.e.holds(j, func(cluster.Slot) bool { return true })
 	})
 }
 
 // onNode returns what a job holds on a node.
-func (e *explainer) onNode(n cluster.NodeIndex) func(*cluster.Job) cluster.Amounts {
-	return func(j *cluster.Job) cluster.Amounts {
+func (e *explainer) onNode(n cluster.NodeIndex) func(*cluster.Job) terms.Amounts {
+	return func(j *cluster.Job) terms.Amounts {
 		return e.holds(j, func(slot cluster.Slot) bool { return slot.Node == n })
 	}
 }
 
 // holds returns what those instances of a job hold that count and were not told to end.
-func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum cluster.Amounts) {
+func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum terms.Amounts) {
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
 			continue
@@ -182,9 +183,9 @@ func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum c
 
 // ender returns the job whose end would give so much back, nil if there is none: of those that are enough the least
 // important, and of equal ones the youngest.
-func (e *explainer) ender(short *cluster.Amounts, holds func(*cluster.Job) cluster.Amounts) (best *cluster.Job) {
+func (e *explainer) ender(short *terms.Amounts, holds func(*cluster.Job) terms.Amounts) (best *cluster.Job) {
 	e.s.EachJob(func(j *cluster.Job) bool {
-		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == cluster.Daemon || best != nil && j.Spec.Priority > best.Spec.Priority {
+		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == terms.Daemon || best != nil && j.Spec.Priority > best.Spec.Priority {
 			return true
 		}
 		held := holds(j)

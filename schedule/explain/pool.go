@@ -8,14 +8,15 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/place"
+	"starling/terms"
 )
 
 // prospect is what is known of work that waits in a pool.
 type prospect struct {
 	*place.Outlook
 	e     *explainer
-	path  cluster.PoolPath
-	spec  *cluster.PoolSpec
+	path  terms.PoolPath
+	spec  *terms.Pool
 	queue *place.Queue
 	// bounds are those of the pool that keep the work waiting, the widest first.
 	bounds []bound
@@ -28,7 +29,7 @@ type prospect struct {
 // bound is something of its pool into which the work does not fit, in one kind.
 type bound struct {
 	by               limitation
-	kind             cluster.Kind
+	kind             terms.Kind
 	most, held, need int64
 }
 
@@ -62,10 +63,10 @@ func (e *explainer) prospect(key cluster.TaskKey) *prospect {
 
 // exceeded returns the bounds into which the work does not fit now.
 func (p *prospect) exceeded() (all []bound) {
-	add := func(by limitation, most, held *cluster.Amounts) {
+	add := func(by limitation, most, held *terms.Amounts) {
 		for k, need := range p.Unit.Need {
 			if need > 0 && need > most[k]-held[k] {
-				all = append(all, bound{by, cluster.Kind(k), most[k], held[k], need})
+				all = append(all, bound{by, terms.Kind(k), most[k], held[k], need})
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func (p *prospect) reason() string {
 	return ""
 }
 
-func (p *prospect) name(id cluster.JobID) cluster.JobName { return p.e.s.Job(id).Name() }
+func (p *prospect) name(id terms.JobID) terms.JobName { return p.e.s.Job(id).Name() }
 
 // details say how the pool stands, the place in its queue, and what of the gang would fit, but for what is said already.
 func (p *prospect) details(said string) []string {
@@ -147,7 +148,7 @@ func (p *prospect) uses(said string) (all []string) {
 		if need == 0 {
 			continue
 		}
-		kind, quota := cluster.Kind(k), &p.spec.Quotas[k]
+		kind, quota := terms.Kind(k), &p.spec.Quotas[k]
 		u := book.Use(p.Number, kind)
 		line := fmt.Sprintf("pool %s is entitled to %s and holds %s", p.path, amount(kind, u.Entitled), amount(kind, u.Held))
 		if u.Borrowed > 0 {
@@ -156,7 +157,7 @@ func (p *prospect) uses(said string) (all []string) {
 		if quota.Reservation > 0 {
 			line += ", reserves " + amount(kind, quota.Reservation)
 		}
-		if quota.Limit != cluster.Unlimited {
+		if quota.Limit != terms.Unlimited {
 			line += ", may have at most " + amount(kind, quota.Limit)
 		}
 		if p.Unit.Revocable {
@@ -199,7 +200,7 @@ func (p *prospect) position() []string {
 }
 
 // precedes says why a job has its turn before this one.
-func (p *prospect) precedes(id cluster.JobID) string {
+func (p *prospect) precedes(id terms.JobID) string {
 	other, mine := p.e.s.Job(id), p.e.job
 	switch {
 	case mine.Spec.Revocable && !other.Spec.Revocable:

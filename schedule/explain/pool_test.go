@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // TestNothingWaitsWithoutReason places random jobs in random pools, lets some end and others give way, and wants a reason
@@ -20,7 +21,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		s := pooledCluster(r)
 		for i := range 10 {
-			s.Index, s.Time = s.Index+1, s.Time+cluster.Time(r.IntN(1500))
+			s.Index, s.Time = s.Index+1, s.Time+terms.Time(r.IntN(1500))
 			s.AddJob(pooledJob(r, fmt.Sprintf("p%d/j%d", r.IntN(3), i)))
 			placeAll(s)
 			if r.IntN(2) == 0 {
@@ -58,7 +59,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 func placeAll(s *cluster.State) {
 	for range 5 {
 		s.Index++
-		place.Waiting(s, nil, func(r cluster.SlotRef, _ cluster.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+		place.Waiting(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
 	}
 }
 
@@ -83,25 +84,25 @@ func endSome(s *cluster.State, r *rand.Rand) {
 func pooledCluster(r *rand.Rand) *cluster.State {
 	s := cluster.NewState()
 	for i := range 4 {
-		n := s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index
-		s.SetPeer(n, cluster.NewPeerID(s.Node(n).Name, 1))
-		s.SetOffer(n, &cluster.Offer{Capacity: cluster.Resources{1000 + r.Int64N(4)*1000}})
+		n := s.EnsureNode(terms.NodeName(fmt.Sprint("n", i))).Index
+		s.SetPeer(n, terms.NewPeerID(s.Node(n).Name, 1))
+		s.SetOffer(n, &terms.Offer{Capacity: terms.Resources{1000 + r.Int64N(4)*1000}})
 	}
-	specs := []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}
+	specs := []terms.Pool{terms.NewPool(terms.DefaultPool)}
 	for i := range 3 {
-		p := cluster.NewPool(cluster.PoolPath(fmt.Sprint("p", i)))
+		p := terms.NewPool(terms.PoolPath(fmt.Sprint("p", i)))
 		reservation := r.Int64N(4) * 1000
-		p.Quotas[cluster.CPU] = cluster.Quota{Reservation: reservation, Limit: reservation + r.Int64N(8)*1000, Share: r.Int64N(3)}
-		p.PatienceMillis, p.ControllerLimit = uint32(r.IntN(2)*1000), cluster.Percent(50+r.IntN(51))
+		p.Quotas[terms.CPU] = terms.Quota{Reservation: reservation, Limit: reservation + r.Int64N(8)*1000, Share: r.Int64N(3)}
+		p.PatienceMillis, p.ControllerLimit = uint32(r.IntN(2)*1000), terms.Percent(50+r.IntN(51))
 		specs = append(specs, p)
 	}
 	s.SetPools(specs)
 	return s
 }
 
-func pooledJob(r *rand.Rand, name string) *cluster.JobSpec {
-	j := &cluster.JobSpec{Name: cluster.JobName(name), Type: cluster.Batch, Priority: uint32(r.IntN(3)) * 10, Tasks: []cluster.TaskSpec{{
-		Name: "t", Instances: 1 + r.Uint32N(5), Command: []string{"true"}, Placement: cluster.Pack, Resources: cluster.Resources{500 + r.Int64N(4)*500},
+func pooledJob(r *rand.Rand, name string) *terms.Job {
+	j := &terms.Job{Name: terms.JobName(name), Type: terms.Batch, Priority: uint32(r.IntN(3)) * 10, Tasks: []terms.Task{{
+		Name: "t", Instances: 1 + r.Uint32N(5), Command: []string{"true"}, Placement: terms.Pack, Resources: terms.Resources{500 + r.Int64N(4)*500},
 	}}}
 	task := &j.Tasks[0]
 	switch r.IntN(6) {

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/place"
+	"starling/terms"
 )
 
 // plain returns the slots that wait for any node.
@@ -48,7 +49,7 @@ func (e *explainer) anyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 	node := e.s.Node(slot.Node)
 	why := "its volumes are there"
-	if e.job.Spec.Type == cluster.Daemon {
+	if e.job.Spec.Type == terms.Daemon {
 		why = "it is that node's instance"
 	}
 	f := Finding{Reason: fmt.Sprintf("waits for node %s: %s", node.Name, why)}
@@ -66,7 +67,7 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 			f.Details = append(f.Details, fmt.Sprintf("%s: %s", node.Name, strings.Join(m.words, ", ")))
 		}
 	}
-	if e.job.Spec.Type != cluster.Daemon {
+	if e.job.Spec.Type != terms.Daemon {
 		f.Details = append(f.Details, fmt.Sprintf("would help: the return of %s", node.Name))
 	}
 	return f

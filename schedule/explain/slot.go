@@ -1,6 +1,9 @@
 package explain
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // Slot says in a few words what an instance waits for before it is a healthy one of the newest version; "" if for
 // nothing that would come by itself or by a user's steering of the update.
@@ -26,7 +29,7 @@ func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string
 }
 
 // running says what an instance that runs waits for.
-func running(j *cluster.Job, spec *cluster.TaskSpec, r cluster.SlotRef, slot cluster.Slot) string {
+func running(j *cluster.Job, spec *terms.Task, r cluster.SlotRef, slot cluster.Slot) string {
 	u := &j.Update
 	switch {
 	case slot.Health == cluster.Untried && spec != nil && len(spec.Checks) > 0:

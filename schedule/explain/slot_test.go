@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/explain"
+	"starling/terms"
 )
 
 // TestSlot tells what an instance of a job with checks waits for, in version 2 of which version 2 is the newest.
@@ -40,8 +41,8 @@ func TestSlot(t *testing.T) {
 	}
 	for i, c := range cases {
 		s := cluster.NewState()
-		spec := &cluster.JobSpec{Name: "web", Type: cluster.Stateless, Tasks: []cluster.TaskSpec{{
-			Name: "main", Instances: 1, Command: []string{"serve"}, Checks: []cluster.Check{{Kind: cluster.CheckTCP}},
+		spec := &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{
+			Name: "main", Instances: 1, Command: []string{"serve"}, Checks: []terms.Check{{Kind: terms.CheckTCP}},
 		}}}
 		spec.Update.AutoPromote = c.auto
 		id := s.AddJob(spec).ID

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
@@ -60,7 +62,7 @@ func (c *survey) reason(p *prospect) string {
 func (e *explainer) crowded() bool { return e.task.Asks() == 0 && e.spec.MaxRunning > 0 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
-func (c *survey) softEnd() (end cluster.Time) {
+func (c *survey) softEnd() (end terms.Time) {
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		if at := c.e.s.SoftEnds(c.e.key(), k); k.Soft && c.constraints[i] > 0 && (end == 0 || at < end) {
@@ -93,13 +95,13 @@ type survey struct {
 	nodes, offers, able, possible, gone int
 	// Counts of nodes, per constraint and so on as the task lists them; the second of two is for empty nodes.
 	constraints         []int
-	short, small        [cluster.KindCount]int
+	short, small        [terms.KindCount]int
 	devices, deviceless []int
 	models              []int
 	ports               []int
 	choices, choiceless int
 	// largest is the most of each resource that any node offers.
-	largest cluster.Resources
+	largest terms.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
 	// kept nodes have room that is kept for others.
@@ -114,7 +116,7 @@ type miss struct {
 	hard, all int
 	// lack is how much of its resources is short, in 1024ths of what is needed, short how much that is.
 	lack  int64
-	short cluster.Amounts
+	short terms.Amounts
 	words []string
 }
 
@@ -187,14 +189,14 @@ func (c *survey) checkConstraints(m *miss) {
 	p := &surroundings{c.e.s, m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
-		exclusive = exclusive || k.Mentions(cluster.ExclusiveAttribute)
+		exclusive = exclusive || k.Mentions(terms.ExclusiveAttribute)
 		if c.ended(k) || k.Holds(p) {
 			continue
 		}
 		c.constraints[i]++
 		m.add(!k.Soft && !k.Social(), "%s", p.failing(k))
 	}
-	if value, kept := m.node.Offer.Attribute(cluster.ExclusiveAttribute); kept && !exclusive {
+	if value, kept := m.node.Offer.Attribute(terms.ExclusiveAttribute); kept && !exclusive {
 		c.exclusive++
 		m.add(true, "is exclusive to %s", value)
 	}
@@ -205,7 +207,7 @@ func (c *survey) checkConstraints(m *miss) {
 }
 
 // ended tells whether a soft constraint does not hold any more.
-func (c *survey) ended(k *cluster.Constraint) bool {
+func (c *survey) ended(k *constraint.Constraint) bool {
 	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
 }
 
@@ -221,12 +223,12 @@ func (p *surroundings) Attribute(name string) (value string, exists bool) {
 }
 
 // Instances returns how many instances a constraint about a label counts.
-func (p *surroundings) Instances(k *cluster.Constraint) uint32 { return p.s.Instances(k, p.node) }
+func (p *surroundings) Instances(k *constraint.Constraint) uint32 { return p.s.Instances(k, p.node) }
 
 // failing says what is there instead of what a constraint asks for.
-func (p *surroundings) failing(k *cluster.Constraint) string {
+func (p *surroundings) failing(k *constraint.Constraint) string {
 	var words []string
-	k.EachLeaf(func(leaf *cluster.Constraint) {
+	k.EachLeaf(func(leaf *constraint.Constraint) {
 		if leaf.Holds(p) {
 			return
 		}
@@ -244,7 +246,7 @@ func (p *surroundings) failing(k *cluster.Constraint) string {
 }
 
 // around says where a constraint counts.
-func (p *surroundings) around(k *cluster.Constraint) string {
+func (p *surroundings) around(k *constraint.Constraint) string {
 	value, exists := p.Attribute(k.Within)
 	switch {
 	case k.Within == "":
@@ -262,7 +264,7 @@ func (c *survey) checkResources(m *miss) {
 		c.kept++
 	}
 	for k := range need {
-		kind, offered := cluster.Kind(k), m.node.Offer.Capacity[k]
+		kind, offered := terms.Kind(k), m.node.Offer.Capacity[k]
 		c.largest[k] = max(c.largest[k], offered)
 		if need[k] <= free[k] {
 			continue
@@ -288,9 +290,9 @@ func (c *survey) checkResources(m *miss) {
 func (c *survey) checkDevices(m *miss) {
 	for i, d := range c.e.spec.Devices {
 		offered := m.node.DeviceOf(d.Kind)
-		one := cluster.DeviceRequest{Kind: d.Kind, Amount: min(d.Amount, cluster.WholeDevice)}
+		one := terms.DeviceRequest{Kind: d.Kind, Amount: min(d.Amount, terms.WholeDevice)}
 		switch {
-		case cluster.WholeDevice*cluster.Millidevices(offered.Count) < d.Amount:
+		case terms.WholeDevice*terms.Millidevices(offered.Count) < d.Amount:
 			c.deviceless[i]++
 			m.add(true, "has %d %s", offered.Count, d.Kind)
 		case !d.Takes(offered.Model):
@@ -301,7 +303,7 @@ func (c *survey) checkDevices(m *miss) {
 			m.add(false, "no %s has %s free", d.Kind, d.Amount)
 		case m.node.DeviceTimes(&d, 1) == 0:
 			c.devices[i]++
-			m.add(false, "%d of %d %s free", m.node.DeviceTimes(&one, cluster.DevicesMax), offered.Count, d.Kind)
+			m.add(false, "%d of %d %s free", m.node.DeviceTimes(&one, terms.DevicesMax), offered.Count, d.Kind)
 		}
 	}
 }
@@ -384,10 +386,10 @@ func (c *survey) obstacles() []Obstacle {
 	for i := range spec.Constraints {
 		count(c.constraints[i], "constraint %s fails", constraintWords(&spec.Constraints[i]))
 	}
-	count(c.exclusive, "it is kept for work with a constraint on %s", cluster.ExclusiveAttribute)
+	count(c.exclusive, "it is kept for work with a constraint on %s", terms.ExclusiveAttribute)
 	count(c.crowded, "the bound of %d on a node is reached", spec.PerNodeMax)
 	for k := range spec.Resources {
-		kind := cluster.Kind(k)
+		kind := terms.Kind(k)
 		count(c.short[k], "%s is short", kind)
 		if c.small[k] > 0 && spec.Resources[k] > c.largest[k] {
 			found = append(found, Obstacle{What: "no node is so large: the largest has " + amount(kind, c.largest[k])})
@@ -415,7 +417,7 @@ func (c *survey) needs() string {
 	var parts []string
 	for k, value := range c.e.spec.Resources {
 		if value > 0 {
-			parts = append(parts, amount(cluster.Kind(k), value))
+			parts = append(parts, amount(terms.Kind(k), value))
 		}
 	}
 	for _, d := range c.e.spec.Devices {

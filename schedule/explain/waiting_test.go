@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
 	"starling/schedule/place"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // TestSurveyAgreesWithPlacement holds random tasks against random nodes: what explain finds no obstacle for, placement
@@ -18,7 +19,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := randomCluster(r)
 		for i := range 12 {
-			j := s.AddJob(&cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", i)), Type: cluster.Batch, Tasks: []cluster.TaskSpec{randomTask(r)}})
+			j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", i)), Type: terms.Batch, Tasks: []terms.Task{randomTask(r)}})
 			if r.IntN(3) > 0 {
 				s.Index++
 				place.Waiting(s, nil, nil)
@@ -54,23 +55,23 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 func randomCluster(r *rand.Rand) *cluster.State {
 	s := cluster.NewState()
 	for i := range 6 {
-		n := s.EnsureNode(cluster.NodeName(fmt.Sprint("n", i))).Index
+		n := s.EnsureNode(terms.NodeName(fmt.Sprint("n", i))).Index
 		if r.IntN(6) == 0 {
 			continue
 		}
-		s.SetPeer(n, cluster.NewPeerID(s.Node(n).Name, 1))
+		s.SetPeer(n, terms.NewPeerID(s.Node(n).Name, 1))
 		if r.IntN(6) == 0 {
 			continue
 		}
-		o := &cluster.Offer{Capacity: cluster.Resources{r.Int64N(4) * 1000, r.Int64N(4) << 30, r.Int64N(2) << 30}}
+		o := &terms.Offer{Capacity: terms.Resources{r.Int64N(4) * 1000, r.Int64N(4) << 30, r.Int64N(2) << 30}}
 		if r.IntN(6) == 0 {
-			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "exclusive", Value: "db"})
+			o.Attributes = append(o.Attributes, terms.EnvVar{Name: "exclusive", Value: "db"})
 		}
 		if zone := r.IntN(3); zone > 0 {
-			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "zone", Value: fmt.Sprint(zone)})
+			o.Attributes = append(o.Attributes, terms.EnvVar{Name: "zone", Value: fmt.Sprint(zone)})
 		}
 		if gpus := r.Uint32N(3); gpus > 0 {
-			o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: []string{"", "A", "B"}[r.IntN(3)], Count: gpus}}
+			o.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: []string{"", "A", "B"}[r.IntN(3)], Count: gpus}}
 		}
 		if r.IntN(2) == 0 {
 			o.PortFirst, o.PortLast = 10, 10+uint16(r.IntN(4))
@@ -80,35 +81,35 @@ func randomCluster(r *rand.Rand) *cluster.State {
 	return s
 }
 
-func randomTask(r *rand.Rand) cluster.TaskSpec {
-	t := cluster.TaskSpec{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"}, Placement: cluster.Pack + cluster.Placement(r.IntN(2)),
-		Resources: cluster.Resources{r.Int64N(3) * 500, r.Int64N(3) << 29, r.Int64N(2) << 29}}
+func randomTask(r *rand.Rand) terms.Task {
+	t := terms.Task{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"}, Placement: terms.Pack + terms.Placement(r.IntN(2)),
+		Resources: terms.Resources{r.Int64N(3) * 500, r.Int64N(3) << 29, r.Int64N(2) << 29}}
 	if r.IntN(3) == 0 {
-		t.Constraints = []cluster.Constraint{{Attribute: "zone", Operator: constraint.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
+		t.Constraints = []constraint.Constraint{{Attribute: "zone", Operator: constraint.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
 	}
 	if r.IntN(2) == 0 {
-		t.Labels = []cluster.EnvVar{{Name: "app", Value: "a"}}
+		t.Labels = []terms.EnvVar{{Name: "app", Value: "a"}}
 	}
 	if r.IntN(3) == 0 {
-		t.Constraints = append(t.Constraints, cluster.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)), Values: []string{"a"},
+		t.Constraints = append(t.Constraints, constraint.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)), Values: []string{"a"},
 			Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
 	}
 	if r.IntN(4) == 0 {
 		t.PerNodeMax = 1
 	}
 	if r.IntN(6) == 0 {
-		t.Constraints = append(t.Constraints, cluster.Constraint{Any: []cluster.Constraint{
+		t.Constraints = append(t.Constraints, constraint.Constraint{Any: []constraint.Constraint{
 			{Attribute: "exclusive", Operator: constraint.Exists}, {Attribute: "zone", Operator: constraint.Exists}}})
 	}
 	if r.IntN(3) == 0 {
-		t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{400, 1000, 2000}[r.IntN(3)]}}
+		t.Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: []terms.Millidevices{400, 1000, 2000}[r.IntN(3)]}}
 		if r.IntN(2) == 0 {
 			t.Devices[0].Models = []string{"A"}
 		}
 	}
 	number := uint16(10)
 	for i := range r.IntN(4) {
-		port := cluster.PortRequest{Name: fmt.Sprint("p", i)}
+		port := terms.PortRequest{Name: fmt.Sprint("p", i)}
 		if r.IntN(2) == 0 {
 			port.Number, number = number, number+1+uint16(r.IntN(3))
 		}
@@ -119,12 +120,12 @@ func randomTask(r *rand.Rand) cluster.TaskSpec {
 
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{amount(cluster.CPU, 500), "500m cpu"},
-		{amount(cluster.CPU, 2000), "2 cpu"},
-		{amount(cluster.CPU, 998_301), "998.4 cpu"},
-		{amount(cluster.CPU, 99_999), "100 cpu"},
-		{amount(cluster.Memory, 256<<20), "256 MiB memory"},
-		{amount(cluster.Disk, 3<<29), "1.5 GiB disk"},
+		{amount(terms.CPU, 500), "500m cpu"},
+		{amount(terms.CPU, 2000), "2 cpu"},
+		{amount(terms.CPU, 998_301), "998.4 cpu"},
+		{amount(terms.CPU, 99_999), "100 cpu"},
+		{amount(terms.Memory, 256<<20), "256 MiB memory"},
+		{amount(terms.Disk, 3<<29), "1.5 GiB disk"},
 		{bytesWords(0), "0 bytes"},
 		{bytesWords(1023), "1023 bytes"},
 		{bytesWords(1025), "1.1 KiB"},

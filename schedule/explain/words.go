@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
-func amount(k cluster.Kind, value int64) string {
+func amount(k terms.Kind, value int64) string {
 	const manyMillicores = 10_000
 	switch tenths := (value + 99) / 100; {
-	case k == cluster.GPU:
+	case k == terms.GPU:
 		return k.Text(value) + " gpu"
-	case k != cluster.CPU:
+	case k != terms.CPU:
 		return bytesWords(value) + " " + k.String()
 	case value%1000 == 0:
 		return strconv.FormatInt(value/1000, 10) + " cpu"
@@ -50,17 +51,17 @@ func bytesWords(value int64) string {
 }
 
 // clock returns a time of day.
-func clock(t cluster.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
+func clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
 
 // duration returns milliseconds in words, such as "1m30s".
-func duration(millis cluster.Time) string {
+func duration(millis terms.Time) string {
 	if millis < 1000 {
 		return fmt.Sprintf("%dms", millis)
 	}
 	seconds := (millis + 999) / 1000
 	text := ""
 	for _, unit := range [...]struct {
-		seconds cluster.Time
+		seconds terms.Time
 		letter  string
 	}{{3600, "h"}, {60, "m"}, {1, "s"}} {
 		if n := seconds / unit.seconds; n > 0 {
@@ -102,7 +103,7 @@ func plural(count int, one, many string) string {
 }
 
 // constraintWords returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
-func constraintWords(c *cluster.Constraint) string {
+func constraintWords(c *constraint.Constraint) string {
 	words := ""
 	switch {
 	case len(c.All) > 0:
@@ -123,12 +124,12 @@ func constraintWords(c *cluster.Constraint) string {
 		words = fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, c.Values[0])
 	}
 	if c.Soft {
-		words += fmt.Sprintf(" (for %s only)", duration(cluster.Time(c.PatienceMillis)))
+		words += fmt.Sprintf(" (for %s only)", duration(terms.Time(c.PatienceMillis)))
 	}
 	return words
 }
 
-func joinedWords(parts []cluster.Constraint, between string) string {
+func joinedWords(parts []constraint.Constraint, between string) string {
 	words := make([]string, len(parts))
 	for i := range parts {
 		words[i] = constraintWords(&parts[i])

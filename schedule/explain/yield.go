@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // yielding is what becomes of those who have the room that waiting work needs.
@@ -19,7 +20,7 @@ type yielding struct {
 	claims cluster.Claims
 	// next would give way, from a time on if that is known.
 	next []place.Yielding
-	at   cluster.Time
+	at   terms.Time
 	// protected are those who do not give way, by what protects them.
 	protected [protectionCount]flock
 	// priority is one with which others would give way, 0 if there is none.
@@ -65,12 +66,12 @@ func (p *prospect) text(why protection) string {
 // flock is a number of instances, by job.
 type flock struct {
 	count int
-	jobs  []cluster.JobID
+	jobs  []terms.JobID
 	each  []int
 }
 
 // add counts instances of a job. Those of one job come together.
-func (f *flock) add(id cluster.JobID, count int) {
+func (f *flock) add(id terms.JobID, count int) {
 	if count == 0 {
 		return
 	}
@@ -135,7 +136,7 @@ func (y *yielding) protect(p *prospect) {
 		}
 		switch {
 		case j.ID == p.e.job.ID:
-		case j.Spec.Type == cluster.Daemon:
+		case j.Spec.Type == terms.Daemon:
 			y.protected[ofMachine].add(j.ID, running)
 		case j.Spec.NonPreemptible:
 			y.protected[notPreemptible].add(j.ID, running)
@@ -184,7 +185,7 @@ func (p *prospect) urgent() uint32 {
 	for i := range in.Victims {
 		v := &in.Victims[i]
 		own := v.Pool == in.Pool && v.Revocable == in.Revocable && v.Slot.Job != p.e.job.ID
-		if own && v.Priority >= mine && v.Priority < cluster.PriorityMax {
+		if own && v.Priority >= mine && v.Priority < terms.PriorityMax {
 			levels = append(levels, v.Priority+1)
 		}
 	}
@@ -244,7 +245,7 @@ func (y *yielding) kept(e *explainer) []string {
 		var parts []string
 		for k, need := range c.Need {
 			if need > 0 {
-				parts = append(parts, amount(cluster.Kind(k), need*int64(c.Count)))
+				parts = append(parts, amount(terms.Kind(k), need*int64(c.Count)))
 			}
 		}
 		return fmt.Sprintf("%s: %s on %s", how, strings.Join(parts, ", "), e.s.Node(c.Node).Name)
@@ -256,7 +257,7 @@ func (y *yielding) announce(p *prospect) (all []string) {
 	when := "when its turn has come"
 	if y.at > 0 {
 		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", clock(y.at), p.path,
-			duration(cluster.Time(p.spec.PatienceMillis)))
+			duration(terms.Time(p.spec.PatienceMillis)))
 	}
 	for rule, why := range [...]string{
 		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement", preempt.ByPriority: "less important",

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // Defragmenting leaves devices where typical work can use them, and typical is what holds devices now. Two things make what
@@ -27,7 +28,7 @@ type gaps struct {
 	kinds   []typical
 	counted bool
 	// free is reused: what is left of each device of the node in question.
-	free []cluster.Millidevices
+	free []terms.Millidevices
 }
 
 // typical is what holds devices of a kind: the shapes that ask for most in all, and their sums.
@@ -35,15 +36,15 @@ type typical struct {
 	kind      string
 	shapes    []cluster.Shape
 	instances int64
-	devices   cluster.Millidevices
-	resources cluster.Resources
+	devices   terms.Millidevices
+	resources terms.Resources
 	pieces    []*pieces
 }
 
 // pieces remembers of how much use what is left of one device of a model is to those who ask for a share; -1 is not asked.
 type pieces struct {
 	model string
-	use   [cluster.WholeDevice + 1]int64
+	use   [terms.WholeDevice + 1]int64
 }
 
 // of returns what is typical of a kind of device, nil if nothing holds any.
@@ -77,7 +78,7 @@ func (g *gaps) count() {
 		}
 		t.shapes = append(t.shapes, *one)
 		t.instances += int64(one.Instances)
-		t.devices += cluster.Millidevices(demand(one))
+		t.devices += terms.Millidevices(demand(one))
 		for k, amount := range one.Resources {
 			t.resources[k] += amount
 		}
@@ -86,7 +87,7 @@ func (g *gaps) count() {
 
 // growth returns how much more of a node's devices is stranded with an instance of a task, in thousandths, and how much
 // more is useless to the typical instances, added up over all of them.
-func (g *gaps) growth(node *cluster.Node, spec *cluster.TaskSpec, free cluster.Resources) (stranded, useless int64) {
+func (g *gaps) growth(node *cluster.Node, spec *terms.Task, free terms.Resources) (stranded, useless int64) {
 	rest := free.Minus(spec.Resources)
 	for _, offer := range node.Offer.Devices {
 		t := g.of(offer.Kind)
@@ -107,12 +108,12 @@ func (g *gaps) growth(node *cluster.Node, spec *cluster.TaskSpec, free cluster.R
 }
 
 // look notes what is left of the devices of a kind.
-func (g *gaps) look(node *cluster.Node, offer cluster.DeviceOffer) {
+func (g *gaps) look(node *cluster.Node, offer terms.DeviceOffer) {
 	g.free = g.free[:0]
 	for range offer.Count {
-		g.free = append(g.free, cluster.WholeDevice)
+		g.free = append(g.free, terms.WholeDevice)
 	}
-	node.EachDeviceInUse(offer.Kind, func(number uint32, used cluster.Millidevices) {
+	node.EachDeviceInUse(offer.Kind, func(number uint32, used terms.Millidevices) {
 		if number < offer.Count {
 			g.free[number] -= used
 		}
@@ -120,22 +121,22 @@ func (g *gaps) look(node *cluster.Node, offer cluster.DeviceOffer) {
 }
 
 // take takes what a request gets: the device with the least left for a share, or whole devices.
-func (g *gaps) take(q *cluster.DeviceRequest) {
+func (g *gaps) take(q *terms.DeviceRequest) {
 	for wanted := q.Amount; wanted > 0; {
 		best := -1
 		for i, left := range g.free {
-			if left >= min(q.Amount, cluster.WholeDevice) && (best < 0 || left < g.free[best]) {
+			if left >= min(q.Amount, terms.WholeDevice) && (best < 0 || left < g.free[best]) {
 				best = i
 			}
 		}
-		part := min(wanted, cluster.WholeDevice)
+		part := min(wanted, terms.WholeDevice)
 		g.free[best] -= part
 		wanted -= part
 	}
 }
 
 // stranded returns how much of the devices is more than goes, in the mean, with what else is left.
-func (t *typical) stranded(devices []cluster.Millidevices, free *cluster.Resources) int64 {
+func (t *typical) stranded(devices []terms.Millidevices, free *terms.Resources) int64 {
 	left := total(devices)
 	most := left
 	for k, all := range t.resources {
@@ -157,14 +158,14 @@ func portion(a, b, c int64) int64 {
 }
 
 // useless adds up what is left of devices of a model and of no use to each typical instance.
-func (t *typical) useless(devices []cluster.Millidevices, model string) int64 {
+func (t *typical) useless(devices []terms.Millidevices, model string) int64 {
 	use, whole, pieces := int64(0), int64(0), t.piecesOf(model)
 	for _, left := range devices {
 		if pieces.use[left] < 0 {
 			pieces.use[left] = t.use(left, model)
 		}
 		use += pieces.use[left]
-		if left == cluster.WholeDevice {
+		if left == terms.WholeDevice {
 			whole += int64(left)
 		}
 	}
@@ -191,7 +192,7 @@ func (t *typical) piecesOf(model string) *pieces {
 }
 
 // use returns of how much use what is left of a device is to the typical instances that ask for a share, added up.
-func (t *typical) use(left cluster.Millidevices, model string) (use int64) {
+func (t *typical) use(left terms.Millidevices, model string) (use int64) {
 	for i := range t.shapes {
 		if q := &t.shapes[i].Request; q.Share() && q.Takes(model) {
 			use += int64(left/q.Amount*q.Amount) * int64(t.shapes[i].Instances)
@@ -200,7 +201,7 @@ func (t *typical) use(left cluster.Millidevices, model string) (use int64) {
 	return use
 }
 
-func total(devices []cluster.Millidevices) (sum int64) {
+func total(devices []terms.Millidevices) (sum int64) {
 	for _, left := range devices {
 		sum += int64(left)
 	}

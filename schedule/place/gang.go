@@ -3,6 +3,7 @@ package place
 import (
 	"starling/cluster"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some of
@@ -72,7 +73,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 }
 
 // needOf returns what the slots need, each in its version.
-func needOf(s *cluster.State, slots []cluster.SlotRef) (need cluster.Amounts) {
+func needOf(s *cluster.State, slots []cluster.SlotRef) (need terms.Amounts) {
 	for _, r := range slots {
 		slot, _ := s.SlotAt(r)
 		for k, amount := range s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts() {
@@ -186,7 +187,7 @@ func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
 func (q *search) enough(count uint32) bool {
 	for page := range q.s.RoomPages() {
 		for _, kept := range q.purposes() {
-			q.s.EachRoom(page, kept, &q.spec.Resources, func(_ cluster.NodeIndex, free *cluster.Resources) bool {
+			q.s.EachRoom(page, kept, &q.spec.Resources, func(_ cluster.NodeIndex, free *terms.Resources) bool {
 				count -= min(count, q.spec.Resources.Times(free, count))
 				return count > 0
 			})

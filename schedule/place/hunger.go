@@ -6,17 +6,19 @@ import (
 	"starling/cluster"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // plansMax bounds how often, with one entry, it is looked for who gives way.
 const plansMax = 16
 
 // Evict tells an instance to give way to a job, by a rule.
-type Evict func(r cluster.SlotRef, to cluster.JobID, rule preempt.Rule)
+type Evict func(r cluster.SlotRef, to terms.JobID, rule preempt.Rule)
 
 // head is work that waits although its pool is entitled to room for it, or has less important work.
 type head struct {
-	job cluster.JobID
+	job terms.JobID
 	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
 	key  cluster.TaskKey
 	most uint32
@@ -46,7 +48,7 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 	}
 	if !h.entitled {
 		// Only who might be awaited is looked at: the turns of the others may be passed over.
-		class := cluster.ClassOf(false, gang.NonPreemptible, gang.Controller)
+		class := terms.ClassOf(false, gang.NonPreemptible, gang.Controller)
 		lowest, ok := p.s.LowestPriority(p.number, false)
 		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
 			return
@@ -61,7 +63,7 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	for _, task := range p.tasksOf(h) {
 		spec := j.TaskSpecOf(task, j.Version)
 		for i := range spec.Constraints {
-			spec.Constraints[i].EachLeaf(func(leaf *cluster.Constraint) { seeks = seeks || leaf.Label != "" && leaf.GainsByMore() })
+			spec.Constraints[i].EachLeaf(func(leaf *constraint.Constraint) { seeks = seeks || leaf.Label != "" && leaf.GainsByMore() })
 		}
 	}
 	return seeks
@@ -74,9 +76,9 @@ func (p *pass) feed() (finished bool) {
 	moved := p.s.TakeMoved()
 	for number, heads := range p.heads {
 		was, waited := p.s.HungerOf(number)
-		due := p.s.Time + cluster.Time(p.s.Pools()[number].PatienceMillis)
+		due := p.s.Time + terms.Time(p.s.Pools()[number].PatienceMillis)
 		switch {
-		case len(heads) == 0 && p.excess(number) == cluster.Amounts{}:
+		case len(heads) == 0 && p.excess(number) == terms.Amounts{}:
 			if waited {
 				p.s.SetHunger(number, nil)
 			}
@@ -122,10 +124,10 @@ func (p *pass) feedPool(number int, heads []head) (more bool) {
 }
 
 // excess returns what revocable work of a pool holds of its entitlement although other work of the pool needs that.
-func (p *pass) excess(number int) (over cluster.Amounts) {
+func (p *pass) excess(number int) (over terms.Amounts) {
 	account := p.s.Account(number)
 	for k := range over {
-		if account.Asking > account.AskingRevocable && !cluster.Kind(k).Overcommitted() {
+		if account.Asking > account.AskingRevocable && !terms.Kind(k).Overcommitted() {
 			over[k] = max(account.Held.Slack[k]-p.entitled[number].Slack[k], 0)
 		}
 	}
@@ -135,10 +137,10 @@ func (p *pass) excess(number int) (over cluster.Amounts) {
 // shed tells revocable work of a pool to stop that holds what other work of the pool is entitled to.
 func (p *pass) shed(number int) {
 	over := p.excess(number)
-	if over == (cluster.Amounts{}) {
+	if over == (terms.Amounts{}) {
 		return
 	}
-	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != cluster.Revocable })
+	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
 	id, _ := first.Key.Split()
 	var own []preempt.Victim
 	c := p.look()
@@ -150,7 +152,7 @@ func (p *pass) shed(number int) {
 	for k := range over {
 		over[k] = max(over[k]-c.stopping[number].Slack[k], 0)
 	}
-	for _, i := range preempt.Shed(own, over, cluster.Amounts{}) {
+	for _, i := range preempt.Shed(own, over, terms.Amounts{}) {
 		p.evict(own[i].Slot, id, preempt.ByRevocable)
 		p.s.Stir()
 		p.tenants = nil
@@ -200,7 +202,7 @@ func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
 	in.Revocable, in.Over, in.Gangs = false, nil, nil
 	for k := range in.Room {
-		in.Room[k] = cluster.Unlimited
+		in.Room[k] = terms.Unlimited
 	}
 	if in.Partial {
 		in.Wants[0].Count = 1
@@ -238,7 +240,7 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 }
 
 // lift gives the room that is claimed for a job back for a moment, so that the job may take it.
-func (p *pass) lift(id cluster.JobID) (claims cluster.Claims, lifted bool) {
+func (p *pass) lift(id terms.JobID) (claims cluster.Claims, lifted bool) {
 	if claims, lifted = p.s.ClaimsOf(id); lifted {
 		p.s.SetClaims(id, cluster.Claims{})
 	}
@@ -257,7 +259,7 @@ func (p *turns) findClaimers() {
 
 // hold keeps what is claimed for a job in its pool as well, from those behind it. Otherwise one of them is admitted into
 // what the first who gave way has freed, and all did so in vain.
-func (p *turns) hold(id cluster.JobID) {
+func (p *turns) hold(id terms.JobID) {
 	claims, ok := p.s.ClaimsOf(id)
 	if !ok || claims.Patient || p.admission == nil {
 		return
@@ -281,7 +283,7 @@ func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
 }
 
 // restore claims again what a job did not take, if it may still come free. What it does not need is there for others.
-func (p *pass) restore(id cluster.JobID, claims cluster.Claims) {
+func (p *pass) restore(id terms.JobID, claims cluster.Claims) {
 	// What has come free is kept until the last has left: a gang needs all of it.
 	kept := cluster.Claims{}
 	if claims.Patient || p.awaits(&claims) {
@@ -300,7 +302,7 @@ func united(a, b []int) []int {
 }
 
 // trimmed returns what of the claims of a job it still waits for and may have.
-func (p *pass) trimmed(id cluster.JobID, claims cluster.Claims) (kept cluster.Claims) {
+func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
 		return kept

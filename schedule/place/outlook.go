@@ -7,6 +7,7 @@ import (
 	"starling/schedule/entitle"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its own.
@@ -47,10 +48,10 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 // Queue is what waits in a pool, as work in it finds it.
 type Queue struct {
 	// Before are the jobs that come first, in their order; Jobs are all, with the one itself.
-	Before []cluster.JobID
+	Before []terms.JobID
 	Jobs   int
 	// First are those of them for which the pool keeps what comes free.
-	First []cluster.JobID
+	First []terms.JobID
 	// Room tells that the pool admits the work when its turn comes.
 	Room bool
 }
@@ -58,7 +59,7 @@ type Queue struct {
 // Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all else.
 func (o *Outlook) Queue() *Queue {
 	q := &Queue{}
-	seen := map[cluster.JobID]bool{o.job.ID: true}
+	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
 		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: share.NewAdmission(o.Pool), looks: heldBackMax}
 		o.eachTurn(revocable, func(next cluster.Turn) {
@@ -82,7 +83,7 @@ func (o *Outlook) Queue() *Queue {
 
 // eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
 func (o *Outlook) eachTurn(revocable bool, visit func(cluster.Turn)) {
-	all := func(t cluster.Turn) bool { return (t.Class == cluster.Revocable) == revocable }
+	all := func(t cluster.Turn) bool { return (t.Class == terms.Revocable) == revocable }
 	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
 		visit(at)
 	}

@@ -13,6 +13,7 @@ import (
 	"math/bits"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // PlacementsMax bounds the placements of one entry; the rest goes on with the next.
@@ -77,7 +78,7 @@ func (q *search) pack(pages []int, want uint32) (placed uint32) {
 
 // packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no more,
 // and the others are as they were, unless rules ask about what the task itself runs.
-func (q *search) packPage(page int, kept cluster.Purpose, want uint32) (placed uint32) {
+func (q *search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
 	for t := q.tight(page, kept); placed < want; {
 		n, ok := t.next()
 		if !ok {
@@ -105,8 +106,8 @@ func (q *search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
 }
 
 // purposes returns where instances may go, and where first: nodes that are kept for others come later or not at all.
-func (q *search) purposes() []cluster.Purpose {
-	all := []cluster.Purpose{cluster.ExclusiveWork, cluster.AnyWork, cluster.DeviceWork}
+func (q *search) purposes() []terms.Purpose {
+	all := []terms.Purpose{terms.ExclusiveWork, terms.AnyWork, terms.DeviceWork}
 	switch {
 	case q.exclusive:
 		return all
@@ -139,7 +140,7 @@ type tight struct {
 }
 
 // tight returns the nodes of a page that are kept for a purpose and have the resources.
-func (q *search) tight(page int, kept cluster.Purpose) tight {
+func (q *search) tight(page int, kept terms.Purpose) tight {
 	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.s.Fitting(page, kept, &q.spec.Resources)}
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
@@ -169,7 +170,7 @@ func (t *tight) next() (n cluster.NodeIndex, ok bool) {
 func (q *search) left(n cluster.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	score := int64(0)
-	for _, k := range [...]cluster.Kind{cluster.CPU, cluster.Memory} {
+	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {
 		if offer.Capacity[k] > 0 {
 			score += (free[k] - q.spec.Resources[k]) / (offer.Capacity[k]>>10 + 1)
 		}
@@ -183,7 +184,7 @@ func (q *search) fits(n cluster.NodeIndex) bool {
 	if !q.s.Eligible(n) || !q.spec.Resources.Fits(&free) {
 		return false
 	}
-	return (q.exclusive || q.s.Node(n).Offer.Purpose() != cluster.ExclusiveWork) && q.able(n)
+	return (q.exclusive || q.s.Node(n).Offer.Purpose() != terms.ExclusiveWork) && q.able(n)
 }
 
 // able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.

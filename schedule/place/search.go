@@ -1,12 +1,16 @@
 package place
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+	"starling/terms/constraint"
+)
 
 // search is the placing of one task.
 type search struct {
 	s     *cluster.State
 	key   cluster.TaskKey
-	spec  *cluster.TaskSpec
+	spec  *terms.Task
 	visit Visit
 	// simple tells that only resources decide, exclusive that nodes kept for such work may be taken.
 	simple, exclusive bool
@@ -14,13 +18,13 @@ type search struct {
 	minds, helps bool
 
 	// perClass are the rules of the present phase that hold alike on all nodes of a class, perNode the others.
-	perClass, perNode []*cluster.Constraint
+	perClass, perNode []*constraint.Constraint
 	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
 	verdicts []uint8
 	gaps     *gaps
 	// admit, unless nil, takes the room of one instance of a version in its pool, or only tells that there is room if the
 	// instance comes later; refused tells that it refused some.
-	admit   func(spec *cluster.TaskSpec, later bool) bool
+	admit   func(spec *terms.Task, later bool) bool
 	refused bool
 	// members tells that only main seats are placed: those of the gang.
 	members bool
@@ -38,21 +42,21 @@ func newSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *search {
 }
 
 // searchFor looks for nodes for a task as it is in some version.
-func searchFor(s *cluster.State, key cluster.TaskKey, spec *cluster.TaskSpec, visit Visit) *search {
+func searchFor(s *cluster.State, key cluster.TaskKey, spec *terms.Task, visit Visit) *search {
 	q := &search{s: s, key: key, spec: spec, visit: visit}
 	if spec == nil {
 		return q // the version has no such task
 	}
 	q.simple = len(q.spec.Constraints)+len(q.spec.Devices)+len(q.spec.Ports) == 0 && q.spec.PerNodeMax == 0
 	for i := range q.spec.Constraints {
-		q.exclusive = q.exclusive || q.spec.Constraints[i].Mentions(cluster.ExclusiveAttribute)
+		q.exclusive = q.exclusive || q.spec.Constraints[i].Mentions(terms.ExclusiveAttribute)
 		q.spec.Constraints[i].EachLeaf(q.mind)
 	}
 	return q
 }
 
 // mind notes whether the task's own instances count in a part of its rules.
-func (q *search) mind(leaf *cluster.Constraint) {
+func (q *search) mind(leaf *constraint.Constraint) {
 	for _, l := range q.spec.Labels {
 		if leaf.Label == l.Name && leaf.Values[0] == l.Value {
 			q.minds, q.helps = true, q.helps || leaf.GainsByMore()
@@ -83,7 +87,7 @@ func (q *search) enter(phase int) {
 		c := &q.spec.Constraints[i]
 		switch {
 		case phase == 1 && c.Soft && q.s.SoftEnds(q.key, c) <= q.s.Time:
-		case c.Social() || c.Mentions(cluster.NodeAttribute):
+		case c.Social() || c.Mentions(terms.NodeAttribute):
 			q.perNode = append(q.perNode, c)
 		default:
 			q.perClass = append(q.perClass, c)
@@ -120,7 +124,7 @@ func (q *search) allowed(node *cluster.Node) bool {
 	return q.hold(q.perNode)
 }
 
-func (q *search) hold(rules []*cluster.Constraint) bool {
+func (q *search) hold(rules []*constraint.Constraint) bool {
 	for _, c := range rules {
 		if !c.Holds(q) {
 			return false
@@ -135,4 +139,4 @@ func (q *search) Attribute(name string) (value string, exists bool) {
 }
 
 // Instances returns how many instances a rule counts for the node that it is asked about.
-func (q *search) Instances(c *cluster.Constraint) uint32 { return q.s.Instances(c, q.asked) }
+func (q *search) Instances(c *constraint.Constraint) uint32 { return q.s.Instances(c, q.asked) }

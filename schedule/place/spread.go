@@ -1,6 +1,9 @@
 package place
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // candidate is a node that the task fits, with its rank: the lowest class is first, in it the one on which the fewest
 // devices become stranded, and of those the lowest score.
@@ -68,7 +71,7 @@ func (g *group) before(other *group) bool {
 
 // ranks tells whether candidates are ranked among all nodes, not page by page.
 func (q *search) ranks() bool {
-	return q.spec.Placement != cluster.Pack || q.spec.SpreadOver != ""
+	return q.spec.Placement != terms.Pack || q.spec.SpreadOver != ""
 }
 
 // ranked places up to want instances one by one on the node that comes first, and returns how many it placed.
@@ -81,7 +84,7 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 		if !q.minds || q.able(first.node) {
 			placed += q.fill(first.node, 1)
 			g.instances++
-			if q.spec.Placement == cluster.Spread {
+			if q.spec.Placement == terms.Spread {
 				first.class += instanceRank
 			}
 		}
@@ -119,7 +122,7 @@ func (q *search) groups(pages []int) []group {
 		}
 		return nil
 	}
-	if q.spec.Placement == cluster.Pack && len(pages) == q.s.RoomPages() {
+	if q.spec.Placement == terms.Pack && len(pages) == q.s.RoomPages() {
 		return q.values()
 	}
 	var groups []group
@@ -160,7 +163,7 @@ func (q *search) values() []group {
 // candidates returns every node of the pages that the task fits.
 func (q *search) candidates(pages []int) []candidate {
 	var nodes []cluster.NodeIndex
-	visit := func(n cluster.NodeIndex, _ *cluster.Resources) bool {
+	visit := func(n cluster.NodeIndex, _ *terms.Resources) bool {
 		if q.simple || q.able(n) {
 			nodes = append(nodes, n)
 		}
@@ -176,10 +179,10 @@ func (q *search) candidates(pages []int) []candidate {
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
 	var instances func(cluster.NodeIndex) uint32
-	if q.spec.Placement == cluster.Spread {
+	if q.spec.Placement == terms.Spread {
 		instances = q.counts(pages)
 	}
-	if q.spec.Placement == cluster.Defragment && q.gaps == nil {
+	if q.spec.Placement == terms.Defragment && q.gaps == nil {
 		q.gaps = &gaps{known: q.s.Shapes()}
 	}
 	for i, n := range nodes {
@@ -187,12 +190,12 @@ func (q *search) candidates(pages []int) []candidate {
 			order++
 		}
 		heap[i].node = n
-		if q.spec.Placement == cluster.Spread {
+		if q.spec.Placement == terms.Spread {
 			heap[i].class = uint64(instances(n))*instanceRank + order
 		} else {
 			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
 		}
-		if q.spec.Placement == cluster.Defragment {
+		if q.spec.Placement == terms.Defragment {
 			heap[i].class = order
 		}
 		q.rank(&heap[i])
@@ -205,12 +208,12 @@ const instanceRank = 1 << 8
 
 // rank gives a candidate its score.
 func (q *search) rank(c *candidate) {
-	if q.spec.Placement == cluster.Spread {
+	if q.spec.Placement == terms.Spread {
 		c.score = q.used(c.node)
 		return
 	}
 	c.score = q.left(c.node)
-	if q.spec.Placement == cluster.Defragment {
+	if q.spec.Placement == terms.Defragment {
 		stranded, useless := q.gaps.growth(q.s.Node(c.node), q.spec, q.s.Free(c.node))
 		c.stranded = stranded
 		c.score += useless * leftMax
@@ -248,7 +251,7 @@ func (q *search) counts(pages []int) func(n cluster.NodeIndex) uint32 {
 func (q *search) used(n cluster.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	used := int64(0)
-	for _, k := range [...]cluster.Kind{cluster.CPU, cluster.Memory} {
+	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {
 		used += (offer.Capacity[k] - free[k]) / (offer.Capacity[k]>>10 + 1)
 	}
 	return used

@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // TestStories plays the stories below testdata.
@@ -72,16 +73,16 @@ func (w *story) tell(t *testing.T, words []string) {
 	switch words[0] {
 	case "nodes":
 		for _, name := range plain {
-			w.s.SetOffer(w.s.EnsureNode(cluster.NodeName(name)).Index, offer(set))
+			w.s.SetOffer(w.s.EnsureNode(terms.NodeName(name)).Index, offer(set))
 		}
 	case "gone":
-		w.s.SetOffer(w.s.NodeOf(cluster.NodeName(plain[0])).Index, nil)
+		w.s.SetOffer(w.s.NodeOf(terms.NodeName(plain[0])).Index, nil)
 	case "job":
 		w.s.AddJob(job(plain, set))
 	case "later":
-		w.s.Time += cluster.Time(number(plain[0]))
+		w.s.Time += terms.Time(number(plain[0]))
 	case "end":
-		id := w.s.JobOf(cluster.JobName(plain[0])).ID
+		id := w.s.JobOf(terms.JobName(plain[0])).ID
 		for _, index := range plain[1:] {
 			r := cluster.SlotRef{Job: id, Index: uint32(number(index))}
 			slot, _ := w.s.SlotAt(r)
@@ -93,68 +94,68 @@ func (w *story) tell(t *testing.T, words []string) {
 	}
 }
 
-func offer(set map[string]string) *cluster.Offer {
-	o := &cluster.Offer{Capacity: cluster.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0}}
+func offer(set map[string]string) *terms.Offer {
+	o := &terms.Offer{Capacity: terms.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0}}
 	if first, last, ok := strings.Cut(set["ports"], "-"); ok {
 		o.PortFirst, o.PortLast = uint16(number(first)), uint16(number(last))
 	}
 	for _, kind := range []string{"fpga", "gpu"} {
 		if set[kind] != "" {
 			count, model, _ := strings.Cut(set[kind], "/")
-			o.Devices = append(o.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(number(count))})
+			o.Devices = append(o.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number(count))})
 		}
 	}
 	for _, name := range []string{"cores", "exclusive", "node", "rack", "zone"} {
 		if set[name] != "" {
-			o.Attributes = append(o.Attributes, cluster.EnvVar{Name: name, Value: set[name]})
+			o.Attributes = append(o.Attributes, terms.EnvVar{Name: name, Value: set[name]})
 		}
 	}
 	return o
 }
 
-func job(plain []string, set map[string]string) *cluster.JobSpec {
-	t := cluster.TaskSpec{
-		Name: "main", Instances: uint32(number(plain[1])), Command: []string{"run"}, Placement: cluster.Pack,
-		Resources: cluster.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0},
+func job(plain []string, set map[string]string) *terms.Job {
+	t := terms.Task{
+		Name: "main", Instances: uint32(number(plain[1])), Command: []string{"run"}, Placement: terms.Pack,
+		Resources: terms.Resources{number(set["cpu"]), number(set["memory"]) << 30, 0},
 	}
 	switch plain[len(plain)-1] {
 	case "spread":
-		t.Placement = cluster.Spread
+		t.Placement = terms.Spread
 	case "defragment":
-		t.Placement = cluster.Defragment
+		t.Placement = terms.Defragment
 	}
 	for _, port := range strings.Split(set["port"], ",") {
 		if port != "" {
-			t.Ports = append(t.Ports, cluster.PortRequest{Name: "p" + port, Number: uint16(number(port))})
+			t.Ports = append(t.Ports, terms.PortRequest{Name: "p" + port, Number: uint16(number(port))})
 		}
 	}
 	for _, kind := range []string{"fpga", "gpu"} {
 		if set[kind] != "" {
 			parts := strings.Split(set[kind], "/")
-			t.Devices = append(t.Devices, cluster.DeviceRequest{Kind: kind, Amount: cluster.Millidevices(number(parts[0])), Models: parts[1:]})
+			t.Devices = append(t.Devices, terms.DeviceRequest{Kind: kind, Amount: terms.Millidevices(number(parts[0])), Models: parts[1:]})
 		}
 	}
 	for word, operator := range map[string]constraint.Operator{"in": constraint.In, "not": constraint.NotIn, "has": constraint.Exists, "min": constraint.GreaterOrEqual} {
 		if values := strings.Split(set[word], "/"); values[0] != "" {
-			t.Constraints = append(t.Constraints, cluster.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
+			t.Constraints = append(t.Constraints, constraint.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
 		}
 	}
 	setRules(&t, set)
-	return &cluster.JobSpec{Name: cluster.JobName(plain[0]), Type: cluster.Batch, Tasks: []cluster.TaskSpec{t}}
+	return &terms.Job{Name: terms.JobName(plain[0]), Type: terms.Batch, Tasks: []terms.Task{t}}
 }
 
 // setRules sets what concerns other instances, and how long.
-func setRules(t *cluster.TaskSpec, set map[string]string) {
+func setRules(t *terms.Task, set map[string]string) {
 	if name, value, ok := strings.Cut(set["label"], "/"); ok {
-		t.Labels = []cluster.EnvVar{{Name: name, Value: value}}
+		t.Labels = []terms.EnvVar{{Name: name, Value: value}}
 	}
 	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal} {
 		if parts := append(strings.Split(set[word], "/"), ""); parts[0] != "" {
-			t.Constraints = append(t.Constraints, cluster.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]})
+			t.Constraints = append(t.Constraints, constraint.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]})
 		}
 	}
 	if parts := strings.Split(set["soft"], "/"); parts[0] != "" {
-		t.Constraints = append(t.Constraints, cluster.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
+		t.Constraints = append(t.Constraints, constraint.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
 			Soft: true, PatienceMillis: uint32(number(parts[2]))})
 	}
 	t.PerNodeMax, t.SpreadOver = uint32(number(set["machine"])), set["over"]
@@ -173,7 +174,7 @@ func (w *story) show(out *strings.Builder) {
 			}
 			return true
 		})
-		fmt.Fprintf(out, "; free %d millicores, %d GiB\n", free[cluster.CPU], free[cluster.Memory]>>30)
+		fmt.Fprintf(out, "; free %d millicores, %d GiB\n", free[terms.CPU], free[terms.Memory]>>30)
 	}
 	w.s.EachJob(func(j *cluster.Job) bool {
 		if waits := j.Tasks[0].Waits(); waits > 0 {
@@ -194,7 +195,7 @@ func given(node *cluster.Node, r cluster.SlotRef) string {
 	for _, use := range node.Devices {
 		if use.Slot == r {
 			name := fmt.Sprint(use.Kind, use.Number)
-			if use.Amount < cluster.WholeDevice {
+			if use.Amount < terms.WholeDevice {
 				name += fmt.Sprint("/", use.Amount)
 			}
 			all = append(all, name)

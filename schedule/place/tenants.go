@@ -3,6 +3,7 @@ package place
 import (
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one entry.
@@ -14,7 +15,7 @@ type tenants struct {
 	lasting []bool
 	fixed   []preempt.Victim
 	// stopping is what those hold, by pool, that were told to stop.
-	stopping []cluster.Work
+	stopping []terms.Work
 }
 
 // look lists them.
@@ -22,8 +23,8 @@ func (p *pass) look() *tenants {
 	if p.tenants != nil {
 		return p.tenants
 	}
-	c := &tenants{stopping: make([]cluster.Work, len(p.s.Pools()))}
-	free := make([]cluster.Amounts, p.s.Nodes())
+	c := &tenants{stopping: make([]terms.Work, len(p.s.Pools()))}
+	free := make([]terms.Amounts, p.s.Nodes())
 	for n := range cluster.NodeIndex(p.s.Nodes()) {
 		free[n] = p.s.FreeAmounts(n)
 	}
@@ -51,14 +52,14 @@ func (p *pass) look() *tenants {
 }
 
 // readJob adds what runs of a job.
-func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []cluster.Amounts) {
+func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts) {
 	pool, gang := s.PoolOf(j), preempt.NoGang
 	stages := [cluster.PhaseCount]int{cluster.Delayed: 1 + int(preempt.Delayed), cluster.Assigned: 1 + int(preempt.Ordered), cluster.Running: 1 + int(preempt.Running)}
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
 			continue
 		}
-		version, need := uint32(0), cluster.Amounts{}
+		version, need := uint32(0), terms.Amounts{}
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 			if !slot.Phase.Holds() {
 				return true
@@ -83,7 +84,7 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []cluster.Amoun
 				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 			}
 			if j.Spec.NonPreemptible {
-				if j.Spec.Type == cluster.Batch {
+				if j.Spec.Type == terms.Batch {
 					c.fixed = append(c.fixed, v)
 				}
 				return true
@@ -94,7 +95,7 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []cluster.Amoun
 			}
 			v.Gang = gang
 			c.victims = append(c.victims, v)
-			c.lasting = append(c.lasting, j.Spec.Type != cluster.Batch)
+			c.lasting = append(c.lasting, j.Spec.Type != terms.Batch)
 			return true
 		})
 	}
@@ -133,7 +134,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 	c, j := p.look(), p.s.Job(h.job)
 	in := &preempt.Input{
 		Pool: number, Revocable: j.Spec.Revocable, Priority: j.Spec.Priority, Partial: h.key != 0,
-		Over: make([]cluster.Amounts, len(p.entitled)), Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
+		Over: make([]terms.Amounts, len(p.entitled)), Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
 	}
 	for pool := range in.Over {
 		held, stopping := p.s.Account(pool).Held, &c.stopping[pool]
@@ -175,7 +176,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 // most returns how many instances of the task a node may run by its rules, whatever room it has.
 func (q *search) most(n cluster.NodeIndex) uint32 {
 	node := q.s.Node(n)
-	if !q.exclusive && node.Offer.Purpose() == cluster.ExclusiveWork {
+	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
 		return 0
 	}
 	able := false
@@ -186,7 +187,7 @@ func (q *search) most(n cluster.NodeIndex) uint32 {
 	if !able {
 		return 0
 	}
-	most := q.offers(node, cluster.InstancesMax)
+	most := q.offers(node, terms.InstancesMax)
 	if bound := q.spec.PerNodeMax; bound > 0 {
 		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, n)))
 	}

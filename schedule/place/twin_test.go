@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // plain places like Waiting, but one instance at a time, looking at every node each time, working out from the slots
@@ -82,7 +83,7 @@ func choose(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.Node
 
 // choice is what a node must be: one of some, where rules hold; shapes has one for every request that was met before.
 type choice struct {
-	rules  []cluster.Constraint
+	rules  []constraint.Constraint
 	among  func(cluster.NodeIndex) bool
 	shapes []cluster.Shape
 }
@@ -108,7 +109,7 @@ func shapesOf(s *cluster.State) []cluster.Shape {
 }
 
 // growth returns how much more of the node's devices is stranded, and useless to the shapes, with an instance more.
-func (u use) growth(offer *cluster.Offer, spec *cluster.TaskSpec, shapes []cluster.Shape) (stranded, useless int64) {
+func (u use) growth(offer *terms.Offer, spec *terms.Task, shapes []cluster.Shape) (stranded, useless int64) {
 	for _, d := range offer.Devices {
 		left := make([]int64, d.Count)
 		for number := range left {
@@ -138,8 +139,8 @@ func (u use) growth(offer *cluster.Offer, spec *cluster.TaskSpec, shapes []clust
 
 // lost returns how much of what is left of devices is more than goes, in the mean of all shapes, with what else is free,
 // and adds up what each shape could not use.
-func lost(d cluster.DeviceOffer, left []int64, free cluster.Resources, shapes []cluster.Shape) (stranded, useless int64) {
-	total, devices, with := int64(0), int64(0), cluster.Resources{}
+func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []cluster.Shape) (stranded, useless int64) {
+	total, devices, with := int64(0), int64(0), terms.Resources{}
 	for _, l := range left {
 		total += l
 	}
@@ -178,8 +179,8 @@ func lost(d cluster.DeviceOffer, left []int64, free cluster.Resources, shapes []
 }
 
 // rules returns what must hold of a node; once patience is over, soft rules count no more.
-func rules(s *cluster.State, key cluster.TaskKey, patiently bool) []cluster.Constraint {
-	var all []cluster.Constraint
+func rules(s *cluster.State, key cluster.TaskKey, patiently bool) []constraint.Constraint {
+	var all []constraint.Constraint
 	id, task := key.Split()
 	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {
 		if !patiently || !c.Soft || s.SoftEnds(key, &c) > s.Time {
@@ -209,10 +210,10 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 		// least used. Nodes with devices that are not needed come later, the lowest number is last in both.
 		used, left := u.amounts(s.Node(n).Offer, spec)
 		rank := [6]int64{around, kept, int64(n) / 64, left, int64(n)}
-		if spec.Placement == cluster.Spread {
+		if spec.Placement == terms.Spread {
 			rank = [6]int64{around, u.instances[key], kept, used, int64(n)}
 		}
-		if spec.Placement == cluster.Defragment {
+		if spec.Placement == terms.Defragment {
 			stranded, useless := u.growth(s.Node(n).Offer, spec, by.shapes)
 			rank = [6]int64{around, kept, stranded, useless, left, int64(n)}
 		}
@@ -237,7 +238,7 @@ func around(s *cluster.State, all []use, n cluster.NodeIndex, key cluster.TaskKe
 
 // keptFor returns 0 for a node that is kept for exclusive work, 1 for one that is kept for nobody else, 2 for one with
 // devices that the task does not need.
-func keptFor(offer *cluster.Offer, spec *cluster.TaskSpec) int64 {
+func keptFor(offer *terms.Offer, spec *terms.Task) int64 {
 	_, exclusive := offer.Attribute("exclusive")
 	switch {
 	case exclusive:
@@ -249,8 +250,8 @@ func keptFor(offer *cluster.Offer, spec *cluster.TaskSpec) int64 {
 }
 
 // amounts returns how much of a node is used and how much would be left after one instance more.
-func (u use) amounts(offer *cluster.Offer, spec *cluster.TaskSpec) (used, left int64) {
-	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+func (u use) amounts(offer *terms.Offer, spec *terms.Task) (used, left int64) {
+	for _, k := range []terms.Kind{terms.CPU, terms.Memory} {
 		unit := offer.Capacity[k]>>10 + 1
 		used += u.resources[k] / unit
 		if offer.Capacity[k] > 0 {
@@ -260,7 +261,7 @@ func (u use) amounts(offer *cluster.Offer, spec *cluster.TaskSpec) (used, left i
 	return used, left
 }
 
-func mentionsExclusive(c cluster.Constraint) bool {
+func mentionsExclusive(c constraint.Constraint) bool {
 	return c.Attribute == "exclusive" || slices.ContainsFunc(c.All, mentionsExclusive) || slices.ContainsFunc(c.Any, mentionsExclusive)
 }
 
@@ -277,12 +278,12 @@ func value(s *cluster.State, n cluster.NodeIndex, attribute string) string {
 }
 
 // suits tells whether all rules hold on a node.
-func suits(s *cluster.State, all []use, n cluster.NodeIndex, rules []cluster.Constraint) bool {
-	return !slices.ContainsFunc(rules, func(c cluster.Constraint) bool { return !holds(s, all, n, c) })
+func suits(s *cluster.State, all []use, n cluster.NodeIndex, rules []constraint.Constraint) bool {
+	return !slices.ContainsFunc(rules, func(c constraint.Constraint) bool { return !holds(s, all, n, c) })
 }
 
-func holds(s *cluster.State, all []use, n cluster.NodeIndex, c cluster.Constraint) bool {
-	part := func(c cluster.Constraint) bool { return holds(s, all, n, c) }
+func holds(s *cluster.State, all []use, n cluster.NodeIndex, c constraint.Constraint) bool {
+	part := func(c constraint.Constraint) bool { return holds(s, all, n, c) }
 	switch {
 	case len(c.All) > 0:
 		return suits(s, all, n, c.All)
@@ -297,7 +298,7 @@ func holds(s *cluster.State, all []use, n cluster.NodeIndex, c cluster.Constrain
 	count := int64(0)
 	for other, u := range all {
 		if other == int(n) || c.Within != "" && value(s, cluster.NodeIndex(other), c.Within) == value(s, n, c.Within) {
-			count += u.labels[cluster.EnvVar{Name: c.Label, Value: c.Values[0]}]
+			count += u.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		}
 	}
 	return map[constraint.Operator]bool{
@@ -308,26 +309,26 @@ func holds(s *cluster.State, all []use, n cluster.NodeIndex, c cluster.Constrain
 
 // use is what the slots of a node take.
 type use struct {
-	resources cluster.Resources
+	resources terms.Resources
 	ports     map[uint16]bool
 	// devices tells how much of each is taken, by kind and number.
-	devices map[string]map[uint32]cluster.Millidevices
+	devices map[string]map[uint32]terms.Millidevices
 	// instances are those of each task, counted those of them whose version counts its own, labels those with a label.
 	instances, counted map[cluster.TaskKey]int64
-	labels             map[cluster.EnvVar]int64
+	labels             map[terms.EnvVar]int64
 }
 
 func usage(s *cluster.State) []use {
 	all := make([]use, s.Nodes())
 	for n := range all {
-		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]cluster.Millidevices{}, instances: map[cluster.TaskKey]int64{},
-			counted: map[cluster.TaskKey]int64{}, labels: map[cluster.EnvVar]int64{}}
+		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]terms.Millidevices{}, instances: map[cluster.TaskKey]int64{},
+			counted: map[cluster.TaskKey]int64{}, labels: map[terms.EnvVar]int64{}}
 		for _, given := range s.Node(cluster.NodeIndex(n)).Ports {
 			all[n].ports[given.Number] = true
 		}
 		for _, given := range s.Node(cluster.NodeIndex(n)).Devices {
 			if all[n].devices[given.Kind] == nil {
-				all[n].devices[given.Kind] = map[uint32]cluster.Millidevices{}
+				all[n].devices[given.Kind] = map[uint32]terms.Millidevices{}
 			}
 			all[n].devices[given.Kind][given.Number] += given.Amount
 		}
@@ -356,7 +357,7 @@ func usage(s *cluster.State) []use {
 }
 
 // takes tells whether one more instance can go to the node.
-func (u use) takes(node *cluster.Node, spec *cluster.TaskSpec) bool {
+func (u use) takes(node *cluster.Node, spec *terms.Task) bool {
 	if node.Offer == nil {
 		return false
 	}
@@ -373,8 +374,8 @@ func (u use) takes(node *cluster.Node, spec *cluster.TaskSpec) bool {
 	return u.portsFor(node.Offer, spec.Ports)
 }
 
-func (u use) deviceFor(offer *cluster.Offer, q cluster.DeviceRequest) bool {
-	whole, share := cluster.Millidevices(0), false
+func (u use) deviceFor(offer *terms.Offer, q terms.DeviceRequest) bool {
+	whole, share := terms.Millidevices(0), false
 	for _, d := range offer.Devices {
 		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
 			continue
@@ -390,7 +391,7 @@ func (u use) deviceFor(offer *cluster.Offer, q cluster.DeviceRequest) bool {
 	return q.Amount < 1000 && share || q.Amount >= 1000 && whole >= q.Amount
 }
 
-func (u use) portsFor(offer *cluster.Offer, ports []cluster.PortRequest) bool {
+func (u use) portsFor(offer *terms.Offer, ports []terms.PortRequest) bool {
 	taken, chosen := map[uint16]bool{}, 0
 	for _, p := range ports {
 		if u.ports[p.Number] {
@@ -418,11 +419,11 @@ func (c *scene) change() func(*cluster.State) {
 	return func(s *cluster.State) {
 		c := &scene{rand.New(rand.NewPCG(seed, 0))}
 		s.Index++
-		s.Time += cluster.Time(c.rng.IntN(1500))
+		s.Time += terms.Time(c.rng.IntN(1500))
 		switch {
 		case draw < 3:
 			for range 1 + c.rng.IntN(6) {
-				node := s.EnsureNode(cluster.NodeName(fmt.Sprint("n", c.rng.IntN(200))))
+				node := s.EnsureNode(terms.NodeName(fmt.Sprint("n", c.rng.IntN(200))))
 				s.SetOffer(node.Index, c.offer())
 			}
 		case draw < 4 && s.Nodes() > 0:
@@ -439,19 +440,19 @@ func (c *scene) change() func(*cluster.State) {
 	}
 }
 
-func (c *scene) offer() *cluster.Offer {
-	o := &cluster.Offer{Capacity: cluster.Resources{int64(1+c.rng.IntN(4)) * 1000, int64(1+c.rng.IntN(4)) << 30, 1 << 30}}
+func (c *scene) offer() *terms.Offer {
+	o := &terms.Offer{Capacity: terms.Resources{int64(1+c.rng.IntN(4)) * 1000, int64(1+c.rng.IntN(4)) << 30, 1 << 30}}
 	if c.rng.IntN(8) == 0 {
-		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "exclusive", Value: "db"})
+		o.Attributes = append(o.Attributes, terms.EnvVar{Name: "exclusive", Value: "db"})
 	}
 	if c.rng.IntN(2) == 0 {
-		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "rack", Value: fmt.Sprint(c.rng.IntN(20))})
+		o.Attributes = append(o.Attributes, terms.EnvVar{Name: "rack", Value: fmt.Sprint(c.rng.IntN(20))})
 	}
 	if c.rng.IntN(2) == 0 {
-		o.Attributes = append(o.Attributes, cluster.EnvVar{Name: "zone", Value: fmt.Sprint(c.rng.IntN(3))})
+		o.Attributes = append(o.Attributes, terms.EnvVar{Name: "zone", Value: fmt.Sprint(c.rng.IntN(3))})
 	}
 	if c.rng.IntN(3) == 0 {
-		o.Devices = []cluster.DeviceOffer{{Kind: "gpu", Model: string(rune('A' + c.rng.IntN(2))), Count: uint32(c.rng.IntN(3))}}
+		o.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: string(rune('A' + c.rng.IntN(2))), Count: uint32(c.rng.IntN(3))}}
 	}
 	if c.rng.IntN(3) > 0 {
 		o.PortFirst, o.PortLast = 8000, uint16(8000+c.rng.IntN(4))
@@ -459,16 +460,16 @@ func (c *scene) offer() *cluster.Offer {
 	return o
 }
 
-func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
-	spec := &cluster.JobSpec{Name: cluster.JobName(fmt.Sprint("j", last+1)), Type: cluster.Batch}
+func (c *scene) job(last terms.JobID) *terms.Job {
+	spec := &terms.Job{Name: terms.JobName(fmt.Sprint("j", last+1)), Type: terms.Batch}
 	for i := range 1 + c.rng.IntN(2) {
-		t := cluster.TaskSpec{
-			Name: cluster.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: cluster.Placement(1 + c.rng.IntN(3)),
-			Resources: cluster.Resources{int64(c.rng.IntN(10)) * 200, int64(c.rng.IntN(3)) << 29, 0},
+		t := terms.Task{
+			Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: terms.Placement(1 + c.rng.IntN(3)),
+			Resources: terms.Resources{int64(c.rng.IntN(10)) * 200, int64(c.rng.IntN(3)) << 29, 0},
 		}
 		c.rules(&t)
 		if c.rng.IntN(4) == 0 {
-			t.Devices = []cluster.DeviceRequest{{Kind: "gpu", Amount: []cluster.Millidevices{300, 500, 1000, 2000}[c.rng.IntN(4)]}}
+			t.Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: []terms.Millidevices{300, 500, 1000, 2000}[c.rng.IntN(4)]}}
 			if c.rng.IntN(3) == 0 {
 				t.Devices[0].Models = []string{"A"}
 			}
@@ -478,7 +479,7 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 			if c.rng.IntN(3) == 0 {
 				number = uint16(8000 + 2*p + c.rng.IntN(2))
 			}
-			t.Ports = append(t.Ports, cluster.PortRequest{Name: fmt.Sprint("p", p), Number: number})
+			t.Ports = append(t.Ports, terms.PortRequest{Name: fmt.Sprint("p", p), Number: number})
 		}
 		spec.Tasks = append(spec.Tasks, t)
 	}
@@ -486,10 +487,10 @@ func (c *scene) job(last cluster.JobID) *cluster.JobSpec {
 }
 
 // rules draws labels and what must hold where the task runs.
-func (c *scene) rules(t *cluster.TaskSpec) {
+func (c *scene) rules(t *terms.Task) {
 	for _, name := range []string{"app", "tier"} {
 		if c.rng.IntN(3) == 0 {
-			t.Labels = append(t.Labels, cluster.EnvVar{Name: name, Value: fmt.Sprint(c.rng.IntN(2))})
+			t.Labels = append(t.Labels, terms.EnvVar{Name: name, Value: fmt.Sprint(c.rng.IntN(2))})
 		}
 	}
 	for c.rng.IntN(3) == 0 && len(t.Constraints) < 3 {
@@ -508,20 +509,20 @@ func (c *scene) rules(t *cluster.TaskSpec) {
 	}
 }
 
-func (c *scene) rule(depth int) cluster.Constraint {
+func (c *scene) rule(depth int) constraint.Constraint {
 	draw := c.rng.IntN(7)
 	switch {
 	case draw == 0 && depth > 0:
-		return cluster.Constraint{All: []cluster.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
+		return constraint.Constraint{All: []constraint.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
 	case draw == 1 && depth > 0:
-		return cluster.Constraint{Any: []cluster.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
+		return constraint.Constraint{Any: []constraint.Constraint{c.rule(depth - 1), c.rule(depth - 1)}}
 	case draw == 2:
-		return cluster.Constraint{Attribute: "exclusive", Operator: constraint.In, Values: []string{"db", "x"}}
+		return constraint.Constraint{Attribute: "exclusive", Operator: constraint.In, Values: []string{"db", "x"}}
 	case draw == 3:
-		return cluster.Constraint{Attribute: "zone", Operator: constraint.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}
+		return constraint.Constraint{Attribute: "zone", Operator: constraint.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}
 	}
 	operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
-	return cluster.Constraint{Label: []string{"app", "tier"}[c.rng.IntN(2)], Values: []string{fmt.Sprint(c.rng.IntN(2))},
+	return constraint.Constraint{Label: []string{"app", "tier"}[c.rng.IntN(2)], Values: []string{fmt.Sprint(c.rng.IntN(2))},
 		Operator: operators[c.rng.IntN(6)], Count: uint32(c.rng.IntN(3)), Within: []string{"", "zone", "rack"}[c.rng.IntN(3)]}
 }
 
@@ -551,10 +552,10 @@ func (c *scene) empty(s *cluster.State, n cluster.NodeIndex) {
 
 // wealthy adds a node that nobody may use, so that the pool is always entitled to more than there is room for.
 func wealthy(s *cluster.State) {
-	s.SetOffer(s.EnsureNode("bank").Index, &cluster.Offer{
-		Capacity:   cluster.Resources{1 << 50, 1 << 60, 1 << 60},
-		Attributes: []cluster.EnvVar{{Name: cluster.ExclusiveAttribute, Value: "nobody"}},
-		Devices:    []cluster.DeviceOffer{{Kind: "gpu", Count: cluster.DevicesMax}},
+	s.SetOffer(s.EnsureNode("bank").Index, &terms.Offer{
+		Capacity:   terms.Resources{1 << 50, 1 << 60, 1 << 60},
+		Attributes: []terms.EnvVar{{Name: terms.ExclusiveAttribute, Value: "nobody"}},
+		Devices:    []terms.DeviceOffer{{Kind: "gpu", Count: terms.DevicesMax}},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // heldBackMax bounds, for each pool and entry, how many of those that wait are asked whether nodes could ever have them.
@@ -108,12 +109,12 @@ type turns struct {
 	// looks is how many may still be asked whether nodes could ever have them.
 	looks int
 	// gang is the job whose gang was tried last.
-	gang cluster.JobID
+	gang terms.JobID
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
 	// claimers are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
 	// keeps for them what the others free.
-	claimers, holding []cluster.JobID
+	claimers, holding []terms.JobID
 	// claims is what was claimed for the job that has its turn.
 	claims cluster.Claims
 }
@@ -137,7 +138,7 @@ func (p *turns) wanted(t cluster.Turn) bool {
 	switch {
 	case p.admission == nil:
 		return !t.Blocked || len(p.grown) > 0
-	case (t.Class == cluster.Revocable) != p.revocable:
+	case (t.Class == terms.Revocable) != p.revocable:
 		return false
 	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
 		return true
@@ -233,7 +234,7 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
 	q := newSearch(p.s, key, p.visit)
 	q.gaps, q.members = p.gaps, j.GangState() == cluster.GangBroken
-	q.admit = func(spec *cluster.TaskSpec, later bool) bool {
+	q.admit = func(spec *terms.Task, later bool) bool {
 		gang := share.GangOf(j, spec.Amounts(), 1)
 		if p.room(gang) == 0 {
 			if q.refused {
@@ -286,7 +287,7 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 	if p.admission == nil || p.looks == 0 {
 		return
 	}
-	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 	if p.admission.Awaits(class) {
 		return
 	}
@@ -298,7 +299,7 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 // possible tells whether nodes could have so many instances if all work were done that ends by itself.
 func (q *search) possible(count uint32) bool {
 	for n := range cluster.NodeIndex(q.s.Nodes()) {
-		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == cluster.ExclusiveWork {
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork {
 			continue
 		}
 		yields := q.s.Yields(n)
@@ -333,9 +334,9 @@ func (q *search) offers(node *cluster.Node, most uint32) uint32 {
 		case !request.Takes(offer.Model):
 			return 0
 		case request.Share():
-			most = min(most, offer.Count*uint32(cluster.WholeDevice/request.Amount))
+			most = min(most, offer.Count*uint32(terms.WholeDevice/request.Amount))
 		default:
-			most = min(most, offer.Count/uint32(request.Amount/cluster.WholeDevice))
+			most = min(most, offer.Count/uint32(request.Amount/terms.WholeDevice))
 		}
 	}
 	if q.spec.PerNodeMax > 0 {
@@ -344,7 +345,7 @@ func (q *search) offers(node *cluster.Node, most uint32) uint32 {
 	return most
 }
 
-func jobOf(key cluster.TaskKey) cluster.JobID {
+func jobOf(key cluster.TaskKey) terms.JobID {
 	id, _ := key.Split()
 	return id
 }

@@ -1,16 +1,16 @@
 package preempt
 
-import "starling/cluster"
+import "starling/terms"
 
 // add adds so many times an amount.
-func add(to, amount *cluster.Amounts, by int64) {
+func add(to, amount *terms.Amounts, by int64) {
 	for k := range to {
 		to[k] += amount[k] * by
 	}
 }
 
 // fits tells whether a need can be taken from what is free.
-func fits(need, free *cluster.Amounts) bool {
+func fits(need, free *terms.Amounts) bool {
 	for k := range need {
 		if need[k] > free[k] {
 			return false
@@ -20,7 +20,7 @@ func fits(need, free *cluster.Amounts) bool {
 }
 
 // lessens tells whether an amount has something of what is left of another.
-func lessens(need, left *cluster.Amounts) bool {
+func lessens(need, left *terms.Amounts) bool {
 	for k := range need {
 		if need[k] > 0 && left[k] > 0 {
 			return true
@@ -30,7 +30,7 @@ func lessens(need, left *cluster.Amounts) bool {
 }
 
 // times returns how often a need fits into an amount, at most most, as far as the kinds go that are needed.
-func times(need, into *cluster.Amounts, most uint32) uint32 {
+func times(need, into *terms.Amounts, most uint32) uint32 {
 	count := int64(most)
 	for k := range need {
 		if need[k] > 0 {

@@ -5,21 +5,22 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // fullCluster has nodes of 40 cores and 400 units of memory with ten instances each of other pools that hold too much.
 func fullCluster(nodes int) *Input {
-	in := &Input{Pool: 0, Priority: 9, Over: make([]cluster.Amounts, 4)}
+	in := &Input{Pool: 0, Priority: 9, Over: make([]terms.Amounts, 4)}
 	for k := range in.Room {
-		in.Room[k] = cluster.Unlimited
+		in.Room[k] = terms.Unlimited
 	}
 	for n := range nodes {
 		in.Nodes = append(in.Nodes, Node{Index: cluster.NodeIndex(n)})
 		for i := range 10 {
 			v := Victim{
-				Slot: cluster.SlotRef{Job: cluster.JobID(1 + (n*7+i*13)%101), Index: uint32(n*10 + i)}, Node: cluster.NodeIndex(n),
-				Need: cluster.Amounts{4000, 40 << 20}, Pool: 1 + (n+i)%3, Stage: Running, Priority: uint32((n*31 + i*17) % 8),
-				Since: cluster.Time(n*97+i*1009) % 65521, Gang: NoGang,
+				Slot: cluster.SlotRef{Job: terms.JobID(1 + (n*7+i*13)%101), Index: uint32(n*10 + i)}, Node: cluster.NodeIndex(n),
+				Need: terms.Amounts{4000, 40 << 20}, Pool: 1 + (n+i)%3, Stage: Running, Priority: uint32((n*31 + i*17) % 8),
+				Since: terms.Time(n*97+i*1009) % 65521, Gang: NoGang,
 			}
 			for k := range v.Need {
 				in.Over[v.Pool][k] += v.Need[k] / 2
@@ -31,7 +32,7 @@ func fullCluster(nodes int) *Input {
 }
 
 func BenchmarkChoose(b *testing.B) {
-	need := cluster.Amounts{8000, 60 << 20}
+	need := terms.Amounts{8000, 60 << 20}
 	for _, nodes := range []int{1_000, 10_000} {
 		for _, c := range []struct {
 			name    string

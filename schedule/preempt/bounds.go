@@ -1,6 +1,6 @@
 package preempt
 
-import "starling/cluster"
+import "starling/terms"
 
 // rule returns what allows to end a victim, now or at all.
 func (c *choice) rule(v *Victim) Rule {
@@ -22,7 +22,7 @@ func (c *choice) rule(v *Victim) Rule {
 
 // exceeds tells whether a pool has something left that it is not entitled to, of a kind that is wanted and is part of an
 // amount.
-func (c *choice) exceeds(pool int, need *cluster.Amounts) bool {
+func (c *choice) exceeds(pool int, need *terms.Amounts) bool {
 	for k, over := range c.over[pool] {
 		if over > 0 && need[k] > 0 && c.wanted[k] {
 			return true
@@ -32,7 +32,7 @@ func (c *choice) exceeds(pool int, need *cluster.Amounts) bool {
 }
 
 // exhausted tells whether the pool is out of room for so many instances more, in a kind that they need.
-func (c *choice) exhausted(need *cluster.Amounts, count int64) bool {
+func (c *choice) exhausted(need *terms.Amounts, count int64) bool {
 	for k := range need {
 		if need[k] > 0 && c.room[k] < need[k]*count {
 			return true

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // Choose returns who gives way so that what is wanted can run, and false if nothing lets it run. If it fits as it is,
@@ -57,10 +58,10 @@ func (c *choice) plan() (p Plan) {
 type choice struct {
 	in *Input
 	// wanted are the kinds of which something is wanted.
-	wanted [cluster.AmountCount]bool
+	wanted [terms.AmountCount]bool
 	// room and over are what is left of those of the input.
-	room cluster.Amounts
-	over []cluster.Amounts
+	room terms.Amounts
+	over []terms.Amounts
 	// rules allow to end the victims, 0 does not. Gone are those that have been chosen, singly or with their gang.
 	rules []Rule
 	gone  []bool
@@ -76,7 +77,7 @@ type choice struct {
 	// own are the victims that make room in the pool, least valuable first; next is where to look for one that has
 	// something of a kind.
 	own  []int32
-	next [cluster.AmountCount]int
+	next [terms.AmountCount]int
 	// breaks tells that gangs may be broken now.
 	breaks bool
 	// queues are the nodes that may be taken for the next instance: all, and those where only the pool's own victims go.
@@ -93,7 +94,7 @@ type choice struct {
 type node struct {
 	index cluster.NodeIndex
 	// free is what it has left if the chosen end and what has a seat runs.
-	free cluster.Amounts
+	free terms.Amounts
 	// first and count tell where its victims stand in the order.
 	first, count int32
 	sorted       bool
@@ -112,7 +113,7 @@ type gang struct {
 	surplus []uint32
 	worth   value
 	// need is what comes free if it breaks.
-	need   cluster.Amounts
+	need   terms.Amounts
 	broken bool
 	// along are the members that went because it broke.
 	along []int32
@@ -123,7 +124,7 @@ func (c *choice) hardestFirst() []int {
 	if len(c.in.Wants) == 1 {
 		return []int{0}
 	}
-	var total cluster.Amounts
+	var total terms.Amounts
 	for i := range c.nodes {
 		for k, free := range c.nodes[i].free {
 			total[k] += max(free, 0)

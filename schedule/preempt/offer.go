@@ -4,16 +4,17 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // offer is who would have to go on a node for one instance more.
 type offer struct {
 	// short is what is still missing.
-	short   cluster.Amounts
+	short   terms.Amounts
 	singles []int32
 	broken  []int32
 	// added is what each of the broken gangs brings on this node.
-	added []cluster.Amounts
+	added []terms.Amounts
 	cost  cost
 	// limited tells that somebody could not go because others had gone.
 	limited bool
@@ -144,7 +145,7 @@ func (c *choice) collectGangs(victims []int32, own bool) bool {
 	}
 	slices.SortStableFunc(ids, c.compareGangs)
 	for _, id := range ids {
-		var added cluster.Amounts
+		var added terms.Amounts
 		for _, i := range victims {
 			if v := &c.in.Victims[i]; v.Gang == int(id) && !c.gone[i] {
 				add(&added, &v.Need, 1)

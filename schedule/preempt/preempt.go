@@ -1,6 +1,9 @@
 package preempt
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/terms"
+)
 
 // Input is all that the choice depends on. The order of nodes and victims does not matter.
 type Input struct {
@@ -14,10 +17,10 @@ type Input struct {
 	// Room is what the pool may hold beyond what it holds, revocable or not as the wanted work is; below 0 if it holds more
 	// already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not wanted
 	// do not matter.
-	Room cluster.Amounts
+	Room terms.Amounts
 	// Over is, by pool, what it holds above its entitlement, of the class of the wanted work. Others than the own pool
 	// give way only as long as some of that is left in a kind that is wanted.
-	Over    []cluster.Amounts
+	Over    []terms.Amounts
 	Nodes   []Node
 	Victims []Victim
 	Gangs   []Gang
@@ -25,7 +28,7 @@ type Input struct {
 
 // Want is a number of equal instances that want room.
 type Want struct {
-	Need  cluster.Amounts
+	Need  terms.Amounts
 	Count uint32
 	// Most returns how many of them a node may run, by rules that are not about amounts; nil is any number. It is asked
 	// only for nodes that come into question.
@@ -36,7 +39,7 @@ type Want struct {
 type Node struct {
 	Index cluster.NodeIndex
 	// Free is what it has left if all have stopped that were told to; it may be below 0.
-	Free cluster.Amounts
+	Free terms.Amounts
 }
 
 // NoGang is the gang of a victim whose job has none.
@@ -48,13 +51,13 @@ type Victim struct {
 	Slot cluster.SlotRef
 	Node cluster.NodeIndex
 	// Need comes free on its node and in its pool.
-	Need      cluster.Amounts
+	Need      terms.Amounts
 	Pool      int
 	Revocable bool
 	Stage     Stage
 	Priority  uint32
 	// Since is when it started, or was ordered to.
-	Since cluster.Time
+	Since terms.Time
 	// Gang is the number of its job's gang, NoGang if it has none.
 	Gang int
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // runs returns a victim that runs: of job and index, on a node, with so much processor.
 func runs(job, index, node int, cpu int64) Victim {
 	return Victim{
-		Slot: cluster.SlotRef{Job: cluster.JobID(job), Index: uint32(index)}, Node: cluster.NodeIndex(node), Need: cluster.Amounts{cpu},
+		Slot: cluster.SlotRef{Job: terms.JobID(job), Index: uint32(index)}, Node: cluster.NodeIndex(node), Need: terms.Amounts{cpu},
 		Pool: 1, Stage: Running, Gang: NoGang,
 	}
 }
@@ -25,7 +26,7 @@ func with(v Victim, change func(*Victim)) Victim {
 
 func nodes(free ...int64) (all []Node) {
 	for i, cpu := range free {
-		all = append(all, Node{Index: cluster.NodeIndex(i), Free: cluster.Amounts{cpu}})
+		all = append(all, Node{Index: cluster.NodeIndex(i), Free: terms.Amounts{cpu}})
 	}
 	return all
 }
@@ -48,17 +49,17 @@ func checkChoices(t *testing.T, cases []choiceCase) {
 }
 
 // plenty is more room than any case needs.
-var plenty = cluster.Amounts{1000}
+var plenty = terms.Amounts{1000}
 
 // over returns amounts of processor by pool.
-func over(cpu ...int64) (all []cluster.Amounts) {
+func over(cpu ...int64) (all []terms.Amounts) {
 	for _, amount := range cpu {
-		all = append(all, cluster.Amounts{amount})
+		all = append(all, terms.Amounts{amount})
 	}
 	return all
 }
 
-func wants(cpu int64, count uint32) []Want { return []Want{{Need: cluster.Amounts{cpu}, Count: count}} }
+func wants(cpu int64, count uint32) []Want { return []Want{{Need: terms.Amounts{cpu}, Count: count}} }
 
 func TestChooseOrder(t *testing.T) {
 	checkChoices(t, []choiceCase{
@@ -120,14 +121,14 @@ func TestChooseOwnPool(t *testing.T) {
 		},
 		{
 			"a pool that is out of room makes its own work give way, although the node has room",
-			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: cluster.Amounts{1}, Over: over(0, 0), Nodes: nodes(0, 5), Victims: []Victim{
+			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{1}, Over: over(0, 0), Nodes: nodes(0, 5), Victims: []Victim{
 				runs(1, 0, 0, 1), with(runs(2, 0, 0, 1), func(v *Victim) { v.Revocable = true }),
 			}},
 			"1[0] by priority; 0 on 1: 1",
 		},
 		{
 			"room on the machine and in the pool by the same one",
-			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: cluster.Amounts{}, Over: over(0, 0), Nodes: nodes(0, 0), Victims: []Victim{
+			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{}, Over: over(0, 0), Nodes: nodes(0, 0), Victims: []Victim{
 				runs(1, 0, 0, 2), with(runs(2, 0, 1, 2), func(v *Victim) { v.Revocable = true }),
 			}},
 			"1[0] by priority; 0 on 0: 1",
@@ -197,9 +198,9 @@ func TestShed(t *testing.T) {
 	for i := range victims {
 		victims[i].Priority = uint32(i)
 	}
-	victims[2].Need[cluster.GPU] = 1
+	victims[2].Need[terms.GPU] = 1
 	victims[3].Revocable, victims[4].Revocable = true, true
-	got := Shed(victims, cluster.Amounts{3}, cluster.Amounts{cluster.CPU: 2, cluster.GPU: 1})
+	got := Shed(victims, terms.Amounts{3}, terms.Amounts{terms.CPU: 2, terms.GPU: 1})
 	if want := []int{3, 0, 2}; !slices.Equal(got, want) {
 		t.Errorf("%v go, want %v", got, want)
 	}

@@ -1,6 +1,6 @@
 package preempt
 
-import "starling/cluster"
+import "starling/terms"
 
 // The queues: of all nodes, and of those where nobody goes or only those who make room in the pool.
 const (
@@ -111,7 +111,7 @@ func (c *choice) listOwn() {
 }
 
 // lacking returns what the pool lacks of what is wanted.
-func (c *choice) lacking() (short cluster.Amounts) {
+func (c *choice) lacking() (short terms.Amounts) {
 	for k := range short {
 		if c.wanted[k] {
 			short[k] = max(-c.room[k], 0)
@@ -125,7 +125,7 @@ func (c *choice) lacking() (short cluster.Amounts) {
 func (c *choice) relieve() bool {
 	for {
 		short := c.lacking()
-		if short == (cluster.Amounts{}) {
+		if short == (terms.Amounts{}) {
 			return true
 		}
 		if i, found := c.nextOwn(&short); found {
@@ -144,7 +144,7 @@ func (c *choice) relieve() bool {
 
 // nextOwn returns the least valuable of the pool's victims that has something of what is short. Nobody who was passed
 // over comes into question again but by undo.
-func (c *choice) nextOwn(short *cluster.Amounts) (int32, bool) {
+func (c *choice) nextOwn(short *terms.Amounts) (int32, bool) {
 	best := len(c.own)
 	for k := range short {
 		if short[k] == 0 {
@@ -164,7 +164,7 @@ func (c *choice) nextOwn(short *cluster.Amounts) (int32, bool) {
 }
 
 // nextGang returns the least valuable gang of the pool that has something of what is short.
-func (c *choice) nextGang(short *cluster.Amounts) (int32, bool) {
+func (c *choice) nextGang(short *terms.Amounts) (int32, bool) {
 	best := int32(-1)
 	for id := range c.gangs {
 		g := &c.gangs[id]
@@ -188,5 +188,5 @@ func (c *choice) undo(singles, broken int) {
 		c.keep(c.singles[len(c.singles)-1])
 		c.singles = c.singles[:len(c.singles)-1]
 	}
-	c.next = [cluster.AmountCount]int{}
+	c.next = [terms.AmountCount]int{}
 }

@@ -3,7 +3,7 @@ package preempt
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // looksMax bounds the search for other seats: beyond it a victim goes although others could have moved together.
@@ -100,7 +100,7 @@ func (c *choice) spare() {
 
 // stands tells whether what is wanted can run although some victims stay; it moves seats for that.
 func (c *choice) stands(kept []int32) bool {
-	if c.lacking() != (cluster.Amounts{}) {
+	if c.lacking() != (terms.Amounts{}) {
 		return false
 	}
 	s := &c.spares
@@ -138,7 +138,7 @@ func (c *choice) stands(kept []int32) bool {
 func (c *choice) displace(at int32) {
 	n := &c.nodes[at]
 	for want := len(n.seats) - 1; want >= 0; want-- {
-		for n.seats[want] > 0 && !fits(&cluster.Amounts{}, &n.free) {
+		for n.seats[want] > 0 && !fits(&terms.Amounts{}, &n.free) {
 			c.sit(at, want, -1)
 			c.spares.moves = append(c.spares.moves, move{want: want, from: at, to: nowhere})
 		}

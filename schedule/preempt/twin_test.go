@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // twin answers the same question by trying every set of victims.
@@ -71,7 +72,7 @@ func (w *twin) split(victims []int) (units []unit, whole bool) {
 	return units, true
 }
 
-func (w *twin) sum(victims []int) (total cluster.Amounts) {
+func (w *twin) sum(victims []int) (total terms.Amounts) {
 	for _, i := range victims {
 		add(&total, &w.in.Victims[i].Need, 1)
 	}
@@ -120,7 +121,7 @@ func (w *twin) couldBeLast(u unit, all []unit) bool {
 	return false
 }
 
-func (w *twin) wanted() (total cluster.Amounts) {
+func (w *twin) wanted() (total terms.Amounts) {
 	for _, want := range w.in.Wants {
 		add(&total, &want.Need, 1)
 	}
@@ -129,7 +130,7 @@ func (w *twin) wanted() (total cluster.Amounts) {
 
 // room returns how many instances of the wants run if the victims end: all or none of a gang.
 func (w *twin) room(victims []int) uint32 {
-	in, held, free := w.in, w.held(victims), make([]cluster.Amounts, len(w.in.Nodes))
+	in, held, free := w.in, w.held(victims), make([]terms.Amounts, len(w.in.Nodes))
 	for i, n := range in.Nodes {
 		free[i] = n.Free
 	}
@@ -162,7 +163,7 @@ func (w *twin) room(victims []int) uint32 {
 }
 
 // held returns what the pool may hold if the victims end.
-func (w *twin) held(victims []int) cluster.Amounts {
+func (w *twin) held(victims []int) terms.Amounts {
 	room := w.in.Room
 	for _, i := range victims {
 		if v := &w.in.Victims[i]; v.Pool == w.in.Pool && v.Revocable == w.in.Revocable {
@@ -182,7 +183,7 @@ func (w *twin) seats(p *Plan) (wants []int) {
 	return wants
 }
 
-func (w *twin) affords(room cluster.Amounts, wants []int) bool {
+func (w *twin) affords(room terms.Amounts, wants []int) bool {
 	for _, want := range wants {
 		add(&room, &w.in.Wants[want].Need, -1)
 	}
@@ -195,7 +196,7 @@ func (w *twin) affords(room cluster.Amounts, wants []int) bool {
 }
 
 // pack tries all seats.
-func (w *twin) pack(free []cluster.Amounts, seats [][4]uint32, wants []int) bool {
+func (w *twin) pack(free []terms.Amounts, seats [][4]uint32, wants []int) bool {
 	if len(wants) == 0 {
 		return true
 	}
@@ -293,7 +294,7 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 				return fmt.Sprintf("node %d runs %d", n.Index, seat.Count)
 			}
 		}
-		if used && !fits(&cluster.Amounts{}, &free) {
+		if used && !fits(&terms.Amounts{}, &free) {
 			return fmt.Sprintf("node %d lacks %v", n.Index, free)
 		}
 	}
@@ -307,9 +308,9 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 
 // randomInput has few of everything. Plain ones have one want, no gangs and no bound of what others give.
 func randomInput(rng *rand.Rand, plain bool) *Input {
-	in := &Input{Pool: rng.IntN(3), Revocable: rng.IntN(5) == 0, Priority: uint32(rng.IntN(4)), Over: make([]cluster.Amounts, 3)}
+	in := &Input{Pool: rng.IntN(3), Revocable: rng.IntN(5) == 0, Priority: uint32(rng.IntN(4)), Over: make([]terms.Amounts, 3)}
 	kinds := 1 + rng.IntN(2)
-	amount := func(most int64) (a cluster.Amounts) {
+	amount := func(most int64) (a terms.Amounts) {
 		for k := range kinds {
 			a[k] = rng.Int64N(most + 1)
 		}
@@ -329,12 +330,12 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 	}
 	in.Room = amount(12)
 	if rng.IntN(3) > 0 {
-		in.Room = cluster.Amounts{100, 100}
+		in.Room = terms.Amounts{100, 100}
 	}
 	for pool := range in.Over {
 		in.Over[pool] = amount(8)
 		if plain {
-			in.Over[pool] = cluster.Amounts{1000, 1000}
+			in.Over[pool] = terms.Amounts{1000, 1000}
 		}
 	}
 	for n := range 1 + rng.IntN(4) {
@@ -351,7 +352,7 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 	return in
 }
 
-func (in *Input) addVictims(rng *rand.Rand, amount func(int64) cluster.Amounts) {
+func (in *Input) addVictims(rng *rand.Rand, amount func(int64) terms.Amounts) {
 	type job struct {
 		pool, gang int
 		revocable  bool
@@ -368,9 +369,9 @@ func (in *Input) addVictims(rng *rand.Rand, amount func(int64) cluster.Amounts) 
 		number := rng.IntN(len(jobs))
 		j := jobs[number]
 		in.Victims = append(in.Victims, Victim{
-			Slot: cluster.SlotRef{Job: cluster.JobID(number + 1), Task: uint16(rng.IntN(2)), Index: uint32(i)},
+			Slot: cluster.SlotRef{Job: terms.JobID(number + 1), Task: uint16(rng.IntN(2)), Index: uint32(i)},
 			Node: cluster.NodeIndex(rng.IntN(len(in.Nodes)*2 + 1)), Need: amount(4), Pool: j.pool, Revocable: j.revocable,
-			Stage: Stage(rng.IntN(3)), Priority: j.priority, Since: cluster.Time(rng.IntN(3)), Gang: j.gang,
+			Stage: Stage(rng.IntN(3)), Priority: j.priority, Since: terms.Time(rng.IntN(3)), Gang: j.gang,
 		})
 	}
 	// A gang needs at least the last of its instances.

@@ -1,14 +1,14 @@
 package share
 
 import (
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // Gang is what is admitted together or not at all: the least instances that a job runs with, or a single one.
 type Gang struct {
 	// Need is of the whole gang.
-	Need cluster.Amounts
+	Need terms.Amounts
 	// Count is the number of equal gangs that wait, such as the single instances of a task. A job that may run at most
 	// so many instances counts only those that it may run beside those that run.
 	Count uint32
@@ -23,9 +23,9 @@ type Gang struct {
 type Pool struct {
 	Entitlement entitle.Entitlement
 	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
-	Reservation, ControllerLimit cluster.Amounts
+	Reservation, ControllerLimit terms.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
-	Allocated, Lasting cluster.Work
+	Allocated, Lasting terms.Work
 }
 
 // bound is one thing that gangs must fit into.
@@ -40,12 +40,12 @@ const (
 )
 
 // class numbers the gangs that are bound alike.
-func (g *Gang) class() cluster.Class {
-	return cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+func (g *Gang) class() terms.Class {
+	return terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 }
 
 // bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well.
-var bounds = [cluster.ClassCount][]bound{
+var bounds = [terms.ClassCount][]bound{
 	{entitled}, {entitled, reserved}, {entitled, controlled}, {entitled, reserved, controlled}, {slack},
 }
 
@@ -53,15 +53,15 @@ var bounds = [cluster.ClassCount][]bound{
 type Admission struct {
 	// free is what is neither used nor kept, below 0 where the bound has shrunk; ever is what would be free if all work
 	// were done that ends.
-	free, ever [boundCount]cluster.Amounts
+	free, ever [boundCount]terms.Amounts
 	// awaited are the classes for whose first gang room is kept.
-	awaited [cluster.ClassCount]bool
+	awaited [terms.ClassCount]bool
 }
 
 // NewAdmission begins a pass.
 func NewAdmission(p *Pool) *Admission {
 	a := &Admission{}
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		held, lasting := &p.Allocated, &p.Lasting
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
 			entitled:   {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
@@ -94,7 +94,7 @@ func (a *Admission) Room(g *Gang) uint32 {
 }
 
 // Fits tells whether work of a class that needs so much can be admitted now.
-func (a *Admission) Fits(class cluster.Class, need *cluster.Amounts) bool {
+func (a *Admission) Fits(class terms.Class, need *terms.Amounts) bool {
 	for _, b := range bounds[class] {
 		for k, amount := range need {
 			if amount > 0 && amount > a.free[b][k] {
@@ -106,7 +106,7 @@ func (a *Admission) Fits(class cluster.Class, need *cluster.Amounts) bool {
 }
 
 // FitsWithin tells whether work of a class is within all its bounds but the entitlement.
-func (a *Admission) FitsWithin(class cluster.Class, need *cluster.Amounts) bool {
+func (a *Admission) FitsWithin(class terms.Class, need *terms.Amounts) bool {
 	for _, b := range bounds[class][1:] {
 		for k, amount := range need {
 			if amount > 0 && amount > a.free[b][k] {
@@ -118,7 +118,7 @@ func (a *Admission) FitsWithin(class cluster.Class, need *cluster.Amounts) bool 
 }
 
 // Awaits tells whether room is kept for a gang of the class.
-func (a *Admission) Awaits(class cluster.Class) bool { return a.awaited[class] }
+func (a *Admission) Awaits(class terms.Class) bool { return a.awaited[class] }
 
 // Take admits so many of the equal gangs.
 func (a *Admission) Take(g *Gang, count uint32) {

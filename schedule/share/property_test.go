@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // history is a pool in which work ends, one gang after the other, and others wait.
@@ -23,7 +23,7 @@ func randomGang(rng *rand.Rand, most int64) Gang {
 }
 
 // add adds what a gang holds.
-func add(w *cluster.Work, g *Gang, times int64) {
+func add(w *terms.Work, g *Gang, times int64) {
 	for k, need := range g.Need {
 		need *= times
 		if g.Revocable {
@@ -149,7 +149,7 @@ func BenchmarkAdmission(b *testing.B) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	p := &Pool{}
 	for k := range p.Reservation {
-		p.Entitlement.NonSlack[k], p.Reservation[k], p.ControllerLimit[k] = 1000, 500, cluster.Unlimited
+		p.Entitlement.NonSlack[k], p.Reservation[k], p.ControllerLimit[k] = 1000, 500, terms.Unlimited
 	}
 	waiting := make([]Gang, 1000)
 	for i := range waiting {

@@ -3,20 +3,21 @@ package share
 import (
 	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // PoolOf returns the leaf at a number of the tree as admission sees it.
 func PoolOf(s *cluster.State, number int, e *entitle.Entitlement) *Pool {
 	spec, account := &s.Pools()[number], s.Account(number)
 	p := &Pool{Entitlement: *e, Allocated: account.Held, Lasting: account.Lasting}
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		p.Reservation[k], p.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(k)
 	}
 	return p
 }
 
 // GangOf returns a job's work that needs so much each time, as admission sees it.
-func GangOf(j *cluster.Job, need cluster.Amounts, count uint32) *Gang {
+func GangOf(j *cluster.Job, need terms.Amounts, count uint32) *Gang {
 	return &Gang{
 		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible, Controller: j.Spec.Controller,
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // TestStories plays the stories below testdata, in two kinds, cpu/memory:
@@ -22,7 +22,7 @@ import (
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			p := &Pool{ControllerLimit: cluster.Amounts{cluster.Unlimited, cluster.Unlimited}}
+			p := &Pool{ControllerLimit: terms.Amounts{terms.Unlimited, terms.Unlimited}}
 			for _, word := range d.CmdArgs {
 				tellPool(t, p, word.Key, word.Vals[0])
 			}
@@ -45,7 +45,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-func amounts(t *testing.T, text string) (a cluster.Amounts) {
+func amounts(t *testing.T, text string) (a terms.Amounts) {
 	for k, part := range strings.Split(text, "/") {
 		n, err := strconv.ParseInt(part, 10, 64)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
+	"starling/terms"
 )
 
 // placing is the placement of one entry.
@@ -121,7 +122,7 @@ func (p *placing) of(number int, revocable bool) *turns {
 	account := p.m.account(spec.Path)
 	one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
 	for k := range one.Reservation {
-		one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(cluster.Kind(k))
+		one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(terms.Kind(k))
 	}
 	all.admission = share.NewAdmission(one)
 	return all
@@ -177,7 +178,7 @@ func (p *turns) turn(l lane, first bool) {
 func (p *turns) next(last lane) (first lane, ok bool) {
 	for _, j := range p.m.Jobs {
 		spec := j.newest()
-		daemon := spec.Type == cluster.Daemon
+		daemon := spec.Type == terms.Daemon
 		if daemon != (p.number < 0) || !daemon && (spec.Revocable != p.revocable || p.m.poolNumber(spec.Name.Pool()) != p.number) {
 			continue
 		}
@@ -209,7 +210,7 @@ func (j *Job) rank() int {
 	if j.gangState() == gangBroken {
 		return 0
 	}
-	return 1 + cluster.PriorityMax - int(j.newest().Priority)
+	return 1 + terms.PriorityMax - int(j.newest().Priority)
 }
 
 // queued tells whether a lane of a task waits to be placed.
@@ -271,7 +272,7 @@ func (t *task) members() (alive, done uint32) {
 }
 
 // gangOf returns work of a job that needs so much each time.
-func gangOf(j *Job, need cluster.Amounts, count uint32) *share.Gang {
+func gangOf(j *Job, need terms.Amounts, count uint32) *share.Gang {
 	spec := j.newest()
 	return &share.Gang{
 		Need: need, Count: count, Revocable: spec.Revocable, NonPreemptible: spec.NonPreemptible, Controller: spec.Controller,
@@ -294,7 +295,7 @@ func (p *turns) took(g *share.Gang, count uint32) {
 
 // await keeps room for who is refused, if he is the first of his class and nodes could ever have him.
 func (p *turns) await(g *share.Gang, possible func() bool) {
-	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 	if p.admission == nil || p.admission.Awaits(class) || p.questions == 0 {
 		return
 	}
@@ -399,7 +400,7 @@ func (p *turns) specials(l lane, most uint32) {
 
 // gang places all that is missing of a job of which nothing runs, or nothing.
 func (p *turns) gang(j *Job) bool {
-	g, count, later := gangOf(j, cluster.Amounts{}, 1), uint32(0), false
+	g, count, later := gangOf(j, terms.Amounts{}, 1), uint32(0), false
 	for _, t := range j.tasks {
 		missing := t.missing()
 		count += missing
@@ -459,7 +460,7 @@ func (p *turns) allMembers(j *Job, g *share.Gang) bool {
 		p.claims = cluster.Claims{}
 		fits = all()
 	}
-	g.Need = cluster.Amounts{}
+	g.Need = terms.Amounts{}
 	for _, step := range p.trail[before:] {
 		for k, amount := range amountsOf(step.s.spec()) {
 			g.Need[k] += amount
@@ -500,7 +501,7 @@ func (p *placing) undo(to int) {
 }
 
 // possible tells whether nodes could have so many instances if all work were done that ends by itself.
-func (p *placing) possible(spec *cluster.TaskSpec, count uint32) bool {
+func (p *placing) possible(spec *terms.Task, count uint32) bool {
 	all := int64(0)
 	for _, n := range p.m.Nodes {
 		if n.open() {
@@ -511,11 +512,11 @@ func (p *placing) possible(spec *cluster.TaskSpec, count uint32) bool {
 }
 
 // ever returns how many instances a node could have, at most most.
-func (p *placing) ever(n *Node, spec *cluster.TaskSpec, most int64) int64 {
+func (p *placing) ever(n *Node, spec *terms.Task, most int64) int64 {
 	r := &room{node: n, free: n.offer.Capacity}
 	for _, s := range p.m.on(n) {
 		for k := range r.free {
-			if s.job().newest().Type != cluster.Batch {
+			if s.job().newest().Type != terms.Batch {
 				r.free[k] -= s.spec().Resources[k]
 			}
 		}
@@ -537,7 +538,7 @@ func (p *placing) ever(n *Node, spec *cluster.TaskSpec, most int64) int64 {
 }
 
 // has returns for how many instances a node has devices at all, at most most.
-func (n *Node) has(spec *cluster.TaskSpec, most int64) int64 {
+func (n *Node) has(spec *terms.Task, most int64) int64 {
 	for _, d := range spec.Devices {
 		count := int64(0)
 		for _, offer := range n.offer.Devices {

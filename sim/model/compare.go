@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/replica"
+	"starling/terms"
 )
 
 // comparison collects where the fold and the model differ.
@@ -70,7 +71,7 @@ func (c *comparison) ring() {
 		same(c, about{string(p), "is a member"}, c.s.IsMember(p), true)
 		same(c, about{string(p), "watches"}, c.s.Watched(p), next)
 	}
-	c.s.EachAttempt(func(p cluster.PeerID, a cluster.Attempt) bool {
+	c.s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
 		same(c, about{string(p), "attempt"}, a, c.m.Attempts[p])
 		return true
 	})
@@ -118,8 +119,8 @@ func (c *comparison) deadline() {
 func (c *comparison) job(fast *cluster.Job, j *Job) {
 	name := string(j.newest().Name)
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
-	same(c, about{name, "entries"}, [3]cluster.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]cluster.Index{j.submitted, j.changed, j.finished})
-	same(c, about{name, "times"}, [2]cluster.Time{fast.SubmittedAt, fast.FinishedAt}, [2]cluster.Time{j.submittedAt, j.finishedAt})
+	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]terms.Index{j.submitted, j.changed, j.finished})
+	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt}, [2]terms.Time{j.submittedAt, j.finishedAt})
 	c.versions(fast, j)
 	record := fast.Update
 	record.Reason = ""
@@ -182,7 +183,7 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 func (c *comparison) pools() {
 	same(c, about{"", "version of the pools"}, c.s.PoolsVersion(), c.m.poolsVersion)
 	same(c, about{"", "capacity"}, c.s.Capacity(), c.m.capacity())
-	if !reflect.DeepEqual([]cluster.PoolSpec(c.s.Pools()), c.m.pools) {
+	if !reflect.DeepEqual([]terms.Pool(c.s.Pools()), c.m.pools) {
 		c.found = append(c.found, fmt.Sprintf("the fold has the pools %+v, the model %+v", c.s.Pools(), c.m.pools))
 		return
 	}

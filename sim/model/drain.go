@@ -3,6 +3,7 @@ package model
 import (
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // drainNode moves what a node runs to others, or takes that back.
@@ -16,7 +17,7 @@ func (m *Model) drainNode(c *command.DrainNode) bool {
 		s.job().touched = true
 	}
 	if c.Drain {
-		node.drain.Deadline = m.time + cluster.Time(c.DeadlineMillis)
+		node.drain.Deadline = m.time + terms.Time(c.DeadlineMillis)
 		m.drainDue(node)
 	}
 	m.daemonsOf(node)
@@ -50,7 +51,7 @@ func (m *Model) drains() {
 		for _, s := range m.on(n) {
 			kind, batch := s.job().newest().Type, max(s.job().newest().Update.BatchSize, 1)
 			well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
-			stays := kind == cluster.Batch || kind == cluster.Daemon || well && s.slot.task.spare(batch) == 0
+			stays := kind == terms.Batch || kind == terms.Daemon || well && s.slot.task.spare(batch) == 0
 			if n.drain.Deadline == 0 || !stays {
 				m.leaveNode(s)
 			}
@@ -62,7 +63,7 @@ func (m *Model) drains() {
 // emptied ends the daemons of a drained node on which nothing else is left.
 func (m *Model) emptied(n *Node) {
 	for _, s := range m.on(n) {
-		if s.job().newest().Type != cluster.Daemon {
+		if s.job().newest().Type != terms.Daemon {
 			return
 		}
 	}
@@ -106,7 +107,7 @@ func (m *Model) daemonsOf(n *Node) {
 
 // daemonOn makes a node's slots of a daemon job what they should be: empty if the node cannot have it.
 func (m *Model) daemonOn(j *Job, n *Node) {
-	if j.newest().Type != cluster.Daemon || j.stop {
+	if j.newest().Type != terms.Daemon || j.stop {
 		return
 	}
 	for _, t := range j.tasks {

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // shape is a request for devices by an instance that has them, with what goes with it.
 type shape struct {
-	request   cluster.DeviceRequest
-	resources cluster.Resources
+	request   terms.DeviceRequest
+	resources terms.Resources
 }
 
 // shapes lists the requests of all that has devices.
@@ -32,7 +33,7 @@ func (m *Model) shapes() []shape {
 
 // spoilt returns how much more of the node's devices would be stranded if it had an instance of the task, and how much
 // more the shapes could not use: for each shape, what is left less what it could use of it.
-func (r *room) spoilt(spec *cluster.TaskSpec, shapes []shape) (stranded, useless int64) {
+func (r *room) spoilt(spec *terms.Task, shapes []shape) (stranded, useless int64) {
 	after := &room{node: r.node, free: r.free, devices: slices.Clone(r.devices)}
 	for k := range after.free {
 		after.free[k] -= spec.Resources[k]
@@ -50,8 +51,8 @@ func (r *room) spoilt(spec *cluster.TaskSpec, shapes []shape) (stranded, useless
 }
 
 // stranded returns how much of the devices is too much for what else is free, by what the shapes have of both together.
-func (r *room) stranded(d cluster.DeviceOffer, shapes []shape) int64 {
-	devices, with := int64(0), cluster.Resources{}
+func (r *room) stranded(d terms.DeviceOffer, shapes []shape) int64 {
+	devices, with := int64(0), terms.Resources{}
 	for _, one := range shapes {
 		if one.request.Kind == d.Kind {
 			devices += int64(one.request.Amount)
@@ -71,7 +72,7 @@ func (r *room) stranded(d cluster.DeviceOffer, shapes []shape) int64 {
 	return left.Sub(left, used).Int64()
 }
 
-func (r *room) useless(d cluster.DeviceOffer, shapes []shape) (sum int64) {
+func (r *room) useless(d terms.DeviceOffer, shapes []shape) (sum int64) {
 	for _, one := range shapes {
 		if d.Kind == one.request.Kind {
 			sum += r.left1000(d) - r.usable(d, one.request)
@@ -80,7 +81,7 @@ func (r *room) useless(d cluster.DeviceOffer, shapes []shape) (sum int64) {
 	return sum
 }
 
-func (r *room) left1000(d cluster.DeviceOffer) (sum int64) {
+func (r *room) left1000(d terms.DeviceOffer) (sum int64) {
 	for number := range d.Count {
 		sum += int64(r.deviceLeft(d.Kind, number))
 	}
@@ -88,7 +89,7 @@ func (r *room) left1000(d cluster.DeviceOffer) (sum int64) {
 }
 
 // usable returns how much of the devices equal requests could use, one after the other.
-func (r *room) usable(d cluster.DeviceOffer, q cluster.DeviceRequest) int64 {
+func (r *room) usable(d terms.DeviceOffer, q terms.DeviceRequest) int64 {
 	if len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
 		return 0
 	}

@@ -7,11 +7,13 @@ import (
 	"starling/cluster"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // claims are what is kept for the waiting work of a job.
 type claims struct {
-	job cluster.JobID
+	job terms.JobID
 	cluster.Claims
 }
 
@@ -27,7 +29,7 @@ type head struct {
 const plansMax = 16
 
 // claimsOf returns what is kept for a job, nil if nothing is.
-func (m *Model) claimsOf(id cluster.JobID) *claims {
+func (m *Model) claimsOf(id terms.JobID) *claims {
 	for i := range m.claims {
 		if m.claims[i].job == id {
 			return &m.claims[i]
@@ -37,7 +39,7 @@ func (m *Model) claimsOf(id cluster.JobID) *claims {
 }
 
 // keep replaces what is kept for a job.
-func (m *Model) keep(id cluster.JobID, kept cluster.Claims) {
+func (m *Model) keep(id terms.JobID, kept cluster.Claims) {
 	m.claims = slices.DeleteFunc(slices.Clone(m.claims), func(c claims) bool { return c.job == id })
 	if len(kept.Seats) > 0 {
 		m.claims = append(m.claims, claims{id, kept})
@@ -94,7 +96,7 @@ func (p *turns) hold(j *Job, c cluster.Claims, by int64) {
 }
 
 // trimmed returns what of the claims of a job it still waits for and may have.
-func (m *Model) trimmed(id cluster.JobID, c cluster.Claims) (kept cluster.Claims) {
+func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) {
 	at := slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == id })
 	if at < 0 {
 		return kept
@@ -119,7 +121,7 @@ func (p *turns) hungry(h head, g *share.Gang) {
 	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == plansMax || h.seeksCompany() {
 		return
 	}
-	class := cluster.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
+	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 	if !h.entitled && (p.questions == 0 || p.admission.Awaits(class) || !p.outranks(h.job) || !p.admission.FitsWithin(class, &g.Need)) {
 		return
 	}
@@ -130,7 +132,7 @@ func (p *turns) hungry(h head, g *share.Gang) {
 func (p *turns) outranks(j *Job) (found bool) {
 	for _, other := range p.m.Jobs {
 		spec := other.newest()
-		if spec.Name.Pool() == j.newest().Name.Pool() && spec.Type != cluster.Daemon && !spec.NonPreemptible &&
+		if spec.Name.Pool() == j.newest().Name.Pool() && spec.Type != terms.Daemon && !spec.NonPreemptible &&
 			spec.Revocable == j.newest().Revocable && spec.Priority < j.newest().Priority {
 			other.each(func(s *seat) { found = found || s.Phase.Holds() })
 		}
@@ -144,7 +146,7 @@ func (p *placing) feed() (finished bool) {
 	m, plans := p.m, plansMax
 	finished = true
 	for number := range m.pools {
-		path, patience := m.pools[number].Path, cluster.Time(m.pools[number].PatienceMillis)
+		path, patience := m.pools[number].Path, terms.Time(m.pools[number].PatienceMillis)
 		was, waited := m.hungers[path]
 		switch {
 		case p.content(number):
@@ -204,7 +206,7 @@ func (h *head) seeksCompany() bool {
 	found := false
 	for _, t := range h.tasks() {
 		for _, rule := range t.spec(0).Constraints {
-			rule.EachLeaf(func(leaf *cluster.Constraint) { found = found || leaf.Label != "" && leaf.GainsByMore() })
+			rule.EachLeaf(func(leaf *constraint.Constraint) { found = found || leaf.Label != "" && leaf.GainsByMore() })
 		}
 	}
 	return found
@@ -212,14 +214,14 @@ func (h *head) seeksCompany() bool {
 
 // content tells whether nobody in a pool waits for others to give way.
 func (p *placing) content(number int) bool {
-	return len(p.heads[number]) == 0 && p.excess(number) == cluster.Amounts{}
+	return len(p.heads[number]) == 0 && p.excess(number) == terms.Amounts{}
 }
 
 // excess returns what revocable work of a pool holds of its entitlement although other work of the pool needs that.
-func (p *placing) excess(number int) (over cluster.Amounts) {
+func (p *placing) excess(number int) (over terms.Amounts) {
 	account := p.m.account(p.m.pools[number].Path)
 	for k := range over {
-		if account.Asking > account.AskingRevocable && k != int(cluster.CPU) {
+		if account.Asking > account.AskingRevocable && k != int(terms.CPU) {
 			over[k] = max(account.Held.Slack[k]-p.entitled[number].Slack[k], 0)
 		}
 	}
@@ -237,7 +239,7 @@ func (p *placing) shed(number int) {
 		}
 	}
 	for _, j := range p.m.Jobs {
-		if !j.newest().Revocable || j.newest().Type == cluster.Daemon || p.m.poolNumber(j.newest().Name.Pool()) != number {
+		if !j.newest().Revocable || j.newest().Type == terms.Daemon || p.m.poolNumber(j.newest().Name.Pool()) != number {
 			continue
 		}
 		j.each(func(s *seat) {
@@ -249,12 +251,12 @@ func (p *placing) shed(number int) {
 			}
 		})
 	}
-	for _, i := range preempt.Shed(own, over, cluster.Amounts{}) {
+	for _, i := range preempt.Shed(own, over, terms.Amounts{}) {
 		p.m.stop(seats[i], cluster.ByPreemption)
 	}
 }
 
-func (m *Model) poolOf(id cluster.JobID) int {
+func (m *Model) poolOf(id terms.JobID) int {
 	for _, j := range m.Jobs {
 		if j.ID == id {
 			return m.poolNumber(j.newest().Name.Pool())
@@ -343,7 +345,7 @@ func (p *placing) keepEmptying(number int, h head) {
 	in := p.input(number, h, c)
 	in.Revocable, in.Over, in.Gangs, in.Victims = false, nil, nil, c.ending
 	for k := range in.Room {
-		in.Room[k] = cluster.Unlimited
+		in.Room[k] = terms.Unlimited
 	}
 	if h.t != nil {
 		in.Wants[0].Count = 1
@@ -388,7 +390,7 @@ func (m *Model) look() *candidates {
 	}
 	for _, j := range m.Jobs {
 		spec, gang := j.newest(), preempt.NoGang
-		if spec.Type == cluster.Daemon {
+		if spec.Type == terms.Daemon {
 			continue
 		}
 		j.each(func(s *seat) {
@@ -401,7 +403,7 @@ func (m *Model) look() *candidates {
 				Slot: s.ref(), Node: s.Node, Need: amountsOf(s.spec()), Pool: m.poolNumber(spec.Name.Pool()), Revocable: spec.Revocable,
 				Stage: stage, Priority: spec.Priority, Since: s.Since, Gang: preempt.NoGang,
 			}
-			if spec.Type == cluster.Batch {
+			if spec.Type == terms.Batch {
 				ends := v
 				ends.Revocable, ends.Stage, ends.Priority, ends.Since = true, preempt.Running, 0, -s.Since
 				c.ending = append(c.ending, ends)
@@ -421,7 +423,7 @@ func (m *Model) look() *candidates {
 }
 
 // freeBy returns what a node has left when all have stopped that were told to, without what is kept for others.
-func (m *Model) freeBy(n *Node) (free cluster.Amounts) {
+func (m *Model) freeBy(n *Node) (free terms.Amounts) {
 	free = n.offers()
 	for _, s := range m.on(n) {
 		for k, amount := range amountsOf(s.spec()) {
@@ -437,7 +439,7 @@ func (m *Model) freeBy(n *Node) (free cluster.Amounts) {
 }
 
 // kept returns what of a node is kept for those that wait.
-func (m *Model) kept(n *Node) (sum cluster.Amounts) {
+func (m *Model) kept(n *Node) (sum terms.Amounts) {
 	for _, c := range m.claims {
 		for _, one := range c.Seats {
 			for k, amount := range one.Need {
@@ -451,7 +453,7 @@ func (m *Model) kept(n *Node) (sum cluster.Amounts) {
 }
 
 func (j *Job) hasGang() bool {
-	return j.newest().MinAvailable > 0 || slices.ContainsFunc(j.newest().Tasks, func(t cluster.TaskSpec) bool { return t.MinAvailable > 0 })
+	return j.newest().MinAvailable > 0 || slices.ContainsFunc(j.newest().Tasks, func(t terms.Task) bool { return t.MinAvailable > 0 })
 }
 
 // surplus returns how many of each task may go before the gang breaks.
@@ -474,7 +476,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 	}
 	promised := m.promised(number, spec.Revocable)
 	for i := range m.pools {
-		over := cluster.Amounts{}
+		over := terms.Amounts{}
 		for k := range over {
 			over[k] = -p.entitled[i].NonSlack[k]
 			if spec.Revocable {
@@ -482,7 +484,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 			}
 		}
 		for _, j := range m.Jobs {
-			if j.newest().Type == cluster.Daemon || j.newest().Revocable != spec.Revocable || m.poolOf(j.ID) != i {
+			if j.newest().Type == terms.Daemon || j.newest().Revocable != spec.Revocable || m.poolOf(j.ID) != i {
 				continue
 			}
 			j.each(func(s *seat) {
@@ -515,7 +517,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 }
 
 // promised returns what others of a pool and class wait for, to whom somebody gives way.
-func (m *Model) promised(number int, revocable bool) (sum cluster.Amounts) {
+func (m *Model) promised(number int, revocable bool) (sum terms.Amounts) {
 	for _, c := range m.claims {
 		j := m.Jobs[slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == c.job })]
 		if c.Patient || m.poolOf(c.job) != number || j.newest().Revocable != revocable {
@@ -536,11 +538,11 @@ func (p *placing) mostBy(rooms []*room, t *task, r *room) uint32 {
 	if !p.ruled(rooms, search{t, spec, false}, r, false) && !p.ruled(rooms, search{t, spec, false}, r, true) {
 		return 0
 	}
-	most := r.node.has(spec, cluster.InstancesMax)
+	most := r.node.has(spec, terms.InstancesMax)
 	if spec.PerNodeMax > 0 {
 		most = min(most, int64(spec.PerNodeMax)-int64(r.own[t]))
 	}
-	if slices.ContainsFunc(spec.Ports, func(q cluster.PortRequest) bool { return q.Number != 0 }) {
+	if slices.ContainsFunc(spec.Ports, func(q terms.PortRequest) bool { return q.Number != 0 }) {
 		most = min(most, 1)
 	}
 	return uint32(max(most, 0))

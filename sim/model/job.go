@@ -6,17 +6,18 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // Job is a job with its slots.
 type Job struct {
-	ID cluster.JobID
+	ID terms.JobID
 	// versions are the kept ones, oldest first; the last is the newest.
 	versions                []cluster.JobVersion
 	stop                    bool
-	submitted, changed      cluster.Index
-	finished                cluster.Index
-	submittedAt, finishedAt cluster.Time
+	submitted, changed      terms.Index
+	finished                terms.Index
+	submittedAt, finishedAt terms.Time
 	update                  cluster.Update
 	tasks                   []*task
 	// touched tells that something happened to it in this entry, so that its update is looked at.
@@ -26,7 +27,7 @@ type Job struct {
 type task struct {
 	job     *Job
 	number  int
-	name    cluster.TaskName
+	name    terms.TaskName
 	desired uint32
 	slots   []*slot
 	failure cluster.Failure
@@ -71,7 +72,7 @@ func (s *seat) taken() bool { return s.kind == cluster.MainSeat || s.Slot != clu
 func (s *seat) job() *Job { return s.slot.task.job }
 
 // spec returns what its allocation was ordered with, or is to be.
-func (s *seat) spec() *cluster.TaskSpec { return s.slot.task.spec(s.Version) }
+func (s *seat) spec() *terms.Task { return s.slot.task.spec(s.Version) }
 
 func (s *seat) waits() bool {
 	return s.taken() && s.Phase == cluster.Waiting && s.slot.index < s.slot.task.desired
@@ -151,12 +152,12 @@ func (m *Model) move(from *seat, to cluster.Seat) {
 	from.slot.task.endPatience()
 }
 
-func (j *Job) newest() *cluster.JobSpec { return j.versions[len(j.versions)-1].Spec }
+func (j *Job) newest() *terms.Job { return j.versions[len(j.versions)-1].Spec }
 
 func (j *Job) version() uint32 { return j.versions[len(j.versions)-1].Number }
 
 // spec returns what the task is in a version of the job, 0 for the newest; nil if that has no such task.
-func (t *task) spec(version uint32) *cluster.TaskSpec {
+func (t *task) spec(version uint32) *terms.Task {
 	for _, v := range t.job.versions {
 		if v.Number != version && (version != 0 || v.Number != t.job.version()) {
 			continue
@@ -170,7 +171,7 @@ func (t *task) spec(version uint32) *cluster.TaskSpec {
 	return nil
 }
 
-func (m *Model) jobOf(name cluster.JobName) *Job {
+func (m *Model) jobOf(name terms.JobName) *Job {
 	for _, j := range m.Jobs {
 		if j.newest().Name == name {
 			return j
@@ -179,7 +180,7 @@ func (m *Model) jobOf(name cluster.JobName) *Job {
 	return nil
 }
 
-func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
+func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	j := m.jobOf(spec.Name)
 	present := uint32(0)
 	if j != nil && j.finished == 0 {
@@ -203,22 +204,22 @@ func (m *Model) submit(against uint32, spec *cluster.JobSpec) bool {
 }
 
 // shares returns how a job shares its pool, which cannot change.
-func shares(spec *cluster.JobSpec) [3]bool {
+func shares(spec *terms.Job) [3]bool {
 	return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller}
 }
 
 // begin brings a job. All but batch jobs come as an update from nothing.
-func (m *Model) begin(spec *cluster.JobSpec) {
+func (m *Model) begin(spec *terms.Job) {
 	m.lastJob++
 	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time}
 	m.Jobs = append(m.Jobs, j)
 	m.addVersion(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
 	for i, t := range j.tasks {
-		if spec.Type != cluster.Daemon {
+		if spec.Type != terms.Daemon {
 			m.want(t, spec.Tasks[i].Instances)
 		}
 	}
-	if spec.Type != cluster.Batch {
+	if spec.Type != terms.Batch {
 		m.beginUpdate(j, 0)
 	}
 }
@@ -258,18 +259,18 @@ func (t *task) asGood(version uint32) bool {
 	return sameProgram(t.spec(version), t.spec(0))
 }
 
-func sameProgram(a, b *cluster.TaskSpec) bool {
+func sameProgram(a, b *terms.Task) bool {
 	if a == nil || b == nil {
 		return false
 	}
 	x, y := *a, *b
-	for _, t := range []*cluster.TaskSpec{&x, &y} {
+	for _, t := range []*terms.Task{&x, &y} {
 		t.MinAvailable, t.MaxRunning, t.MaxRunMillis = 0, 0, 0
 		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
 			t.StopGraceMillis = 0
 		}
-		t.Restart, t.Reschedule = cluster.Restart{}, cluster.Reschedule{}
-		t.Disconnect = cluster.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
+		t.Restart, t.Reschedule = terms.Restart{}, terms.Reschedule{}
+		t.Disconnect = terms.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
 	}
 	return reflect.DeepEqual(x, y)
 }
@@ -304,7 +305,7 @@ func (m *Model) want(t *task, count uint32) {
 	before := t.desired
 	t.desired = count
 	t.job.touched = true
-	daemon := t.job.newest().Type == cluster.Daemon
+	daemon := t.job.newest().Type == terms.Daemon
 	for i := before; i < count && int(i) < len(t.slots); i++ {
 		if s := t.slots[i].main(); s.Phase == cluster.Stopped || s.Phase == cluster.Waiting {
 			s.Slot = cluster.Slot{Order: s.Order, Node: s.Node}
@@ -326,7 +327,7 @@ func (m *Model) want(t *task, count uint32) {
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
-func (m *Model) onJob(name cluster.JobName, against uint32, act func(*Job) bool) bool {
+func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) bool {
 	j := m.jobOf(name)
 	switch {
 	case j == nil || j.finished != 0 || against != 0 && against != j.version():
@@ -373,7 +374,7 @@ func (m *Model) kill(j *Job) bool {
 // used returns how many slots ever had an allocation; those of a daemon all belong to their nodes.
 func (t *task) used() uint32 {
 	n := len(t.slots)
-	for ; n > 0 && t.job.newest().Type != cluster.Daemon && t.slots[n-1].main().Order == 0; n-- {
+	for ; n > 0 && t.job.newest().Type != terms.Daemon && t.slots[n-1].main().Order == 0; n-- {
 	}
 	return uint32(n)
 }
@@ -391,8 +392,8 @@ func (m *Model) revert(j *Job, to uint32) bool {
 	return false
 }
 
-func (m *Model) restart(j *Job, name cluster.TaskName) bool {
-	named := slices.ContainsFunc(j.newest().Tasks, func(t cluster.TaskSpec) bool { return t.Name == name })
+func (m *Model) restart(j *Job, name terms.TaskName) bool {
+	named := slices.ContainsFunc(j.newest().Tasks, func(t terms.Task) bool { return t.Name == name })
 	if name != "" && !named {
 		return false
 	}
@@ -421,7 +422,7 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 
 // ordered returns the seat with the allocation of an order, nil if none has it. An empty seat may have kept the order of
 // what went aside.
-func (s *slot) ordered(order cluster.Index) *seat {
+func (s *slot) ordered(order terms.Index) *seat {
 	var found *seat
 	for kind := range s.seats {
 		one := &s.seats[kind]

@@ -5,9 +5,10 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
-func (m *Model) volunteer(p cluster.PeerID, offer cluster.Offer) bool {
+func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
 	if offer.Problem() != "" {
 		return false
 	}
@@ -31,7 +32,7 @@ func (m *Model) raise(version uint32) bool {
 }
 
 // prepare begins an attempt to join.
-func (m *Model) prepare(joiner cluster.PeerID, number uint32) bool {
+func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	name, life := joiner.Split()
 	node := m.nodeOf(name)
 	last, tried := m.Attempts[joiner]
@@ -39,7 +40,7 @@ func (m *Model) prepare(joiner cluster.PeerID, number uint32) bool {
 		return false
 	}
 	for earlier := range node.written {
-		if p := cluster.NewPeerID(name, earlier); earlier < life && p != node.Peer {
+		if p := terms.NewPeerID(name, earlier); earlier < life && p != node.Peer {
 			delete(node.written, earlier)
 			delete(m.Attempts, p)
 		}
@@ -48,7 +49,7 @@ func (m *Model) prepare(joiner cluster.PeerID, number uint32) bool {
 		m.bury(node, life-1)
 	}
 	if len(m.Circle) == 0 {
-		m.Circle = []cluster.PeerID{joiner}
+		m.Circle = []terms.PeerID{joiner}
 		m.seat(node, joiner)
 		return true
 	}
@@ -68,15 +69,15 @@ const livesMax = 8
 
 // observers returns the members that may take a joiner in, ordered: they take in nobody already, and whom they watch
 // has prepared nobody.
-func (m *Model) observers() []cluster.PeerID {
-	busy, prepared := map[cluster.PeerID]bool{}, map[cluster.PeerID]bool{}
+func (m *Model) observers() []terms.PeerID {
+	busy, prepared := map[terms.PeerID]bool{}, map[terms.PeerID]bool{}
 	for _, a := range m.Attempts {
 		busy[a.Observer] = true
 		if a.Phase == cluster.Prepared {
 			prepared[a.Observer] = true
 		}
 	}
-	var free []cluster.PeerID
+	var free []terms.PeerID
 	for i, p := range m.Circle {
 		if !busy[p] && !prepared[m.Circle[(i+1)%len(m.Circle)]] {
 			free = append(free, p)
@@ -87,7 +88,7 @@ func (m *Model) observers() []cluster.PeerID {
 }
 
 // seat notes that a member lives on the node; earlier lives are over.
-func (m *Model) seat(node *Node, p cluster.PeerID) {
+func (m *Model) seat(node *Node, p terms.PeerID) {
 	_, life := p.Split()
 	node.Peer = p
 	delete(m.Attempts, p)
@@ -100,12 +101,12 @@ func (m *Model) bury(node *Node, life uint32) {
 	for earlier := range node.written {
 		if earlier <= node.Departed {
 			delete(node.written, earlier)
-			delete(m.Attempts, cluster.NewPeerID(node.Name, earlier))
+			delete(m.Attempts, terms.NewPeerID(node.Name, earlier))
 		}
 	}
 }
 
-func (m *Model) notify(writer cluster.PeerID, c *command.NotifyJoin) bool {
+func (m *Model) notify(writer terms.PeerID, c *command.NotifyJoin) bool {
 	a := m.Attempts[c.Joiner]
 	if a.Phase != cluster.Prepared || a.Number != c.Attempt || a.Observer != writer {
 		return false
@@ -137,7 +138,7 @@ func (m *Model) abort(c *command.AbortJoin) bool {
 }
 
 // leave takes a peer out; what its node ran is lost.
-func (m *Model) leave(p cluster.PeerID) bool {
+func (m *Model) leave(p terms.PeerID) bool {
 	at := slices.Index(m.Circle, p)
 	if _, tried := m.Attempts[p]; at < 0 && !tried {
 		return false

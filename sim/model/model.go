@@ -10,28 +10,29 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Model is the value as the model has it.
 type Model struct {
-	index      cluster.Index
-	time       cluster.Time
+	index      terms.Index
+	time       terms.Time
 	rules      uint32
 	unfinished bool
 	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
-	Circle   []cluster.PeerID
-	Attempts map[cluster.PeerID]cluster.Attempt
+	Circle   []terms.PeerID
+	Attempts map[terms.PeerID]cluster.Attempt
 	// Nodes stand at their numbers.
 	Nodes []*Node
 	// Jobs are kept in the order of their submission, ended in that of their ends.
 	Jobs, ended []*Job
-	lastJob     cluster.JobID
+	lastJob     terms.JobID
 	// pools is the tree of resource pools, each directly before those below it.
-	pools        []cluster.PoolSpec
+	pools        []terms.Pool
 	poolsVersion uint32
 	// claims are what is kept for jobs, hungers since when those wait in a pool who could be given room.
 	claims  []claims
-	hungers map[cluster.PoolPath]cluster.Hunger
+	hungers map[terms.PoolPath]cluster.Hunger
 	// fold is the value as the fold has it after the entry: see leaves.
 	fold *cluster.State
 	// requests are the remembered ones, oldest first.
@@ -44,12 +45,12 @@ type Model struct {
 // Node is a machine.
 type Node struct {
 	number   cluster.NodeIndex
-	Name     cluster.NodeName
-	Peer     cluster.PeerID
+	Name     terms.NodeName
+	Peer     terms.PeerID
 	Departed uint32
 	// written has the number of the last entry of each life that may write.
 	written  map[uint32]uint64
-	offer    *cluster.Offer
+	offer    *terms.Offer
 	drain    cluster.Drain
 	portNext uint16
 }
@@ -62,8 +63,8 @@ type request struct {
 // New returns the value before the first entry.
 func New() *Model {
 	return &Model{
-		rules: 1, Attempts: map[cluster.PeerID]cluster.Attempt{}, pools: []cluster.PoolSpec{cluster.NewPool(cluster.DefaultPool)}, poolsVersion: 1,
-		hungers: map[cluster.PoolPath]cluster.Hunger{},
+		rules: 1, Attempts: map[terms.PeerID]cluster.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
+		hungers: map[terms.PoolPath]cluster.Hunger{},
 	}
 }
 
@@ -96,7 +97,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 // takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.
 func (m *Model) takes(e *command.Entry) bool {
 	name, life := e.Writer.Split()
-	if life == 0 || e.Seq == 0 || cluster.NameProblem(string(name), true) != "" {
+	if life == 0 || e.Seq == 0 || terms.NameProblem(string(name), true) != "" {
 		return false
 	}
 	joins := false
@@ -120,7 +121,7 @@ func (m *Model) takes(e *command.Entry) bool {
 }
 
 // obey applies one command and tells whether it was obeyed.
-func (m *Model) obey(writer cluster.PeerID, c command.Command) bool {
+func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 	member := slices.Contains(m.Circle, writer)
 	switch c := c.(type) {
 	case *command.PrepareJoin:
@@ -191,7 +192,7 @@ func (m *Model) once(id string, act func() bool) bool {
 	return ok
 }
 
-func (m *Model) nodeOf(name cluster.NodeName) *Node {
+func (m *Model) nodeOf(name terms.NodeName) *Node {
 	for _, n := range m.Nodes {
 		if n.Name == name {
 			return n
@@ -205,7 +206,7 @@ func (n *Node) open() bool { return n.offer != nil && !n.drain.On }
 
 // due is something whose time has come: of a node's drain, of a seat, or of a job's update.
 type due struct {
-	at   cluster.Time
+	at   terms.Time
 	node *Node
 	seat *seat
 	job  *Job
@@ -250,7 +251,7 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
-		if j.finished != 0 || !j.stop && j.newest().Type != cluster.Batch || j.busy() || j.grows() {
+		if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() || j.grows() {
 			continue
 		}
 		j.finished, j.finishedAt = m.index, m.time
@@ -278,7 +279,7 @@ func (m *Model) forget(j *Job) {
 }
 
 // OrderOf returns the order of the present allocation of a slot, 0 if there is none.
-func (m *Model) OrderOf(r cluster.SlotRef) cluster.Index {
+func (m *Model) OrderOf(r cluster.SlotRef) terms.Index {
 	for _, j := range m.Jobs {
 		if j.ID == r.Job && int(r.Task) < len(j.tasks) && int(r.Index) < len(j.tasks[r.Task].slots) {
 			return j.tasks[r.Task].slots[r.Index].main().Order
@@ -307,7 +308,7 @@ func (m *Model) Seats() []Seat {
 }
 
 // SpecOf returns the newest version of a job, nil if there is no such job, and its number, 0 if it has ended.
-func (m *Model) SpecOf(name cluster.JobName) (*cluster.JobSpec, uint32) {
+func (m *Model) SpecOf(name terms.JobName) (*terms.Job, uint32) {
 	j := m.jobOf(name)
 	switch {
 	case j == nil:

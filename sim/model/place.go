@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/place"
+	"starling/terms"
 )
 
 const (
@@ -16,11 +17,11 @@ const (
 // room is what is left on a node, added up anew for every entry.
 type room struct {
 	node    *Node
-	free    cluster.Resources
+	free    terms.Resources
 	ports   []cluster.PortUse
 	devices []cluster.DeviceUse
 	// labels counts the instances with each label, own those of each task whose version counts its own.
-	labels map[cluster.EnvVar]int
+	labels map[terms.EnvVar]int
 	own    map[*task]int
 	// kept is how many whole devices are kept for others.
 	kept int
@@ -59,7 +60,7 @@ func (m *Model) rooms() []*room {
 
 // empty returns a node's room as if it ran nothing, but for what is kept there.
 func (m *Model) empty(n *Node) *room {
-	r := &room{node: n, labels: map[cluster.EnvVar]int{}, own: map[*task]int{}}
+	r := &room{node: n, labels: map[terms.EnvVar]int{}, own: map[*task]int{}}
 	if n.offer != nil {
 		r.free = n.offer.Capacity
 	}
@@ -67,7 +68,7 @@ func (m *Model) empty(n *Node) *room {
 	for k := range r.free {
 		r.free[k] -= kept[k]
 	}
-	r.kept = int(kept[cluster.GPU]+999) / 1000
+	r.kept = int(kept[terms.GPU]+999) / 1000
 	return r
 }
 
@@ -151,7 +152,7 @@ func (p *placing) assign(s *seat, r *room) {
 		Order: p.m.index, Since: p.m.time, Node: r.node.number, Version: version, Phase: cluster.Assigned, Failures: s.Failures, Health: s.Health,
 	}
 	if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
-		s.Deadline = p.m.time + cluster.Time(limit)
+		s.Deadline = p.m.time + terms.Time(limit)
 	}
 	r.give(s)
 }
@@ -187,11 +188,11 @@ func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, im
 			continue
 		}
 		rank := [5]int64{0, running[i], r.wasted(q.spec), r.used()}
-		if q.spec.Placement == cluster.Defragment {
+		if q.spec.Placement == terms.Defragment {
 			stranded, useless := r.spoilt(q.spec, p.known)
 			rank = [5]int64{0, r.wasted(q.spec), stranded, useless, r.left(q.spec)}
 		}
-		if q.spec.Placement == cluster.Pack {
+		if q.spec.Placement == terms.Pack {
 			rank = [5]int64{0, r.wasted(q.spec), int64(i / pageNodes), r.left(q.spec)}
 		}
 		for _, other := range p.rooms {
@@ -207,7 +208,7 @@ func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, im
 }
 
 // fits tells whether one instance can go to the node.
-func (r *room) fits(spec *cluster.TaskSpec) bool {
+func (r *room) fits(spec *terms.Task) bool {
 	if spec == nil || !r.node.open() {
 		return false
 	}
@@ -227,7 +228,7 @@ func (r *room) fits(spec *cluster.TaskSpec) bool {
 
 // chooseDevices returns the numbers of the devices that a request gets, none if there are too few: the lowest that
 // nobody uses, or for a share the one that has the least left for it.
-func (r *room) chooseDevices(q cluster.DeviceRequest) []uint32 {
+func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 	var whole []uint32
 	share, least := uint32(0), 1001
 	for _, d := range r.node.offer.Devices {
@@ -259,7 +260,7 @@ func (r *room) chooseDevices(q cluster.DeviceRequest) []uint32 {
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
 // offered range from where the last search ended.
-func (r *room) choosePorts(spec *cluster.TaskSpec) ([]uint16, bool) {
+func (r *room) choosePorts(spec *terms.Task) ([]uint16, bool) {
 	chosen := make([]uint16, len(spec.Ports))
 	mine := map[uint16]bool{}
 	for i, p := range spec.Ports {
@@ -306,21 +307,21 @@ func (r *room) give(s *seat) {
 }
 
 // part returns how much of a node's capacity an amount is, in 1024ths.
-func (r *room) part(k cluster.Kind, amount int64) int64 {
+func (r *room) part(k terms.Kind, amount int64) int64 {
 	return amount / (r.node.offer.Capacity[k]/1024 + 1)
 }
 
 // used is how much of the node's processor and memory is taken.
 func (r *room) used() int64 {
 	capacity := r.node.offer.Capacity
-	return r.part(cluster.CPU, capacity[cluster.CPU]-r.free[cluster.CPU]) +
-		r.part(cluster.Memory, capacity[cluster.Memory]-r.free[cluster.Memory])
+	return r.part(terms.CPU, capacity[terms.CPU]-r.free[terms.CPU]) +
+		r.part(terms.Memory, capacity[terms.Memory]-r.free[terms.Memory])
 }
 
 // left is how much of both would be left after one instance; what the node does not have at all does not count.
-func (r *room) left(spec *cluster.TaskSpec) int64 {
+func (r *room) left(spec *terms.Task) int64 {
 	sum := int64(0)
-	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory} {
+	for _, k := range []terms.Kind{terms.CPU, terms.Memory} {
 		if r.node.offer.Capacity[k] > 0 {
 			sum += r.part(k, r.free[k]-spec.Resources[k])
 		}
@@ -330,7 +331,7 @@ func (r *room) left(spec *cluster.TaskSpec) int64 {
 
 // wasted is 1 for a node whose devices the task would leave unused, and which others may need, and below 0 for a node
 // that is kept for such work.
-func (r *room) wasted(spec *cluster.TaskSpec) int64 {
+func (r *room) wasted(spec *terms.Task) int64 {
 	if r.exclusive() {
 		return -1
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/command"
 	"starling/schedule/entitle"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // changePools changes the tree of resource pools, all at once or not at all.
@@ -41,31 +42,31 @@ func (m *Model) changePools(c *command.ChangePools) bool {
 }
 
 // poolNumber returns where a pool stands in the tree, -1 if it is not there.
-func (m *Model) poolNumber(path cluster.PoolPath) int {
-	return slices.IndexFunc(m.pools, func(p cluster.PoolSpec) bool { return p.Path == path })
+func (m *Model) poolNumber(path terms.PoolPath) int {
+	return slices.IndexFunc(m.pools, func(p terms.Pool) bool { return p.Path == path })
 }
 
 // isLeaf tells whether jobs can live in a pool: it is there, and none is below it.
-func (m *Model) isLeaf(path cluster.PoolPath) bool {
-	return m.poolNumber(path) >= 0 && !slices.ContainsFunc(m.pools, func(p cluster.PoolSpec) bool {
+func (m *Model) isLeaf(path terms.PoolPath) bool {
+	return m.poolNumber(path) >= 0 && !slices.ContainsFunc(m.pools, func(p terms.Pool) bool {
 		return strings.HasPrefix(string(p.Path), string(path)+"/")
 	})
 }
 
 // amountsOf returns what an instance takes of what pools divide.
-func amountsOf(spec *cluster.TaskSpec) (a cluster.Amounts) {
+func amountsOf(spec *terms.Task) (a terms.Amounts) {
 	copy(a[:], spec.Resources[:])
 	for _, d := range spec.Devices {
 		if d.Kind == "gpu" {
-			a[cluster.GPU] += int64(d.Amount)
+			a[terms.GPU] += int64(d.Amount)
 		}
 	}
 	return a
 }
 
 // charge adds so many times an amount to an account's work, under all by which the job is bounded.
-func charge(w *cluster.Work, j *cluster.JobSpec, each cluster.Amounts, times uint32) {
-	add := func(to *cluster.Amounts, counts bool) {
+func charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
+	add := func(to *terms.Amounts, counts bool) {
 		for k := range each {
 			if counts {
 				to[k] += each[k] * int64(times)
@@ -79,7 +80,7 @@ func charge(w *cluster.Work, j *cluster.JobSpec, each cluster.Amounts, times uin
 }
 
 // account returns what the jobs of a pool hold and ask for. Daemons belong to their machines.
-func (m *Model) account(path cluster.PoolPath) (a cluster.Account) {
+func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 	for _, j := range m.Jobs {
 		spec := j.newest()
 		if spec.Name.Pool() != path {
@@ -88,14 +89,14 @@ func (m *Model) account(path cluster.PoolPath) (a cluster.Account) {
 		if j.finished == 0 {
 			a.Jobs++
 		}
-		if spec.Type == cluster.Daemon {
+		if spec.Type == terms.Daemon {
 			continue
 		}
 		j.each(func(s *seat) {
 			if s.Phase.Holds() {
 				charge(&a.Held, spec, amountsOf(s.spec()), 1)
 			}
-			if s.Phase.Holds() && spec.Type != cluster.Batch {
+			if s.Phase.Holds() && spec.Type != terms.Batch {
 				charge(&a.Lasting, spec, amountsOf(s.spec()), 1)
 			}
 		})
@@ -134,13 +135,13 @@ func (t *task) asks() uint32 {
 }
 
 // capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on nodes that take work.
-func (m *Model) capacity() (sum cluster.Amounts) {
+func (m *Model) capacity() (sum terms.Amounts) {
 	for _, n := range m.Nodes {
-		held, daemons, offered := cluster.Amounts{}, cluster.Amounts{}, cluster.Amounts{}
+		held, daemons, offered := terms.Amounts{}, terms.Amounts{}, terms.Amounts{}
 		for _, s := range m.on(n) {
 			for k, amount := range amountsOf(s.spec()) {
 				held[k] += amount
-				if s.job().newest().Type == cluster.Daemon {
+				if s.job().newest().Type == terms.Daemon {
 					daemons[k] += amount
 				}
 			}
@@ -159,11 +160,11 @@ func (m *Model) capacity() (sum cluster.Amounts) {
 }
 
 // offers returns what the node has of what pools divide.
-func (n *Node) offers() (all cluster.Amounts) {
+func (n *Node) offers() (all terms.Amounts) {
 	copy(all[:], n.offer.Capacity[:])
 	for _, d := range n.offer.Devices {
 		if d.Kind == "gpu" {
-			all[cluster.GPU] += int64(d.Count) * 1000
+			all[terms.GPU] += int64(d.Count) * 1000
 		}
 	}
 	return all
@@ -172,15 +173,15 @@ func (n *Node) offers() (all cluster.Amounts) {
 // entitlements returns what each pool may use, in the order of the tree.
 func (m *Model) entitlements() []entitle.Entitlement {
 	in := &entitle.Input{Capacity: m.capacity()}
-	in.Slack[cluster.CPU] = in.Capacity[cluster.CPU]
+	in.Slack[terms.CPU] = in.Capacity[terms.CPU]
 	for i := range m.pools {
 		above, _ := pool.Split(m.pools[i].Path)
 		account := m.account(m.pools[i].Path)
-		in.Slack[cluster.CPU] -= account.Held.NonSlack[cluster.CPU]
+		in.Slack[terms.CPU] -= account.Held.NonSlack[terms.CPU]
 		in.Pools = append(in.Pools, entitle.Pool{
 			Parent: m.poolNumber(above), Spec: &m.pools[i], Allocated: account.Held, Demand: account.Asked,
 		})
 	}
-	in.Slack[cluster.CPU] = max(in.Slack[cluster.CPU], 0)
+	in.Slack[terms.CPU] = max(in.Slack[terms.CPU], 0)
 	return entitle.Entitlements(in)
 }

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strconv"
 
-	"starling/cluster"
-	"starling/cluster/constraint"
+	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // search is what somebody looks for a node for: a seat that takes any, or one that wants a particular node or version.
 type search struct {
 	t       *task
-	spec    *cluster.TaskSpec
+	spec    *terms.Task
 	special bool
 }
 
@@ -42,7 +42,7 @@ func (p *placing) ruled(rooms []*room, q search, r *room, impatient bool) bool {
 // patience tells since when seats of a task wait that have soft rules; begun is false if none does.
 type patience struct {
 	begun bool
-	since cluster.Time
+	since terms.Time
 }
 
 // patienceOf returns the patience of the seats that take any node, or of the others.
@@ -54,16 +54,16 @@ func (t *task) patienceOf(special bool) *patience {
 }
 
 // softEnd is when a soft rule of a task that waits ends.
-func (m *Model) softEnd(t *task, special bool, c *cluster.Constraint) cluster.Time {
+func (m *Model) softEnd(t *task, special bool, c *constraint.Constraint) terms.Time {
 	if p := t.patienceOf(special); p.begun {
-		return p.since + cluster.Time(c.PatienceMillis)
+		return p.since + terms.Time(c.PatienceMillis)
 	}
-	return m.time + cluster.Time(c.PatienceMillis)
+	return m.time + terms.Time(c.PatienceMillis)
 }
 
 // softRules returns the soft rules of what may wait: of the newest version, or of any.
-func (t *task) softRules(special bool) []cluster.Constraint {
-	var soft []cluster.Constraint
+func (t *task) softRules(special bool) []constraint.Constraint {
+	var soft []constraint.Constraint
 	for _, v := range t.job.versions {
 		spec := t.spec(v.Number)
 		if spec == nil || !special && v.Number != t.job.version() {
@@ -95,12 +95,12 @@ func (t *task) endPatience() {
 }
 
 // lapses returns when the soft rules of a task that waits end, of each lane the first.
-func (m *Model) lapses(t *task) (all []cluster.Time) {
+func (m *Model) lapses(t *task) (all []terms.Time) {
 	for _, special := range []bool{false, true} {
 		if !t.patienceOf(special).begun {
 			continue
 		}
-		first := cluster.Time(0)
+		first := terms.Time(0)
 		for _, c := range t.softRules(special) {
 			if end := m.softEnd(t, special, &c); end > m.time && (first == 0 || end < first) {
 				first = end
@@ -111,7 +111,7 @@ func (m *Model) lapses(t *task) (all []cluster.Time) {
 	return all
 }
 
-func asksExclusive(c cluster.Constraint) bool {
+func asksExclusive(c constraint.Constraint) bool {
 	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), asksExclusive)
 }
 
@@ -128,15 +128,15 @@ func (r *room) value(attribute string) string {
 }
 
 func (r *room) exclusive() bool {
-	return slices.ContainsFunc(r.node.offer.Attributes, func(a cluster.EnvVar) bool { return a.Name == "exclusive" })
+	return slices.ContainsFunc(r.node.offer.Attributes, func(a terms.EnvVar) bool { return a.Name == "exclusive" })
 }
 
-func holdsAt(rooms []*room, r *room, c *cluster.Constraint) bool {
+func holdsAt(rooms []*room, r *room, c *constraint.Constraint) bool {
 	if len(c.All) > 0 {
-		return !slices.ContainsFunc(c.All, func(part cluster.Constraint) bool { return !holdsAt(rooms, r, &part) })
+		return !slices.ContainsFunc(c.All, func(part constraint.Constraint) bool { return !holdsAt(rooms, r, &part) })
 	}
 	if len(c.Any) > 0 {
-		return slices.ContainsFunc(c.Any, func(part cluster.Constraint) bool { return holdsAt(rooms, r, &part) })
+		return slices.ContainsFunc(c.Any, func(part constraint.Constraint) bool { return holdsAt(rooms, r, &part) })
 	}
 	if c.Label == "" {
 		return satisfied(r.node.offer, c)
@@ -144,7 +144,7 @@ func holdsAt(rooms []*room, r *room, c *cluster.Constraint) bool {
 	count := 0
 	for _, other := range rooms {
 		if other == r || c.Within != "" && other.value(c.Within) == r.value(c.Within) {
-			count += other.labels[cluster.EnvVar{Name: c.Label, Value: c.Values[0]}]
+			count += other.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		}
 	}
 	return compared(c.Operator, count, int(c.Count))
@@ -157,7 +157,7 @@ func compared(o constraint.Operator, x, y int) bool {
 	}[o]
 }
 
-func satisfied(offer *cluster.Offer, c *cluster.Constraint) bool {
+func satisfied(offer *terms.Offer, c *constraint.Constraint) bool {
 	have, exists := "", false
 	for _, a := range offer.Attributes {
 		if a.Name == c.Attribute {

@@ -4,9 +4,10 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/reconcile"
+	"starling/terms"
 )
 
-func (m *Model) reports(writer cluster.PeerID, all []command.Report) bool {
+func (m *Model) reports(writer terms.PeerID, all []command.Report) bool {
 	node := m.nodeOf(writer.Node())
 	for i := range all {
 		if s := m.find(all[i].Slot, all[i].Order); s != nil && s.Node == node.number {
@@ -17,7 +18,7 @@ func (m *Model) reports(writer cluster.PeerID, all []command.Report) bool {
 }
 
 // find returns the seat of a slot that has the allocation of an order, nil if none has.
-func (m *Model) find(r cluster.SlotRef, order cluster.Index) *seat {
+func (m *Model) find(r cluster.SlotRef, order terms.Index) *seat {
 	for _, j := range m.Jobs {
 		if j.ID == r.Job && int(r.Task) < len(j.tasks) && int(r.Index) < len(j.tasks[r.Task].slots) {
 			return j.tasks[r.Task].slots[r.Index].ordered(order)
@@ -53,7 +54,7 @@ func (m *Model) ready(s *seat, ready bool) {
 	}
 	row := s.Slot
 	row.Health, row.Since = cluster.Ready, m.time
-	enough := m.time + cluster.Time(s.job().newest().Update.MinHealthyMillis)
+	enough := m.time + terms.Time(s.job().newest().Update.MinHealthyMillis)
 	if row.Deadline == 0 || enough <= row.Deadline {
 		row.Deadline = enough
 	}
@@ -67,7 +68,7 @@ func (m *Model) ready(s *seat, ready bool) {
 func (m *Model) judge(s *seat) {
 	j, row := s.job(), s.Slot
 	row.Deadline = 0
-	most := cluster.Time(s.spec().MaxRunMillis)
+	most := terms.Time(s.spec().MaxRunMillis)
 	switch {
 	case row.Health == cluster.Healthy && most > 0 && row.Since+most <= m.time:
 		m.put(s, row)
@@ -76,7 +77,7 @@ func (m *Model) judge(s *seat) {
 	case row.Health == cluster.Healthy && most > 0:
 		row.Deadline = row.Since + most
 	case row.Health == cluster.Healthy:
-	case row.Health == cluster.Ready && row.Since+cluster.Time(j.newest().Update.MinHealthyMillis) <= m.time:
+	case row.Health == cluster.Ready && row.Since+terms.Time(j.newest().Update.MinHealthyMillis) <= m.time:
 		row.Health = cluster.Healthy
 		if most > 0 {
 			row.Deadline = row.Since + most
@@ -132,13 +133,13 @@ func (m *Model) awayDue(s *seat) {
 // over decides what follows the end of an allocation.
 func (m *Model) over(s *seat, news *command.Report) {
 	row := s.Slot
-	lasted := cluster.Time(-1)
+	lasted := terms.Time(-1)
 	if row.Phase == cluster.Running {
 		lasted = m.time - row.Since
 	}
 	row.Ended, row.ExitCode, row.Since, row.Deadline = news.Ended, news.ExitCode, m.time, 0
 	asked := row.Phase == cluster.Stopping || news.Ended == cluster.NodeLost && row.Cause != cluster.NoCause
-	done := s.job().newest().Type == cluster.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0
+	done := s.job().newest().Type == terms.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0
 	switch {
 	case asked:
 		m.vacate(s, row)
@@ -147,7 +148,7 @@ func (m *Model) over(s *seat, news *command.Report) {
 	case done:
 		m.succeed(s, row)
 	default:
-		if lasted >= cluster.Time(s.spec().Restart.ResetMillis) {
+		if lasted >= terms.Time(s.spec().Restart.ResetMillis) {
 			row.Failures = 0
 		}
 		m.failed(s, row, news)
@@ -169,17 +170,17 @@ func (m *Model) failed(s *seat, row cluster.Slot, news *command.Report) {
 		row.Health = cluster.Untried
 	}
 	away := row.Phase == cluster.Away
-	spent := rule.AttemptsMax != cluster.RestartsUnlimited && row.Failures > rule.AttemptsMax
+	spent := rule.AttemptsMax != terms.RestartsUnlimited && row.Failures > rule.AttemptsMax
 	if away || spent || s.slot.index >= s.slot.task.desired {
 		row.Phase = cluster.Failed
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
-	wait := cluster.Time(rule.DelayMillis)
-	for i := uint32(1); i < row.Failures && wait > 0 && wait < cluster.Time(rule.DelayMaxMillis); i++ {
+	wait := terms.Time(rule.DelayMillis)
+	for i := uint32(1); i < row.Failures && wait > 0 && wait < terms.Time(rule.DelayMaxMillis); i++ {
 		wait *= 2
 	}
-	row.Phase, row.Deadline = cluster.Delayed, m.time+min(wait, cluster.Time(rule.DelayMaxMillis))
+	row.Phase, row.Deadline = cluster.Delayed, m.time+min(wait, terms.Time(rule.DelayMaxMillis))
 	m.put(s, row)
 }
 
@@ -207,7 +208,7 @@ func (m *Model) lose(s *seat) {
 	switch {
 	case rule.StopAfterMillis > 0 && row.Phase != cluster.Delayed:
 		row.Phase, row.Since = cluster.Away, m.time
-		row.Deadline = m.time + cluster.Time(rule.StopAfterMillis) + cluster.Time(s.spec().StopGraceMillis) + slackMillis
+		row.Deadline = m.time + terms.Time(rule.StopAfterMillis) + terms.Time(s.spec().StopGraceMillis) + slackMillis
 		m.put(s, row)
 	case row.Phase == cluster.Stopping:
 		row.Since = m.time
@@ -324,7 +325,7 @@ func (m *Model) wait(s *seat, row cluster.Slot, wish cluster.Wish) {
 		row.Health = cluster.Untried
 	}
 	switch {
-	case j.newest().Type == cluster.Daemon:
+	case j.newest().Type == terms.Daemon:
 		row.Wish, row.Node = cluster.OnlyNode, cluster.NodeIndex(s.slot.index)
 		if !m.able(t, m.Nodes[row.Node]) {
 			row.Phase, row.Version = cluster.Stopped, j.version()

@@ -3,6 +3,7 @@ package model
 import (
 	"starling/cluster"
 	"starling/reconcile"
+	"starling/terms"
 )
 
 // listedMax is up to how many slots of a task reconcile is asked about all of them.
@@ -42,8 +43,8 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 func (m *Model) question(t *task) reconcile.Task {
 	j := t.job
 	q := reconcile.Task{
-		Now: m.time, Instance: j.ID, Version: j.version(), Count: t.desired, Batch: j.newest().Type == cluster.Batch,
-		Spec: t.spec(0), Policy: &cluster.UpdatePolicy{},
+		Now: m.time, Instance: j.ID, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
+		Spec: t.spec(0), Policy: &terms.UpdatePolicy{},
 	}
 	switch {
 	case j.stop:

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/terms"
 )
 
 // change brings a new version of a job and begins the update to it; one that runs is over.
@@ -69,12 +70,12 @@ func (m *Model) succeedUpdate(j *Job) {
 }
 
 // deadline is by when the update must get on; 0 if it need not.
-func (j *Job) deadline() cluster.Time {
+func (j *Job) deadline() terms.Time {
 	limit := j.newest().Update.ProgressDeadlineMillis
 	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || !j.update.Promoted && j.tried() {
 		return 0
 	}
-	return j.update.ProgressAt + cluster.Time(limit)
+	return j.update.ProgressAt + terms.Time(limit)
 }
 
 // standing returns how a main seat counts: whether it has the newest version, or is on its way to it, and its health.
@@ -287,7 +288,7 @@ func (m *Model) roll(j *Job) {
 			lost = lost || s.Phase == cluster.Failed && !j.update.Promoted
 		}
 	}
-	if most := j.newest().Update.FailuresMax; lost || most != cluster.RestartsUnlimited && failed > most {
+	if most := j.newest().Update.FailuresMax; lost || most != terms.RestartsUnlimited && failed > most {
 		if m.fail(j); !j.update.State.Rolls() {
 			return
 		}
@@ -377,7 +378,7 @@ func (t *task) wanted() uint32 {
 	switch spec := t.spec(0); {
 	case spec == nil:
 		return 0
-	case t.job.newest().Type == cluster.Daemon:
+	case t.job.newest().Type == terms.Daemon:
 		return t.desired
 	default:
 		return spec.Instances

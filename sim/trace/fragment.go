@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // gauge measures fragmentation: how much of the GPUs that are left is of no use to a task of the trace, averaged over all
@@ -37,11 +38,11 @@ func newGauge(tasks []Task, nodes int) *gauge {
 func (g *gauge) look(s *cluster.State, n cluster.NodeIndex) {
 	node := s.Node(n)
 	offer := node.DeviceOf(gpu)
-	left := make([]cluster.Millidevices, offer.Count)
+	left := make([]terms.Millidevices, offer.Count)
 	for i := range left {
-		left[i] = cluster.WholeDevice
+		left[i] = terms.WholeDevice
 	}
-	node.EachDeviceInUse(gpu, func(number uint32, used cluster.Millidevices) { left[number] -= used })
+	node.EachDeviceInUse(gpu, func(number uint32, used terms.Millidevices) { left[number] -= used })
 	free := s.Free(n)
 	now := int64(0)
 	for i := range g.shapes {
@@ -52,9 +53,9 @@ func (g *gauge) look(s *cluster.State, n cluster.NodeIndex) {
 }
 
 // useless returns how much of what is left of a node's devices a task of a shape cannot use.
-func useless(shape *Shape, left []cluster.Millidevices, free *cluster.Resources, model string) int64 {
-	part := min(shape.GPU, cluster.WholeDevice)
-	useful, small := cluster.Millidevices(0), cluster.Millidevices(0)
+func useless(shape *Shape, left []terms.Millidevices, free *terms.Resources, model string) int64 {
+	part := min(shape.GPU, terms.WholeDevice)
+	useful, small := terms.Millidevices(0), terms.Millidevices(0)
 	for _, one := range left {
 		if one >= part {
 			useful += one

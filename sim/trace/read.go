@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // gpu is the kind of all devices in a trace.
@@ -17,8 +18,8 @@ const mebibyte = 1 << 20
 
 // Machine is what one machine has.
 type Machine struct {
-	Name      cluster.NodeName
-	Resources cluster.Resources
+	Name      terms.NodeName
+	Resources terms.Resources
 	GPUs      uint32
 	Model     string
 }
@@ -31,9 +32,9 @@ type Task struct {
 
 // Shape is what tasks that ask for the same have in common.
 type Shape struct {
-	Resources cluster.Resources
+	Resources terms.Resources
 	// GPU is a share of one device or a number of whole ones, in thousandths; 0 is none.
-	GPU cluster.Millidevices
+	GPU terms.Millidevices
 	// Models are those of which it may be, with "|" between them; "" is any.
 	Models string
 }
@@ -43,9 +44,9 @@ func ReadMachines(file string, from io.Reader) ([]Machine, error) {
 	t := newTable(file, from, columns{needed: []string{"sn", "cpu_milli", "memory_mib", "gpu"}, allowed: []string{"model"}})
 	var all []Machine
 	for t.next() {
-		m := Machine{Name: cluster.NodeName(t.name("sn")), Resources: t.resources(),
-			GPUs: uint32(t.number("gpu", cluster.DevicesMax)), Model: t.text("model")}
-		if reason := cluster.NameProblem(string(m.Name), true); reason != "" {
+		m := Machine{Name: terms.NodeName(t.name("sn")), Resources: t.resources(),
+			GPUs: uint32(t.number("gpu", terms.DevicesMax)), Model: t.text("model")}
+		if reason := terms.NameProblem(string(m.Name), true); reason != "" {
 			t.wrong("sn", "%s", reason)
 		}
 		all = append(all, m)
@@ -76,24 +77,24 @@ func rows[T any](t *table, all []T) ([]T, error) {
 	return all, nil
 }
 
-func (t *table) resources() cluster.Resources {
-	var r cluster.Resources
-	r[cluster.CPU] = t.number("cpu_milli", cluster.CPUMillicoresMax)
-	r[cluster.Memory] = t.number("memory_mib", cluster.BytesMax/mebibyte) * mebibyte
+func (t *table) resources() terms.Resources {
+	var r terms.Resources
+	r[terms.CPU] = t.number("cpu_milli", terms.CPUMillicoresMax)
+	r[terms.Memory] = t.number("memory_mib", terms.BytesMax/mebibyte) * mebibyte
 	return r
 }
 
 // devices returns what a row asks for: gpu_milli is the share of one device, and must be whole for several.
-func (t *table) devices() cluster.Millidevices {
-	count := cluster.Millidevices(t.number("num_gpu", cluster.DevicesMax))
-	part := cluster.Millidevices(t.number("gpu_milli", int64(cluster.WholeDevice)))
+func (t *table) devices() terms.Millidevices {
+	count := terms.Millidevices(t.number("num_gpu", terms.DevicesMax))
+	part := terms.Millidevices(t.number("gpu_milli", int64(terms.WholeDevice)))
 	switch {
 	case count == 0 && part != 0:
 		t.wrong("gpu_milli", "must be 0 where num_gpu is 0, is %d", part)
 	case count == 1 && part == 0:
 		t.wrong("gpu_milli", "must be above 0 where num_gpu is 1")
-	case count > 1 && part != cluster.WholeDevice:
-		t.wrong("gpu_milli", "must be %d where num_gpu is %d, is %d: several devices are given whole", cluster.WholeDevice, count, part)
+	case count > 1 && part != terms.WholeDevice:
+		t.wrong("gpu_milli", "must be %d where num_gpu is %d, is %d: several devices are given whole", terms.WholeDevice, count, part)
 	}
 	return count * part
 }
@@ -114,22 +115,22 @@ func (t *table) models() string {
 }
 
 // request returns what a task of the shape asks of devices.
-func (s *Shape) request() []cluster.DeviceRequest {
+func (s *Shape) request() []terms.DeviceRequest {
 	if s.GPU == 0 {
 		return nil
 	}
-	q := cluster.DeviceRequest{Kind: gpu, Amount: s.GPU}
+	q := terms.DeviceRequest{Kind: gpu, Amount: s.GPU}
 	if s.Models != "" {
 		q.Models = strings.Split(s.Models, "|")
 	}
-	return []cluster.DeviceRequest{q}
+	return []terms.DeviceRequest{q}
 }
 
 // offer returns what the machine volunteers.
-func (m *Machine) offer() cluster.Offer {
-	o := cluster.Offer{Capacity: m.Resources, Rules: cluster.RulesNewest}
+func (m *Machine) offer() terms.Offer {
+	o := terms.Offer{Capacity: m.Resources, Rules: cluster.RulesNewest}
 	if m.GPUs > 0 {
-		o.Devices = []cluster.DeviceOffer{{Kind: gpu, Model: m.Model, Count: m.GPUs}}
+		o.Devices = []terms.DeviceOffer{{Kind: gpu, Model: m.Model, Count: m.GPUs}}
 	}
 	return o
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // sample reads the trace of testdata.
@@ -32,16 +32,16 @@ func TestRead(t *testing.T) {
 	got := sample(t)
 	want := &Trace{
 		[]Machine{
-			{"a", cluster.Resources{8000, 8 << 30, 0}, 2, "A100"}, {"b", cluster.Resources{8000, 8 << 30, 0}, 2, "T4"},
-			{"c", cluster.Resources{4000, 4 << 30, 0}, 0, ""},
+			{"a", terms.Resources{8000, 8 << 30, 0}, 2, "A100"}, {"b", terms.Resources{8000, 8 << 30, 0}, 2, "T4"},
+			{"c", terms.Resources{4000, 4 << 30, 0}, 0, ""},
 		},
 		[]Task{
-			{"half", Shape{cluster.Resources{1000, 1 << 30, 0}, 500, ""}},
-			{"third", Shape{cluster.Resources{1000, 1 << 30, 0}, 300, "A100|T4"}},
-			{"one", Shape{cluster.Resources{2000, 1 << 30, 0}, 1000, "A100"}},
-			{"two", Shape{cluster.Resources{2000, 2 << 30, 0}, 2000, ""}},
-			{"four", Shape{cluster.Resources{2000, 2 << 30, 0}, 4000, ""}},
-			{"none", Shape{cluster.Resources{3000, 2 << 30, 0}, 0, ""}},
+			{"half", Shape{terms.Resources{1000, 1 << 30, 0}, 500, ""}},
+			{"third", Shape{terms.Resources{1000, 1 << 30, 0}, 300, "A100|T4"}},
+			{"one", Shape{terms.Resources{2000, 1 << 30, 0}, 1000, "A100"}},
+			{"two", Shape{terms.Resources{2000, 2 << 30, 0}, 2000, ""}},
+			{"four", Shape{terms.Resources{2000, 2 << 30, 0}, 4000, ""}},
+			{"none", Shape{terms.Resources{3000, 2 << 30, 0}, 0, ""}},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

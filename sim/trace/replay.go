@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/terms"
 )
 
 // Trace is what was recorded.
@@ -18,7 +19,7 @@ type Trace struct {
 
 // Options say how a trace is replayed.
 type Options struct {
-	Placement cluster.Placement
+	Placement terms.Placement
 	// Inflate is the percentage of the GPUs of all machines that the tasks that arrive ask for together; 0 is what the
 	// tasks of the trace ask for.
 	Inflate int
@@ -33,25 +34,25 @@ type replay struct {
 	trace *Trace
 	s     *cluster.State
 	// seqs are the numbers of the last entries of the writers.
-	seqs  map[cluster.PeerID]uint64
+	seqs  map[terms.PeerID]uint64
 	gauge *gauge
 	// capacity is that of all machines; arrived and allocated is what tasks asked for and have.
 	capacity, arrived, allocated amounts
 	placed                       int
 	// waiting are the jobs that found no room, by shape.
-	waiting map[Shape][]cluster.JobName
+	waiting map[Shape][]terms.JobName
 	took    time.Duration
 	curve   []Point
 }
 
 // amounts are of the kinds that are reported: millicores, bytes, thousandths of GPUs.
-type amounts [cluster.GPU + 1]int64
+type amounts [terms.GPU + 1]int64
 
-func (a *amounts) add(r *cluster.Resources, gpus int64) {
+func (a *amounts) add(r *terms.Resources, gpus int64) {
 	for k := range r {
 		a[k] += r[k]
 	}
-	a[cluster.GPU] += gpus
+	a[terms.GPU] += gpus
 }
 
 // Replay lets all machines join and then all tasks arrive. It fails if the fold refuses an entry, if there are no GPUs to
@@ -65,10 +66,10 @@ func Replay(ctx context.Context, t *Trace, o Options) (*Result, error) {
 	for i := range t.Tasks {
 		demand += int64(t.Tasks[i].GPU)
 	}
-	enough := r.capacity[cluster.GPU] * int64(o.Inflate) / 100
+	enough := r.capacity[terms.GPU] * int64(o.Inflate) / 100
 	if o.Inflate > 0 && (enough == 0 || demand == 0) {
 		return nil, fmt.Errorf("inflate to %d percent of the GPUs: the machines have %d, and the tasks ask for %d thousandths of one",
-			o.Inflate, r.capacity[cluster.GPU]/int64(cluster.WholeDevice), demand)
+			o.Inflate, r.capacity[terms.GPU]/int64(terms.WholeDevice), demand)
 	}
 	order := arrivals(t.Tasks, enough, o.Seed)
 	for i, number := range order {
@@ -86,8 +87,8 @@ func Replay(ctx context.Context, t *Trace, o Options) (*Result, error) {
 }
 
 func newReplay(t *Trace) *replay {
-	return &replay{trace: t, s: cluster.NewState(), seqs: map[cluster.PeerID]uint64{}, gauge: newGauge(t.Tasks, len(t.Machines)),
-		waiting: map[Shape][]cluster.JobName{}}
+	return &replay{trace: t, s: cluster.NewState(), seqs: map[terms.PeerID]uint64{}, gauge: newGauge(t.Tasks, len(t.Machines)),
+		waiting: map[Shape][]terms.JobName{}}
 }
 
 // populate lets all machines join, and begins the curve.
@@ -103,7 +104,7 @@ func (r *replay) populate() error {
 
 // join takes a machine into the ring by the three phases, and lets it volunteer.
 func (r *replay) join(m *Machine) error {
-	joiner := cluster.NewPeerID(m.Name, 1)
+	joiner := terms.NewPeerID(m.Name, 1)
 	if err := r.write(joiner, &command.PrepareJoin{Joiner: joiner, Attempt: 1}); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (r *replay) join(m *Machine) error {
 			return err
 		}
 	}
-	r.capacity.add(&m.Resources, int64(m.GPUs)*int64(cluster.WholeDevice))
+	r.capacity.add(&m.Resources, int64(m.GPUs)*int64(terms.WholeDevice))
 	if err := r.write(joiner, &command.Volunteer{Peer: joiner, Offer: m.offer()}); err != nil {
 		return err
 	}
@@ -124,13 +125,13 @@ func (r *replay) join(m *Machine) error {
 }
 
 // arrive submits a task as a job of its own and looks what became of it. Only the fold's time is counted.
-func (r *replay) arrive(number int, t *Task, placement cluster.Placement) error {
-	job := cluster.JobName(fmt.Sprint("task-", number))
-	submit := &command.SubmitJob{Spec: cluster.JobSpec{Name: job, Type: cluster.Batch, Tasks: []cluster.TaskSpec{{
+func (r *replay) arrive(number int, t *Task, placement terms.Placement) error {
+	job := terms.JobName(fmt.Sprint("task-", number))
+	submit := &command.SubmitJob{Spec: terms.Job{Name: job, Type: terms.Batch, Tasks: []terms.Task{{
 		Name: "main", Instances: 1, Command: []string{"true"}, Resources: t.Resources, Devices: t.request(), Placement: placement,
 	}}}}
 	begun := time.Now()
-	err := r.write(cluster.NewPeerID(r.trace.Machines[0].Name, 1), submit)
+	err := r.write(terms.NewPeerID(r.trace.Machines[0].Name, 1), submit)
 	r.took += time.Since(begun)
 	if err != nil {
 		return fmt.Errorf("task %s: %w", t.Name, err)
@@ -150,15 +151,15 @@ func (r *replay) arrive(number int, t *Task, placement cluster.Placement) error 
 
 // draw adds a point to the curve for each percent of the GPUs that the tasks now ask for.
 func (r *replay) draw() {
-	all := r.capacity[cluster.GPU]
-	for all > 0 && int64(len(r.curve)) <= r.arrived[cluster.GPU]*100/all {
+	all := r.capacity[terms.GPU]
+	for all > 0 && int64(len(r.curve)) <= r.arrived[terms.GPU]*100/all {
 		r.curve = append(r.curve, Point{Arrived: float64(len(r.curve)),
-			Allocated: percent(float64(r.allocated[cluster.GPU]), all), Fragmented: percent(r.gauge.milli(), all)})
+			Allocated: percent(float64(r.allocated[terms.GPU]), all), Fragmented: percent(r.gauge.milli(), all)})
 	}
 }
 
 // write folds an entry with one command.
-func (r *replay) write(writer cluster.PeerID, c command.Command) error {
+func (r *replay) write(writer terms.PeerID, c command.Command) error {
 	r.seqs[writer]++
 	outcome := replica.Apply(r.s, r.s.Index+1, &command.Entry{Writer: writer, Seq: r.seqs[writer], Time: 1, Cause: r.s.Index,
 		Commands: []command.Command{c}}, false)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 func TestArrivals(t *testing.T) {
@@ -44,12 +45,12 @@ func TestArrivals(t *testing.T) {
 // TestReplay replays under every policy what has room for all but the task of four GPUs.
 func TestReplay(t *testing.T) {
 	recorded := sample(t)
-	for number, policy := range cluster.Placements() {
+	for number, policy := range terms.Placements() {
 		if number == 0 {
 			continue
 		}
 		arrivals := 0
-		o := Options{Placement: cluster.Placement(number), Seed: 2, Progress: func(done, all int) {
+		o := Options{Placement: terms.Placement(number), Seed: 2, Progress: func(done, all int) {
 			if arrivals++; done != arrivals || all != len(recorded.Tasks) {
 				t.Errorf("%s: told %d of %d, want %d of %d", policy, done, all, arrivals, len(recorded.Tasks))
 			}
@@ -81,16 +82,16 @@ func TestReplayKeepsTheBooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, number := range arrivals(recorded.Tasks, 10_000, 3) {
-		if err := r.arrive(i, &recorded.Tasks[number], cluster.Pack); err != nil {
+		if err := r.arrive(i, &recorded.Tasks[number], terms.Pack); err != nil {
 			t.Fatal(err)
 		}
 		fresh, used := newGauge(recorded.Tasks, len(recorded.Machines)), int64(0)
 		for n := range cluster.NodeIndex(r.s.Nodes()) {
 			fresh.look(r.s, n)
-			r.s.Node(n).EachDeviceInUse(gpu, func(_ uint32, amount cluster.Millidevices) { used += int64(amount) })
+			r.s.Node(n).EachDeviceInUse(gpu, func(_ uint32, amount terms.Millidevices) { used += int64(amount) })
 		}
-		if fresh.sum != r.gauge.sum || used != r.allocated[cluster.GPU] {
-			t.Errorf("arrival %d: got %d useless and %d allocated, want %d and %d", i, r.gauge.sum, r.allocated[cluster.GPU], fresh.sum, used)
+		if fresh.sum != r.gauge.sum || used != r.allocated[terms.GPU] {
+			t.Errorf("arrival %d: got %d useless and %d allocated, want %d and %d", i, r.gauge.sum, r.allocated[terms.GPU], fresh.sum, used)
 		}
 	}
 	for _, problem := range r.s.Audit() {
@@ -105,19 +106,19 @@ func TestReplayIsRefused(t *testing.T) {
 	recorded := sample(t)
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, err := Replay(ended, recorded, Options{Placement: cluster.Pack}); !errors.Is(err, context.Canceled) {
+	if _, err := Replay(ended, recorded, Options{Placement: terms.Pack}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 	bare := &Trace{recorded.Machines[2:], recorded.Tasks}
 	want := "inflate to 130 percent of the GPUs: the machines have 0"
-	if _, err := Replay(context.Background(), bare, Options{Placement: cluster.Pack, Inflate: 130}); err == nil || !strings.HasPrefix(err.Error(), want) {
+	if _, err := Replay(context.Background(), bare, Options{Placement: terms.Pack, Inflate: 130}); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
 func TestUseless(t *testing.T) {
-	free := &cluster.Resources{4000, 1 << 30, 0}
-	left := []cluster.Millidevices{1000, 1000, 600, 200, 0}
+	free := &terms.Resources{4000, 1 << 30, 0}
+	left := []terms.Millidevices{1000, 1000, 600, 200, 0}
 	for _, c := range []struct {
 		name  string
 		shape Shape
@@ -129,7 +130,7 @@ func TestUseless(t *testing.T) {
 		{"two whole ones on two", Shape{GPU: 2000}, "T4", 800},
 		{"three do not fit", Shape{GPU: 3000}, "T4", 2800},
 		{"no GPU is asked for", Shape{}, "T4", 2800},
-		{"too little processor", Shape{GPU: 500, Resources: cluster.Resources{5000}}, "T4", 2800},
+		{"too little processor", Shape{GPU: 500, Resources: terms.Resources{5000}}, "T4", 2800},
 		{"the right model", Shape{GPU: 500, Models: "A100|T4"}, "T4", 200},
 		{"the wrong model", Shape{GPU: 500, Models: "A100|T40"}, "T4", 2800},
 	} {

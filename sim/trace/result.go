@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/schedule/explain"
+	"starling/terms"
 )
 
 // Result is what a replay came to, or the mean of several. Percentages are of what all machines have.
@@ -71,11 +71,11 @@ func (r *replay) result(o Options, arrived int) *Result {
 	if result.Seconds > 0 {
 		result.PlacementsPerSecond = result.Placed / result.Seconds
 	}
-	for _, k := range []cluster.Kind{cluster.CPU, cluster.Memory, cluster.GPU} {
+	for _, k := range []terms.Kind{terms.CPU, terms.Memory, terms.GPU} {
 		result.Kinds = append(result.Kinds,
 			Use{k.String(), percent(float64(r.arrived[k]), r.capacity[k]), percent(float64(r.allocated[k]), r.capacity[k])})
 	}
-	result.Fragmented = percent(r.gauge.milli(), r.capacity[cluster.GPU])
+	result.Fragmented = percent(r.gauge.milli(), r.capacity[terms.GPU])
 	return result
 }
 

@@ -20,7 +20,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -29,6 +28,7 @@ import (
 	"starling/cmd/starling/usage"
 	"starling/journal"
 	"starling/journal/etcd"
+	"starling/terms"
 )
 
 // agent is the peer of one machine.
@@ -163,10 +163,10 @@ func (a *agent) start(ctx context.Context) error {
 }
 
 // offer is what this machine gives, after what its configuration overrides.
-func (a *agent) offer() (cluster.Offer, error) {
+func (a *agent) offer() (terms.Offer, error) {
 	capacity, err := host.Capacity(a.folder.Path)
 	if err != nil {
-		return cluster.Offer{}, err
+		return terms.Offer{}, err
 	}
 	for kind, amount := range a.config.Capacity {
 		if amount >= 0 {

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -28,6 +27,7 @@ import (
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/journal/memory"
+	"starling/terms"
 )
 
 // Limits of a cluster in one process.
@@ -145,7 +145,7 @@ func (d *dev) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func devNode(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("dev-%d", i+1)) }
+func devNode(i int) terms.NodeName { return terms.NodeName(fmt.Sprintf("dev-%d", i+1)) }
 
 // open makes the folder, the log and the journal.
 func (d *dev) open(ctx context.Context) error {
@@ -188,7 +188,7 @@ func (d *dev) open(ctx context.Context) error {
 }
 
 // shares divides what the machine has, and the ports, evenly among the peers.
-func (d *dev) shares() ([]cluster.Offer, error) {
+func (d *dev) shares() ([]terms.Offer, error) {
 	capacity, err := host.Capacity(d.folder.Path)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (d *dev) shares() ([]cluster.Offer, error) {
 	for kind := range capacity {
 		capacity[kind] /= int64(d.peers)
 	}
-	offers := make([]cluster.Offer, d.peers)
+	offers := make([]terms.Offer, d.peers)
 	for i := range offers {
 		offers[i] = host.OfferOf(capacity, host.Attributes(devNode(i)))
 		offers[i].PortFirst = first + uint16(i*each)

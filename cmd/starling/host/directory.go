@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"starling/cluster"
-	"starling/cluster/domain"
 	"starling/dns"
 	"starling/plugin/roster"
+	"starling/terms"
+	"starling/terms/domain"
 )
 
 // ServeNames answers the names of instances over DNS at an address until the host stops. Beyond loopback it does so only if
@@ -55,7 +56,7 @@ const lookupMax = time.Second
 
 // directory knows the instances from the value of a peer.
 type directory struct {
-	state func(ctx context.Context, least cluster.Index) (*cluster.State, error)
+	state func(ctx context.Context, least terms.Index) (*cluster.State, error)
 }
 
 // Lookup returns the instances that a name means.
@@ -85,7 +86,7 @@ func (d directory) Holds(path string) (held bool) {
 		for _, p := range s.Pools() {
 			held = held || strings.EqualFold(string(p.Path), path)
 		}
-		held = held || jobCalled(s, cluster.JobName(path)) != nil
+		held = held || jobCalled(s, terms.JobName(path)) != nil
 	})
 	return held
 }
@@ -99,7 +100,7 @@ func (d directory) read(with func(*cluster.State)) {
 }
 
 // jobCalled returns the job of a name, or else the first whose name differs from it in case alone.
-func jobCalled(s *cluster.State, name cluster.JobName) (found *cluster.Job) {
+func jobCalled(s *cluster.State, name terms.JobName) (found *cluster.Job) {
 	if found = s.JobOf(name); found != nil {
 		return found
 	}
@@ -114,7 +115,7 @@ func jobCalled(s *cluster.State, name cluster.JobName) (found *cluster.Job) {
 
 // taskCalled returns the number of the task of a name, or else of the first whose name differs from it in case alone; -1
 // if there is none.
-func taskCalled(j *cluster.Job, name cluster.TaskName) int {
+func taskCalled(j *cluster.Job, name terms.TaskName) int {
 	number := j.TaskIndex(name)
 	for i := range j.Tasks {
 		if number < 0 && strings.EqualFold(string(j.Tasks[i].Name), string(name)) {

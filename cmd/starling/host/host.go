@@ -23,6 +23,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/replica"
+	"starling/terms"
 )
 
 // ErrAddress tells that the API may not listen there, or that this is no address.
@@ -33,12 +34,12 @@ const driverFolder = "driver"
 
 // Config is what a host is made of.
 type Config struct {
-	Node cluster.NodeName
+	Node terms.NodeName
 	// Folder is the host's own, for its identity and its tasks.
 	Folder  string
 	Journal journal.Journal
 	// Offer is what the machine gives; without an address in it, others reach the API where the listener is.
-	Offer    cluster.Offer
+	Offer    terms.Offer
 	Listener net.Listener
 	Pulse    time.Duration
 	// Supervise is the subcommand of this program that supervises a task.
@@ -98,7 +99,7 @@ type backend struct{ *peer.Peer }
 func (b backend) Status() replica.PeerStatus { return b.Peer.Status(context.Background()) }
 
 // Node is the machine's name.
-func (h *Host) Node() cluster.NodeName { return h.config.Node }
+func (h *Host) Node() terms.NodeName { return h.config.Node }
 
 // reachable is where others reach a listener: one on all of the machine's addresses is reached at the first that is
 // not the machine's alone.
@@ -201,11 +202,11 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 }
 
 // OfferOf puts an offer together, in the order that the cluster wants.
-func OfferOf(capacity cluster.Resources, attributes map[string]string) cluster.Offer {
-	offer := cluster.Offer{Capacity: capacity}
+func OfferOf(capacity terms.Resources, attributes map[string]string) terms.Offer {
+	offer := terms.Offer{Capacity: capacity}
 	for name, value := range attributes {
-		offer.Attributes = append(offer.Attributes, cluster.EnvVar{Name: name, Value: value})
+		offer.Attributes = append(offer.Attributes, terms.EnvVar{Name: name, Value: value})
 	}
-	slices.SortFunc(offer.Attributes, func(a, b cluster.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(offer.Attributes, func(a, b terms.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 	return offer
 }

@@ -9,28 +9,28 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Capacity returns what this machine has to give: its processors and its memory, or what the control group of
 // this process leaves of them, and the free disk where the folder is.
-func Capacity(folder string) (cluster.Resources, error) {
+func Capacity(folder string) (terms.Resources, error) {
 	memory, err := memoryBytes()
 	if err != nil {
-		return cluster.Resources{}, fmt.Errorf("find out how much memory there is: %w", err)
+		return terms.Resources{}, fmt.Errorf("find out how much memory there is: %w", err)
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
-		return cluster.Resources{}, fmt.Errorf("find out how much disk is free at %s: %w", folder, err)
+		return terms.Resources{}, fmt.Errorf("find out how much disk is free at %s: %w", folder, err)
 	}
-	return cluster.Resources{
-		cluster.CPU:    int64(runtime.GOMAXPROCS(0)) * 1000, // the Go runtime knows about control groups
-		cluster.Memory: min(memory, memoryLimit()),
-		cluster.Disk:   int64(disk.Bavail) * int64(disk.Bsize),
+	return terms.Resources{
+		terms.CPU:    int64(runtime.GOMAXPROCS(0)) * 1000, // the Go runtime knows about control groups
+		terms.Memory: min(memory, memoryLimit()),
+		terms.Disk:   int64(disk.Bavail) * int64(disk.Bsize),
 	}, nil
 }
 
-// memoryLimit is what the control group of this process may use, cluster.BytesMax if nothing bounds it.
+// memoryLimit is what the control group of this process may use, terms.BytesMax if nothing bounds it.
 func memoryLimit() int64 {
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := os.ReadFile(file)
@@ -38,14 +38,14 @@ func memoryLimit() int64 {
 			continue
 		}
 		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 {
-			return min(limit, cluster.BytesMax)
+			return min(limit, terms.BytesMax)
 		}
 	}
-	return cluster.BytesMax
+	return terms.BytesMax
 }
 
 // Attributes is what constraints may ask for on every machine.
-func Attributes(node cluster.NodeName) map[string]string {
+func Attributes(node terms.NodeName) map[string]string {
 	return map[string]string{
 		"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": strconv.Itoa(runtime.GOMAXPROCS(0)), "node": string(node),
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/command"
+	"starling/terms"
 )
 
 func newJobRevert(r *remote.Remote) *cobra.Command {
@@ -38,7 +38,7 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 			}
 			job := target.JobName(args[0])
 			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RevertJob(command.Context(), cluster.JobName(job), against, version)
+				_, err := peer.RevertJob(command.Context(), terms.JobName(job), against, version)
 				return err
 			})
 		},
@@ -68,7 +68,7 @@ always a task.`,
 				return err
 			}
 			return change(command.Context(), r, which.Job, options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RestartJob(command.Context(), cluster.JobName(which.Job), cluster.TaskName(which.Task), against)
+				_, err := peer.RestartJob(command.Context(), terms.JobName(which.Job), terms.TaskName(which.Task), against)
 				return err
 			})
 		},
@@ -149,7 +149,7 @@ func steer(ctx context.Context, r *remote.Remote, job string, steering command.S
 	case status == nil:
 		return errors.New("there is no job " + job + ", or it has ended: `starling ps` lists them")
 	}
-	answer, err := peer.SteerUpdate(ctx, cluster.JobName(job), status.GetJob().GetVersion(), steering)
+	answer, err := peer.SteerUpdate(ctx, terms.JobName(job), status.GetJob().GetVersion(), steering)
 	if err != nil {
 		return err
 	}

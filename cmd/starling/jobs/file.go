@@ -9,13 +9,13 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 // runFile submits the jobs of a file and follows them.
@@ -79,7 +79,7 @@ func follow(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Dura
 }
 
 // submit brings a job, or a new version of it; changed is false if it is the same.
-func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *cluster.JobSpec, against usage.Version) (changed bool, err error) {
+func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *terms.Job, against usage.Version) (changed bool, err error) {
 	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
 		return false, err
@@ -152,8 +152,8 @@ func submittedBefore(names []string) string {
 }
 
 // isProgram tells whether a job is one program that runs once: what people want to see of it is its output.
-func isProgram(spec *cluster.JobSpec) bool {
-	return spec.Type == cluster.Batch && len(spec.Tasks) == 1 && spec.Tasks[0].Instances == 1
+func isProgram(spec *terms.Job) bool {
+	return spec.Type == terms.Batch && len(spec.Tasks) == 1 && spec.Tasks[0].Instances == 1
 }
 
 // results prints how the jobs stand in the end.

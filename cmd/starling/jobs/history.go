@@ -10,12 +10,12 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 func newJobHistory(r *remote.Remote) *cobra.Command {
@@ -31,7 +31,7 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobHistory(ctx, cluster.JobName(target.JobName(args[0])))
+			answer, err := peer.JobHistory(ctx, terms.JobName(target.JobName(args[0])))
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 
 func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "CHANGES")
-	before := (*cluster.JobSpec)(nil)
+	before := (*terms.Job)(nil)
 	for _, v := range answer.GetVersions() {
 		by := v.GetKind()
 		if v.GetOf() != 0 {
@@ -100,7 +100,7 @@ between that and the newest. It tells of each difference whether instances are r
 			if err != nil {
 				return err
 			}
-			answer, err := peer.JobDiff(ctx, cluster.JobName(target.JobName(args[0])), versions[0], versions[1])
+			answer, err := peer.JobDiff(ctx, terms.JobName(target.JobName(args[0])), versions[0], versions[1])
 			if err != nil {
 				return err
 			}

@@ -13,11 +13,11 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 // runProgram runs one program as a job, shows its output and ends with its status.
@@ -62,7 +62,7 @@ func jobNameFor(program string) string {
 	const programBytesMax, suffixBytes = 50, 4
 	name := []byte(path.Base(program))
 	for i, c := range name {
-		if cluster.NameProblem("a"+string(rune(c)), false) != "" {
+		if terms.NameProblem("a"+string(rune(c)), false) != "" {
 			name[i] = '-'
 		}
 	}
@@ -168,7 +168,7 @@ func startProblem(ctx context.Context, peer *client.Client, submitted *starlingv
 }
 
 // problemList is the error for a job that the cluster would refuse.
-func problemList(problems []cluster.Problem) error {
+func problemList(problems []terms.Problem) error {
 	var lines []error
 	for _, p := range problems {
 		lines = append(lines, fmt.Errorf("%s: %s", p.Path, p.Reason))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 func TestJobNames(t *testing.T) {
@@ -13,7 +13,7 @@ func TestJobNames(t *testing.T) {
 		strings.Repeat("x", 80): strings.Repeat("x", 50) + "-",
 	} {
 		got := jobNameFor(program)
-		if !strings.HasPrefix(got, want) || cluster.NameProblem(got, false) != "" {
+		if !strings.HasPrefix(got, want) || terms.NameProblem(got, false) != "" {
 			t.Errorf("%q: got %q, want a valid name that begins with %q", program, got, want)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 func newScale(r *remote.Remote) *cobra.Command {
@@ -72,7 +72,7 @@ func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job strin
 			return "", nil, usage.Error(command, fmt.Errorf("%s and %s are two jobs: scale one after the other", job, which.Job))
 		}
 		job = which.Job
-		sizes = append(sizes, jobspec.Size{Task: cluster.TaskName(which.Task), Instances: uint32(number)})
+		sizes = append(sizes, jobspec.Size{Task: terms.TaskName(which.Task), Instances: uint32(number)})
 	}
 	return job, sizes, nil
 }
@@ -112,7 +112,7 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 }
 
 // rescaled returns the job with its new numbers, nil if it has them already.
-func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.Size) (*cluster.JobSpec, error) {
+func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.Size) (*terms.Job, error) {
 	now := status.GetJob()
 	switch {
 	case status == nil:

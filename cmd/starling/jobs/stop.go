@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 func newStop(r *remote.Remote) *cobra.Command {
@@ -30,7 +30,7 @@ its job file grants.`,
 				return err
 			}
 			job := target.JobName(args[0])
-			_, err = peer.KillJob(command.Context(), cluster.JobName(job), against.Number)
+			_, err = peer.KillJob(command.Context(), terms.JobName(job), against.Number)
 			if against.Given {
 				err = stale(command.Context(), peer, job, against.Number, err)
 			}

@@ -10,11 +10,11 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 func newNode(r *remote.Remote) *cobra.Command {
@@ -45,7 +45,7 @@ is stopped. A drained machine stays a member; --off gives it work again.`,
 			if err != nil {
 				return err
 			}
-			node := cluster.NodeName(args[0])
+			node := terms.NodeName(args[0])
 			if off {
 				_, err = peer.EndDrain(command.Context(), node)
 			} else {

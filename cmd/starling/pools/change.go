@@ -12,13 +12,13 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 func newApply(r *remote.Remote) *cobra.Command {
@@ -123,7 +123,7 @@ func presentPools(ctx context.Context, peer *client.Client) (*poolTree, error) {
 }
 
 // difference returns what must be put into the present tree and taken out of it to make it another.
-func (t *poolTree) difference(tree pool.Tree) (put []cluster.PoolSpec, gone []cluster.PoolPath) {
+func (t *poolTree) difference(tree pool.Tree) (put []terms.Pool, gone []terms.PoolPath) {
 	for i := range tree {
 		at, found := t.tree.Find(tree[i].Path)
 		if !found || len(jobspec.DiffPools(&t.tree[at], &tree[i])) > 0 {
@@ -131,7 +131,7 @@ func (t *poolTree) difference(tree pool.Tree) (put []cluster.PoolSpec, gone []cl
 		}
 	}
 	for i := range t.tree {
-		if _, stays := tree.Find(t.tree[i].Path); !stays && t.tree[i].Path != cluster.DefaultPool {
+		if _, stays := tree.Find(t.tree[i].Path); !stays && t.tree[i].Path != terms.DefaultPool {
 			gone = append(gone, t.tree[i].Path)
 		}
 	}
@@ -217,9 +217,9 @@ func newRemove(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var gone []cluster.PoolPath
+			var gone []terms.PoolPath
 			for _, path := range slices.Compact(slices.Sorted(slices.Values(args))) {
-				gone = append(gone, cluster.PoolPath(path))
+				gone = append(gone, terms.PoolPath(path))
 			}
 			answer, err := peer.ChangePools(ctx, against.Number, nil, gone)
 			if err != nil {

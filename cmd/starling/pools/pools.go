@@ -10,12 +10,12 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // New returns "starling pool" with all below it.
@@ -71,10 +71,10 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 		headings = append(headings, heading)
 	}
 	t := console.NewTable(headings...)
-	jobs, used, reserved := uint32(0), cluster.Amounts{}, cluster.Amounts{}
+	jobs, used, reserved := uint32(0), terms.Amounts{}, terms.Amounts{}
 	var rows [][]string
 	for _, p := range answer.GetPools() {
-		path := cluster.PoolPath(p.GetSpec().GetPath())
+		path := terms.PoolPath(p.GetSpec().GetPath())
 		parent, name := pool.Split(path)
 		spec := poolSpec(p)
 		if whole {
@@ -106,13 +106,13 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	return t
 }
 
-func uses(k cluster.Kind, used, entitled, reserved int64) string {
+func uses(k terms.Kind, used, entitled, reserved int64) string {
 	return k.Round(used) + "/" + k.Round(entitled) + "/" + k.Round(reserved)
 }
 
 // kindsOf returns the kinds that there is something of, or that somebody reserves, holds or asks for.
-func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []cluster.Kind) {
-	for k := range cluster.AmountCount {
+func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []terms.Kind) {
+	for k := range terms.AmountCount {
 		matters := answer.GetCapacity()[k].GetAmount() > 0
 		for _, p := range answer.GetPools() {
 			u := p.GetUses()[k]
@@ -151,7 +151,7 @@ func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlin
 	if err != nil {
 		return nil, err
 	}
-	return peer.PoolStatus(ctx, cluster.PoolPath(path))
+	return peer.PoolStatus(ctx, terms.PoolPath(path))
 }
 
 // drawPool shows a pool to people.
@@ -165,7 +165,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("controller limit", percentText(spec.ControllerLimit))
 	quotas := console.NewTable("KIND", "RESERVED", "LIMIT", "SHARE", "USED", "WAITS FOR", "ENTITLED", "BORROWED", "LENT")
 	slack := console.NewTable("REVOCABLE", "USED", "WAITS FOR", "ENTITLED")
-	for k := range cluster.AmountCount {
+	for k := range terms.AmountCount {
 		q, u := spec.Quotas[k], p.GetUses()[k]
 		reserved := k.Round(q.Reservation)
 		if q.Static {
@@ -193,8 +193,8 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	return nil
 }
 
-func percentText(p cluster.Percent) string {
-	if p == cluster.NoPercent {
+func percentText(p terms.Percent) string {
+	if p == terms.NoPercent {
 		return "unlimited"
 	}
 	return fmt.Sprintf("%d %% of the reservation", p)
@@ -277,7 +277,7 @@ func isCut(one *starlingv1.Reckoning, path string) bool {
 }
 
 // partTable lists what each of the pools got that divide what their parent has.
-func partTable(k cluster.Kind, one *starlingv1.Reckoning, self string) *console.Table {
+func partTable(k terms.Kind, one *starlingv1.Reckoning, self string) *console.Table {
 	t := console.NewTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
 	for _, p := range one.GetParts() {
 		name := "  " + p.GetPath()
@@ -291,7 +291,7 @@ func partTable(k cluster.Kind, one *starlingv1.Reckoning, self string) *console.
 }
 
 // poolSpec returns the pool of an answer, whose peer is trusted to send none with problems.
-func poolSpec(p *starlingv1.Pool) cluster.PoolSpec {
+func poolSpec(p *starlingv1.Pool) terms.Pool {
 	spec, _ := wire.PoolOf(p.GetSpec())
 	return spec
 }

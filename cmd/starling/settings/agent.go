@@ -17,15 +17,15 @@ import (
 	"time"
 
 	"starling/api/client"
-	"starling/cluster"
 	"starling/jobspec"
 	"starling/journal/etcd"
+	"starling/terms"
 )
 
 // Agent is what the agent of a machine needs to know.
 type Agent struct {
 	// Node is the machine's name in the cluster.
-	Node cluster.NodeName
+	Node terms.NodeName
 	// Data is the folder for what must survive a restart.
 	Data string
 	// Address is where the API listens; Insecure lets that be beyond this machine.
@@ -45,9 +45,9 @@ type Agent struct {
 	// Pulse is how long a silent peer is taken to live.
 	Pulse time.Duration
 	// Capacity overrides what the machine has; negative means as it is.
-	Capacity   cluster.Resources
+	Capacity   terms.Resources
 	Attributes map[string]string
-	Devices    []cluster.DeviceOffer
+	Devices    []terms.DeviceOffer
 	// PortFirst to PortLast are given to tasks.
 	PortFirst, PortLast uint16
 	// LogFile is "" for one in the data folder, "-" for standard error.
@@ -69,8 +69,8 @@ func defaults() (*Agent, error) {
 		return nil, fmt.Errorf("find the host's name: %w", err)
 	}
 	return &Agent{
-		Node: cluster.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
-		EtcdListen: "http://127.0.0.1:2379", Capacity: cluster.Resources{-1, -1, -1},
+		Node: terms.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
+		EtcdListen: "http://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 	}, nil
 }
@@ -91,9 +91,9 @@ func all() []setting {
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
 		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates", setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
-		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(cluster.CPU, jobspec.ParseCPU)},
-		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(cluster.Memory, jobspec.ParseBytes)},
-		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)", setCapacity(cluster.Disk, jobspec.ParseBytes)},
+		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
+		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(terms.Memory, jobspec.ParseBytes)},
+		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)", setCapacity(terms.Disk, jobspec.ParseBytes)},
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores and node are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
@@ -103,10 +103,10 @@ func all() []setting {
 }
 
 func setNode(c *Agent, texts []string) error {
-	if reason := cluster.NameProblem(texts[0], true); reason != "" {
+	if reason := terms.NameProblem(texts[0], true); reason != "" {
 		return fmt.Errorf("%s", reason)
 	}
-	c.Node = cluster.NodeName(texts[0])
+	c.Node = terms.NodeName(texts[0])
 	return nil
 }
 
@@ -164,7 +164,7 @@ func setMembers(c *Agent, texts []string) error {
 	c.Members = map[string]string{}
 	for _, text := range texts {
 		name, at, _ := strings.Cut(text, "=")
-		if reason := cluster.NameProblem(name, true); reason != "" {
+		if reason := terms.NameProblem(name, true); reason != "" {
 			return fmt.Errorf("the name of a member %s", reason)
 		}
 		if err := etcdURL(at); err != nil {
@@ -209,7 +209,7 @@ func setPulse(c *Agent, texts []string) error {
 	return nil
 }
 
-func setCapacity(kind cluster.Kind, parse func(string) (int64, error)) func(*Agent, []string) error {
+func setCapacity(kind terms.Kind, parse func(string) (int64, error)) func(*Agent, []string) error {
 	return func(c *Agent, texts []string) (err error) {
 		c.Capacity[kind], err = parse(texts[0])
 		return err
@@ -234,13 +234,13 @@ func setDevices(c *Agent, texts []string) error {
 		kind, count, _ := strings.Cut(text, "=")
 		count, model, told := strings.Cut(count, ":")
 		number, err := strconv.ParseUint(count, 10, 16)
-		isWrong := err != nil || cluster.NameProblem(kind, false) != "" || told && cluster.NameProblem(model, false) != ""
+		isWrong := err != nil || terms.NameProblem(kind, false) != "" || told && terms.NameProblem(model, false) != ""
 		if isWrong {
 			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
-		c.Devices = append(c.Devices, cluster.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
+		c.Devices = append(c.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
 	}
-	slices.SortFunc(c.Devices, func(a, b cluster.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(c.Devices, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // configOf reads a configuration from a file's text and from flags.
@@ -64,10 +64,10 @@ log: {file: "-", level: debug}
 		c.EtcdListen != "http://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
 		t.Errorf("got %+v", c)
 	}
-	if want := (cluster.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
+	if want := (terms.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
 		t.Errorf("capacity: got %v, want %v", c.Capacity, want)
 	}
-	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" || c.Devices[1] != (cluster.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
+	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" || c.Devices[1] != (terms.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
 		t.Errorf("devices: got %v", c.Devices)
 	}
 }

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/sim"
 	"starling/sim/trace"
+	"starling/terms"
 )
 
 // traceRun is what is asked of starling sim trace.
@@ -40,7 +40,7 @@ const (
 
 func newTrace(r *remote.Remote) *cobra.Command {
 	t := &traceRun{Remote: r}
-	known := cluster.Placements()[cluster.Pack:]
+	known := terms.Placements()[terms.Pack:]
 	command := &cobra.Command{
 		Use:   "trace --nodes FILE.csv --tasks FILE.csv",
 		Short: "Replay recorded machines and tasks, and tell how much each placement makes of them",
@@ -113,7 +113,7 @@ func (t *traceRun) run(ctx context.Context) error {
 	for _, policy := range t.policies {
 		var same []*trace.Result
 		for seed := t.seeds.From; seed <= t.seeds.To; seed++ {
-			o := trace.Options{Placement: cluster.Placement(slices.Index(cluster.Placements(), policy)), Inflate: t.inflate, Seed: seed}
+			o := trace.Options{Placement: terms.Placement(slices.Index(terms.Placements(), policy)), Inflate: t.inflate, Seed: seed}
 			result, err := t.replay(ctx, &trace.Trace{Machines: machines, Tasks: tasks}, o)
 			switch {
 			case ctx.Err() != nil:

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Target is what a user wants to see the output of: a job, one of its tasks, one instance, or one allocation.
@@ -23,7 +23,7 @@ type Target struct {
 
 // JobName returns the name of the job that a user calls so: default/web is web.
 func JobName(text string) string {
-	return string(cluster.NewJobName(cluster.JobName(text).Split()))
+	return string(terms.NewJobName(terms.JobName(text).Split()))
 }
 
 // form matches JOB, JOB/TASK, JOB/TASK[3], JOB/TASK/3, and what tables show: JOB.TASK[3] and JOB.TASK[3]#4711. JOB

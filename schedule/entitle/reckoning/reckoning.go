@@ -5,6 +5,7 @@ package reckoning
 import (
 	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // Book is what there is to tell of all pools at one index.
@@ -12,7 +13,7 @@ type Book struct {
 	in     *entitle.Input
 	traces []entitle.Trace
 	// held and asked are those of each pool, with all that is below it.
-	held, asked []cluster.Work
+	held, asked []terms.Work
 }
 
 // Of returns the book of a value.
@@ -21,7 +22,7 @@ func Of(s *cluster.State) *Book { return New(entitle.Of(s)) }
 // New returns the book of what entitlements depend on.
 func New(in *entitle.Input) *Book {
 	b := &Book{
-		in: in, traces: entitle.Traces(in), held: make([]cluster.Work, len(in.Pools)), asked: make([]cluster.Work, len(in.Pools)),
+		in: in, traces: entitle.Traces(in), held: make([]terms.Work, len(in.Pools)), asked: make([]terms.Work, len(in.Pools)),
 	}
 	for i := len(in.Pools) - 1; i >= 0; i-- {
 		p := &in.Pools[i]
@@ -35,8 +36,8 @@ func New(in *entitle.Input) *Book {
 	return b
 }
 
-func add(to, more *cluster.Work) {
-	for k := range cluster.AmountCount {
+func add(to, more *terms.Work) {
+	for k := range terms.AmountCount {
 		to.NonSlack[k] += more.NonSlack[k]
 		to.Slack[k] += more.Slack[k]
 		to.NonPreemptible[k] += more.NonPreemptible[k]
@@ -58,7 +59,7 @@ type Use struct {
 }
 
 // Use returns what a pool uses of a kind.
-func (b *Book) Use(number int, k cluster.Kind) Use {
+func (b *Book) Use(number int, k terms.Kind) Use {
 	t, held, asked := &b.traces[number], &b.held[number], &b.asked[number]
 	u := Use{
 		Held: held.NonSlack[k], Asked: asked.NonSlack[k], SlackHeld: held.Slack[k], SlackAsked: asked.Slack[k],
@@ -77,7 +78,7 @@ func (b *Book) Use(number int, k cluster.Kind) Use {
 func (b *Book) Trace(number int) *entitle.Trace { return &b.traces[number] }
 
 // Divided returns what is divided among a pool and its siblings: what its parent is entitled to, or the capacity.
-func (b *Book) Divided(number int, k cluster.Kind) int64 {
+func (b *Book) Divided(number int, k terms.Kind) int64 {
 	if parent := b.in.Pools[number].Parent; parent >= 0 {
 		return b.traces[parent].Total[k]
 	}
@@ -101,7 +102,7 @@ func (b *Book) Leaf(number int) bool {
 }
 
 // Matters tells whether there is anything to say of a kind: the pool may have some, or asks for some.
-func (b *Book) Matters(number int, k cluster.Kind) bool {
+func (b *Book) Matters(number int, k terms.Kind) bool {
 	u := b.Use(number, k)
 	return b.in.Capacity[k]+u.Held+u.Asked+u.SlackHeld+u.SlackAsked+b.in.Pools[number].Spec.Quotas[k].Reservation > 0
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"starling/cluster"
-	"starling/cluster/pool"
 	"starling/jobspec"
 	"starling/schedule/entitle"
+	"starling/terms"
+	"starling/terms/pool"
 )
 
 // TestSentences tells stories about the cores of a cluster with so many of them, divided among the pools of a file. Each
@@ -23,8 +23,8 @@ func TestSentences(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := &entitle.Input{}
-		d.ScanArgs(t, "cores", &in.Capacity[cluster.CPU])
-		in.Capacity[cluster.CPU] *= 1000
+		d.ScanArgs(t, "cores", &in.Capacity[terms.CPU])
+		in.Capacity[terms.CPU] *= 1000
 		for i, parent := range tree.Parents() {
 			in.Pools = append(in.Pools, entitle.Pool{Parent: parent, Spec: &tree[i]})
 		}
@@ -33,14 +33,14 @@ func TestSentences(t *testing.T) {
 		}
 		b, out := New(in), &strings.Builder{}
 		for i := range tree {
-			u := b.Use(i, cluster.CPU)
-			fmt.Fprintf(out, "%s: entitled to %s, borrows %s, lends %s\n", tree[i].Path, cluster.CPU.Round(u.Entitled),
-				cluster.CPU.Round(u.Borrowed), cluster.CPU.Round(u.Lent))
-			for _, line := range b.Sentences(i, cluster.CPU) {
+			u := b.Use(i, terms.CPU)
+			fmt.Fprintf(out, "%s: entitled to %s, borrows %s, lends %s\n", tree[i].Path, terms.CPU.Round(u.Entitled),
+				terms.CPU.Round(u.Borrowed), terms.CPU.Round(u.Lent))
+			for _, line := range b.Sentences(i, terms.CPU) {
 				fmt.Fprintf(out, "  %s\n", line)
 			}
-			if in.Pools[i].Demand.Slack[cluster.Memory] > 0 {
-				fmt.Fprintf(out, "  memory: %s\n", strings.Join(b.Sentences(i, cluster.Memory), "; "))
+			if in.Pools[i].Demand.Slack[terms.Memory] > 0 {
+				fmt.Fprintf(out, "  memory: %s\n", strings.Join(b.Sentences(i, terms.Memory), "; "))
 			}
 		}
 		return out.String()
@@ -48,7 +48,7 @@ func TestSentences(t *testing.T) {
 }
 
 func told(t *testing.T, in *entitle.Input, tree pool.Tree, words []string) {
-	at, found := tree.Find(cluster.PoolPath(words[0]))
+	at, found := tree.Find(terms.PoolPath(words[0]))
 	if !found {
 		t.Fatalf("no pool %s", words[0])
 	}
@@ -61,17 +61,17 @@ func told(t *testing.T, in *entitle.Input, tree pool.Tree, words []string) {
 		}
 		switch name {
 		case "holds":
-			p.Allocated.NonSlack[cluster.CPU] = cores
+			p.Allocated.NonSlack[terms.CPU] = cores
 		case "asks":
-			p.Demand.NonSlack[cluster.CPU] = cores
+			p.Demand.NonSlack[terms.CPU] = cores
 		case "revocable":
-			p.Demand.Slack[cluster.CPU] = cores
-			in.Slack[cluster.CPU] = 2 * cores
+			p.Demand.Slack[terms.CPU] = cores
+			in.Slack[terms.CPU] = 2 * cores
 		case "revocable-memory": // bytes, written like thousandths of a core
-			p.Demand.Slack[cluster.Memory] = cores
-			in.Capacity[cluster.Memory] = 4 * cores
+			p.Demand.Slack[terms.Memory] = cores
+			in.Capacity[terms.Memory] = 4 * cores
 		case "non-preemptible":
-			p.Demand.NonPreemptible[cluster.CPU] = cores
+			p.Demand.NonPreemptible[terms.CPU] = cores
 		default:
 			t.Fatalf("no word %s", name)
 		}

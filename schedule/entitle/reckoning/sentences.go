@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"strings"
 
-	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/terms"
 )
 
 // teller tells of one pool and kind.
 type teller struct {
 	*Book
 	number   int
-	kind     cluster.Kind
+	kind     terms.Kind
 	use      Use
 	trace    *entitle.Trace
-	quota    *cluster.Quota
+	quota    *terms.Quota
 	siblings []int
 	lines    []string
 }
 
 // Sentences tells how a pool's entitlement of one kind came about, what keeps it from more, and what would help.
-func (b *Book) Sentences(number int, k cluster.Kind) []string {
+func (b *Book) Sentences(number int, k terms.Kind) []string {
 	t := &teller{
 		Book: b, number: number, kind: k, use: b.Use(number, k), trace: &b.traces[number], quota: &b.in.Pools[number].Spec.Quotas[k],
 		siblings: b.Siblings(number),

@@ -1,4 +1,4 @@
-package cluster
+package terms
 
 // Work is an amount of work, by what bounds it.
 type Work struct {
@@ -9,7 +9,7 @@ type Work struct {
 }
 
 // Add adds so many times an amount, by what bounds the job's work. What is revocable is slack.
-func (w *Work) Add(j *JobSpec, need *Amounts, times int64) {
+func (w *Work) Add(j *Job, need *Amounts, times int64) {
 	for k, amount := range need {
 		amount *= times
 		switch {
@@ -51,10 +51,10 @@ func ClassOf(revocable, nonPreemptible, controller bool) Class {
 }
 
 // Class returns the class of the job's work.
-func (s *JobSpec) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Controller) }
+func (s *Job) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Controller) }
 
 // Amounts returns what an instance of the task takes of what pools divide.
-func (t *TaskSpec) Amounts() (a Amounts) {
+func (t *Task) Amounts() (a Amounts) {
 	copy(a[:], t.Resources[:])
 	for i := range t.Devices {
 		if t.Devices[i].Kind == GPU.String() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 func TestParse(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWithin(t *testing.T) {
 func TestPath(t *testing.T) {
 	cases := []struct {
 		name string
-		want cluster.JobName
+		want terms.JobName
 		ok   bool
 	}{
 		{"ml", "ml", true},
@@ -125,8 +125,8 @@ func TestEveryInstanceHasAName(t *testing.T) {
 	}
 	zone := Zone(strings.Repeat("z", ZoneBytesMax))
 	for range 5000 {
-		job := cluster.NewJobName([]cluster.PoolPath{"default", "ml", "a/b/c", "default/x"}[rng.IntN(4)], text(62))
-		want := NameOf(cluster.SlotName{Job: job, Task: cluster.TaskName(text(62)), Index: rng.Uint32()})
+		job := terms.NewJobName([]terms.PoolPath{"default", "ml", "a/b/c", "default/x"}[rng.IntN(4)], text(62))
+		want := NameOf(terms.SlotName{Job: job, Task: terms.TaskName(text(62)), Index: rng.Uint32()})
 		full := zone.Name(want)
 		name, within := zone.Within(full)
 		if got, ok := Parse(name); !within || !ok || got != want || len(full) > 253 {
@@ -145,7 +145,7 @@ func FuzzParse(f *testing.F) {
 		if !within || !ok {
 			return
 		}
-		if n.Job.Problem() != "" || cluster.NameProblem(string(n.Task), false) != "" {
+		if n.Job.Problem() != "" || terms.NameProblem(string(n.Task), false) != "" {
 			t.Fatalf("Parse(%q) = %+v, which no instance is called", full, n)
 		}
 		again, _ := DefaultZone.Within(DefaultZone.Name(n))

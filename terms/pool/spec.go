@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Limits of a pool.
@@ -17,32 +17,32 @@ const (
 )
 
 // spec checks a pool by itself.
-func (p *problems) spec(s *cluster.PoolSpec) {
+func (p *problems) spec(s *terms.Pool) {
 	if reason := s.Path.Problem(); reason != "" {
 		p.add("", "%s", reason)
 	}
 	for k, q := range s.Quotas {
-		k := cluster.Kind(k)
-		if q.Reservation < 0 || q.Reservation > cluster.BytesMax {
+		k := terms.Kind(k)
+		if q.Reservation < 0 || q.Reservation > terms.BytesMax {
 			p.quota(k, "reservation", "must be 0 to 2^60, is %d", q.Reservation)
 		}
 		if q.Limit < q.Reservation {
 			p.quota(k, "limit", "must be at least the reservation, %s, is %s", k.Text(q.Reservation), k.Text(q.Limit))
 		}
-		if q.Limit > cluster.BytesMax && q.Limit != cluster.Unlimited {
+		if q.Limit > terms.BytesMax && q.Limit != terms.Unlimited {
 			p.quota(k, "limit", "must be at most 2^60, is %d: leave it out for no limit", q.Limit)
 		}
 		if q.Share < 0 || q.Share > ShareMax {
 			p.quota(k, "share", "must be 0 to %d, is %d", ShareMax, q.Share)
 		}
 	}
-	if s.ControllerLimit > 100 && s.ControllerLimit != cluster.NoPercent {
+	if s.ControllerLimit > 100 && s.ControllerLimit != terms.NoPercent {
 		p.add("controller_limit", "must be 0 to 100, is %d", s.ControllerLimit)
 	}
 	if s.SlackLimit > 100 {
 		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
 	}
-	if s.PatienceMillis > cluster.DelayMillisMax {
+	if s.PatienceMillis > terms.DelayMillisMax {
 		p.add("patience", "must be at most 24 h, is %d ms", s.PatienceMillis)
 	}
 	p.owners(s.Owners)

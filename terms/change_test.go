@@ -1,4 +1,4 @@
-package cluster
+package terms
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func change(v reflect.Value) {
 	case v.Kind() == reflect.String:
 		v.SetString(v.String() + "x")
 	default:
-		panic("cluster: no rule for a field of kind " + v.Kind().String())
+		panic("terms: no rule for a field of kind " + v.Kind().String())
 	}
 }
 
@@ -97,7 +97,7 @@ func change(v reflect.Value) {
 func Mutants() int { return len(mutations("", reflect.ValueOf(full()).Elem())) }
 
 // Mutant returns a full job, one that differs from it in one value, and the path to that value.
-func Mutant(n int) (old, now *JobSpec, path string) {
+func Mutant(n int) (old, now *Job, path string) {
 	old, now = full(), full()
 	m := mutations("", reflect.ValueOf(now).Elem())[n]
 	m.do()
@@ -123,8 +123,8 @@ func TestFieldsAreComplete(t *testing.T) {
 	}
 }
 
-func full() *JobSpec {
-	spec := &JobSpec{}
+func full() *Job {
+	spec := &Job{}
 	fill(reflect.ValueOf(spec).Elem(), 0)
 	return spec
 }
@@ -161,17 +161,17 @@ func checkRow(t *testing.T, rows map[string]string, path string, seen []string) 
 
 func TestChangeTo(t *testing.T) {
 	cases := []struct {
-		change func(*TaskSpec)
+		change func(*Task)
 		want   Change
 	}{
-		{func(*TaskSpec) {}, NoChange},
-		{func(t *TaskSpec) { t.Instances++ }, NoChange},
-		{func(t *TaskSpec) { t.StopGraceMillis++ }, Replace}, // because its stop_after is set
-		{func(t *TaskSpec) { t.Disconnect.StopAfterMillis++ }, Replace},
-		{func(t *TaskSpec) { t.Disconnect.LostAfterMillis++ }, InPlace},
-		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
-		{func(t *TaskSpec) { t.Restart.AttemptsMax++; t.Env = nil }, Replace},
-		{func(t *TaskSpec) { t.Checks[0].IntervalMillis++ }, Replace},
+		{func(*Task) {}, NoChange},
+		{func(t *Task) { t.Instances++ }, NoChange},
+		{func(t *Task) { t.StopGraceMillis++ }, Replace}, // because its stop_after is set
+		{func(t *Task) { t.Disconnect.StopAfterMillis++ }, Replace},
+		{func(t *Task) { t.Disconnect.LostAfterMillis++ }, InPlace},
+		{func(t *Task) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
+		{func(t *Task) { t.Restart.AttemptsMax++; t.Env = nil }, Replace},
+		{func(t *Task) { t.Checks[0].IntervalMillis++ }, Replace},
 	}
 	for i, c := range cases {
 		old, now := &full().Tasks[0], &full().Tasks[0]
@@ -180,7 +180,7 @@ func TestChangeTo(t *testing.T) {
 			t.Errorf("case %d: got %s, want %s", i, got, c.want)
 		}
 	}
-	if task := (&full().Tasks[0]); task.ChangeTo(nil) != Replace || (*TaskSpec)(nil).ChangeTo(task) != Replace {
+	if task := (&full().Tasks[0]); task.ChangeTo(nil) != Replace || (*Task)(nil).ChangeTo(task) != Replace {
 		t.Error("a missing task is like another")
 	}
 	old, now := &full().Tasks[0], &full().Tasks[0]

@@ -1,6 +1,6 @@
-package cluster
+package terms
 
-import "starling/cluster/constraint"
+import "starling/terms/constraint"
 
 // JobType says what the end of an instance means.
 type JobType uint8
@@ -28,8 +28,8 @@ func (t JobType) String() string {
 	return JobTypes()[t]
 }
 
-// JobSpec is a job as its author submitted it. It is a value that is never changed once it is in an entry.
-type JobSpec struct {
+// Job is a job as its author submitted it. It is a value that is never changed once it is in an entry.
+type Job struct {
 	// Name is the path of its pool and its own name: see JobName.
 	Name JobName
 	Type JobType
@@ -48,7 +48,7 @@ type JobSpec struct {
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32
 	Update       UpdatePolicy
-	Tasks        []TaskSpec
+	Tasks        []Task
 }
 
 // PriorityMax bounds the priority of a job, PriorityDefault is that of jobs that state none.
@@ -61,7 +61,7 @@ const (
 const GangMax = 1 << 16
 
 // most returns how many instances of a task may run at a time.
-func (t *TaskSpec) most() uint32 {
+func (t *Task) most() uint32 {
 	if t.MaxRunning > 0 {
 		return min(t.Instances, t.MaxRunning)
 	}
@@ -69,7 +69,7 @@ func (t *TaskSpec) most() uint32 {
 }
 
 // Gang returns how many instances of a task belong to the job's gang.
-func (s *JobSpec) Gang(task TaskName) uint32 {
+func (s *Job) Gang(task TaskName) uint32 {
 	left := s.MinAvailable
 	for i := range s.Tasks {
 		left -= min(left, s.Tasks[i].MinAvailable)
@@ -85,8 +85,8 @@ func (s *JobSpec) Gang(task TaskName) uint32 {
 	return 0
 }
 
-// TaskSpec is one named part of a job: one program with what it needs, run as a number of instances.
-type TaskSpec struct {
+// Task is one named part of a job: one program with what it needs, run as a number of instances.
+type Task struct {
 	Name      TaskName
 	Instances uint32
 	// MinAvailable is how many of the instances belong to the job's gang at least.
@@ -105,7 +105,7 @@ type TaskSpec struct {
 	Resources   Resources
 	Devices     []DeviceRequest
 	Ports       []PortRequest
-	Constraints []Constraint
+	Constraints []constraint.Constraint
 	// Labels are ordered by name, each name once. Constraints of any task count instances by them.
 	Labels    []EnvVar
 	Placement Placement
@@ -130,9 +130,6 @@ type PortRequest struct {
 	Name   string
 	Number uint16
 }
-
-// Constraint must hold on every node that runs the task; see package constraint.
-type Constraint = constraint.Constraint
 
 // Placement is the rule by which nodes are chosen among those that can.
 type Placement uint8

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Zone is what all names end with: "starling".
@@ -31,7 +31,7 @@ func (z Zone) Problem() string {
 		return fmt.Sprintf("must have 1 to %d characters, has %d", ZoneBytesMax, len(z))
 	}
 	for label := range strings.SplitSeq(string(z), ".") {
-		if reason := cluster.NameProblem(label, false); reason != "" {
+		if reason := terms.NameProblem(label, false); reason != "" {
 			return fmt.Sprintf("label %q %s", label, reason)
 		}
 		if label != lower(label) || strings.Contains(label, "_") || strings.HasSuffix(label, "-") {
@@ -43,15 +43,15 @@ func (z Zone) Problem() string {
 
 // Name is what a name means: the instances of a task, or one of them.
 type Name struct {
-	Job  cluster.JobName
-	Task cluster.TaskName
+	Job  terms.JobName
+	Task terms.TaskName
 	// One tells that the instance with this number is meant, and not all.
 	One   bool
 	Index uint32
 }
 
 // NameOf returns the meaning of an instance's name.
-func NameOf(slot cluster.SlotName) Name {
+func NameOf(slot terms.SlotName) Name {
 	return Name{Job: slot.Job, Task: slot.Task, One: true, Index: slot.Index}
 }
 
@@ -85,9 +85,9 @@ func Parse(name string) (n Name, ok bool) {
 		}
 	}
 	task, job, more := strings.Cut(name, ".")
-	n.Task = cluster.TaskName(task)
+	n.Task = terms.TaskName(task)
 	n.Job, ok = Path(job)
-	if !more || !ok || cluster.NameProblem(task, false) != "" {
+	if !more || !ok || terms.NameProblem(task, false) != "" {
 		return Name{}, false
 	}
 	return n, true
@@ -95,11 +95,11 @@ func Parse(name string) (n Name, ok bool) {
 
 // Path returns the name of the job, or the path of the pool, that a name without its zone may be: names of tasks lie below
 // it. ok is false if there cannot be one.
-func Path(name string) (path cluster.JobName, ok bool) {
+func Path(name string) (path terms.JobName, ok bool) {
 	labels := strings.Split(name, ".")
 	slices.Reverse(labels)
 	own := len(labels) - 1
-	path = cluster.NewJobName(cluster.PoolPath(strings.Join(labels[:own], "/")), labels[own])
+	path = terms.NewJobName(terms.PoolPath(strings.Join(labels[:own], "/")), labels[own])
 	return path, path.Problem() == "" && !strings.Contains(name, "/")
 }
 

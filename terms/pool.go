@@ -1,4 +1,4 @@
-package cluster
+package terms
 
 import (
 	"cmp"
@@ -77,8 +77,8 @@ const SlackPercentDefault Percent = 20
 // PatienceMillisDefault is the patience of a pool that states none.
 const PatienceMillisDefault = 1000
 
-// PoolSpec is a resource pool as its author wrote it. Jobs live in the leaves of the tree of pools.
-type PoolSpec struct {
+// Pool is a resource pool as its author wrote it. Jobs live in the leaves of the tree of pools.
+type Pool struct {
 	Path   PoolPath
 	Quotas [AmountCount]Quota
 	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones, but of overcommitted kinds.
@@ -91,8 +91,8 @@ type PoolSpec struct {
 }
 
 // NewPool returns a pool without reservation and limit, and with the defaults for all else.
-func NewPool(path PoolPath) PoolSpec {
-	s := PoolSpec{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault, PatienceMillis: PatienceMillisDefault}
+func NewPool(path PoolPath) Pool {
+	s := Pool{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault, PatienceMillis: PatienceMillisDefault}
 	for k := range s.Quotas {
 		s.Quotas[k] = Quota{Limit: Unlimited, Share: 1}
 	}
@@ -100,7 +100,7 @@ func NewPool(path PoolPath) PoolSpec {
 }
 
 // SlackMost returns the most that revocable work may have of the pool's own entitlement.
-func (s *PoolSpec) SlackMost(k Kind) int64 {
+func (s *Pool) SlackMost(k Kind) int64 {
 	if k.Overcommitted() {
 		return 0
 	}
@@ -108,7 +108,7 @@ func (s *PoolSpec) SlackMost(k Kind) int64 {
 }
 
 // ControllerMost returns the most that controllers may have.
-func (s *PoolSpec) ControllerMost(k Kind) int64 { return s.ControllerLimit.of(s.Quotas[k].Reservation) }
+func (s *Pool) ControllerMost(k Kind) int64 { return s.ControllerLimit.of(s.Quotas[k].Reservation) }
 
 // of returns that part of an amount, rounded down; Unlimited for NoPercent.
 func (p Percent) of(amount int64) int64 {

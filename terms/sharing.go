@@ -1,9 +1,9 @@
-package cluster
+package terms
 
 // What a job says about sharing its pool, and the rules for it.
 
 // sharingProblems adds what is wrong with what the job says as a whole.
-func (s *JobSpec) sharingProblems(p *problems) {
+func (s *Job) sharingProblems(p *problems) {
 	p.bounded("priority", int64(s.Priority), 0, PriorityMax)
 	if s.Revocable && s.NonPreemptible {
 		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
@@ -32,7 +32,7 @@ func (s *JobSpec) sharingProblems(p *problems) {
 }
 
 // sharingProblems adds what is wrong with what the task says.
-func (t *TaskSpec) sharingProblems(p *problems, kind JobType) {
+func (t *Task) sharingProblems(p *problems, kind JobType) {
 	if t.MaxRunning > 0 && kind != Batch {
 		p.add("max_running", "needs a batch job: all instances of a service run")
 	}

@@ -1,4 +1,4 @@
-package cluster
+package terms
 
 import (
 	"slices"
@@ -87,7 +87,7 @@ func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
 func (k CheckKind) String() string { return CheckKinds()[k] }
 
 // StopsItself tells whether an instance that is cut off from the cluster stops itself, and nothing may take its place before.
-func (t *TaskSpec) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
+func (t *Task) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
 
 // Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; one
 // whose check fails too often in a row is stopped, as a failure.
@@ -154,7 +154,7 @@ func (u *UpdatePolicy) problems(p *problems, t JobType) {
 	}
 }
 
-func (t *TaskSpec) policyProblems(p *problems, kind JobType) {
+func (t *Task) policyProblems(p *problems, kind JobType) {
 	r := &t.Reschedule
 	p.bounded("reschedule.delay", int64(r.DelayMillis), 0, DelayMillisMax)
 	p.bounded("reschedule.delay_max", int64(r.DelayMaxMillis), int64(min(r.DelayMillis, DelayMillisMax)), DelayMillisMax)
@@ -184,7 +184,7 @@ func (t *TaskSpec) policyProblems(p *problems, kind JobType) {
 	t.volumeProblems(p, kind)
 }
 
-func (t *TaskSpec) volumeProblems(p *problems, kind JobType) {
+func (t *Task) volumeProblems(p *problems, kind JobType) {
 	if len(t.Volumes) > VolumesMax {
 		p.add("volumes", "must have at most %d elements, has %d", VolumesMax, len(t.Volumes))
 		return
@@ -203,7 +203,7 @@ func (t *TaskSpec) volumeProblems(p *problems, kind JobType) {
 	}
 }
 
-func (t *TaskSpec) checkProblems(p *problems) {
+func (t *Task) checkProblems(p *problems) {
 	if len(t.Checks) > ChecksMax {
 		p.add("checks", "must have at most %d elements, has %d", ChecksMax, len(t.Checks))
 		return

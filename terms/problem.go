@@ -1,4 +1,4 @@
-package cluster
+package terms
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"starling/cluster/constraint"
+	"starling/terms/constraint"
 )
 
 // Limits of a job. They keep one entry's work and one job's rows bounded.
@@ -72,7 +72,7 @@ func (p *problems) bounded(field string, value, low, high int64) {
 
 // Problems returns everything that is wrong with the job, in the order of its fields; nothing for a job that the
 // cluster takes. The job file, the API and the fold all ask here.
-func (s *JobSpec) Problems() []Problem {
+func (s *Job) Problems() []Problem {
 	p := &problems{}
 	if reason := s.Name.Problem(); reason != "" {
 		p.add("job", "%s", reason)
@@ -111,7 +111,7 @@ func (s *JobSpec) Problems() []Problem {
 }
 
 // size is at least what the task takes in an entry, but for a small constant.
-func (t *TaskSpec) size() int {
+func (t *Task) size() int {
 	size := len(t.WorkDir) + len(t.User)
 	for _, a := range t.Command {
 		size += len(a) + 4
@@ -138,7 +138,7 @@ func (t *TaskSpec) size() int {
 		size += len(v.Name) + 4
 	}
 	for i := range t.Constraints {
-		t.Constraints[i].EachLeaf(func(c *Constraint) {
+		t.Constraints[i].EachLeaf(func(c *constraint.Constraint) {
 			size += len(c.Attribute) + len(c.Label) + len(c.Within) + 32
 			for _, v := range c.Values {
 				size += len(v) + 4
@@ -151,7 +151,7 @@ func (t *TaskSpec) size() int {
 	return size + len(t.SpreadOver)
 }
 
-func (t *TaskSpec) problems(p *problems) {
+func (t *Task) problems(p *problems) {
 	p.name("name", string(t.Name))
 	p.bounded("instances", int64(t.Instances), 0, InstancesMax)
 	if len(t.Command) == 0 || t.Command[0] == "" {
@@ -184,7 +184,7 @@ func (t *TaskSpec) problems(p *problems) {
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, GraceMillisMax)
 }
 
-func (t *TaskSpec) envProblems(p *problems) {
+func (t *Task) envProblems(p *problems) {
 	for i, e := range t.Env {
 		field := "env." + e.Name
 		p.text(field, e.Value)
@@ -207,7 +207,7 @@ func (t *TaskSpec) envProblems(p *problems) {
 	}
 }
 
-func (t *TaskSpec) requestProblems(p *problems) {
+func (t *Task) requestProblems(p *problems) {
 	if max(len(t.Ports), len(t.Devices)) > RequestsPerTaskMax {
 		p.add("ports", "ports and devices must have at most %d elements each", RequestsPerTaskMax)
 		return
@@ -242,11 +242,11 @@ func (t *TaskSpec) requestProblems(p *problems) {
 	}
 }
 
-func (t *TaskSpec) ruleProblems(p *problems) {
+func (t *Task) ruleProblems(p *problems) {
 	leaves := 0
 	for i := range t.Constraints {
 		t.Constraints[i].Problems("constraints["+strconv.Itoa(i)+"]", p.add)
-		t.Constraints[i].EachLeaf(func(*Constraint) { leaves++ })
+		t.Constraints[i].EachLeaf(func(*constraint.Constraint) { leaves++ })
 	}
 	if leaves > RequestsPerTaskMax {
 		p.add("constraints", "must have at most %d elements with all that is within them, have %d", RequestsPerTaskMax, leaves)
@@ -274,7 +274,7 @@ func (q *DeviceRequest) problems(p *problems, field string) {
 	}
 }
 
-func (t *TaskSpec) labelProblems(p *problems) {
+func (t *Task) labelProblems(p *problems) {
 	if len(t.Labels) > RequestsPerTaskMax {
 		p.add("labels", "must have at most %d elements", RequestsPerTaskMax)
 		return

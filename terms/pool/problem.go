@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Busy lists the pools that hold jobs, in any order.
-type Busy []cluster.PoolPath
+type Busy []terms.PoolPath
 
 // problems collects problems of the pool at path.
 type problems struct {
-	path  cluster.PoolPath
-	found []cluster.Problem
+	path  terms.PoolPath
+	found []terms.Problem
 }
 
 func (p *problems) add(field, format string, args ...any) {
@@ -21,17 +21,17 @@ func (p *problems) add(field, format string, args ...any) {
 	if field != "" {
 		path += "." + field
 	}
-	p.found = append(p.found, cluster.Problem{Path: path, Reason: fmt.Sprintf(format, args...)})
+	p.found = append(p.found, terms.Problem{Path: path, Reason: fmt.Sprintf(format, args...)})
 }
 
 // quota adds a problem of one kind.
-func (p *problems) quota(k cluster.Kind, field, format string, args ...any) {
+func (p *problems) quota(k terms.Kind, field, format string, args ...any) {
 	p.add(k.String()+"."+field, format, args...)
 }
 
 // Problems returns everything that is wrong with the tree, or with it for the jobs that there are. Each problem's path
 // begins with the pool's: "analytics/etl.cpu.limit".
-func (t Tree) Problems(busy Busy) []cluster.Problem {
+func (t Tree) Problems(busy Busy) []terms.Problem {
 	p := &problems{path: "root"}
 	if len(t) > SizeMax {
 		p.add("", "must have at most %d pools, has %d", SizeMax, len(t))
@@ -48,7 +48,7 @@ func (t Tree) Problems(busy Busy) []cluster.Problem {
 		p.place(t, i, parents[i])
 	}
 	p.sums(t)
-	for _, path := range append(Busy{cluster.DefaultPool}, busy...) {
+	for _, path := range append(Busy{terms.DefaultPool}, busy...) {
 		p.path = path
 		p.leaf(t)
 	}
@@ -64,8 +64,8 @@ func (p *problems) place(t Tree, number, parent int) {
 		return
 	}
 	for k, q := range t[number].Quotas {
-		if most := t[parent].Quotas[k].Limit; q.Limit > most && q.Limit != cluster.Unlimited {
-			k := cluster.Kind(k)
+		if most := t[parent].Quotas[k].Limit; q.Limit > most && q.Limit != terms.Unlimited {
+			k := terms.Kind(k)
 			p.quota(k, "limit", "is %s, but the limit of %s is %s", k.Text(q.Limit), t[parent].Path, k.Text(most))
 		}
 	}
@@ -78,7 +78,7 @@ func (p *problems) sums(t Tree) {
 		p.path = t[i].Path
 		for k, own := range t[i].Quotas {
 			if sum := sums[i+1][k]; sum > max(own.Reservation, 0) {
-				k := cluster.Kind(k)
+				k := terms.Kind(k)
 				p.quota(k, "reservation", "is %s, but the pools below it reserve %s together (%s): raise it, or lower theirs",
 					k.Text(own.Reservation), k.Text(sum), t.reservations(p.path, k))
 			}
@@ -86,8 +86,8 @@ func (p *problems) sums(t Tree) {
 	}
 	p.path = "root"
 	for k, sum := range sums[0] {
-		if sum > cluster.BytesMax {
-			p.quota(cluster.Kind(k), "reservation", "the pools at the top reserve more than 2^60 together")
+		if sum > terms.BytesMax {
+			p.quota(terms.Kind(k), "reservation", "the pools at the top reserve more than 2^60 together")
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (p *problems) leaf(t Tree) {
 	switch {
 	case found && !t.Leaf(at):
 		p.add("", "is for jobs, and jobs live in pools with none below: take %s away", t[at+1].Path)
-	case !found && p.path == cluster.DefaultPool:
+	case !found && p.path == terms.DefaultPool:
 		p.add("", "must be there, for the jobs that name no pool")
 	case !found:
 		p.add("", "must stay while it has jobs: stop them first")
@@ -107,10 +107,10 @@ func (p *problems) leaf(t Tree) {
 
 // Overcommitted tells which kinds the pools at the top reserve more of than the cluster has. It refuses no tree, since
 // capacity comes and goes with machines; entitlements are scaled down meanwhile.
-func (t Tree) Overcommitted(capacity *cluster.Amounts) []cluster.Problem {
+func (t Tree) Overcommitted(capacity *terms.Amounts) []terms.Problem {
 	p := &problems{path: "root"}
 	for k, sum := range t.reserved()[0] {
-		if k := cluster.Kind(k); sum > capacity[k] {
+		if k := terms.Kind(k); sum > capacity[k] {
 			p.quota(k, "reservation", "the pools at the top reserve %s together (%s), the cluster has %s: each gets its part of that",
 				k.Text(sum), t.reservations("", k), k.Text(capacity[k]))
 		}
@@ -119,7 +119,7 @@ func (t Tree) Overcommitted(capacity *cluster.Amounts) []cluster.Problem {
 }
 
 // reservations lists the first few reservations directly below the pool at path.
-func (t Tree) reservations(path cluster.PoolPath, k cluster.Kind) string {
+func (t Tree) reservations(path terms.PoolPath, k terms.Kind) string {
 	const most = 4
 	var all []string
 	first, _ := t.Find(path)
@@ -140,13 +140,13 @@ func (t Tree) reservations(path cluster.PoolPath, k cluster.Kind) string {
 
 // reserved returns what the pools below each pool reserve together, beginning with those at the top; never more than
 // 2^61.
-func (t Tree) reserved() []cluster.Amounts {
-	sums := make([]cluster.Amounts, len(t)+1)
+func (t Tree) reserved() []terms.Amounts {
+	sums := make([]terms.Amounts, len(t)+1)
 	parents := t.Parents()
 	for i := range t {
 		sum := &sums[parents[i]+1]
 		for k, q := range t[i].Quotas {
-			sum[k] = min(sum[k]+min(max(q.Reservation, 0), cluster.BytesMax), cluster.Unlimited)
+			sum[k] = min(sum[k]+min(max(q.Reservation, 0), terms.BytesMax), terms.Unlimited)
 		}
 	}
 	return sums

@@ -9,21 +9,21 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/terms"
 )
 
 // Tree holds every pool but the root, ordered by path: a pool stands directly before all that is below it.
-type Tree []cluster.PoolSpec
+type Tree []terms.Pool
 
 // Split returns the path of a pool's parent and its own name.
-func Split(path cluster.PoolPath) (parent cluster.PoolPath, name string) {
+func Split(path terms.PoolPath) (parent terms.PoolPath, name string) {
 	at := strings.LastIndexByte(string(path), '/')
 	return path[:max(at, 0)], string(path[at+1:])
 }
 
 // Kind returns the kind with that name.
-func Kind(name string) (k cluster.Kind, found bool) {
-	for k := range cluster.AmountCount {
+func Kind(name string) (k terms.Kind, found bool) {
+	for k := range terms.AmountCount {
 		if k.String() == name {
 			return k, true
 		}
@@ -38,15 +38,15 @@ const SizeMax = 1 << 14
 const Root = -1
 
 // New puts pools into the order of a tree.
-func New(pools []cluster.PoolSpec) Tree {
+func New(pools []terms.Pool) Tree {
 	t := slices.Clone(pools)
-	slices.SortStableFunc(t, func(a, b cluster.PoolSpec) int { return a.Path.Compare(b.Path) })
+	slices.SortStableFunc(t, func(a, b terms.Pool) int { return a.Path.Compare(b.Path) })
 	return t
 }
 
 // Find returns the number of a pool, or where it would stand.
-func (t Tree) Find(path cluster.PoolPath) (int, bool) {
-	return slices.BinarySearchFunc(t, path, func(s cluster.PoolSpec, path cluster.PoolPath) int { return s.Path.Compare(path) })
+func (t Tree) Find(path terms.PoolPath) (int, bool) {
+	return slices.BinarySearchFunc(t, path, func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
 }
 
 // Parents returns the number of each pool's parent, Root for the pools at the top and for those whose parent is missing.
@@ -73,7 +73,7 @@ func (t Tree) Leaf(number int) bool {
 }
 
 // Create returns the tree with a new pool, or what is wrong with that.
-func (t Tree) Create(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem) {
+func (t Tree) Create(spec terms.Pool, busy Busy) (Tree, []terms.Problem) {
 	at, found := t.Find(spec.Path)
 	if found {
 		return nil, refuse(spec.Path, "exists already: update it, or choose another name")
@@ -82,7 +82,7 @@ func (t Tree) Create(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem)
 }
 
 // Update returns the tree with a pool changed, or what is wrong with that.
-func (t Tree) Update(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem) {
+func (t Tree) Update(spec terms.Pool, busy Busy) (Tree, []terms.Problem) {
 	at, found := t.Find(spec.Path)
 	if !found {
 		return nil, refuse(spec.Path, "does not exist: create it; a pool is not moved, but made anew and deleted where it was")
@@ -94,8 +94,8 @@ func (t Tree) Update(spec cluster.PoolSpec, busy Busy) (Tree, []cluster.Problem)
 
 // Change returns the tree with pools put in, in the places of those with the same paths, and others taken out. It checks
 // nothing.
-func (t Tree) Change(put []cluster.PoolSpec, gone []cluster.PoolPath) Tree {
-	changed, away := Tree(slices.Clone(put)), map[cluster.PoolPath]bool{}
+func (t Tree) Change(put []terms.Pool, gone []terms.PoolPath) Tree {
+	changed, away := Tree(slices.Clone(put)), map[terms.PoolPath]bool{}
 	for _, path := range gone {
 		away[path] = true
 	}
@@ -111,7 +111,7 @@ func (t Tree) Change(put []cluster.PoolSpec, gone []cluster.PoolPath) Tree {
 }
 
 // Delete returns the tree without a pool, or what is wrong with that.
-func (t Tree) Delete(path cluster.PoolPath, busy Busy) (Tree, []cluster.Problem) {
+func (t Tree) Delete(path terms.PoolPath, busy Busy) (Tree, []terms.Problem) {
 	at, found := t.Find(path)
 	switch {
 	case !found:
@@ -122,11 +122,11 @@ func (t Tree) Delete(path cluster.PoolPath, busy Busy) (Tree, []cluster.Problem)
 	return checked(slices.Delete(slices.Clone(t), at, at+1), busy)
 }
 
-func refuse(path cluster.PoolPath, reason string) []cluster.Problem {
-	return []cluster.Problem{{Path: string(path), Reason: reason}}
+func refuse(path terms.PoolPath, reason string) []terms.Problem {
+	return []terms.Problem{{Path: string(path), Reason: reason}}
 }
 
-func checked(t Tree, busy Busy) (Tree, []cluster.Problem) {
+func checked(t Tree, busy Busy) (Tree, []terms.Problem) {
 	if problems := t.Problems(busy); len(problems) > 0 {
 		return nil, problems
 	}

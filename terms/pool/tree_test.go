@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // treeOf returns a tree of pools that each reserve, and may use at most, so much memory, given as "path 10/20".
@@ -17,11 +18,11 @@ func treeOf(lines ...string) Tree {
 	return New(pools)
 }
 
-func poolOf(line string) cluster.PoolSpec {
+func poolOf(line string) terms.Pool {
 	path, quota, found := strings.Cut(line, " ")
-	spec := cluster.NewPool(cluster.PoolPath(path))
+	spec := terms.NewPool(terms.PoolPath(path))
 	if found {
-		q := &spec.Quotas[cluster.Memory]
+		q := &spec.Quotas[terms.Memory]
 		if _, err := fmt.Sscanf(quota, "%d/%d", &q.Reservation, &q.Limit); err != nil {
 			panic(err)
 		}
@@ -29,7 +30,7 @@ func poolOf(line string) cluster.PoolSpec {
 	return spec
 }
 
-func text(problems []cluster.Problem) string {
+func text(problems []terms.Problem) string {
 	var all []string
 	for _, p := range problems {
 		all = append(all, p.Path+": "+p.Reason)
@@ -87,28 +88,28 @@ func TestChanges(t *testing.T) {
 	tree := treeOf("a 100/200", "a/x 50/100", "b")
 	cases := []struct {
 		what   string
-		change func() (Tree, []cluster.Problem)
+		change func() (Tree, []terms.Problem)
 		want   string
 	}{
-		{"create", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 50/200"), nil) }, "a a/x a/y b default"},
-		{"create too much", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("a/y 51/200"), nil) },
+		{"create", func() (Tree, []terms.Problem) { return tree.Create(poolOf("a/y 50/200"), nil) }, "a a/x a/y b default"},
+		{"create too much", func() (Tree, []terms.Problem) { return tree.Create(poolOf("a/y 51/200"), nil) },
 			"a.memory.reservation: is 100B, but the pools below it reserve 101B together (a/x 50B, a/y 51B): raise it, or lower theirs"},
-		{"create again", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b"), nil) },
+		{"create again", func() (Tree, []terms.Problem) { return tree.Create(poolOf("b"), nil) },
 			"b: exists already: update it, or choose another name"},
-		{"create below jobs", func() (Tree, []cluster.Problem) { return tree.Create(poolOf("b/x"), Busy{"b"}) },
+		{"create below jobs", func() (Tree, []terms.Problem) { return tree.Create(poolOf("b/x"), Busy{"b"}) },
 			"b: is for jobs, and jobs live in pools with none below: take b/x away"},
-		{"update", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a/x 60/100"), nil) }, "a a/x b default"},
-		{"update below the sum", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("a 40/200"), nil) },
+		{"update", func() (Tree, []terms.Problem) { return tree.Update(poolOf("a/x 60/100"), nil) }, "a a/x b default"},
+		{"update below the sum", func() (Tree, []terms.Problem) { return tree.Update(poolOf("a 40/200"), nil) },
 			"a.memory.reservation: is 40B, but the pools below it reserve 50B together (a/x 50B): raise it, or lower theirs"},
-		{"move", func() (Tree, []cluster.Problem) { return tree.Update(poolOf("b/x"), nil) },
+		{"move", func() (Tree, []terms.Problem) { return tree.Update(poolOf("b/x"), nil) },
 			"b/x: does not exist: create it; a pool is not moved, but made anew and deleted where it was"},
-		{"delete", func() (Tree, []cluster.Problem) { return tree.Delete("a/x", nil) }, "a b default"},
-		{"delete what has others", func() (Tree, []cluster.Problem) { return tree.Delete("a", nil) },
+		{"delete", func() (Tree, []terms.Problem) { return tree.Delete("a/x", nil) }, "a b default"},
+		{"delete what has others", func() (Tree, []terms.Problem) { return tree.Delete("a", nil) },
 			"a: has pools below it: delete a/x first"},
-		{"delete what has jobs", func() (Tree, []cluster.Problem) { return tree.Delete("b", Busy{"b"}) },
+		{"delete what has jobs", func() (Tree, []terms.Problem) { return tree.Delete("b", Busy{"b"}) },
 			"b: must stay while it has jobs: stop them first"},
-		{"delete nothing", func() (Tree, []cluster.Problem) { return tree.Delete("c", nil) }, "c: does not exist"},
-		{"delete the default", func() (Tree, []cluster.Problem) { return tree.Delete("default", nil) },
+		{"delete nothing", func() (Tree, []terms.Problem) { return tree.Delete("c", nil) }, "c: does not exist"},
+		{"delete the default", func() (Tree, []terms.Problem) { return tree.Delete("default", nil) },
 			"default: must be there, for the jobs that name no pool"},
 	}
 	for _, c := range cases {
@@ -125,7 +126,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.what, got, c.want)
 		}
 	}
-	if got := len(tree); got != 4 || tree[1].Quotas[cluster.Memory].Reservation != 50 {
+	if got := len(tree); got != 4 || tree[1].Quotas[terms.Memory].Reservation != 50 {
 		t.Error("a change has changed the tree that it began with")
 	}
 }
@@ -139,7 +140,7 @@ func TestOvercommitted(t *testing.T) {
 		{150, ""},
 		{149, "root.memory.reservation: the pools at the top reserve 150B together (a 100B, b 50B), the cluster has 149B: each gets its part of that"},
 	} {
-		if got := text(tree.Overcommitted(&cluster.Amounts{cluster.Memory: c.capacity})); got != c.want {
+		if got := text(tree.Overcommitted(&terms.Amounts{terms.Memory: c.capacity})); got != c.want {
 			t.Errorf("with %d: got %s, want %s", c.capacity, got, c.want)
 		}
 	}
