@@ -151,7 +151,7 @@ func checkRow(t *testing.T, rows map[string]string, path string, seen []string) 
 	}
 	switch {
 	case len(seen) != 1:
-		t.Errorf("%s: %d rows see the change (%q), want 1: add the field to the table in change.go, and to the hash", path, len(seen), seen)
+		t.Errorf("%s: %d rows see the change (%q), want 1: add the field to the table in change.go", path, len(seen), seen)
 	case rows[seen[0]] == "":
 		rows[seen[0]] = field
 	case rows[seen[0]] != field:

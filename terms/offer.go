@@ -49,7 +49,7 @@ func (o *Offer) Amounts() (a Amounts) {
 // Purpose says for whom a node is kept.
 type Purpose uint8
 
-// The purposes, which divide the nodes of a page.
+// The purposes, of which each node has one.
 const (
 	// AnyWork nodes are kept for nobody.
 	AnyWork Purpose = iota
