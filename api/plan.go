@@ -10,6 +10,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
+	"starling/plugin"
 	"starling/replica/forecast"
 	"starling/terms"
 )
@@ -20,7 +21,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
-	if problems = append(problems, spec.Problems()...); len(problems) > 0 {
+	if problems = append(problems, plugin.Problems(spec)...); len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 	}
 	state, err := s.stateAt(ctx, request.GetMinIndex())

@@ -117,6 +117,12 @@ func hashJob(s *terms.Job) uint64 {
 	h = mix(mix(h, uint64(s.Type)), hashUpdatePolicy(&s.Update))
 	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
 		bit(s.KillOnPreempt)))
+	for _, q := range s.Plugins {
+		h = mix(h, hashText(tagJob, q.Name))
+		for _, a := range q.Arguments {
+			h = mix(h, hashText(tagJob, a.Name, a.Value))
+		}
+	}
 	for i := range s.Tasks {
 		h = mix(h, hashTask(&s.Tasks[i]))
 	}
@@ -145,7 +151,7 @@ func hashTask(t *terms.Task) uint64 {
 	h = mix(hashText(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
 	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
-		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis)))
+		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))
 }
 
 func hashConstraint(c *constraint.Constraint) uint64 {

@@ -244,6 +244,9 @@ func (u *Update) hash() uint64 {
 func (j *Job) ChangeOf(task int, version uint32) terms.Change {
 	now := j.TaskSpecOf(task, j.Version)
 	change := j.TaskSpecOf(task, version).ChangeTo(now)
+	if old := j.SpecOf(version); old != nil {
+		change = max(change, old.ChangeTo(j.Spec))
+	}
 	for i := range j.versions {
 		v := &j.versions[i]
 		if change != terms.Replace && v.Kind == Restarted && v.Number > version && (v.Task == "" || v.Task == now.Name) {

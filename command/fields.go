@@ -56,6 +56,7 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.KillOnPreempt)
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
 	updatePolicy(c, &m.Spec.Update)
+	list(c, &m.Spec.Plugins, terms.PluginsMax, plugin)
 	list(c, &m.Spec.Tasks, terms.TasksMax, task)
 }
 
@@ -148,6 +149,12 @@ func task(c *coder, t *terms.Task) {
 	integer(c, &t.Restart.ResetMillis, math.MaxUint32)
 	integer(c, &t.StopGraceMillis, math.MaxUint32)
 	policies(c, t)
+	integer(c, &t.OnMembersChange, uint64(terms.SignalUser2))
+}
+
+func plugin(c *coder, q *terms.PluginRequest) {
+	text(c, &q.Name, terms.NameBytesMax)
+	list(c, &q.Arguments, terms.PluginsMax, variable)
 }
 
 func argument(c *coder, a *string) { text(c, a, terms.TextBytesMax) }

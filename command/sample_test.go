@@ -27,7 +27,8 @@ func samples() map[Kind]*Entry {
 			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, Update: terms.UpdatePolicy{
 				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
 				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
-			}, Tasks: []terms.Task{{
+			}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},
+			Tasks: []terms.Task{{
 				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, Command: []string{"/bin/server", "-v"}, Env: []terms.EnvVar{{Name: "LANG", Value: "C"}},
 				WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
 				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []terms.PortRequest{{Name: "http", Number: 8080}},
@@ -43,7 +44,7 @@ func samples() map[Kind]*Entry {
 					Kind: terms.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
 				}},
 				Volumes:         []terms.Volume{{Name: "data"}},
-				StopGraceMillis: 5000,
+				StopGraceMillis: 5000, OnMembersChange: terms.SignalHangUp,
 			}}}},
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
@@ -98,7 +99,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[terms.Growth](): int(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
-		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
+		reflect.TypeFor[terms.Signal](): int(terms.SignalUser2), reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
 	}
 	if most, ok := enumerations[v.Type()]; ok {
 		v.SetUint(uint64(f.rng.IntN(most + 1)))

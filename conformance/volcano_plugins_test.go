@@ -195,8 +195,8 @@ func (j *pluginJob) roster() (r *plugin.Roster, job *terms.Job, fixed bool) {
 }
 
 // requests returns what the case asks for; excluded is why it cannot be run, if so.
-func (c *pluginCase) requests(t *testing.T, differences tally) (all []plugin.Request, excluded string) {
-	asked := map[string][]plugin.Argument{}
+func (c *pluginCase) requests(t *testing.T, differences tally) (all []terms.PluginRequest, excluded string) {
+	asked := map[string][]terms.EnvVar{}
 	if c.When.Instance != nil && len(c.When.Instance.Env) > 0 {
 		return nil, "own env"
 	}
@@ -220,7 +220,7 @@ func (c *pluginCase) requests(t *testing.T, differences tally) (all []plugin.Req
 			name = "pytorch"
 			differences.state(t, hcclRank)
 		}
-		all = append(all, plugin.Request{Name: name, Arguments: arguments})
+		all = append(all, terms.PluginRequest{Name: name, Arguments: arguments})
 	}
 	return all, ""
 }
@@ -235,7 +235,7 @@ var argumentNames = map[string]string{
 	"ray headContainer": "!command", "ray workerContainer": "!command",
 }
 
-func (c *pluginCase) translate(t *testing.T, name string, given []plugin.Argument, differences tally) (all []plugin.Argument, why string) {
+func (c *pluginCase) translate(t *testing.T, name string, given []terms.EnvVar, differences tally) (all []terms.EnvVar, why string) {
 	told := false
 	for _, a := range given {
 		if ours, other := argumentNames[name+" "+a.Name]; other {
@@ -249,7 +249,7 @@ func (c *pluginCase) translate(t *testing.T, name string, given []plugin.Argumen
 	}
 	if port := c.expectedPort(); name == "tensorflow" && !told && port != "" && port != "2222" {
 		differences.state(t, portNotTold)
-		all = append(all, plugin.Argument{Name: "port", Value: port})
+		all = append(all, terms.EnvVar{Name: "port", Value: port})
 	}
 	return all, ""
 }
@@ -270,8 +270,8 @@ func (c *pluginCase) expectedPort() string {
 }
 
 // pluginsOf reads plugins in each of the forms of the files.
-func pluginsOf(t *testing.T, told any) map[string][]plugin.Argument {
-	all := map[string][]plugin.Argument{}
+func pluginsOf(t *testing.T, told any) map[string][]terms.EnvVar {
+	all := map[string][]terms.EnvVar{}
 	switch told := told.(type) {
 	case []any:
 		for _, name := range told {
@@ -288,7 +288,7 @@ func pluginsOf(t *testing.T, told any) map[string][]plugin.Argument {
 }
 
 // argumentsOf reads flags such as --port=1, or a mapping from names to values.
-func argumentsOf(t *testing.T, told any) (all []plugin.Argument) {
+func argumentsOf(t *testing.T, told any) (all []terms.EnvVar) {
 	switch told := told.(type) {
 	case nil:
 	case []string:
@@ -297,7 +297,7 @@ func argumentsOf(t *testing.T, told any) (all []plugin.Argument) {
 			if !stated {
 				value = "true"
 			}
-			all = append(all, plugin.Argument{Name: name, Value: value})
+			all = append(all, terms.EnvVar{Name: name, Value: value})
 		}
 	case []any:
 		var flags []string
@@ -307,7 +307,7 @@ func argumentsOf(t *testing.T, told any) (all []plugin.Argument) {
 		return argumentsOf(t, flags)
 	case map[string]any:
 		for _, name := range sortedKeys(told) {
-			all = append(all, plugin.Argument{Name: name, Value: fmt.Sprint(told[name])})
+			all = append(all, terms.EnvVar{Name: name, Value: fmt.Sprint(told[name])})
 		}
 	default:
 		t.Fatalf("no rule for arguments %v", told)

@@ -26,7 +26,12 @@ func Diff(from, to *terms.Job) []Change {
 	d := &comparison{}
 	old, new := jobForm().write(from), jobForm().write(to)
 	oldTasks, newTasks := without(old, "tasks"), without(new, "tasks")
-	d.mappings("", old, new)
+	replaces := from.ChangeTo(to) == terms.Replace
+	for _, key := range keys(new, old) {
+		d.replaces = replaces && key == "plugins"
+		d.nodes(key, value(old, key), value(new, key))
+	}
+	d.replaces = false
 	names := taskNames(to)
 	if kept := taskNames(from); len(kept) == len(names) && !slices.Equal(kept, names) && sameSet(kept, names) {
 		d.add("tasks", strings.Join(kept, ", "), strings.Join(names, ", "))

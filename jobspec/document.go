@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
+	"starling/plugin"
 	"starling/terms"
 )
 
@@ -86,7 +87,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, d.Spec.Problems())
+	r.problems(root, plugin.Problems(&d.Spec))
 	return d
 }
 

@@ -40,6 +40,9 @@ func jobForm() form[terms.Job] {
 	fields = append(fields, sharingFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
+		bind(list(pluginForm(), 0, terms.PluginsMax), func(j *terms.Job) *[]terms.PluginRequest { return &j.Plugins }).
+			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow "+
+				"every change. A change of the plugins replaces all instances."),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
 	), nil)
 }
@@ -88,6 +91,8 @@ func programFields() []field[terms.Task] {
 			named("user", "The account that the program runs as; without it that of the peer."),
 		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
+		bind(optional(choice[terms.Signal](terms.Signals())), func(t *spec) *terms.Signal { return &t.OnMembersChange }).
+			named("on_members_change", "What an instance is sent when its files about the members of the job have changed.").or("none"),
 		bind(restartForm(), func(t *spec) *terms.Restart { return &t.Restart }).
 			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles "+
 				"with every failure in a row.").or(allDefaults),

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"starling/plugin"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -45,6 +46,7 @@ func jobs() *rapid.Generator[terms.Job] {
 			policies(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 			bounds(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 		}
+		plugins(t, &spec)
 		return spec
 	}).Filter(func(spec terms.Job) bool { return len(spec.Problems()) == 0 })
 }
@@ -60,6 +62,22 @@ func sharing(t *rapid.T, spec *terms.Job) {
 	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
 	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
 	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+}
+
+// plugins draws what a small job asks of plugins.
+func plugins(t *rapid.T, spec *terms.Job) {
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Instances > plugin.InstancesMax/3 {
+			return
+		}
+	}
+	spec.Plugins = rapid.SampledFrom([][]terms.PluginRequest{
+		nil, {{Name: "env"}}, {{Name: "env"}, {Name: "svc", Arguments: []terms.EnvVar{{Name: "hosts_env", Value: "false"}}}},
+		{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: string(spec.Tasks[0].Name)}, {Name: "port", Value: "1"}}}},
+	}).Draw(t, "plugins")
+	if spec.Plugins != nil {
+		spec.Tasks[0].OnMembersChange = terms.Signal(rapid.IntRange(0, 3).Draw(t, "on_members_change"))
+	}
 }
 
 // bounds draws how many instances of a task may run, and how long.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/plugin"
 	"starling/terms"
 )
 
@@ -44,7 +45,7 @@ func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
 		_, next.MinAvailable = totals(&next)
 	}
 	var wrong []error
-	for _, p := range next.Problems() {
+	for _, p := range plugin.Problems(&next) {
 		wrong = append(wrong, fmt.Errorf("job %s: %s %s", spec.Name, pathByName(&next, p.Path), p.Reason))
 	}
 	if len(wrong) > 0 {

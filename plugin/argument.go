@@ -9,21 +9,19 @@ import (
 	"starling/terms"
 )
 
-// Argument is a choice that a job makes for a plugin.
-type Argument struct{ Name, Value string }
-
 // arguments reads the arguments of one plugin, and gathers what is wrong with them.
 type arguments struct {
-	plugin string
-	given  []Argument
-	known  []string
-	wrong  []error
+	plugin  string
+	request int
+	given   []terms.EnvVar
+	known   []string
+	wrong   []error
 }
 
 // value returns what is given for a name; given is false for what the job leaves to the plugin.
 func (a *arguments) value(name string) (value string, given bool) {
 	a.known = append(a.known, name)
-	at := slices.IndexFunc(a.given, func(one Argument) bool { return one.Name == name })
+	at := slices.IndexFunc(a.given, func(one terms.EnvVar) bool { return one.Name == name })
 	if at < 0 {
 		return "", false
 	}
@@ -32,7 +30,11 @@ func (a *arguments) value(name string) (value string, given bool) {
 
 // refuse notes that a value is not allowed.
 func (a *arguments) refuse(name, allowed, value string) {
-	a.wrong = append(a.wrong, fmt.Errorf("plugin %s: argument %s: must be %s, is %q", a.plugin, name, allowed, value))
+	a.fault(name, fmt.Sprintf("must be %s, is %q", allowed, value))
+}
+
+func (a *arguments) fault(name, reason string) {
+	a.wrong = append(a.wrong, &Fault{Plugin: a.plugin, Argument: name, Reason: reason, Request: a.request})
 }
 
 // task reads the name of a task.
@@ -104,9 +106,9 @@ func (a *arguments) problems() []error {
 	for i, one := range a.given {
 		switch {
 		case !slices.Contains(a.known, one.Name):
-			a.wrong = append(a.wrong, fmt.Errorf("plugin %s: argument %q is not known: %s", a.plugin, one.Name, allowed))
-		case slices.ContainsFunc(a.given[:i], func(other Argument) bool { return other.Name == one.Name }):
-			a.wrong = append(a.wrong, fmt.Errorf("plugin %s: argument %s: is given twice", a.plugin, one.Name))
+			a.fault(one.Name, "is not known: "+allowed)
+		case slices.ContainsFunc(a.given[:i], func(other terms.EnvVar) bool { return other.Name == one.Name }):
+			a.fault(one.Name, "is given twice")
 		}
 	}
 	return a.wrong

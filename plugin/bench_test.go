@@ -1,6 +1,10 @@
 package plugin
 
-import "testing"
+import (
+	"testing"
+
+	"starling/terms"
+)
 
 // BenchmarkUpdate renews the files of one of 10,000 members.
 func BenchmarkUpdate(b *testing.B) {
@@ -9,7 +13,7 @@ func BenchmarkUpdate(b *testing.B) {
 		r.Tasks[0].Members = append(r.Tasks[0].Members, Member{Index: i, Name: "1234.worker.train.ml.starling", Address: "10.0.0.1",
 			Ports: []Port{{"http", 31000}}})
 	}
-	set, err := NewSet([]Request{{Name: "svc"}})
+	set, err := NewSet([]terms.PluginRequest{{Name: "svc"}})
 	if err != nil {
 		b.Fatal(err)
 	}

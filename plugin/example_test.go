@@ -12,7 +12,7 @@ import (
 // newer roster.
 func Example() {
 	job := &terms.Job{Name: "ml/train", Tasks: []terms.Task{{Name: "worker", Instances: 2}}}
-	set, err := plugin.NewSet([]plugin.Request{{Name: "pytorch", Arguments: []plugin.Argument{{Name: "master", Value: "worker"}}}})
+	set, err := plugin.NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "worker"}}}})
 	if err == nil {
 		err = set.OnJobAdd(job)
 	}

@@ -48,12 +48,6 @@ var ErrWaits = errors.New("another instance has no node yet")
 // valueBytesMax bounds the value of a variable: programs with longer ones cannot be started.
 const valueBytesMax = 120 << 10
 
-// Request asks for a plugin.
-type Request struct {
-	Name      string
-	Arguments []Argument
-}
-
 // Set is the plugins of a job, each once, in a fixed order.
 type Set []Plugin
 
@@ -86,25 +80,26 @@ func Names() []string {
 	return all
 }
 
-// NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests.
-func NewSet(requests []Request) (Set, error) {
+// NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests: each is a
+// Fault.
+func NewSet(requests []terms.PluginRequest) (Set, error) {
 	var wrong []error
 	for i, request := range requests {
 		switch {
 		case !slices.Contains(Names(), request.Name):
-			wrong = append(wrong, fmt.Errorf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(), ", ")))
-		case slices.ContainsFunc(requests[:i], func(r Request) bool { return r.Name == request.Name }):
-			wrong = append(wrong, fmt.Errorf("plugin %s: is asked for twice", request.Name))
+			wrong = append(wrong, &Fault{Reason: fmt.Sprintf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(), ", ")), Request: i})
+		case slices.ContainsFunc(requests[:i], func(r terms.PluginRequest) bool { return r.Name == request.Name }):
+			wrong = append(wrong, &Fault{Plugin: request.Name, Reason: "is asked for twice", Request: i})
 		}
 	}
 	var set Set
 	for _, k := range kinds() {
 		a := &arguments{plugin: k.name}
 		asked := false
-		for _, request := range requests {
+		for i, request := range requests {
 			asked = asked || request.Name == k.name || k.neededBy(request.Name)
 			if request.Name == k.name && a.given == nil {
-				a.given = request.Arguments
+				a.given, a.request = request.Arguments, i
 			}
 		}
 		if !asked {

@@ -135,13 +135,13 @@ func specOf(r *Roster) *terms.Job {
 	return job
 }
 
-func requestsOf(input string) (all []Request) {
+func requestsOf(input string) (all []terms.PluginRequest) {
 	for line := range strings.Lines(input) {
 		words := strings.Fields(line)
-		request := Request{Name: words[0]}
+		request := terms.PluginRequest{Name: words[0]}
 		for _, word := range words[1:] {
 			name, value, _ := strings.Cut(word, "=")
-			request.Arguments = append(request.Arguments, Argument{name, value})
+			request.Arguments = append(request.Arguments, terms.EnvVar{Name: name, Value: value})
 		}
 		all = append(all, request)
 	}
@@ -150,9 +150,9 @@ func requestsOf(input string) (all []Request) {
 
 // every returns all plugins, and a job of as many workers.
 func every(t *testing.T, workers int) (Set, *Roster) {
-	var requests []Request
+	var requests []terms.PluginRequest
 	for _, name := range Names() {
-		requests = append(requests, Request{Name: name})
+		requests = append(requests, terms.PluginRequest{Name: name})
 	}
 	set, err := NewSet(requests)
 	if err != nil {
@@ -246,7 +246,7 @@ func TestErrors(t *testing.T) {
 	if _, err := set.OnInstanceCreate(r, &Self{Task: "master"}); fmt.Sprint(err) != "plugin ssh: the job's key pair is missing" {
 		t.Errorf("without keys: %v", err)
 	}
-	set, err := NewSet([]Request{{Name: "pytorch", Arguments: []Argument{{"port", "rendezvous"}}}})
+	set, err := NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "port", Value: "rendezvous"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

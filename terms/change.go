@@ -56,6 +56,7 @@ var jobFields = [...]field[Job]{
 	{"kill_on_preempt", nothing[Job], func(a, b *Job) bool { return a.KillOnPreempt == b.KillOnPreempt }},
 	{"min_available", nothing[Job], func(a, b *Job) bool { return a.MinAvailable == b.MinAvailable }},
 	{"update", nothing[Job], func(a, b *Job) bool { return a.Update == b.Update }},
+	{"plugins", func(_, _ *Job) Change { return Replace }, samePlugins},
 	{"tasks", nothing[Job], func(a, b *Job) bool {
 		return slices.EqualFunc(a.Tasks, b.Tasks, func(a, b Task) bool { return equal(taskFields[:], &a, &b) })
 	}},
@@ -73,6 +74,7 @@ var taskFields = [...]field[Task]{
 	{"work_dir", replace, func(a, b *Task) bool { return a.WorkDir == b.WorkDir }},
 	{"user", replace, func(a, b *Task) bool { return a.User == b.User }},
 	{"stop_grace", asTold, func(a, b *Task) bool { return a.StopGraceMillis == b.StopGraceMillis }},
+	{"on_members_change", inPlace, func(a, b *Task) bool { return a.OnMembersChange == b.OnMembersChange }},
 	{"restart", inPlace, func(a, b *Task) bool { return a.Restart == b.Restart }},
 	{"reschedule", inPlace, func(a, b *Task) bool { return a.Reschedule == b.Reschedule }},
 	{"disconnect", asTold, func(a, b *Task) bool { return a.Disconnect == b.Disconnect }},
@@ -92,8 +94,23 @@ var taskFields = [...]field[Task]{
 	{"placement", replace, func(a, b *Task) bool { return a.Placement == b.Placement }},
 }
 
+// samePlugins tells whether two versions of a job tell their members the same.
+func samePlugins(a, b *Job) bool { return slices.EqualFunc(a.Plugins, b.Plugins, PluginRequest.equal) }
+
 func equal[T any](fields []field[T], a, b *T) bool {
 	return !slices.ContainsFunc(fields, func(f field[T]) bool { return !f.same(a, b) })
+}
+
+// ChangeTo returns what another version of the job means for an instance of this one, whatever its task. Other plugins
+// replace it: what they put into its environment stays there for its life.
+func (s *Job) ChangeTo(other *Job) Change {
+	change := NoChange
+	for _, f := range jobFields {
+		if !f.same(s, other) {
+			change = max(change, f.change(s, other))
+		}
+	}
+	return change
 }
 
 // Equal tells whether two jobs are the same in every field.

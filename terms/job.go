@@ -48,7 +48,9 @@ type Job struct {
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32
 	Update       UpdatePolicy
-	Tasks        []Task
+	// Plugins tell the members of the job about each other.
+	Plugins []PluginRequest
+	Tasks   []Task
 }
 
 // PriorityMax bounds the priority of a job, PriorityDefault is that of jobs that state none.
@@ -120,6 +122,8 @@ type Task struct {
 	Volumes    []Volume
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
+	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
+	OnMembersChange Signal
 }
 
 // EnvVar is one variable of a task's environment.

@@ -84,6 +84,7 @@ func (s *Job) Problems() []Problem {
 	p.path = "update"
 	s.Update.problems(p, s.Type)
 	p.path = ""
+	s.pluginProblems(p)
 	if len(s.Tasks) == 0 || len(s.Tasks) > TasksMax {
 		p.add("tasks", "must have 1 to %d tasks, has %d", TasksMax, len(s.Tasks))
 		return p.found

@@ -170,7 +170,9 @@ type JobSpec struct {
 	// An instance that gave way has ended for good; otherwise it waits for its next turn.
 	KillOnPreempt bool `protobuf:"varint,9,opt,name=kill_on_preempt,json=killOnPreempt,proto3" json:"kill_on_preempt,omitempty"`
 	// How many instances start together or not at all, all tasks counted; 0 for the sum of those of the tasks.
-	MinAvailable  uint32 `protobuf:"varint,10,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
+	MinAvailable uint32 `protobuf:"varint,10,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
+	// What tells its members about each other, such as "svc".
+	Plugins       []*PluginRequest `protobuf:"bytes,15,rep,name=plugins,proto3" json:"plugins,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +277,66 @@ func (x *JobSpec) GetMinAvailable() uint32 {
 	return 0
 }
 
+func (x *JobSpec) GetPlugins() []*PluginRequest {
+	if x != nil {
+		return x.Plugins
+	}
+	return nil
+}
+
+type PluginRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// In any order, each name once.
+	Arguments     []*Variable `protobuf:"bytes,2,rep,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PluginRequest) Reset() {
+	*x = PluginRequest{}
+	mi := &file_v1_starling_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PluginRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PluginRequest) ProtoMessage() {}
+
+func (x *PluginRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PluginRequest.ProtoReflect.Descriptor instead.
+func (*PluginRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PluginRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PluginRequest) GetArguments() []*Variable {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
 type UpdatePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many instances may be without health at a time because of the update; 0 is all.
@@ -305,7 +367,7 @@ type UpdatePolicy struct {
 
 func (x *UpdatePolicy) Reset() {
 	*x = UpdatePolicy{}
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +379,7 @@ func (x *UpdatePolicy) String() string {
 func (*UpdatePolicy) ProtoMessage() {}
 
 func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +392,7 @@ func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePolicy.ProtoReflect.Descriptor instead.
 func (*UpdatePolicy) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+	return file_v1_starling_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdatePolicy) GetBatchSize() uint32 {
@@ -449,14 +511,17 @@ type TaskSpec struct {
 	// The most instances that run at a time; 0 for no bound.
 	MaxRunning uint32 `protobuf:"varint,19,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
 	// After which time an instance is stopped and has failed for good; 0 is never.
-	MaxRunMillis  uint32 `protobuf:"varint,20,opt,name=max_run_millis,json=maxRunMillis,proto3" json:"max_run_millis,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxRunMillis uint32 `protobuf:"varint,20,opt,name=max_run_millis,json=maxRunMillis,proto3" json:"max_run_millis,omitempty"`
+	// What an instance is sent when the files of the plugins have changed: "none" (also if empty), "SIGHUP", "SIGUSR1" or
+	// "SIGUSR2".
+	OnMembersChange string `protobuf:"bytes,33,opt,name=on_members_change,json=onMembersChange,proto3" json:"on_members_change,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TaskSpec) Reset() {
 	*x = TaskSpec{}
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +533,7 @@ func (x *TaskSpec) String() string {
 func (*TaskSpec) ProtoMessage() {}
 
 func (x *TaskSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +546,7 @@ func (x *TaskSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSpec.ProtoReflect.Descriptor instead.
 func (*TaskSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{4}
+	return file_v1_starling_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TaskSpec) GetName() string {
@@ -645,6 +710,13 @@ func (x *TaskSpec) GetMaxRunMillis() uint32 {
 	return 0
 }
 
+func (x *TaskSpec) GetOnMembersChange() string {
+	if x != nil {
+		return x.OnMembersChange
+	}
+	return ""
+}
+
 type Variable struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -655,7 +727,7 @@ type Variable struct {
 
 func (x *Variable) Reset() {
 	*x = Variable{}
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +739,7 @@ func (x *Variable) String() string {
 func (*Variable) ProtoMessage() {}
 
 func (x *Variable) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +752,7 @@ func (x *Variable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variable.ProtoReflect.Descriptor instead.
 func (*Variable) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{5}
+	return file_v1_starling_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Variable) GetName() string {
@@ -708,7 +780,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +792,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +805,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{6}
+	return file_v1_starling_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Resources) GetCpuMillicores() int64 {
@@ -771,7 +843,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +855,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +868,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{7}
+	return file_v1_starling_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeviceRequest) GetKind() string {
@@ -833,7 +905,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +917,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +930,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{8}
+	return file_v1_starling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Device) GetKind() string {
@@ -893,7 +965,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +977,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +990,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{9}
+	return file_v1_starling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PortRequest) GetName() string {
@@ -959,7 +1031,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1043,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1056,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{10}
+	return file_v1_starling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -1072,7 +1144,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1156,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1169,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{11}
+	return file_v1_starling_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Restart) GetAttemptsMax() uint32 {
@@ -1144,7 +1216,7 @@ type Reschedule struct {
 
 func (x *Reschedule) Reset() {
 	*x = Reschedule{}
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1228,7 @@ func (x *Reschedule) String() string {
 func (*Reschedule) ProtoMessage() {}
 
 func (x *Reschedule) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1241,7 @@ func (x *Reschedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reschedule.ProtoReflect.Descriptor instead.
 func (*Reschedule) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{12}
+	return file_v1_starling_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reschedule) GetAttemptsMax() uint32 {
@@ -1224,7 +1296,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1308,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1321,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{13}
+	return file_v1_starling_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1300,7 +1372,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1384,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1397,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{14}
+	return file_v1_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Check) GetKind() string {
@@ -1390,7 +1462,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1474,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1487,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+	return file_v1_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -1449,7 +1521,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1533,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1546,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -1503,7 +1575,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1587,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1600,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -1562,7 +1634,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1646,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1659,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -1614,7 +1686,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1698,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1711,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -1683,7 +1755,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1767,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1780,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -1804,7 +1876,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +1888,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +1901,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Change) GetPath() string {
@@ -1878,7 +1950,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +1962,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +1975,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -1969,7 +2041,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2053,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2066,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2035,7 +2107,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2119,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2132,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Step) GetJob() string {
@@ -2119,7 +2191,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2203,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2216,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -2185,7 +2257,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2269,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2282,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -2241,7 +2313,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2325,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2338,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -2307,7 +2379,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2391,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2404,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -2363,7 +2435,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2447,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2460,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -2429,7 +2501,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2513,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2526,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -2484,7 +2556,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2568,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2581,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -2543,7 +2615,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2627,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2640,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -2599,7 +2671,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2683,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2696,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -2664,7 +2736,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +2748,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +2761,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -2718,7 +2790,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2802,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2815,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -2806,7 +2878,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2890,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2903,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Quota) GetKind() string {
@@ -2884,7 +2956,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +2968,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +2981,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -2949,7 +3021,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2961,7 +3033,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2974,7 +3046,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -2997,7 +3069,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3081,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3094,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -3070,7 +3142,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3154,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3167,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -3147,7 +3219,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3231,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3244,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -3209,7 +3281,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3293,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3306,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -3279,7 +3351,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3363,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3376,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -3354,7 +3426,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3438,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3451,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -3441,7 +3513,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3525,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3538,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Amount) GetKind() string {
@@ -3499,7 +3571,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3583,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3596,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -3578,7 +3650,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3590,7 +3662,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3603,7 +3675,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -3679,7 +3751,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3763,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3776,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -3736,7 +3808,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3820,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3833,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -3815,7 +3887,7 @@ type Reckoning struct {
 
 func (x *Reckoning) Reset() {
 	*x = Reckoning{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3827,7 +3899,7 @@ func (x *Reckoning) String() string {
 func (*Reckoning) ProtoMessage() {}
 
 func (x *Reckoning) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3840,7 +3912,7 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
 func (*Reckoning) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Reckoning) GetKind() string {
@@ -3897,7 +3969,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +3981,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3922,7 +3994,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Part) GetPath() string {
@@ -4019,7 +4091,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4031,7 +4103,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4044,7 +4116,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -4074,7 +4146,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4158,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4171,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -4150,7 +4222,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4234,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4247,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -4240,7 +4312,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4324,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4337,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -4309,7 +4381,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4393,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4406,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -4387,7 +4459,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4399,7 +4471,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4412,7 +4484,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -4456,7 +4528,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4540,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4553,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -4541,7 +4613,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4553,7 +4625,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4566,7 +4638,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Job) GetName() string {
@@ -4685,7 +4757,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4769,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4782,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Update) GetState() string {
@@ -4803,7 +4875,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4815,7 +4887,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4828,7 +4900,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -4923,7 +4995,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4935,7 +5007,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4948,7 +5020,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5002,7 +5074,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5086,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5099,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5091,7 +5163,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5103,7 +5175,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5116,7 +5188,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Task) GetName() string {
@@ -5158,7 +5230,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5242,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5255,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5260,7 +5332,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5272,7 +5344,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5285,7 +5357,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Slot) GetTask() string {
@@ -5418,7 +5490,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5430,7 +5502,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5443,7 +5515,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Port) GetName() string {
@@ -5470,7 +5542,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5482,7 +5554,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5495,7 +5567,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -5525,7 +5597,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +5609,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +5622,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -5601,7 +5673,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5685,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5698,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Finding) GetTask() string {
@@ -5690,7 +5762,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5702,7 +5774,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5715,7 +5787,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -5755,7 +5827,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5767,7 +5839,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5780,7 +5852,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -5858,7 +5930,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5870,7 +5942,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5883,7 +5955,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Peer) GetNode() string {
@@ -6033,7 +6105,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6045,7 +6117,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6058,7 +6130,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6101,7 +6173,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6113,7 +6185,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6126,7 +6198,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6175,7 +6247,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6187,7 +6259,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6200,7 +6272,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6291,7 +6363,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6303,7 +6375,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6316,7 +6388,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6372,7 +6444,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6384,7 +6456,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6397,7 +6469,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6466,7 +6538,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6478,7 +6550,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6491,7 +6563,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -6570,7 +6642,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6582,7 +6654,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6595,7 +6667,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -6635,7 +6707,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6647,7 +6719,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6660,7 +6732,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -6691,7 +6763,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6703,7 +6775,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6716,7 +6788,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -6779,7 +6851,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf3\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa9\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -6793,8 +6865,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"controller\x12&\n" +
 	"\x0fkill_on_preempt\x18\t \x01(\bR\rkillOnPreempt\x12#\n" +
 	"\rmin_available\x18\n" +
-	" \x01(\rR\fminAvailableB\v\n" +
-	"\t_priority\"\xae\x03\n" +
+	" \x01(\rR\fminAvailable\x124\n" +
+	"\aplugins\x18\x0f \x03(\v2\x1a.starling.v1.PluginRequestR\apluginsB\v\n" +
+	"\t_priority\"X\n" +
+	"\rPluginRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\targuments\x18\x02 \x03(\v2\x15.starling.v1.VariableR\targuments\"\xae\x03\n" +
 	"\fUpdatePolicy\x12\x1d\n" +
 	"\n" +
 	"batch_size\x18\x01 \x01(\rR\tbatchSize\x12\x1a\n" +
@@ -6808,7 +6884,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x95\a\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xc1\a\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -6840,7 +6916,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rmin_available\x18\x12 \x01(\rR\fminAvailable\x12\x1f\n" +
 	"\vmax_running\x18\x13 \x01(\rR\n" +
 	"maxRunning\x12$\n" +
-	"\x0emax_run_millis\x18\x14 \x01(\rR\fmaxRunMillis\"4\n" +
+	"\x0emax_run_millis\x18\x14 \x01(\rR\fmaxRunMillis\x12*\n" +
+	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"t\n" +
@@ -7404,224 +7481,227 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 84)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
 	(*JobSpec)(nil),               // 2: starling.v1.JobSpec
-	(*UpdatePolicy)(nil),          // 3: starling.v1.UpdatePolicy
-	(*TaskSpec)(nil),              // 4: starling.v1.TaskSpec
-	(*Variable)(nil),              // 5: starling.v1.Variable
-	(*Resources)(nil),             // 6: starling.v1.Resources
-	(*DeviceRequest)(nil),         // 7: starling.v1.DeviceRequest
-	(*Device)(nil),                // 8: starling.v1.Device
-	(*PortRequest)(nil),           // 9: starling.v1.PortRequest
-	(*Constraint)(nil),            // 10: starling.v1.Constraint
-	(*Restart)(nil),               // 11: starling.v1.Restart
-	(*Reschedule)(nil),            // 12: starling.v1.Reschedule
-	(*Disconnect)(nil),            // 13: starling.v1.Disconnect
-	(*Check)(nil),                 // 14: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 15: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 16: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 17: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 18: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 19: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 20: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 21: starling.v1.Change
-	(*TaskPlan)(nil),              // 22: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 23: starling.v1.Wave
-	(*Step)(nil),                  // 24: starling.v1.Step
-	(*SteerUpdateRequest)(nil),    // 25: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 26: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 27: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 28: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 29: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 30: starling.v1.RestartJobResponse
-	(*EndAllocationRequest)(nil),  // 31: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 32: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 33: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 34: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 35: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 36: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 37: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 38: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 39: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 40: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 41: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 42: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 43: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 44: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 45: starling.v1.Amount
-	(*Pool)(nil),                  // 46: starling.v1.Pool
-	(*PoolUse)(nil),               // 47: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 48: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 49: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 50: starling.v1.Reckoning
-	(*Part)(nil),                  // 51: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 52: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 53: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 54: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 55: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 56: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 57: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 58: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 59: starling.v1.Job
-	(*Update)(nil),                // 60: starling.v1.Update
-	(*Counts)(nil),                // 61: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 62: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 63: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 64: starling.v1.Task
-	(*Preemption)(nil),            // 65: starling.v1.Preemption
-	(*Slot)(nil),                  // 66: starling.v1.Slot
-	(*Port)(nil),                  // 67: starling.v1.Port
-	(*WhyRequest)(nil),            // 68: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 69: starling.v1.WhyResponse
-	(*Finding)(nil),               // 70: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 71: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 72: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 73: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 74: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 75: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 76: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 77: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 78: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 79: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 80: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 81: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 82: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 83: google.protobuf.Timestamp
+	(*PluginRequest)(nil),         // 3: starling.v1.PluginRequest
+	(*UpdatePolicy)(nil),          // 4: starling.v1.UpdatePolicy
+	(*TaskSpec)(nil),              // 5: starling.v1.TaskSpec
+	(*Variable)(nil),              // 6: starling.v1.Variable
+	(*Resources)(nil),             // 7: starling.v1.Resources
+	(*DeviceRequest)(nil),         // 8: starling.v1.DeviceRequest
+	(*Device)(nil),                // 9: starling.v1.Device
+	(*PortRequest)(nil),           // 10: starling.v1.PortRequest
+	(*Constraint)(nil),            // 11: starling.v1.Constraint
+	(*Restart)(nil),               // 12: starling.v1.Restart
+	(*Reschedule)(nil),            // 13: starling.v1.Reschedule
+	(*Disconnect)(nil),            // 14: starling.v1.Disconnect
+	(*Check)(nil),                 // 15: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 16: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 17: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 18: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 19: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 20: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 21: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 22: starling.v1.Change
+	(*TaskPlan)(nil),              // 23: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 24: starling.v1.Wave
+	(*Step)(nil),                  // 25: starling.v1.Step
+	(*SteerUpdateRequest)(nil),    // 26: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 27: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 28: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 29: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 30: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 31: starling.v1.RestartJobResponse
+	(*EndAllocationRequest)(nil),  // 32: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 33: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 34: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 35: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 36: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 37: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 38: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 39: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 40: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 41: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 42: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 43: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 44: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 45: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 46: starling.v1.Amount
+	(*Pool)(nil),                  // 47: starling.v1.Pool
+	(*PoolUse)(nil),               // 48: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 49: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 50: starling.v1.PoolStatusResponse
+	(*Reckoning)(nil),             // 51: starling.v1.Reckoning
+	(*Part)(nil),                  // 52: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 53: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 54: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 55: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 56: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 57: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 58: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 59: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 60: starling.v1.Job
+	(*Update)(nil),                // 61: starling.v1.Update
+	(*Counts)(nil),                // 62: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 63: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 64: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 65: starling.v1.Task
+	(*Preemption)(nil),            // 66: starling.v1.Preemption
+	(*Slot)(nil),                  // 67: starling.v1.Slot
+	(*Port)(nil),                  // 68: starling.v1.Port
+	(*WhyRequest)(nil),            // 69: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 70: starling.v1.WhyResponse
+	(*Finding)(nil),               // 71: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 72: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 73: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 74: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 75: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 76: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 77: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 78: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 79: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 80: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 81: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 82: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 83: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 84: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
-	4,   // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
-	3,   // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
-	5,   // 3: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
-	6,   // 4: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
-	7,   // 5: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
-	9,   // 6: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
-	10,  // 7: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	5,   // 8: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
-	11,  // 9: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	12,  // 10: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	13,  // 11: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	14,  // 12: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	10,  // 13: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	10,  // 14: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	2,   // 15: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 16: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	21,  // 17: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	22,  // 18: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	23,  // 19: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	70,  // 20: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	60,  // 21: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	24,  // 22: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	36,  // 23: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	35,  // 24: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	35,  // 25: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	41,  // 26: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	42,  // 27: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 28: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	21,  // 29: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	83,  // 30: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	45,  // 31: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	46,  // 32: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 33: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	35,  // 34: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	47,  // 35: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	83,  // 36: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	46,  // 37: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	50,  // 38: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	51,  // 39: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	83,  // 40: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 41: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	54,  // 42: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	83,  // 43: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 44: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	21,  // 45: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	83,  // 46: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 47: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	61,  // 48: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	83,  // 49: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	83,  // 50: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 51: starling.v1.Job.update:type_name -> starling.v1.Update
-	83,  // 52: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	83,  // 53: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	83,  // 54: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	83,  // 55: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 56: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 57: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	64,  // 58: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	66,  // 59: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	61,  // 60: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	65,  // 61: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	83,  // 62: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	83,  // 63: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	83,  // 64: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	67,  // 65: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	83,  // 66: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 67: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	70,  // 68: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	83,  // 69: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	83,  // 70: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	83,  // 71: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 72: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	6,   // 73: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	6,   // 74: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	8,   // 75: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	5,   // 76: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	83,  // 77: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	76,  // 78: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	83,  // 79: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	77,  // 80: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	78,  // 81: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	83,  // 82: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	15,  // 83: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	17,  // 84: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	19,  // 85: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	25,  // 86: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	27,  // 87: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	29,  // 88: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	31,  // 89: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	33,  // 90: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	37,  // 91: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	39,  // 92: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	43,  // 93: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	48,  // 94: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	52,  // 95: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	55,  // 96: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	57,  // 97: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	62,  // 98: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	68,  // 99: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	71,  // 100: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	74,  // 101: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	79,  // 102: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	81,  // 103: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	16,  // 104: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	18,  // 105: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	20,  // 106: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	26,  // 107: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	28,  // 108: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	30,  // 109: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	32,  // 110: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	34,  // 111: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	38,  // 112: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	40,  // 113: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	44,  // 114: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	49,  // 115: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	53,  // 116: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	56,  // 117: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	58,  // 118: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	63,  // 119: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	69,  // 120: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	72,  // 121: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	75,  // 122: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	80,  // 123: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	82,  // 124: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	104, // [104:125] is the sub-list for method output_type
-	83,  // [83:104] is the sub-list for method input_type
-	83,  // [83:83] is the sub-list for extension type_name
-	83,  // [83:83] is the sub-list for extension extendee
-	0,   // [0:83] is the sub-list for field type_name
+	5,   // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
+	4,   // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
+	3,   // 3: starling.v1.JobSpec.plugins:type_name -> starling.v1.PluginRequest
+	6,   // 4: starling.v1.PluginRequest.arguments:type_name -> starling.v1.Variable
+	6,   // 5: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
+	7,   // 6: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
+	8,   // 7: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
+	10,  // 8: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
+	11,  // 9: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
+	6,   // 10: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
+	12,  // 11: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	13,  // 12: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	14,  // 13: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	15,  // 14: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	11,  // 15: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	11,  // 16: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	2,   // 17: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 18: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	22,  // 19: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	23,  // 20: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	24,  // 21: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	71,  // 22: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	61,  // 23: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	25,  // 24: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	37,  // 25: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	36,  // 26: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	36,  // 27: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	42,  // 28: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	43,  // 29: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 30: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	22,  // 31: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	84,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	46,  // 33: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	47,  // 34: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 35: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	36,  // 36: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	48,  // 37: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	84,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	47,  // 39: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	51,  // 40: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
+	52,  // 41: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	84,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 43: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	55,  // 44: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	84,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 46: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	22,  // 47: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	84,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 49: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	62,  // 50: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	84,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	84,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	61,  // 53: starling.v1.Job.update:type_name -> starling.v1.Update
+	84,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	84,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	84,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	84,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 58: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 59: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	65,  // 60: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	67,  // 61: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	62,  // 62: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	66,  // 63: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	84,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	84,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	84,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	68,  // 67: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	84,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 69: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	71,  // 70: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	84,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	84,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	84,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 74: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	7,   // 75: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	7,   // 76: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	9,   // 77: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	6,   // 78: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	84,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	77,  // 80: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	84,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	78,  // 82: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	79,  // 83: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	84,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	16,  // 85: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	18,  // 86: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	20,  // 87: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	26,  // 88: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	28,  // 89: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	30,  // 90: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	32,  // 91: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	34,  // 92: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	38,  // 93: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	40,  // 94: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	44,  // 95: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	49,  // 96: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	53,  // 97: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	56,  // 98: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	58,  // 99: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	63,  // 100: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	69,  // 101: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	72,  // 102: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	75,  // 103: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	80,  // 104: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	82,  // 105: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	17,  // 106: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	19,  // 107: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	21,  // 108: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	27,  // 109: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	29,  // 110: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	31,  // 111: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	33,  // 112: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	35,  // 113: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	39,  // 114: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	41,  // 115: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	45,  // 116: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	50,  // 117: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	54,  // 118: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	57,  // 119: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	59,  // 120: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	64,  // 121: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	70,  // 122: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	73,  // 123: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	76,  // 124: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	81,  // 125: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	83,  // 126: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	106, // [106:127] is the sub-list for method output_type
+	85,  // [85:106] is the sub-list for method input_type
+	85,  // [85:85] is the sub-list for extension type_name
+	85,  // [85:85] is the sub-list for extension extendee
+	0,   // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -7630,18 +7710,18 @@ func file_v1_starling_proto_init() {
 		return
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[35].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[36].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[51].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[73].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[37].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[52].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[74].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   83,
+			NumMessages:   84,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

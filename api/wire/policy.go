@@ -34,6 +34,7 @@ func policyMessages(m *starlingv1.TaskSpec, t *terms.Task) {
 		LostAfterMillis: t.Disconnect.LostAfterMillis, Wait: t.Disconnect.Wait, Keep: t.Disconnect.Keep.String(),
 		StopAfterMillis: t.Disconnect.StopAfterMillis,
 	}
+	m.OnMembersChange = t.OnMembersChange.String()
 	for _, c := range t.Checks {
 		m.Checks = append(m.Checks, &starlingv1.Check{
 			Kind: c.Kind.String(), Port: c.Port, Path: c.Path, Command: c.Command, IntervalMillis: c.IntervalMillis,
@@ -57,6 +58,7 @@ func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
 		Keep:            terms.Survivor(numberOf(m.GetDisconnect().GetKeep(), terms.Survivors())),
 		StopAfterMillis: m.GetDisconnect().GetStopAfterMillis(),
 	}
+	t.OnMembersChange = terms.Signal(numberOf(m.GetOnMembersChange(), terms.Signals()))
 	for _, one := range m.GetChecks() {
 		t.Checks = append(t.Checks, terms.Check{
 			Kind: terms.CheckKind(max(slices.Index(terms.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),

@@ -26,6 +26,9 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
 		MinAvailable: spec.MinAvailable,
 	}
+	for _, q := range spec.Plugins {
+		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
+	}
 	for i := range spec.Tasks {
 		m.Tasks = append(m.Tasks, taskMessage(&spec.Tasks[i]))
 	}
@@ -110,6 +113,9 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	}
 	if m != nil && m.Priority != nil {
 		spec.Priority = m.GetPriority()
+	}
+	for _, one := range m.GetPlugins() {
+		spec.Plugins = append(spec.Plugins, terms.PluginRequest{Name: one.GetName(), Arguments: variablesOf(one.GetArguments())})
 	}
 	problems := unknownFields(m.ProtoReflect(), "")
 	slices.SortStableFunc(problems, func(a, b terms.Problem) int { return cmp.Compare(a.Path, b.Path) })

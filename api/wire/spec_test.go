@@ -30,6 +30,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[terms.JobType](): uint64(terms.Daemon), reflect.TypeFor[terms.Placement](): uint64(terms.Defragment),
 		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
+		reflect.TypeFor[terms.Signal](): uint64(terms.SignalUser2),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
@@ -69,6 +70,9 @@ func fillList(v reflect.Value, random *rand.Rand) {
 func randomSpec(random *rand.Rand) *terms.Job {
 	spec := &terms.Job{}
 	fill(reflect.ValueOf(spec).Elem(), random)
+	for _, q := range spec.Plugins {
+		slices.SortFunc(q.Arguments, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		slices.SortFunc(t.Env, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
@@ -100,7 +104,8 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 	}
 	words := map[protoreflect.FullName]string{
 		"JobSpec.type": "batch", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
-		"Disconnect.keep": "replacement", "Check.kind": "command",
+		"TaskSpec.on_members_change": "SIGHUP",
+		"Disconnect.keep":            "replacement", "Check.kind": "command",
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

@@ -1,0 +1,98 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"starling/terms"
+)
+
+// Fault is one thing wrong with what a job asks of a plugin.
+type Fault struct {
+	// Plugin and Argument say of which; either may be empty.
+	Plugin, Argument string
+	Reason           string
+	// Request is the number of the request.
+	Request int
+}
+
+// Error returns the fault in a line.
+func (f *Fault) Error() string {
+	text := f.Reason
+	if f.Argument != "" {
+		text = "argument " + f.Argument + ": " + text
+	}
+	if f.Plugin != "" {
+		text = "plugin " + f.Plugin + ": " + text
+	}
+	return text
+}
+
+// InstancesMax bounds the instances of a job with plugins: each has a list of all of them.
+const InstancesMax = 10_000
+
+// Problems returns all that is wrong with a job: its own Problems, and if there are none those of what it asks of plugins.
+// The job file, the API and the fold all ask here.
+func Problems(job *terms.Job) []terms.Problem {
+	if own := job.Problems(); len(own) > 0 || len(job.Plugins) == 0 {
+		return own
+	}
+	set, err := NewSet(job.Plugins)
+	if err != nil {
+		return faults(err)
+	}
+	var all []terms.Problem
+	for _, p := range set {
+		if len(p.OnJobDelete()) > 0 {
+			all = append(all, terms.Problem{Path: pathOf(job, p), Reason: fmt.Sprintf(
+				"needs plugin %s, whose keys no peer can keep yet: nothing seals them for the journal", p.Name())})
+		}
+		if err := p.OnJobAdd(job); err != nil {
+			all = append(all, terms.Problem{Path: pathOf(job, p), Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
+		}
+	}
+	instances := uint64(0)
+	for i := range job.Tasks {
+		instances += uint64(job.Tasks[i].Instances)
+	}
+	if instances > InstancesMax {
+		all = append(all, terms.Problem{Path: "plugins", Reason: fmt.Sprintf(
+			"must be absent in a job of more than %d instances, has %d: each would have a list of all", InstancesMax, instances)})
+	}
+	return all
+}
+
+// faults returns the problems of the errors that NewSet has joined.
+func faults(err error) (all []terms.Problem) {
+	parts := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts = joined.Unwrap()
+	}
+	for _, part := range parts {
+		var f *Fault
+		if !errors.As(part, &f) {
+			continue
+		}
+		path := "plugins[" + strconv.Itoa(f.Request) + "]"
+		if f.Argument != "" {
+			path += "." + f.Argument
+		}
+		all = append(all, terms.Problem{Path: path, Reason: f.Reason})
+	}
+	return all
+}
+
+// pathOf returns the path of the request that brings a plugin.
+func pathOf(job *terms.Job, p Plugin) string {
+	at := slices.IndexFunc(job.Plugins, func(q terms.PluginRequest) bool { return q.Name == p.Name() })
+	for i := range job.Plugins {
+		for _, k := range kinds() {
+			if at < 0 && k.name == p.Name() && k.neededBy(job.Plugins[i].Name) {
+				at = i
+			}
+		}
+	}
+	return "plugins[" + strconv.Itoa(max(at, 0)) + "]"
+}
