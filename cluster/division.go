@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"starling/cluster/vector"
 	"starling/terms"
 )
 
@@ -45,7 +46,7 @@ func (d *Division) add(value string, n NodeIndex) {
 	if !found {
 		d.Values, d.Pages = slices.Insert(d.Values, at, value), slices.Insert(d.Pages, at, nil)
 	}
-	pages, page, bit := &d.Pages[at], int(n)/pageRows, uint64(1)<<(n%pageRows)
+	pages, page, bit := &d.Pages[at], int(n)/vector.PageRows, uint64(1)<<(n%vector.PageRows)
 	if last := len(*pages) - 1; last >= 0 && (*pages)[last].Page == page {
 		(*pages)[last].Nodes |= bit
 		return
@@ -62,7 +63,7 @@ func (s *State) EachRoomOf(some NodePage, kept terms.Purpose, need *terms.Resour
 	}
 	for nodes := some.Nodes & r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
 		if i := bits.TrailingZeros64(nodes); need.Fits(&r.free[i]) {
-			visit(NodeIndex(some.Page*pageRows + i))
+			visit(NodeIndex(some.Page*vector.PageRows + i))
 		}
 	}
 }

@@ -3,12 +3,13 @@ package cluster
 import (
 	"github.com/tidwall/btree"
 
+	"starling/cluster/vector"
 	"starling/terms"
 )
 
 // Job is a job as it stands in the value. Only the methods of State change it.
 type Job struct {
-	edition *Edition
+	edition *vector.Edition
 	ID      terms.JobID
 	// Spec is the newest version, number Version (from 1).
 	Spec    *terms.Job
@@ -44,10 +45,10 @@ type Job struct {
 
 // Task is a task as it stands in the value: its slots.
 type Task struct {
-	edition *Edition
+	edition *vector.Edition
 	Name    terms.TaskName
 	// Slots are the main seats.
-	Slots Vector[Slot]
+	Slots vector.Of[Slot]
 	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
 	// number that the newest version wants.
 	Desired uint32

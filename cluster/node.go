@@ -1,10 +1,14 @@
 package cluster
 
-import "starling/terms"
+import (
+	"starling/terms"
+
+	"starling/cluster/vector"
+)
 
 // Node is a machine as it stands in the value. Only the methods of State change it.
 type Node struct {
-	edition *Edition
+	edition *vector.Edition
 	Index   NodeIndex
 	Name    terms.NodeName
 	// Peer is the member that lives on it now, "" if none does.
@@ -105,8 +109,8 @@ func (n *Node) freePort() uint16 {
 
 // room is what placement scans: the free resources of 64 nodes side by side.
 type room struct {
-	edition *Edition
-	free    [pageRows]terms.Resources
+	edition *vector.Edition
+	free    [vector.PageRows]terms.Resources
 	// eligible has a bit for every node that takes work, nodes one for every node by whom it is kept for.
 	eligible uint64
 	nodes    [terms.PurposeCount]uint64

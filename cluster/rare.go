@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/tidwall/btree"
 
+	"starling/cluster/vector"
 	"starling/terms"
 )
 
@@ -39,7 +40,7 @@ func (k seatKey) in(job terms.JobID, task int) SlotRef {
 	return SlotRef{Job: job, Task: uint16(task), Index: uint32(k >> 2), Seat: Seat(k & 3)}
 }
 
-func newTask(e *Edition, name terms.TaskName) *Task {
+func newTask(e *vector.Edition, name terms.TaskName) *Task {
 	return &Task{edition: e, Name: name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
 }
 

@@ -4,13 +4,14 @@ import (
 	"math/bits"
 	"slices"
 
+	"starling/cluster/vector"
 	"starling/terms"
 )
 
 // free returns what the node has left.
 func (s *State) free(n NodeIndex) terms.Resources {
-	if p := int(n) / pageRows; p < len(s.rooms) {
-		return s.rooms[p].free[n%pageRows]
+	if p := int(n) / vector.PageRows; p < len(s.rooms) {
+		return s.rooms[p].free[n%vector.PageRows]
 	}
 	return terms.Resources{}
 }
@@ -30,7 +31,7 @@ func (s *State) editRoom(n NodeIndex) *room {
 		s.rooms = append(make([]*room, 0, len(s.rooms)+1), s.rooms...)
 		s.roomsOwner = s.edition
 	}
-	at := int(n) / pageRows
+	at := int(n) / vector.PageRows
 	for len(s.rooms) <= at {
 		s.rooms = append(s.rooms, &room{edition: s.edition})
 	}
@@ -47,8 +48,8 @@ func (s *State) editRoom(n NodeIndex) *room {
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
 func (s *State) setFree(n NodeIndex, free terms.Resources, eligible bool) {
 	r := s.editRoom(n)
-	bit := uint64(1) << (n % pageRows)
-	r.free[n%pageRows] = free
+	bit := uint64(1) << (n % vector.PageRows)
+	r.free[n%vector.PageRows] = free
 	if !eligible {
 		r.eligible &^= bit
 		return
@@ -64,17 +65,17 @@ func (s *State) setFree(n NodeIndex, free terms.Resources, eligible bool) {
 // take subtracts from what the node has left.
 func (s *State) take(n NodeIndex, amount terms.Resources) {
 	r := s.editRoom(n)
-	r.free[n%pageRows] = r.free[n%pageRows].Minus(amount)
+	r.free[n%vector.PageRows] = r.free[n%vector.PageRows].Minus(amount)
 }
 
 // Eligible tells whether the node takes work.
 func (s *State) Eligible(n NodeIndex) bool {
-	p := int(n) / pageRows
-	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%pageRows)) != 0
+	p := int(n) / vector.PageRows
+	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%vector.PageRows)) != 0
 }
 
 // NodesPerPage is how many nodes make a page.
-const NodesPerPage = pageRows
+const NodesPerPage = vector.PageRows
 
 // RoomPages returns the number of pages that EachRoom can visit.
 func (s *State) RoomPages() int { return len(s.rooms) }
@@ -83,15 +84,15 @@ func (s *State) RoomPages() int { return len(s.rooms) }
 func (s *State) setPurpose(n NodeIndex, purpose terms.Purpose) {
 	r := s.editRoom(n)
 	for p := range r.nodes {
-		r.nodes[p] &^= 1 << (n % pageRows)
+		r.nodes[p] &^= 1 << (n % vector.PageRows)
 	}
-	r.nodes[purpose] |= 1 << (n % pageRows)
+	r.nodes[purpose] |= 1 << (n % vector.PageRows)
 }
 
 // purpose returns for whom a node of the page is kept.
 func (r *room) purpose(n NodeIndex) terms.Purpose {
 	for p := range r.nodes {
-		if r.nodes[p]&(1<<(n%pageRows)) != 0 {
+		if r.nodes[p]&(1<<(n%vector.PageRows)) != 0 {
 			return terms.Purpose(p)
 		}
 	}
@@ -121,7 +122,7 @@ func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (no
 func (s *State) EachRoom(page int, kept terms.Purpose, need *terms.Resources, visit func(n NodeIndex, free *terms.Resources) bool) {
 	for nodes := s.Fitting(page, kept, need); nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
-		if !visit(NodeIndex(page*pageRows+i), &s.rooms[page].free[i]) {
+		if !visit(NodeIndex(page*vector.PageRows+i), &s.rooms[page].free[i]) {
 			return
 		}
 	}
@@ -129,7 +130,7 @@ func (s *State) EachRoom(page int, kept terms.Purpose, need *terms.Resources, vi
 
 // tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
 func (s *State) tighten(page int, kept terms.Purpose) {
-	r := s.editRoom(NodeIndex(page * pageRows))
+	r := s.editRoom(NodeIndex(page * vector.PageRows))
 	most := &r.most[kept]
 	*most = terms.Resources{}
 	for nodes := r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
@@ -143,7 +144,7 @@ func (s *State) tighten(page int, kept terms.Purpose) {
 func (s *State) TakeGrown() []int {
 	pages := make([]int, len(s.grown))
 	for i, n := range s.grown {
-		pages[i] = int(n) / pageRows
+		pages[i] = int(n) / vector.PageRows
 	}
 	s.grown = s.grown[:0]
 	slices.Sort(pages)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/tidwall/btree"
 
+	"starling/cluster/vector"
 	"starling/terms"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // State is the value that every peer holds. It is not safe for concurrent use; hand Copies to other goroutines.
 type State struct {
-	edition *Edition
+	edition *vector.Edition
 	// Index is the last entry folded, Time the highest time told by an entry.
 	Index terms.Index
 	Time  terms.Time
@@ -54,7 +55,7 @@ type State struct {
 	// pools is the tree of resource pools, accounts what the jobs of each hold and ask for, at its PoolID. Offered is what
 	// nodes hold, and what those that take work have free besides.
 	pools    *pools
-	accounts Vector[Account]
+	accounts vector.Of[Account]
 	offered  terms.Amounts
 	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
 	// counts what runs and is preemptible.
@@ -68,10 +69,10 @@ type State struct {
 	// moved tells that more or less is held, asked for or given since it was looked for who gives way.
 	moved bool
 
-	nodes      Vector[*Node]
+	nodes      vector.Of[*Node]
 	nodeNames  *btree.Map[terms.NodeName, NodeIndex]
 	rooms      []*room
-	roomsOwner *Edition
+	roomsOwner *vector.Edition
 	classes    *btree.Map[string, uint32]
 	// divisions tell which nodes have which values of attributes that tasks are spread over.
 	divisions []*Division
@@ -131,7 +132,7 @@ const RulesNewest = 1
 // NewState returns the value before the first entry.
 func NewState() *State {
 	return &State{
-		edition: new(Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
+		edition: new(vector.Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
 		jobs: new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
 		finished: new(btree.Map[uint64, terms.JobID]),
 		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
@@ -153,7 +154,7 @@ func NewState() *State {
 // changes them. It must not run beside a change of s.
 func (s *State) Copy() *State {
 	c := *s
-	s.edition, c.edition = new(Edition), new(Edition)
+	s.edition, c.edition = new(vector.Edition), new(vector.Edition)
 	c.Membership = s.Membership.copy()
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/census"
+	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -15,7 +16,7 @@ import (
 
 // headcount counts the instances with one label, or of one task.
 type headcount struct {
-	edition *Edition
+	edition *vector.Edition
 	census  *census.Census[NodeIndex]
 	// more and fewer are the blocked tasks that may fit somewhere when there are more instances, or fewer.
 	more, fewer *btree.Set[TaskKey]

@@ -1,4 +1,4 @@
-package cluster
+package vector
 
 import (
 	"math/rand/v2"
@@ -9,7 +9,7 @@ import (
 // TestVector holds a Vector and its copies against plain slices under random operations.
 func TestVector(t *testing.T) {
 	type pair struct {
-		vector  Vector[int]
+		vector  Of[int]
 		plain   []int
 		edition *Edition
 	}
@@ -44,7 +44,7 @@ func TestVector(t *testing.T) {
 	}
 }
 
-func rows(v *Vector[int]) []int {
+func rows(v *Of[int]) []int {
 	all := make([]int, v.Len())
 	for i := range all {
 		all[i] = v.At(i)
