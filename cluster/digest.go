@@ -132,6 +132,9 @@ func hashJob(s *terms.Job) uint64 {
 func hashTask(t *terms.Task) uint64 {
 	h := hashText(tagJob, string(t.Name), t.WorkDir, t.User)
 	h = mix(h, hashText(tagJob, t.Command...))
+	for _, name := range t.After {
+		h = mix(h, hashText(tagJob, string(name)))
+	}
 	for _, e := range t.Env {
 		h = mix(h, hashText(tagJob, e.Name, e.Value))
 	}

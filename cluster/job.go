@@ -37,6 +37,8 @@ type Job struct {
 	gangState GangState
 	// gangTried is how often room had been taken anywhere when no nodes were found for the gang.
 	gangTried uint64
+	// graph is the order of the tasks, nil if there is none.
+	graph *graph
 	// finishOrder is the job's number among the finished.
 	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.
@@ -77,6 +79,8 @@ type Task struct {
 	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special
 	// ones, and only a node with more room than then can help.
 	blocked, specialBlocked bool
+	// complete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at last.
+	complete bool
 	// digest is the sum over the slots, row what the task's own row adds to that of the value.
 	digest, row           uint64
 	nameHash, failureHash uint64

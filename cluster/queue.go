@@ -180,11 +180,15 @@ func (s *State) queue(j *Job, task int) {
 		}
 	}
 	j.gangState = state
+	s.follow(j, task)
 }
 
 func (s *State) queueTask(j *Job, task int) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.asks(spec), terms.Amounts{}
+	if j.Held(task) {
+		asks = 0
+	}
 	if asks == 0 {
 		// Nobody will tell what comes to pass around nodes meanwhile.
 		t.blocked, t.specialBlocked = false, false

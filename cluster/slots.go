@@ -211,11 +211,12 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
 		}
 		s.queue(j, int(r.Task))
-	} else if j.gang != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
+	} else if j.gang != nil || j.graph != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
 		s.queue(j, int(r.Task)) // what ended may let another run, or break a gang
 	}
 	if r.Index >= t.Desired && !next.Phase.Holds() {
 		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
+		s.follow(j, int(r.Task))
 	}
 }
 

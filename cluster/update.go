@@ -159,6 +159,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 		}
 	}
 	j.setGang()
+	j.setGraph()
 }
 
 // adopt gives the newest version to the allocations that are as good as of it, and counts anew.

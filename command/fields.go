@@ -131,6 +131,7 @@ func task(c *coder, t *terms.Task) {
 	integer(c, &t.MinAvailable, math.MaxUint32)
 	integer(c, &t.MaxRunning, math.MaxUint32)
 	integer(c, &t.MaxRunMillis, math.MaxUint32)
+	list(c, &t.After, terms.TasksMax, taskName)
 	list(c, &t.Command, terms.ArgumentsMax, argument)
 	list(c, &t.Env, terms.ArgumentsMax, variable)
 	text(c, &t.WorkDir, terms.TextBytesMax)
@@ -156,6 +157,8 @@ func plugin(c *coder, q *terms.PluginRequest) {
 	text(c, &q.Name, terms.NameBytesMax)
 	list(c, &q.Arguments, terms.PluginsMax, variable)
 }
+
+func taskName(c *coder, n *terms.TaskName) { text(c, n, terms.NameBytesMax) }
 
 func argument(c *coder, a *string) { text(c, a, terms.TextBytesMax) }
 

@@ -29,7 +29,7 @@ func samples() map[Kind]*Entry {
 				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
 			}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},
 			Tasks: []terms.Task{{
-				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, Command: []string{"/bin/server", "-v"}, Env: []terms.EnvVar{{Name: "LANG", Value: "C"}},
+				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, After: []terms.TaskName{"fetch"}, Command: []string{"/bin/server", "-v"}, Env: []terms.EnvVar{{Name: "LANG", Value: "C"}},
 				WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
 				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []terms.PortRequest{{Name: "http", Number: 8080}},
 				Constraints: []constraint.Constraint{{

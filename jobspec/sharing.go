@@ -80,6 +80,8 @@ func sharingFields() []field[terms.Job] {
 func boundFields() []field[terms.Task] {
 	type spec = terms.Task
 	return []field[spec]{
+		bind(list(nameForm[terms.TaskName](), 0, terms.TasksMax), func(t *spec) *[]terms.TaskName { return &t.After }).
+			named("after", "The tasks of a batch job that come first: nothing of this one runs before all their instances have succeeded."),
 		bind(optional(whole[uint32](0, terms.GangMax)), func(t *spec) *uint32 { return &t.MinAvailable }).
 			named("min_available", "How many of the instances belong to the job's gang, which starts together or not at all."),
 		bind(optional(whole[uint32](0, terms.InstancesMax)), func(t *spec) *uint32 { return &t.MaxRunning }).

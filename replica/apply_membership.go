@@ -75,7 +75,11 @@ func (f *fold) leave(c *command.Leave) Result {
 // finish notes that a job ended, if it did. One whose update has instances to add has not.
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
-	if j.Finished != 0 || f.grows(j) {
+	if j.Finished != 0 {
+		return
+	}
+	f.abandon(j)
+	if j = f.s.Job(id); f.grows(j) {
 		return
 	}
 	name := j.Name()
@@ -86,6 +90,16 @@ func (f *fold) finish(id terms.JobID) {
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
+	}
+}
+
+// abandon wants nothing any more of tasks that come after what has failed.
+func (f *fold) abandon(j *cluster.Job) {
+	for _, task := range j.Vain() {
+		if t := f.s.Job(j.ID).Tasks[task]; t.Desired > 0 && t.Live() == 0 && !j.Stop {
+			f.s.SetDesired(j.ID, task, 0)
+			f.touch(j.ID)
+		}
 	}
 }
 

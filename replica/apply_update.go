@@ -410,6 +410,8 @@ func (f *fold) wanted(j *cluster.Job, task int) uint32 {
 		return 0
 	case j.Spec.Type == terms.Daemon:
 		return j.Tasks[task].Desired
+	case slices.Contains(j.Vain(), task):
+		return 0
 	}
 	return spec.Instances
 }

@@ -24,6 +24,7 @@ import (
 //	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000 progress=9000
 //	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
+//	submit sums task=one:1,two:3:one,three:1:one+two     tasks, how many instances each has, and after which it comes
 //	kill web request=r2 by=b
 //	steer web pause by=a         or resume, promote, fail, abort
 //	revert web 1                 go back to a version
@@ -281,8 +282,17 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		t.Restart.AttemptsMax = terms.RestartsUnlimited
 	}
 	for _, task := range strings.Split(set["task"], ",") {
-		if task != "" {
-			t.Name = terms.TaskName(task)
+		name, rest, _ := strings.Cut(task, ":")
+		if name != "" {
+			t.Name = terms.TaskName(name)
+		}
+		if count, after, numbered := strings.Cut(rest, ":"); rest != "" {
+			t.Instances, t.After = uint32(number(count)), nil
+			for _, one := range strings.Split(after, "+") {
+				if numbered {
+					t.After = append(t.After, terms.TaskName(one))
+				}
+			}
 		}
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
 	}

@@ -145,6 +145,21 @@ func (c *clients) bounds(spec *terms.Job) {
 	if gang && w.rng.IntN(2) == 0 {
 		spec.MinAvailable = uint32(w.between(int(least), int(most)))
 	}
+	c.order(spec)
+}
+
+// order draws which tasks of a batch job come after which; a gang has no order.
+func (c *clients) order(spec *terms.Job) {
+	gang := spec.MinAvailable > 0 || slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool { return t.MinAvailable > 0 })
+	ordered := spec.Type == terms.Batch && !gang && c.w.rng.IntN(2) == 0
+	for i := range spec.Tasks {
+		spec.Tasks[i].After = nil
+		for k := range i {
+			if ordered && c.w.rng.IntN(2) == 0 {
+				spec.Tasks[i].After = append(spec.Tasks[i].After, spec.Tasks[k].Name)
+			}
+		}
+	}
 }
 
 // fit makes the gang of a job small enough for its tasks.

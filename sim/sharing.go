@@ -33,6 +33,7 @@ func (h *sharing) check(s *cluster.State) {
 			h.first(s, j)
 		}
 		h.gaveWay(s, j)
+		h.order(s, j)
 		absent[j.ID], broken[j.ID] = j.GangState() == cluster.GangAbsent, j.GangState() == cluster.GangBroken
 		return true
 	})
@@ -165,5 +166,26 @@ func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 			}
 			return true
 		})
+	}
+}
+
+// order checks that nothing was placed of a task that comes after another which is not complete.
+func (h *sharing) order(s *cluster.State, j *cluster.Job) {
+	for task := range j.Tasks {
+		for _, before := range j.After(task) {
+			succeeded := uint32(0)
+			s.EachSlot(j.ID, before, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				if r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded {
+					succeeded++
+				}
+				return true
+			})
+			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				if slot.Order == s.Index && slot.Phase == cluster.Assigned && succeeded < j.TaskSpecOf(before, j.Version).Instances {
+					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r), j.Tasks[before].Name, succeeded)
+				}
+				return true
+			})
+		}
 	}
 }

@@ -69,6 +69,7 @@ var taskFields = [...]field[Task]{
 	{"min_available", nothing[Task], func(a, b *Task) bool { return a.MinAvailable == b.MinAvailable }},
 	{"max_running", nothing[Task], func(a, b *Task) bool { return a.MaxRunning == b.MaxRunning }},
 	{"max_run_time", inPlace, func(a, b *Task) bool { return a.MaxRunMillis == b.MaxRunMillis }},
+	{"after", nothing[Task], func(a, b *Task) bool { return slices.Equal(a.After, b.After) }},
 	{"command", replace, func(a, b *Task) bool { return slices.Equal(a.Command, b.Command) }},
 	{"env", replace, func(a, b *Task) bool { return slices.Equal(a.Env, b.Env) }},
 	{"work_dir", replace, func(a, b *Task) bool { return a.WorkDir == b.WorkDir }},

@@ -97,6 +97,8 @@ type Task struct {
 	MaxRunning uint32
 	// MaxRunMillis is after which time an instance is ended as a failure for good; 0 is never.
 	MaxRunMillis uint32
+	// After are tasks of the job, each once: nothing runs before all their instances have succeeded.
+	After []TaskName
 	// Command is the program and its arguments.
 	Command []string
 	// Env is ordered by name, each name once.

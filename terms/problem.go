@@ -105,6 +105,7 @@ func (s *Job) Problems() []Problem {
 		size += t.size()
 	}
 	p.path = ""
+	s.graphProblems(p)
 	if size > SpecBytesMax {
 		p.add("tasks", "must hold at most %d bytes of text, hold %d: put large input into files", SpecBytesMax, size)
 	}
@@ -114,6 +115,9 @@ func (s *Job) Problems() []Problem {
 // size is at least what the task takes in an entry, but for a small constant.
 func (t *Task) size() int {
 	size := len(t.WorkDir) + len(t.User)
+	for _, name := range t.After {
+		size += len(name) + 4
+	}
 	for _, a := range t.Command {
 		size += len(a) + 4
 	}

@@ -515,8 +515,10 @@ type TaskSpec struct {
 	// What an instance is sent when the files of the plugins have changed: "none" (also if empty), "SIGHUP", "SIGUSR1" or
 	// "SIGUSR2".
 	OnMembersChange string `protobuf:"bytes,33,opt,name=on_members_change,json=onMembersChange,proto3" json:"on_members_change,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The tasks of the job that must have succeeded before any instance of this one runs.
+	After         []string `protobuf:"bytes,21,rep,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskSpec) Reset() {
@@ -715,6 +717,13 @@ func (x *TaskSpec) GetOnMembersChange() string {
 		return x.OnMembersChange
 	}
 	return ""
+}
+
+func (x *TaskSpec) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 type Variable struct {
@@ -6884,7 +6893,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xc1\a\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xd7\a\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -6917,7 +6926,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vmax_running\x18\x13 \x01(\rR\n" +
 	"maxRunning\x12$\n" +
 	"\x0emax_run_millis\x18\x14 \x01(\rR\fmaxRunMillis\x12*\n" +
-	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\"4\n" +
+	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\x12\x14\n" +
+	"\x05after\x18\x15 \x03(\tR\x05after\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"t\n" +

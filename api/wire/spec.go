@@ -35,6 +35,20 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	return m
 }
 
+func texts(names []terms.TaskName) (all []string) {
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return all
+}
+
+func taskNames(texts []string) (all []terms.TaskName) {
+	for _, text := range texts {
+		all = append(all, terms.TaskName(text))
+	}
+	return all
+}
+
 func taskMessage(t *terms.Task) *starlingv1.TaskSpec {
 	m := &starlingv1.TaskSpec{
 		Name:            string(t.Name),
@@ -42,6 +56,7 @@ func taskMessage(t *terms.Task) *starlingv1.TaskSpec {
 		MinAvailable:    t.MinAvailable,
 		MaxRunning:      t.MaxRunning,
 		MaxRunMillis:    t.MaxRunMillis,
+		After:           texts(t.After),
 		Command:         t.Command,
 		Env:             Variables(t.Env),
 		WorkDir:         t.WorkDir,
@@ -134,6 +149,7 @@ func taskOf(m *starlingv1.TaskSpec, path string) (terms.Task, []terms.Problem) {
 		MinAvailable:    m.GetMinAvailable(),
 		MaxRunning:      m.GetMaxRunning(),
 		MaxRunMillis:    m.GetMaxRunMillis(),
+		After:           taskNames(m.GetAfter()),
 		Command:         m.GetCommand(),
 		WorkDir:         m.GetWorkDir(),
 		User:            m.GetUser(),

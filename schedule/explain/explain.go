@@ -84,12 +84,20 @@ func (e *explainer) findings() []Finding {
 			found = append(found, f)
 		}
 	}
-	if count := e.task.Waits(); count > 0 {
+	switch count := e.task.Waits(); {
+	case e.job.Held(e.number) && e.task.Pending() > 0:
+		found = append(found, e.waitsForOthers(e.task.Pending()))
+	case count > 0:
 		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
-	found = append(found, e.special()...)
+	if !e.job.Held(e.number) {
+		found = append(found, e.special()...)
+	}
+	if f, vain := e.vain(); vain {
+		found = append(found, f)
+	}
 	add(phases[cluster.Assigned], e.assigned)
 	add(e.unwell(phases[cluster.Running]), e.ill)
 	add(phases[cluster.Delayed], e.delayed)

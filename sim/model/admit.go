@@ -78,9 +78,7 @@ func (m *Model) placeAll() bool {
 	p.rooms = nil
 	p.rounds()
 	for _, j := range m.Jobs {
-		for _, t := range j.tasks {
-			t.endPatience()
-		}
+		j.endPatience()
 	}
 	return finished && !p.later && p.left() > 0
 }

@@ -96,9 +96,11 @@ func (j *Job) each(visit func(*seat)) {
 }
 
 // busy tells whether anything of the job waits or runs.
-func (j *Job) busy() bool {
+func (j *Job) busy() bool { return slices.ContainsFunc(j.tasks, (*task).busy) }
+
+func (t *task) busy() bool {
 	busy := false
-	j.each(func(s *seat) {
+	t.each(func(s *seat) {
 		busy = busy || s.Phase.Holds() || s.waits() || s.kind == cluster.MainSeat && s.Phase == cluster.Postponed
 	})
 	return busy
@@ -126,7 +128,7 @@ func (m *Model) put(s *seat, row cluster.Slot) {
 	}
 	s.job().touched = true
 	s.slot.task.trim()
-	s.slot.task.endPatience()
+	s.job().endPatience()
 }
 
 func (t *task) trim() {
@@ -149,7 +151,7 @@ func (m *Model) move(from *seat, to cluster.Seat) {
 		from.Slot = cluster.Slot{Order: target.Order, Node: target.Node, Phase: cluster.Stopped}
 	}
 	from.job().touched = true
-	from.slot.task.endPatience()
+	from.job().endPatience()
 }
 
 func (j *Job) newest() *terms.Job { return j.versions[len(j.versions)-1].Spec }
@@ -245,6 +247,7 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 			s.Version = 0
 		}
 	})
+	j.endPatience()
 	m.dropVersions(j)
 }
 
@@ -265,7 +268,7 @@ func sameProgram(a, b *terms.Task) bool {
 	}
 	x, y := *a, *b
 	for _, t := range []*terms.Task{&x, &y} {
-		t.MinAvailable, t.MaxRunning, t.MaxRunMillis = 0, 0, 0
+		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After = 0, 0, 0, nil
 		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
 			t.StopGraceMillis = 0
 		}
@@ -323,7 +326,7 @@ func (m *Model) want(t *task, count uint32) {
 		}
 	})
 	t.trim()
-	t.endPatience()
+	t.job.endPatience() // others may come after it
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.

@@ -251,6 +251,7 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
+		m.abandon(j)
 		if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() || j.grows() {
 			continue
 		}

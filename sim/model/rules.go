@@ -94,6 +94,12 @@ func (t *task) endPatience() {
 	}
 }
 
+func (j *Job) endPatience() {
+	for _, t := range j.tasks {
+		t.endPatience()
+	}
+}
+
 // lapses returns when the soft rules of a task that waits end, of each lane the first.
 func (m *Model) lapses(t *task) (all []terms.Time) {
 	for _, special := range []bool{false, true} {

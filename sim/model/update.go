@@ -380,6 +380,8 @@ func (t *task) wanted() uint32 {
 		return 0
 	case t.job.newest().Type == terms.Daemon:
 		return t.desired
+	case t.vain():
+		return 0
 	default:
 		return spec.Instances
 	}

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"slices"
+
+	"starling/terms"
+)
+
+// A task may come after others: nothing of it runs before all instances of those have succeeded. If one of them cannot
+// succeed any more, nothing of it will ever run, and nothing is wanted of it.
+
+// graph is the order of the tasks of a job, by their numbers in the value.
+type graph struct {
+	// after are the tasks that each comes after; order has each behind those.
+	after [][]int
+	order []int
+}
+
+// setGraph notes the order of the tasks in the newest version, nil if there is none.
+func (j *Job) setGraph() {
+	j.graph = nil
+	if !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return len(t.After) > 0 }) {
+		return
+	}
+	j.graph = &graph{after: make([][]int, len(j.Tasks))}
+	order, _ := j.Spec.Order()
+	for _, number := range order {
+		spec := &j.Spec.Tasks[number]
+		task := j.TaskIndex(spec.Name)
+		j.graph.order = append(j.graph.order, task)
+		for _, name := range spec.After {
+			j.graph.after[task] = append(j.graph.after[task], j.TaskIndex(name))
+		}
+	}
+}
+
+// After returns the tasks that a task comes after.
+func (j *Job) After(task int) []int {
+	if j.graph == nil {
+		return nil
+	}
+	return j.graph.after[task]
+}
+
+// Complete tells whether all instances of a task have succeeded.
+func (j *Job) Complete(task int) bool {
+	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
+	return spec != nil && t.Desired == spec.Instances && uint32(t.Slots.Len()) == t.Desired && t.Counts[Succeeded] == t.Desired
+}
+
+// Held tells whether a task waits for others to be complete.
+func (j *Job) Held(task int) bool {
+	return slices.ContainsFunc(j.After(task), func(before int) bool { return !j.Complete(before) })
+}
+
+// ended tells whether a task has come to an end without being complete.
+func (j *Job) ended(task int) bool {
+	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
+	return spec != nil && t.Desired == spec.Instances && t.Pending() == 0 && t.Live() == 0 && !j.Complete(task)
+}
+
+// Vain returns the tasks of which nothing will ever run, in the order of the tasks: what they come after has ended without
+// being complete.
+func (j *Job) Vain() (vain []int) {
+	if j.graph == nil {
+		return nil
+	}
+	for _, task := range j.graph.order {
+		if slices.ContainsFunc(j.graph.after[task], func(before int) bool { return j.ended(before) || slices.Contains(vain, before) }) {
+			vain = append(vain, task)
+		}
+	}
+	return vain
+}
+
+// follow lets the tasks that come after one into the queue when it is complete, or out of it when it is not any more.
+func (s *State) follow(j *Job, task int) {
+	if j.graph == nil || j.Complete(task) == j.Tasks[task].complete {
+		return
+	}
+	t := s.editTask(j, task)
+	t.complete = !t.complete
+	for other, after := range j.graph.after {
+		if slices.Contains(after, task) {
+			s.queueTask(j, other)
+		}
+	}
+}

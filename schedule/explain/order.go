@@ -1,0 +1,67 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// waitsForOthers explains instances of a task that waits for those it comes after.
+func (e *explainer) waitsForOthers(count uint32) Finding {
+	f := Finding{Task: e.task.Name, Instances: count, Slot: e.task.Fresh}
+	if e.job.Version == 1 {
+		f.Since = e.job.SubmittedAt
+	}
+	var open []string
+	for _, before := range e.job.After(e.number) {
+		if !e.job.Complete(before) {
+			open = append(open, string(e.job.Tasks[before].Name))
+			f.Details = append(f.Details, e.progress(before))
+		}
+	}
+	f.Reason = "comes after " + strings.Join(open, ", ") + ": it begins when all instances of that have succeeded"
+	if len(open) > 1 {
+		f.Reason = "comes after " + strings.Join(open, ", ") + ": it begins when all instances of those have succeeded"
+	}
+	return f
+}
+
+// progress tells how far a task is.
+func (e *explainer) progress(task int) string {
+	t := e.job.Tasks[task]
+	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[cluster.Succeeded], plural(int(t.Desired), "instance", "instances"))
+	for _, part := range []struct {
+		count uint32
+		words string
+	}{
+		{t.Live(), "running"}, {t.Pending(), "waiting"}, {t.Counts[cluster.Failed], "failed"},
+	} {
+		if part.count > 0 {
+			line += fmt.Sprintf(", %d %s", part.count, part.words)
+		}
+	}
+	return line
+}
+
+// vain explains a task of which nothing will run.
+func (e *explainer) vain() (f Finding, vain bool) {
+	all := e.job.Vain()
+	if e.spec == nil || e.job.Stop || e.task.Desired > 0 || !slices.Contains(all, e.number) {
+		return f, false
+	}
+	var causes []string
+	for _, before := range e.job.After(e.number) {
+		switch {
+		case slices.Contains(all, before):
+			causes = append(causes, string(e.job.Tasks[before].Name)+" will not run either")
+		case !e.job.Complete(before):
+			causes = append(causes, string(e.job.Tasks[before].Name)+" has failed")
+		}
+	}
+	return Finding{
+		Task: e.task.Name, Instances: e.spec.Instances, Reason: "will not run: it comes after others, and " + strings.Join(causes, ", "),
+		Details: []string{fmt.Sprintf("would help: read starling why %s of what has failed, correct it, and submit the job again", e.job.Name())},
+	}, true
+}

@@ -1,0 +1,45 @@
+package terms
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestGraphProblems writes a task as name:after,after.
+func TestGraphProblems(t *testing.T) {
+	for _, c := range []struct {
+		tasks string
+		kind  JobType
+		gang  uint32
+		want  []string
+	}{
+		{tasks: "a b:a c:a,b", kind: Batch},
+		{tasks: "c:b b:a a", kind: Batch},
+		{tasks: "a b:x", kind: Batch, want: []string{`tasks[1].after[0]: there is no task "x" in the job: it has a, b`}},
+		{tasks: "a b:a,a", kind: Batch, want: []string{"tasks[1].after[1]: is there twice"}},
+		{tasks: "a:a", kind: Batch, want: []string{"tasks[0].after: goes round in a circle: a after a"}},
+		{tasks: "s a:c,s b:a c:b", kind: Batch, want: []string{"tasks[1].after: goes round in a circle: a after c after b after a"}},
+		{tasks: "a b:a", kind: Stateless, want: []string{"tasks[1].after: needs a batch job: only its tasks come to an end"}},
+		{tasks: "a b:a", kind: Batch, gang: 2, want: []string{"tasks[1].after: excludes min_available: a gang starts together, and this begins later"}},
+	} {
+		spec := Job{Name: "j", Type: c.kind, MinAvailable: c.gang}
+		for _, text := range strings.Fields(c.tasks) {
+			name, after, _ := strings.Cut(text, ":")
+			task := Task{Name: TaskName(name), Instances: 1, Command: []string{"run"}, Placement: Pack}
+			for _, one := range strings.FieldsFunc(after, func(r rune) bool { return r == ',' }) {
+				task.After = append(task.After, TaskName(one))
+			}
+			spec.Tasks = append(spec.Tasks, task)
+		}
+		var got []string
+		for _, p := range spec.Problems() {
+			if strings.Contains(p.Path, "after") {
+				got = append(got, p.Path+": "+p.Reason)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.tasks, got, c.want)
+		}
+	}
+}
