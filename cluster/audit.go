@@ -94,6 +94,9 @@ func (a *audit) job(j *Job) {
 	if j.updateDeadline != 0 {
 		a.deadlines++
 	}
+	if (len(j.Spec.Plugins) > 0) != (j.Roster != Roster{}) {
+		a.say("job %s has %d plugins and the roster %+v", j.Name(), len(j.Spec.Plugins), j.Roster)
+	}
 	if j.Finished == 0 {
 		a.accounts[j.pool].Jobs++
 	}

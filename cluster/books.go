@@ -138,6 +138,11 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
 	s.countGiven(n)
+	if old == nil || offer == nil || old.Address != offer.Address {
+		for _, r := range s.Node(n).Held {
+			s.regroup(s.Job(r.Job))
+		}
+	}
 	if old == nil || offer == nil || !slices.Equal(old.Attributes, offer.Attributes) {
 		s.divisions = nil
 	}

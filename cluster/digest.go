@@ -86,6 +86,9 @@ func (s *Slot) hash(r SlotRef) uint64 {
 func (j *Job) hash() uint64 {
 	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), bit(j.Stop),
 		uint64(j.Finished), uint64(j.FinishedAt), j.Update.hash(), uint64(j.updateDeadline))
+	if j.Roster != (Roster{}) {
+		h = mix(h, hashWords(tagJob, uint64(j.Roster.Version), j.Roster.Sum))
+	}
 	for i := range j.versions {
 		v := &j.versions[i]
 		h = mix(h, hashWords(tagJob, uint64(v.Number)<<32|uint64(v.Of), uint64(v.Kind)<<8|uint64(v.Outcome), uint64(v.Index), uint64(v.At), v.hash))

@@ -23,6 +23,8 @@ type Job struct {
 	Finished   terms.Index
 	FinishedAt terms.Time
 	Tasks      []*Task
+	// Roster is that of its members.
+	Roster Roster
 	// Update is the record of the latest update.
 	Update Update
 	// versions are the kept ones, oldest first; the last is the newest.

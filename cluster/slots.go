@@ -15,6 +15,7 @@ func (s *State) AddJob(spec *terms.Job) *Job {
 	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
 	j.row = j.hash()
 	s.digest += j.row
+	s.regroup(j)
 	if spec.Type == terms.Daemon {
 		s.daemons.Insert(j.ID)
 	}
@@ -39,6 +40,7 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 		}
 		old := t.Desired
 		t.Desired = want
+		s.regroup(j)
 		from, to := SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, SlotRef{Index: max(old, want)}
 		t.tallyFrom(j, from, to, want > old)
 		for index := old; index < min(want, t.Fresh); index++ {

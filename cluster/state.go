@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/tidwall/btree"
 
 	"starling/cluster/vector"
@@ -78,6 +80,8 @@ type State struct {
 	divisions []*Division
 	// draining are the nodes that are being emptied.
 	draining *btree.Set[NodeIndex]
+	// regrouped are the jobs whose list of members may have changed; none between two entries.
+	regrouped []terms.JobID
 	// grown are the nodes that got more room since placement last looked.
 	grown []NodeIndex
 
@@ -166,6 +170,7 @@ func (s *State) Copy() *State {
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
 	c.grown = append([]NodeIndex(nil), s.grown...)
+	c.regrouped = slices.Clone(s.regrouped)
 	return &c
 }
 

@@ -126,6 +126,7 @@ func (j *Job) Good(below uint32) uint32 {
 func (s *State) AddVersion(id terms.JobID, v JobVersion) {
 	s.countPriority(s.Job(id), -s.Job(id).live())
 	s.changeJob(id, func(j *Job) { j.addVersion(s, v) })
+	s.regroup(s.Job(id))
 	s.countPriority(s.Job(id), s.Job(id).live())
 	j := s.Job(id)
 	for task := range j.Tasks {

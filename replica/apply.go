@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/plugin/roster"
 	"starling/reconcile"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -53,6 +54,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	f.advance()
 	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
+	f.regroup()
 	return f.outcome
 }
 
@@ -62,6 +64,13 @@ func (f *fold) awaitGivers() {
 		if j := f.s.Job(id); j.Update.State.Rolls() {
 			f.setUpdate(j, j.Update)
 		}
+	}
+}
+
+// regroup notes which lists of members this entry has changed.
+func (f *fold) regroup() {
+	for _, id := range f.s.Regrouped() {
+		f.s.SetRoster(id, roster.Sum(f.s, f.s.Job(id)))
 	}
 }
 

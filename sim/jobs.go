@@ -104,6 +104,7 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 		c.bounds(&spec)
 	case 8:
 		spec.Priority = uint32(w.between(0, 100))
+		spec.Plugins = pluginsBy(spec.Priority)
 	default:
 		kind := spec.Type
 		if w.rng.IntN(4) == 0 {
@@ -118,6 +119,14 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 	return spec
 }
 
+// pluginsBy returns plugins, or none, by a number that was drawn.
+func pluginsBy(drawn uint32) []terms.PluginRequest {
+	if drawn%2 == 0 {
+		return nil
+	}
+	return []terms.PluginRequest{{Name: "svc"}}
+}
+
 func (c *clients) kind() terms.JobType {
 	return terms.JobType(c.w.between(int(terms.Batch), int(terms.Daemon)))
 }
@@ -129,6 +138,7 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 		spec.Tasks = append(spec.Tasks, c.task(spec.Type, terms.TaskName("t"+strconv.Itoa(i))))
 	}
 	c.sharing(&spec)
+	spec.Plugins = pluginsBy(spec.Priority)
 	if kind <= terms.Stateless && c.w.chance(hugeJob) {
 		c.w.rates[hugeJob] = 0
 		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil

@@ -1,4 +1,7 @@
 // Package roster reads the members of jobs off the value: which instances a job is to have, and where each is found.
+//
+// A member is a slot that its task is to have and that has not ended for good. It has an address from the moment at which it
+// has a node until it leaves that; its ports are known with it. Lists are told in full, and never without their version.
 package roster
 
 import (
@@ -6,6 +9,8 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/plugin"
+	"starling/terms/domain"
 )
 
 // Member is an instance of a job, as the others know it.
@@ -19,7 +24,7 @@ type Member struct {
 	Ports []cluster.PortUse
 }
 
-// Members returns the members of a task, ordered by number: all slots that it is to have and that have not ended for good.
+// Members returns the members of a task, ordered by number.
 func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 	t := j.Tasks[task]
 	all := make([]Member, 0, t.Desired)
@@ -29,17 +34,12 @@ func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 			continue
 		}
 		m := Member{Index: index}
-		if lives(slot.Phase) {
+		if slot.Phase.Found() {
 			m.Address, m.Ports = at(s.Node(slot.Node), cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
 		}
 		all = append(all, m)
 	}
 	return all
-}
-
-// lives tells whether a slot in this phase is found on its node, now or in a moment.
-func lives(p cluster.Phase) bool {
-	return p == cluster.Assigned || p == cluster.Running || p == cluster.Delayed
 }
 
 // at returns where a slot is found on its node. A node's address is that at which its peer answers.
@@ -55,4 +55,63 @@ func at(n *cluster.Node, r cluster.SlotRef) (address string, ports []cluster.Por
 	}
 	colon := strings.LastIndexByte(n.Offer.Address, ':')
 	return strings.Trim(n.Offer.Address[:max(colon, 0)], "[]"), ports
+}
+
+// Of returns the list of a job's members in its present version, its tasks in the order of the job file.
+func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
+	r := &plugin.Roster{Job: j.Name(), Version: j.Roster.Version}
+	for i := range j.Spec.Tasks {
+		name := j.Spec.Tasks[i].Name
+		task := plugin.Task{Name: name}
+		for _, m := range Members(s, j, j.TaskIndex(name)) {
+			one := plugin.Member{
+				Index: m.Index, Address: m.Address,
+				Name: domain.DefaultZone.Name(domain.Name{Job: j.Name(), Task: name, One: true, Index: m.Index}),
+			}
+			for _, p := range m.Ports {
+				one.Ports = append(one.Ports, plugin.Port{Name: p.Name, Number: p.Number})
+			}
+			task.Members = append(task.Members, one)
+		}
+		r.Tasks = append(r.Tasks, task)
+	}
+	return r
+}
+
+// Sum returns a hash of the list, which is another whenever the list is, but for its version.
+func Sum(s *cluster.State, j *cluster.Job) uint64 {
+	h := fnv(1469598103934665603)
+	for i := range j.Spec.Tasks {
+		name := j.Spec.Tasks[i].Name
+		h.text(string(name))
+		for _, m := range Members(s, j, j.TaskIndex(name)) {
+			h.number(uint64(m.Index) + 1)
+			h.text(m.Address)
+			for _, p := range m.Ports {
+				h.text(p.Name)
+				h.number(uint64(p.Number))
+			}
+		}
+		h.number(0)
+	}
+	return uint64(h)
+}
+
+// fnv is the hash FNV-1a of what was added to it. Texts end with a byte that none of them holds.
+type fnv uint64
+
+func (h *fnv) add(b byte) { *h = (*h ^ fnv(b)) * 1099511628211 }
+
+func (h *fnv) text(text string) {
+	for i := range len(text) {
+		h.add(text[i])
+	}
+	h.add(0xff)
+}
+
+func (h *fnv) number(n uint64) {
+	for range 8 {
+		h.add(byte(n))
+		n >>= 8
+	}
 }

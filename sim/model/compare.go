@@ -122,6 +122,7 @@ func (c *comparison) job(fast *cluster.Job, j *Job) {
 	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]terms.Index{j.submitted, j.changed, j.finished})
 	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt}, [2]terms.Time{j.submittedAt, j.finishedAt})
 	c.versions(fast, j)
+	same(c, about{name, "version of the list of members"}, fast.Roster.Version, j.roster)
 	record := fast.Update
 	record.Reason = ""
 	j.update.Reason = ""

@@ -20,6 +20,9 @@ type Job struct {
 	submittedAt, finishedAt terms.Time
 	update                  cluster.Update
 	tasks                   []*task
+	// members is the list of its members, with plugins, and roster the entry with which it became so.
+	members string
+	roster  terms.Index
 	// touched tells that something happened to it in this entry, so that its update is looked at.
 	touched bool
 }
@@ -251,11 +254,14 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 	m.dropVersions(j)
 }
 
-// asGood tells whether an instance of an earlier version is as good as one of the newest: it is the same program, and
-// nobody asked for a restart since.
+// asGood tells whether an instance of an earlier version is as good as one of the newest: it is the same program with the
+// same plugins, and nobody asked for a restart since.
 func (t *task) asGood(version uint32) bool {
 	for _, v := range t.job.versions {
 		if v.Kind == cluster.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
+			return false
+		}
+		if v.Number == version && !reflect.DeepEqual(v.Spec.Plugins, t.job.newest().Plugins) {
 			return false
 		}
 	}
@@ -268,7 +274,7 @@ func sameProgram(a, b *terms.Task) bool {
 	}
 	x, y := *a, *b
 	for _, t := range []*terms.Task{&x, &y} {
-		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After = 0, 0, 0, nil
+		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After, t.OnMembersChange = 0, 0, 0, nil, 0
 		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
 			t.StopGraceMillis = 0
 		}

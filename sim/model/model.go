@@ -92,6 +92,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.tidy()
 	m.unfinished = !m.placeAll() || !finished
 	m.tidy()
+	m.regroup()
 }
 
 // takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"slices"
+
+	"starling/terms"
+)
+
+// Roster tells since when the list of a job's members is what it is. It is zero for jobs without plugins, which nobody
+// tells about their members.
+type Roster struct {
+	// Version is the entry with which the list became so, Sum a hash of the list.
+	Version terms.Index
+	Sum     uint64
+}
+
+// regroup notes that the list of a job's members may have changed.
+func (s *State) regroup(j *Job) {
+	told := len(j.Spec.Plugins) > 0 || j.Roster != Roster{}
+	if told && (len(s.regrouped) == 0 || s.regrouped[len(s.regrouped)-1] != j.ID) {
+		s.regrouped = append(s.regrouped, j.ID)
+	}
+}
+
+// Regrouped returns the jobs with plugins whose list of members may have changed since it was asked last, each once, in the
+// order of age.
+func (s *State) Regrouped() []terms.JobID {
+	if len(s.regrouped) == 0 {
+		return nil
+	}
+	all := s.regrouped
+	s.regrouped = nil
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(id terms.JobID) bool { return s.Job(id) == nil })
+}
+
+// SetRoster notes the hash of the list of a job's members; if it is another, this entry has made the list what it is.
+func (s *State) SetRoster(id terms.JobID, sum uint64) {
+	j := s.Job(id)
+	switch {
+	case len(j.Spec.Plugins) == 0:
+		s.changeJob(id, func(j *Job) { j.Roster = Roster{} })
+	case j.Roster.Sum != sum || j.Roster.Version == 0:
+		s.changeJob(id, func(j *Job) { j.Roster = Roster{s.Index, sum} })
+	}
+}
+
+// Found tells whether a slot in this phase is found on its node, now or in a moment.
+func (p Phase) Found() bool { return p == Assigned || p == Running || p == Delayed }

@@ -1,0 +1,57 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+)
+
+// regroup notes for each job with plugins whether the list of its members is another than before the entry.
+func (m *Model) regroup() {
+	for _, j := range m.Jobs {
+		switch members := m.members(j); {
+		case len(j.newest().Plugins) == 0:
+			j.members, j.roster = "", 0
+		case members != j.members || j.roster == 0:
+			j.members, j.roster = members, m.index
+		}
+	}
+}
+
+// members lists who a job has, and where, in the order of its newest version: a line for each task.
+func (m *Model) members(j *Job) string {
+	var text strings.Builder
+	for i := range j.newest().Tasks {
+		for _, t := range j.tasks {
+			if t.name == j.newest().Tasks[i].Name {
+				fmt.Fprintf(&text, "%s:%s\n", t.name, m.membersOf(t))
+			}
+		}
+	}
+	return text.String()
+}
+
+func (m *Model) membersOf(t *task) string {
+	text := ""
+	for _, s := range t.slots {
+		seat := s.main()
+		if s.index >= t.desired || seat.Phase.Final() {
+			continue
+		}
+		text += fmt.Sprintf(" %d", s.index)
+		if seat.Phase != cluster.Assigned && seat.Phase != cluster.Running && seat.Phase != cluster.Delayed {
+			continue
+		}
+		if offer := m.Nodes[seat.Node].offer; offer != nil {
+			text += " at " + offer.Address[:max(strings.LastIndex(offer.Address, ":"), 0)]
+		}
+		ports := slices.Clone(seat.ports)
+		slices.SortFunc(ports, func(a, b cluster.PortUse) int { return strings.Compare(a.Name, b.Name) })
+		for _, p := range ports {
+			text += fmt.Sprintf(" %s=%d", p.Name, p.Number)
+		}
+	}
+	return text
+}
