@@ -66,7 +66,7 @@ func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Spec: wire.Spec(j.Spec),
 	}
 	for i, t := range j.Tasks {
-		answer.Tasks = append(answer.Tasks, &starlingv1.Task{Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption)})
+		answer.Tasks = append(answer.Tasks, taskMessage(j, i))
 		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) || answer.NextPageToken != "" {
 			continue
 		}

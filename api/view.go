@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -62,6 +63,41 @@ func add(m *starlingv1.Counts, t *cluster.Task) {
 	} {
 		*count += t.Counts[phase] + t.Beside[phase]
 	}
+}
+
+func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
+	t := j.Tasks[number]
+	m := &starlingv1.Task{
+		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
+	}
+	for _, before := range j.After(number) {
+		if !j.Complete(before) {
+			m.HeldBy = append(m.HeldBy, string(j.Tasks[before].Name))
+		}
+	}
+	return m
+}
+
+// taskState says in a word how far a task is.
+func taskState(j *cluster.Job, number int) string {
+	t := j.Tasks[number]
+	switch {
+	case j.Spec.Type == terms.Batch && j.Complete(number):
+		return "complete"
+	case t.Live() > 0:
+		return "running"
+	case j.Stop:
+		return "stopped"
+	case slices.Contains(j.Vain(), number):
+		return "will not run"
+	case j.Held(number):
+		return "held"
+	case t.Pending() > 0:
+		return "waiting"
+	case t.Counts[cluster.Failed] > 0:
+		return "failed"
+	}
+	return "stopped"
 }
 
 // preemptionMessage returns nil if nothing gave way.

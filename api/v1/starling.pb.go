@@ -5165,7 +5165,12 @@ type Task struct {
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Counts *Counts                `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
 	// The latest instance that gave way to others; absent if none has.
-	Preemption    *Preemption `protobuf:"bytes,3,opt,name=preemption,proto3" json:"preemption,omitempty"`
+	Preemption *Preemption `protobuf:"bytes,3,opt,name=preemption,proto3" json:"preemption,omitempty"`
+	// waiting, running, complete, failed, stopped; "held" until what it comes after is complete, and "will not run" if that
+	// cannot be any more.
+	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	// The tasks that it comes after and that are not complete.
+	HeldBy        []string `protobuf:"bytes,5,rep,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5217,6 +5222,20 @@ func (x *Task) GetCounts() *Counts {
 func (x *Task) GetPreemption() *Preemption {
 	if x != nil {
 		return x.Preemption
+	}
+	return nil
+}
+
+func (x *Task) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Task) GetHeldBy() []string {
+	if x != nil {
+		return x.HeldBy
 	}
 	return nil
 }
@@ -7295,13 +7314,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\x80\x01\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xaf\x01\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
 	"\n" +
 	"preemption\x18\x03 \x01(\v2\x17.starling.v1.PreemptionR\n" +
-	"preemption\"\x86\x01\n" +
+	"preemption\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x17\n" +
+	"\aheld_by\x18\x05 \x03(\tR\x06heldBy\"\x86\x01\n" +
 	"\n" +
 	"Preemption\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x14\n" +

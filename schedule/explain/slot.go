@@ -9,6 +9,9 @@ import (
 // nothing that would come by itself or by a user's steering of the update.
 func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string {
 	spec := j.TaskSpecOf(task, slot.Version)
+	if slot.Phase == cluster.Waiting && j.Held(task) {
+		return "other tasks"
+	}
 	switch slot.Phase {
 	case cluster.Waiting:
 		return "a machine"

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,16 @@ func (p *Progress) Say(text string) {
 	if p.ErrLive {
 		p.redraw()
 	}
+}
+
+// Draw prints a picture: in place of the last one on a terminal that can, and otherwise behind it.
+func (p *Progress) Draw(text string) error {
+	if p.ErrLive && p.OutColour {
+		p.Clear()
+		p.shown = strings.Count(text, "\n")
+	}
+	_, err := io.WriteString(p.Out, text)
+	return err
 }
 
 func (p *Progress) redraw() {

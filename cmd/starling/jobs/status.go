@@ -56,9 +56,10 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 				task.GetName(), p.GetSlot(), age(p.GetAt()), p.GetIndex(), p.GetBy(), p.GetRule()))
 		}
 	}
-	tasks := console.NewTable("TASK", "WANTED", "INSTANCES", "COMMAND")
+	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "COMMAND")
+	tasks.Colour = r.OutColour
 	for _, task := range answer.GetTasks() {
-		tasks.Row(task.GetName(), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
+		tasks.Row(task.GetName(), stateText(task), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
 	}
 	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS", "WAITS FOR")
 	slots.Colour = r.OutColour
@@ -77,8 +78,8 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	if answer.GetNextPageToken() != "" {
 		r.Hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
 	}
-	if c := job.GetCounts(); c.GetWaiting() > 0 {
-		r.Hint("%s waiting; the reasons: starling why %s", console.Counted(c.GetWaiting(), "instance"), job.GetName())
+	if waiting := waitingOf(answer); waiting > 0 {
+		r.Hint("%s waiting; the reasons: starling why %s", console.Counted(waiting, "instance"), job.GetName())
 	}
 	return nil
 }

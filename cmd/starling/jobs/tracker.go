@@ -119,8 +119,7 @@ func (t *tracker) follow(ctx context.Context, number int, name string, news chan
 // take notes the news and tells whether the job's goal is reached with it.
 func (t *tracker) take(u update) bool {
 	job := t.jobs[u.number]
-	waited := job.last.GetJob().GetCounts().GetWaiting()
-	waits := u.status.GetJob().GetCounts().GetWaiting()
+	waited, waits := waitingOf(job.last), waitingOf(u.status)
 	switch {
 	case waits == 0 || u.status.GetJob().GetFinal():
 		job.stalls = time.Time{}
@@ -132,21 +131,22 @@ func (t *tracker) take(u update) bool {
 		t.visit(u.status)
 	}
 	if !t.quiet {
-		t.progress.Set(job.name, standing(u.status.GetJob()))
+		t.progress.Set(job.name, standing(u.status))
 	}
 	job.done = t.reached(u.status.GetJob())
 	return job.done
 }
 
 // standing tells in a line how a job stands.
-func standing(job *starlingv1.Job) string {
+func standing(status *starlingv1.JobStatusResponse) string {
+	job := status.GetJob()
 	if job.GetFinal() {
 		return job.GetStatus()
 	}
 	if u := job.GetUpdate(); u.GetFrom() != 0 && !u.GetFinal() {
-		return fmt.Sprintf("update to version %d %s: %s", u.GetTo(), stateWords(u.GetState()), tally(job.GetCounts()))
+		return fmt.Sprintf("update to version %d %s: %s", u.GetTo(), stateWords(u.GetState()), tallyOf(status))
 	}
-	return tally(job.GetCounts())
+	return tallyOf(status)
 }
 
 // untilStall is the time to the next job that stalls.

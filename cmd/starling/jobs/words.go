@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	starlingv1 "starling/api/v1"
@@ -31,6 +32,9 @@ func age(since *timestamppb.Timestamp) string {
 	return span(time.Since(since.AsTime()))
 }
 
+// noInstances is the tally of a task without any.
+const noInstances = "no instances"
+
 // tally tells how many slots are in which phase, for example "2 running, 1 waiting".
 func tally(c *starlingv1.Counts) string {
 	parts := []string{}
@@ -48,7 +52,34 @@ func tally(c *starlingv1.Counts) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "no instances"
+		return noInstances
 	}
 	return strings.Join(parts, ", ")
+}
+
+// tallyOf tells how many slots of a job are in which phase. Those of tasks that wait for others count by themselves.
+func tallyOf(status *starlingv1.JobStatusResponse) string {
+	waiting := waitingOf(status)
+	held := status.GetJob().GetCounts().GetWaiting() - waiting
+	if held == 0 {
+		return tally(status.GetJob().GetCounts())
+	}
+	c := proto.CloneOf(status.GetJob().GetCounts())
+	c.Waiting = waiting
+	later := fmt.Sprintf("%d to come after others", held)
+	if text := tally(c); text != noInstances {
+		return text + ", " + later
+	}
+	return later
+}
+
+// waitingOf counts the instances that wait for room, and not for other tasks.
+func waitingOf(status *starlingv1.JobStatusResponse) uint32 {
+	waiting := status.GetJob().GetCounts().GetWaiting()
+	for _, task := range status.GetTasks() {
+		if task.GetState() == "held" {
+			waiting -= min(waiting, task.GetCounts().GetWaiting())
+		}
+	}
+	return waiting
 }

@@ -1,0 +1,189 @@
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
+	"starling/cmd/starling/usage"
+)
+
+func newJobGraph(r *remote.Remote) *cobra.Command {
+	watch := false
+	command := &cobra.Command{
+		Use:   "graph NAME",
+		Short: "Draw the tasks of a job in their order, with how far each is",
+		Long: `Draw the tasks of a job, each below one that it comes after, with how far it is: how many of its instances have
+succeeded, and for a service how many run. Other tasks that it comes after stand behind it.`,
+		Args:              usage.OneArgument("job's NAME"),
+		ValidArgsFunction: target.CompleteJob(r),
+		RunE: func(command *cobra.Command, args []string) error {
+			question := &starlingv1.JobStatusRequest{Job: target.JobName(args[0]), PageSize: 1}
+			if watch {
+				return watchGraph(command, r, question)
+			}
+			peer, err := r.Dial()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := remote.AnswerContext(command)
+			defer cancel()
+			answer, err := peer.JobStatus(ctx, question)
+			if err != nil {
+				return err
+			}
+			answer.Slots, answer.NextPageToken = nil, ""
+			return r.Show(answer, func() *console.Table { return graph(answer) })
+		},
+	}
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "draw it again whenever it changes, until the job has ended")
+	return command
+}
+
+// watchGraph draws a job again and again, in place where the terminal can.
+func watchGraph(command *cobra.Command, r *remote.Remote, question *starlingv1.JobStatusRequest) error {
+	peer, err := r.Dial()
+	if err != nil {
+		return err
+	}
+	following, interrupted, release := console.Attached(command.Context(), 0)
+	defer release()
+	p, last := console.NewProgress(r.Console, nil), ""
+	err = peer.FollowJob(following, question, func(answer *starlingv1.JobStatusResponse) (done bool, err error) {
+		answer.Slots, answer.NextPageToken = nil, ""
+		if !r.ForPeople() {
+			return answer.GetJob().GetFinal(), r.ShowNext(answer, nil)
+		}
+		t, text := graph(answer), strings.Builder{}
+		t.Colour = r.OutColour
+		if err := t.Write(&text); err != nil || text.String() == last {
+			return answer.GetJob().GetFinal(), err
+		}
+		last = text.String()
+		return answer.GetJob().GetFinal(), p.Draw(last + "\n")
+	})
+	if interrupted() {
+		return exit.Silent(exit.Detached)
+	}
+	return err
+}
+
+// barCells is the width of a bar.
+const barCells = 20
+
+// graph draws the tasks as trees: each below the one that it comes after which comes last itself, and so likely holds it
+// longest.
+func graph(answer *starlingv1.JobStatusResponse) *console.Table {
+	g := newGrove(answer)
+	t := console.NewTable(answer.GetJob().GetName(), answer.GetJob().GetStatus())
+	var draw func(tasks []*starlingv1.TaskSpec, indent string, root bool)
+	draw = func(tasks []*starlingv1.TaskSpec, indent string, root bool) {
+		for i, spec := range tasks {
+			branch, below := "├─ ", "│  "
+			switch {
+			case root:
+				branch, below = "", ""
+			case i == len(tasks)-1:
+				branch, below = "└─ ", "   "
+			}
+			task := g.tasks[spec.GetName()]
+			cells := []string{indent + branch + spec.GetName(), stateText(task), bar(answer, spec, task)}
+			if others := g.others(spec); others != "" {
+				cells = append(cells, "also after "+others)
+			}
+			t.Row(cells...)
+			draw(g.below[spec.GetName()], indent+below, false)
+		}
+	}
+	draw(g.below[""], "", true)
+	return t
+}
+
+// grove is the tasks of a job as trees; below "" are the roots.
+type grove struct {
+	tasks map[string]*starlingv1.Task
+	specs map[string]*starlingv1.TaskSpec
+	below map[string][]*starlingv1.TaskSpec
+	depth map[string]int
+}
+
+func newGrove(answer *starlingv1.JobStatusResponse) *grove {
+	g := &grove{
+		tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
+		below: map[string][]*starlingv1.TaskSpec{}, depth: map[string]int{},
+	}
+	for _, task := range answer.GetTasks() {
+		g.tasks[task.GetName()] = task
+	}
+	for _, spec := range answer.GetSpec().GetTasks() {
+		g.specs[spec.GetName()] = spec
+	}
+	for _, spec := range answer.GetSpec().GetTasks() {
+		parent := g.parent(spec)
+		g.below[parent] = append(g.below[parent], spec)
+	}
+	return g
+}
+
+// parent returns the task below which another stands, "" for none.
+func (g *grove) parent(spec *starlingv1.TaskSpec) string {
+	if len(spec.GetAfter()) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(spec.GetAfter(), func(a, b string) int { return cmp.Compare(g.depthOf(a), g.depthOf(b)) })
+}
+
+// depthOf returns how many tasks come before one, in the longest row.
+func (g *grove) depthOf(name string) int {
+	depth, known := g.depth[name]
+	if !known {
+		for _, before := range g.specs[name].GetAfter() {
+			depth = max(depth, g.depthOf(before)+1)
+		}
+		g.depth[name] = depth
+	}
+	return depth
+}
+
+// others lists the tasks that one comes after, but for the one above it.
+func (g *grove) others(spec *starlingv1.TaskSpec) string {
+	parent := g.parent(spec)
+	return strings.Join(slices.DeleteFunc(slices.Clone(spec.GetAfter()), func(name string) bool { return name == parent }), ", ")
+}
+
+// stateText says how far a task is: "running", "waiting for split, count".
+func stateText(task *starlingv1.Task) string {
+	if task.GetState() == "held" {
+		return "waiting for " + strings.Join(task.GetHeldBy(), ", ")
+	}
+	return task.GetState()
+}
+
+// bar shows how many of the wanted instances have succeeded, or run if the task has no end: "████······ 4 of 10, 3 running".
+func bar(answer *starlingv1.JobStatusResponse, spec *starlingv1.TaskSpec, task *starlingv1.Task) string {
+	c, wanted := task.GetCounts(), max(task.GetCounts().GetDesired(), spec.GetInstances())
+	done, rest := c.GetSucceeded(), &starlingv1.Counts{
+		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(), Away: c.GetAway(),
+		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
+	}
+	if answer.GetJob().GetType() != "batch" {
+		done, rest.Running = c.GetRunning(), 0
+	}
+	full := 0
+	if wanted > 0 {
+		full = int(min(uint64(done)*barCells/uint64(wanted), barCells))
+	}
+	text := fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", barCells-full), done, wanted)
+	if more := tally(rest); more != noInstances {
+		text += ", " + more
+	}
+	return text
+}
