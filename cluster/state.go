@@ -45,6 +45,8 @@ type State struct {
 
 	// daemons are the daemon jobs that have not finished.
 	daemons *btree.Set[terms.JobID]
+	// workflows are the jobs whose tasks have an order and that have not finished.
+	workflows *btree.Set[terms.JobID]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
 	// with soft constraints wait.
 	headcounts *btree.Map[string, *headcount]
@@ -149,7 +151,7 @@ func NewState() *State {
 		}, btree.Options{NoLocks: true}),
 		claims: new(btree.Map[terms.JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
 		nodeNames: new(btree.Map[terms.NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
-		daemons: new(btree.Set[terms.JobID]), draining: new(btree.Set[NodeIndex]),
+		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
 }
@@ -163,7 +165,7 @@ func (s *State) Copy() *State {
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.turns = s.turns.Copy()
-	c.daemons, c.draining = s.daemons.Copy(), s.draining.Copy()
+	c.daemons, c.workflows, c.draining = s.daemons.Copy(), s.workflows.Copy(), s.draining.Copy()
 	c.shapes = s.shapes.Copy()
 	c.claims, c.hungers, c.priorities = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()

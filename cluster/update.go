@@ -160,7 +160,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 		}
 	}
 	j.setGang()
-	j.setGraph()
+	j.setGraph(s)
 }
 
 // adopt gives the newest version to the allocations that are as good as of it, and counts anew.

@@ -17,11 +17,12 @@ type graph struct {
 }
 
 // setGraph notes the order of the tasks in the newest version, nil if there is none.
-func (j *Job) setGraph() {
-	j.graph = nil
-	if !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return len(t.After) > 0 }) {
+func (j *Job) setGraph(s *State) {
+	if j.graph = nil; !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return len(t.After) > 0 }) {
+		s.workflows.Delete(j.ID)
 		return
 	}
+	s.workflows.Insert(j.ID)
 	j.graph = &graph{after: make([][]int, len(j.Tasks))}
 	order, _ := j.Spec.Order()
 	for _, number := range order {
@@ -52,6 +53,25 @@ func (j *Job) Complete(task int) bool {
 func (j *Job) Held(task int) bool {
 	return slices.ContainsFunc(j.After(task), func(before int) bool { return !j.Complete(before) })
 }
+
+// Needed returns the tasks whose output others wait for or use.
+func (j *Job) Needed() (needed []int) {
+	if j.graph == nil {
+		return nil
+	}
+	vain := j.Vain()
+	for _, task := range j.graph.order {
+		if slices.ContainsFunc(j.graph.order, func(other int) bool {
+			return slices.Contains(j.graph.after[other], task) && !slices.Contains(vain, other) && !j.Complete(other)
+		}) {
+			needed = append(needed, task)
+		}
+	}
+	return needed
+}
+
+// Workflows returns the jobs whose tasks have an order and that have not finished.
+func (s *State) Workflows() []terms.JobID { return s.workflows.Keys() }
 
 // ended tells whether a task has come to an end without being complete.
 func (j *Job) ended(task int) bool {

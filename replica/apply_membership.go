@@ -68,6 +68,9 @@ func (f *fold) leave(c *command.Leave) Result {
 	for _, r := range held {
 		f.lose(r)
 	}
+	for _, id := range f.s.Workflows() {
+		f.loseOutputs(id)
+	}
 	f.daemonsOf(node.Index)
 	return result
 }
@@ -90,16 +93,6 @@ func (f *fold) finish(id terms.JobID) {
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
-	}
-}
-
-// abandon wants nothing any more of tasks that come after what has failed.
-func (f *fold) abandon(j *cluster.Job) {
-	for _, task := range j.Vain() {
-		if t := f.s.Job(j.ID).Tasks[task]; t.Desired > 0 && t.Live() == 0 && !j.Stop {
-			f.s.SetDesired(j.ID, task, 0)
-			f.touch(j.ID)
-		}
 	}
 }
 

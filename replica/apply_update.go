@@ -19,6 +19,7 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	f.endCanaries(j)
 	f.s.AddVersion(j.ID, v)
 	f.retry(j.ID)
+	f.loseOutputs(j.ID)
 	f.begin(f.s.Job(j.ID), from)
 	f.touch(j.ID)
 }

@@ -169,7 +169,8 @@ func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 	}
 }
 
-// order checks that nothing was placed of a task that comes after another which is not complete.
+// order checks that nothing was placed of a task that comes after another which is not complete. What failed starts again
+// on its node, although a new version may have given it an order.
 func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		for _, before := range j.After(task) {
@@ -181,7 +182,7 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 				return true
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Order == s.Index && slot.Phase == cluster.Assigned && succeeded < j.TaskSpecOf(before, j.Version).Instances {
+				if slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0 && succeeded < j.TaskSpecOf(before, j.Version).Instances {
 					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r), j.Tasks[before].Name, succeeded)
 				}
 				return true

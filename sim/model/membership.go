@@ -169,5 +169,8 @@ func (m *Model) lost(node *Node) {
 	for _, s := range m.on(node) {
 		m.lose(s)
 	}
+	for _, j := range m.Jobs {
+		m.loseOutputs(j)
+	}
 	m.daemonsOf(node)
 }

@@ -21,6 +21,7 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 			m.renew(s, s.Slot)
 		}
 	})
+	m.loseOutputs(j)
 	m.beginUpdate(j, from)
 }
 

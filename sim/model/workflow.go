@@ -47,3 +47,27 @@ func (m *Model) abandon(j *Job) {
 		}
 	}
 }
+
+// needed tells whether something that is not complete comes after a task.
+func (t *task) needed() bool {
+	return slices.ContainsFunc(t.job.tasks, func(other *task) bool {
+		return slices.Contains(other.after(), t) && !other.vain() && !other.complete()
+	})
+}
+
+// loseOutputs lets what has succeeded run again if its output is needed and nobody lives on its node, until nothing is.
+func (m *Model) loseOutputs(j *Job) {
+	for again := j.finished == 0 && !j.stop; again; {
+		again = false
+		for _, t := range j.tasks {
+			for _, slot := range t.slots {
+				s := slot.main()
+				if t.needed() && s.Phase == cluster.Succeeded && m.Nodes[s.Node].Peer == "" {
+					row := s.Slot
+					row.Ended, again = cluster.NodeLost, true
+					m.wait(s, row, cluster.AnyNode)
+				}
+			}
+		}
+	}
+}
