@@ -8,6 +8,7 @@ package driver
 import (
 	"context"
 	"io"
+	"syscall"
 	"time"
 
 	"starling/driver/uptime"
@@ -42,6 +43,8 @@ type Task struct {
 	Limits Limits
 	// Volumes are folders that outlive the task.
 	Volumes []Volume
+	// Files are what it finds in its FilesFolder; nil for no folder.
+	Files *FileSet
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
 }
@@ -53,6 +56,23 @@ type Volume struct {
 	Set, Name string
 	// Variable is what the environment calls the folder's path.
 	Variable string
+}
+
+// FileSet is one version of all files that a task is told by. Its own folder holds them.
+type FileSet struct {
+	Version uint64
+	Files   []File
+	// User is the account that secret files belong to; empty means the peer's own.
+	User string
+}
+
+// File is one of them.
+type File struct {
+	// Path is below the folder.
+	Path    string
+	Content []byte
+	// Secret files are for the account alone.
+	Secret bool
 }
 
 // Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too old:
@@ -96,6 +116,8 @@ type Status struct {
 	OutOfMemory bool
 	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs).
 	Unproved bool
+	// FilesVersion is that of its files, once it has been told of them; 0 without files.
+	FilesVersion uint64
 	// Error says why the task could not be started or how it ended is not known. Empty otherwise.
 	Error string
 	// StartedAt is when the program was started, or when that was tried in vain.
@@ -137,6 +159,13 @@ type Driver interface {
 	// Prove tells that the task was wanted at that moment, and returns at once. An earlier moment than was told before
 	// changes nothing; unknown and ended tasks, and those without Proofs, are ignored.
 	Prove(id string, at uptime.Moment) error
+	// FilesFolder returns the path at which a task finds its files, as it sees it itself.
+	FilesFolder(id string) string
+	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the signal,
+	// unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's path once finds
+	// one version there, for a while. What is done twice, because somebody died meanwhile, sends the signal twice. Unknown and
+	// ended tasks, and versions that are not higher, are ignored.
+	Renew(id string, files FileSet, signal syscall.Signal) error
 	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
 	Tasks() []Status
 	// Changed receives a value after Tasks changed. It has a buffer of one: several changes may be one value.

@@ -63,6 +63,7 @@ func Test(t *testing.T, m Machine) {
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
 		"VolumeSets":      testVolumeSets,
+		"FilesVersion":    testFilesVersion,
 		"RunNotRunning":   testRunNotRunning,
 		"Unproved":        testUnproved,
 		"UnprovedKills":   testUnprovedKills,

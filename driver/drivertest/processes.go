@@ -20,6 +20,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Path":             testPath,
 		"WorkDir":          testWorkDir,
 		"Volumes":          testVolumes,
+		"Files":            testFiles,
 		"Run":              testRun,
 		"StopFamily":       testStopFamily,
 		"ExitEndsFamily":   testExitEndsFamily,

@@ -22,6 +22,7 @@ import (
 //	print OUT ERR           writes OUT to stdout and ERR to stderr
 //	environment             writes its environment
 //	folder                  writes its working directory
+//	follow PATH             writes the file at PATH, and again at each SIGHUP
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
 //	                        ignores it too, or leaves with 6
@@ -52,6 +53,8 @@ func Program(arguments []string) int {
 		folder, err := os.Getwd()
 		must(err)
 		fmt.Println(folder)
+	case "follow":
+		return follow(rest[0])
 	case "keep":
 		keep(filepath.Join(os.Getenv(rest[0]), "kept"), rest[1])
 	case "family", "member":
@@ -170,5 +173,17 @@ func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(99)
+	}
+}
+
+// follow writes the file that the path names at the start, and whenever it is told to by SIGHUP.
+func follow(path string) int {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGHUP)
+	for {
+		text, err := os.ReadFile(path)
+		must(err)
+		fmt.Printf("%s\n", text)
+		<-told
 	}
 }

@@ -76,6 +76,7 @@ type task struct {
 	proof     uptime.Moment
 	unproved  *time.Timer // stops it; nil without proofs
 	gaveUp    bool        // that has happened
+	files     driver.FileSet
 	// grown is closed and replaced whenever the output or the state changed.
 	grown chan struct{}
 }
@@ -128,6 +129,7 @@ func (m *Machine) endLocked(t *task, how driver.Status) {
 		return
 	}
 	how.Unproved = how.Unproved || t.gaveUp
+	how.FilesVersion = t.status.FilesVersion
 	how.ID, how.State, how.StartedAt, how.EndedAt = t.status.ID, driver.Exited, t.status.StartedAt, time.Now()
 	t.status = how
 	for _, timer := range []*time.Timer{t.kill, t.unproved} {
@@ -174,6 +176,9 @@ func (m *Machine) start(t driver.Task) error {
 		behaviour: behaviour,
 		output:    map[driver.Stream]string{driver.Stdout: behaviour.Stdout, driver.Stderr: behaviour.Stderr},
 		grown:     make(chan struct{}),
+	}
+	if t.Files != nil {
+		played.files, played.status.FilesVersion = *t.Files, t.Files.Version
 	}
 	m.tasks[t.ID] = played
 	for _, v := range t.Volumes {
@@ -304,6 +309,30 @@ func (d *Driver) Stop(id string, grace time.Duration) error {
 func (d *Driver) Prove(id string, at uptime.Moment) error {
 	d.machine.prove(id, at)
 	return nil
+}
+
+// FilesFolder returns a path at which nothing is.
+func (d *Driver) FilesFolder(id string) string { return "/fake/" + id }
+
+// Renew replaces the files of a running task. No signal is sent: a script has nobody who hears it.
+func (d *Driver) Renew(id string, files driver.FileSet, _ syscall.Signal) error {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	t := d.machine.tasks[id]
+	if t == nil || t.status.State != driver.Running || t.status.FilesVersion >= files.Version {
+		return nil
+	}
+	t.files, t.status.FilesVersion = files, files.Version
+	d.machine.tell()
+	return nil
+}
+
+// FilesOf returns the files that a task has.
+func (m *Machine) FilesOf(id string) driver.FileSet {
+	if t := m.find(id); t != nil {
+		return t.files
+	}
+	return driver.FileSet{}
 }
 
 // Tasks lists what was started and not forgotten.

@@ -63,6 +63,7 @@ type task struct {
 	// child is the supervisor's number if this driver started it.
 	child  int
 	alive  *os.File
+	files  uint64        // the version of its files that it was told of
 	status driver.Status // zero until it is certain that the task is owned
 	// settled is closed when Start has come to its result, which is then in err.
 	settled chan struct{}
@@ -197,7 +198,9 @@ func (d *Driver) Tasks() []driver.Status {
 	all := make([]driver.Status, 0, len(d.tasks))
 	for _, t := range d.tasks {
 		if t.status.State != 0 {
-			all = append(all, t.status)
+			status := t.status
+			status.FilesVersion = t.files
+			all = append(all, status)
 		}
 	}
 	d.mu.Unlock()
@@ -213,7 +216,9 @@ func (d *Driver) status(id string) (*task, driver.Status) {
 	if t == nil || t.status.State == 0 {
 		return nil, driver.Status{}
 	}
-	return t, t.status
+	status := t.status
+	status.FilesVersion = t.files
+	return t, status
 }
 
 // Stop has the task's supervisor send SIGTERM, and SIGKILL after grace.

@@ -71,6 +71,12 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	if err == nil {
 		err = t.folder.write(originRecord, t.origin)
 	}
+	if err == nil {
+		err = t.folder.startFiles(spec.Files)
+	}
+	if err == nil && spec.Files != nil {
+		t.files, spec.Files = spec.Files.Version, nil // the supervisor needs them not
+	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(string(t.folder)))
 	}

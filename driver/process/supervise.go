@@ -347,10 +347,12 @@ func (s *supervisor) awaitMemoryAlarm(alarm *os.File) {
 	s.kill()
 }
 
-// The lines with which a driver orders to stop within a grace, and tells that the task was wanted at a moment.
+// The lines with which a driver orders to stop within a grace, tells that the task was wanted at a moment, and has a signal
+// sent to its first process.
 const (
-	stopOrder  = "stop %d\n"
-	proveOrder = "prove %d\n"
+	stopOrder   = "stop %d\n"
+	proveOrder  = "prove %d\n"
+	signalOrder = "signal %d\n"
 )
 
 // obey carries out the driver's orders until the task has ended.
@@ -359,9 +361,14 @@ func (s *supervisor) obey() {
 	for lines.Scan() {
 		var grace time.Duration
 		var proof uptime.Moment
+		var number int
 		line := lines.Text() + "\n"
 		if _, err := fmt.Sscanf(line, stopOrder, &grace); err == nil {
 			s.stop(grace)
+			continue
+		}
+		if _, err := fmt.Sscanf(line, signalOrder, &number); err == nil {
+			s.signal(syscall.Signal(number))
 			continue
 		}
 		if _, err := fmt.Sscanf(line, proveOrder, &proof); err != nil {
@@ -371,6 +378,15 @@ func (s *supervisor) obey() {
 		s.mu.Lock()
 		s.proof = max(s.proof, proof)
 		s.mu.Unlock()
+	}
+}
+
+// signal sends a signal to the first process, if it has not ended.
+func (s *supervisor) signal(which syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gone {
+		_ = syscall.Kill(s.pid, which)
 	}
 }
 

@@ -207,6 +207,9 @@ func (d *Driver) adopt() error {
 // adoptTask takes over one task, or deletes its folder if no Start has vouched for it.
 func (d *Driver) adoptTask(t *task) error {
 	close(t.settled)
+	if _, err := t.folder.read(filesRecord, &t.files); err != nil {
+		return err
+	}
 	if _, err := t.folder.read(originRecord, &t.origin); err != nil {
 		return err
 	}

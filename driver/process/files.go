@@ -1,0 +1,132 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"starling/driver"
+)
+
+// The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So who
+// opens files below the link has one version or the other, and who resolves it once has one version of all files for as
+// long as versionsKept newer ones have not come.
+
+const (
+	filesRecord   = "files.json"
+	currentFiles  = "current"
+	versionPrefix = "v"
+	versionsKept  = 2
+)
+
+func (f folder) files() string { return f.file("files") }
+
+// FilesFolder returns the path of the link.
+func (d *Driver) FilesFolder(id string) string {
+	name, err := folderName(id)
+	if err != nil {
+		return "" // Start refuses it
+	}
+	return filepath.Join(folder(filepath.Join(d.tasksDir(), name)).files(), currentFiles)
+}
+
+// Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died in
+// between does it all again.
+func (d *Driver) Renew(id string, files driver.FileSet, signal syscall.Signal) error {
+	t, status := d.status(id)
+	if t == nil || status.State != driver.Running || status.FilesVersion >= files.Version {
+		return nil
+	}
+	err := t.folder.putFiles(&files)
+	if err == nil && signal != 0 {
+		err = d.order(id, signalOrder, int(signal))
+	}
+	if err == nil {
+		err = t.folder.write(filesRecord, files.Version)
+	}
+	if err != nil {
+		return fmt.Errorf("renew the files of task %q: %w", id, err)
+	}
+	d.mu.Lock()
+	t.files = files.Version
+	d.mu.Unlock()
+	d.tell()
+	return nil
+}
+
+// startFiles gives a new task its files.
+func (f folder) startFiles(files *driver.FileSet) error {
+	if files == nil {
+		return nil
+	}
+	return errors.Join(f.putFiles(files), f.write(filesRecord, files.Version))
+}
+
+// putFiles makes the version the current one, and deletes those that are too old.
+func (f folder) putFiles(files *driver.FileSet) error {
+	name := fmt.Sprintf("%s%020d", versionPrefix, files.Version)
+	link := filepath.Join(f.files(), currentFiles)
+	if now, err := os.Readlink(link); err == nil && now == name {
+		return nil
+	}
+	at := filepath.Join(f.files(), name)
+	if err := errors.Join(os.RemoveAll(at), os.MkdirAll(at, 0o755)); err != nil {
+		return err
+	}
+	account, err := credential(files.User)
+	if err != nil {
+		return err
+	}
+	for _, file := range files.Files {
+		if err := putFile(at, &file, account); err != nil {
+			return err
+		}
+	}
+	fresh := link + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := errors.Join(os.Symlink(name, fresh), os.Rename(fresh, link)); err != nil {
+		return err
+	}
+	return f.pruneFiles()
+}
+
+// putFile writes one file below a folder, never elsewhere. A secret one is its owner's alone.
+func putFile(at string, file *driver.File, account *syscall.Credential) error {
+	if !filepath.IsLocal(file.Path) {
+		return fmt.Errorf("file %q does not lie within its folder", file.Path)
+	}
+	path, mode := filepath.Join(at, file.Path), os.FileMode(0o644)
+	if file.Secret {
+		mode = 0o600
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, file.Content, mode); err != nil {
+		return err
+	}
+	if account == nil || !file.Secret {
+		return nil
+	}
+	return os.Chown(path, int(account.Uid), int(account.Gid))
+}
+
+// pruneFiles deletes all versions but the newest.
+func (f folder) pruneFiles() error {
+	entries, err := os.ReadDir(f.files())
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), versionPrefix) })
+	var errs []error
+	for _, old := range entries[:max(len(entries)-1-versionsKept, 0)] {
+		errs = append(errs, os.RemoveAll(filepath.Join(f.files(), old.Name())))
+	}
+	return errors.Join(errs...)
+}
