@@ -50,6 +50,8 @@ type Core struct {
 	unwell map[terms.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
 	stopping map[terms.AllocationID]uint32
+	// Folder returns where an allocation finds the files about its job's members.
+	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
 	Explain bool
 }
@@ -176,6 +178,8 @@ type Work struct {
 	Append *journal.Record
 	Start  []replica.Order
 	Stop   []replica.StopOrder
+	// Renew are the files to replace.
+	Renew  []replica.Renewal
 	Forget []terms.AllocationID
 	// Probe are all instances that are to be asked from now on whether they are well.
 	Probe []replica.Order
@@ -194,12 +198,16 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer})
-	w := Work{Watch: r.Watch, Probe: r.Probe, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer, Folder: c.Folder})
+	w := Work{Watch: r.Watch, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}
 	for _, order := range r.Start {
+		if order.Refusal != "" {
+			c.refused[order.ID], w.AskAgain = order.Refusal, own+1
+			continue
+		}
 		if !c.starting[order.ID] {
 			c.starting[order.ID] = true
 			w.Start = append(w.Start, order)

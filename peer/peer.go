@@ -54,8 +54,8 @@ type Peer struct {
 	checked  checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
-	// deleting tells that volumes are being deleted.
-	deleting bool
+	// deleting tells that volumes are being deleted, renewing that files are being replaced.
+	deleting, renewing bool
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
@@ -82,6 +82,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain = true
+	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
 	p.startProber(ctx)
 	p.history.init()
 	none := terms.PeerID("")
@@ -276,6 +277,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.driverChanged()
 	}
 	p.deleteVolumes(ctx, work.DeleteVolumes)
+	p.renew(ctx, work.Renew)
 	p.probe(work.Probe)
 	p.watch(ctx, work.Watch)
 	wait := time.Hour

@@ -2,7 +2,7 @@ package peer
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +34,7 @@ func (p *Peer) driverChanged() {
 }
 
 func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
-	task := replica.LocalTask{ID: id}
+	task := replica.LocalTask{ID: id, Files: terms.Index(status.FilesVersion)}
 	if status.State != driver.Exited {
 		return task
 	}
@@ -95,28 +95,27 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, vouching journal.
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order replica.Order) driver.Task {
 	slot := order.ID.Slot
-	env := []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"STARLING_JOB=" + string(slot.Job),
-		"STARLING_POOL=" + string(slot.Job.Pool()),
-		"STARLING_TASK=" + string(slot.Task),
-		"STARLING_INDEX=" + strconv.FormatUint(uint64(slot.Index), 10),
-		"STARLING_INSTANCES=" + strconv.FormatUint(uint64(order.Instances), 10),
-		"STARLING_ALLOCATION=" + order.ID.String(),
-		"STARLING_NODE=" + string(p.config.Node),
-		"STARLING_API=" + p.config.Offer.Address,
-	}
+	env := &environment{}
+	env.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	env.set("STARLING_JOB", string(slot.Job))
+	env.set("STARLING_POOL", string(slot.Job.Pool()))
+	env.set("STARLING_TASK", string(slot.Task))
+	env.set("STARLING_INDEX", strconv.FormatUint(uint64(slot.Index), 10))
+	env.set("STARLING_INSTANCES", strconv.FormatUint(uint64(order.Instances), 10))
+	env.set("STARLING_ALLOCATION", order.ID.String())
+	env.set("STARLING_NODE", string(p.config.Node))
+	env.set("STARLING_API", p.config.Offer.Address)
 	for _, port := range order.Ports {
-		env = append(env, fmt.Sprintf("STARLING_PORT_%s=%d", terms.VariableName(port.Name), port.Number))
+		env.set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
 	}
 	devices := map[string][]string{}
 	for _, d := range order.Devices {
 		devices[d.Kind] = append(devices[d.Kind], strconv.FormatUint(uint64(d.Number), 10))
 	}
 	for _, request := range order.Spec.Devices {
-		env = append(env, fmt.Sprintf("STARLING_DEVICES_%s=%s", terms.VariableName(request.Kind), strings.Join(devices[request.Kind], ",")))
+		env.set("STARLING_DEVICES_"+terms.VariableName(request.Kind), strings.Join(devices[request.Kind], ","))
 		if request.Share() {
-			env = append(env, fmt.Sprintf("STARLING_DEVICE_SHARE_%s=%s", terms.VariableName(request.Kind), request.Amount))
+			env.set("STARLING_DEVICE_SHARE_"+terms.VariableName(request.Kind), request.Amount.String())
 		}
 	}
 	var volumes []driver.Volume
@@ -125,11 +124,17 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + terms.VariableName(v.Name),
 		})
 	}
-	for _, e := range order.Spec.Env {
-		env = append(env, e.Name+"="+e.Value)
+	for _, e := range slices.Concat(order.Outfit.Env, order.Spec.Env) { // what a job sets itself wins
+		env.set(e.Name, e.Value)
+	}
+	var files *driver.FileSet
+	if order.Members != 0 {
+		all := fileSet(order.Members, order.Outfit.Files, order.Spec.User)
+		files = &all
 	}
 	return driver.Task{
-		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		Files: files,
+		ID:    order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU], MemoryBytes: order.Spec.Resources[terms.Memory]},
 	}
 }

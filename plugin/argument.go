@@ -166,5 +166,5 @@ func (c portChoice) of(m *Member) (number uint16, ok bool) {
 
 // waits returns the error for a port that is not known yet.
 func (c portChoice) waits(m *Member) error {
-	return fmt.Errorf("port %s of %s is not known: %w", c.name, m.Name, ErrWaits)
+	return fmt.Errorf("where %s is found is not known: %w", m.Name, ErrWaits)
 }

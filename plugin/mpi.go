@@ -30,7 +30,7 @@ func (p *mpi) OnJobAdd(job *terms.Job) error {
 // OnInstanceCreate returns the names of the workers to the masters.
 func (p *mpi) OnInstanceCreate(r *Roster, self *Self) (outfit Outfit, err error) {
 	if self.Task == p.master.task {
-		workers := strings.Join(names(r.members(p.worker.task)), ",")
+		workers := strings.Join(r.hosts(r.members(p.worker.task)), ",")
 		outfit.Env = []terms.EnvVar{{Name: "MPI_HOST", Value: workers}}
 	}
 	outfit.Files, err = p.OnJobUpdate(r, self)
@@ -43,7 +43,7 @@ func (p *mpi) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
 		return nil, nil
 	}
 	var all []string
-	for _, name := range names(r.members(p.worker.task)) {
+	for _, name := range r.hosts(r.members(p.worker.task)) {
 		all = append(all, fmt.Sprintf("%s slots=%d", name, p.slots))
 	}
 	return []File{{Path: "hostfile", Content: lines(all)}}, nil

@@ -36,12 +36,12 @@ func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	if len(masters) == 0 {
 		return Outfit{}, nil
 	}
-	port, known := p.port.of(&masters[0])
-	if !known {
-		return Outfit{}, p.port.waits(&masters[0])
+	host, port, err := r.reach(&masters[0], p.port)
+	if err != nil {
+		return Outfit{}, err
 	}
 	all := []terms.EnvVar{
-		{Name: "MASTER_ADDR", Value: masters[0].Name},
+		{Name: "MASTER_ADDR", Value: host},
 		{Name: "MASTER_PORT", Value: strconv.Itoa(int(port))},
 		{Name: "WORLD_SIZE", Value: strconv.Itoa(len(masters) + len(workers))},
 	}

@@ -39,14 +39,14 @@ func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	}
 	first := &heads[0]
 	var ports [3]uint16
+	host := ""
 	for i, choice := range []portChoice{p.port, p.dashboard, p.client} {
-		number, known := choice.of(first)
-		if !known {
-			return Outfit{}, choice.waits(first)
+		var err error
+		if host, ports[i], err = r.reach(first, choice); err != nil {
+			return Outfit{}, err
 		}
-		ports[i] = number
 	}
-	start := fmt.Sprintf("--address=%s:%d", first.Name, ports[0])
+	start := fmt.Sprintf("--address=%s:%d", host, ports[0])
 	if self.Task == p.head.task && self.Index == first.Index {
 		start = fmt.Sprintf("--head --port=%d --dashboard-port=%d --ray-client-server-port=%d", ports[0], ports[1], ports[2])
 	}

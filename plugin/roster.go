@@ -12,6 +12,8 @@ type Roster struct {
 	Job terms.JobName
 	// Version is the index of the entry with which the list became what it is.
 	Version terms.Index
+	// ByAddress tells that members connect to each other by address, as those must whose machines look up no names in DNS.
+	ByAddress bool
 	// Tasks are in the order of the job file.
 	Tasks []Task
 }
@@ -26,7 +28,7 @@ type Task struct {
 // Member is an instance, as others find it.
 type Member struct {
 	Index uint32
-	// Name is what others connect to: its name in DNS, or its address where programs cannot look up names.
+	// Name is its name in DNS.
 	Name string
 	// Address is that of its node, "" as long as it waits for one.
 	Address string
@@ -77,11 +79,31 @@ func (r *Roster) position(self *Self) (at int, ok bool) {
 	})
 }
 
-// names returns the names of members, in their order.
-func names(members []Member) []string {
-	all := make([]string, len(members))
+// host returns what others connect to; ok is false as long as that is not known.
+func (r *Roster) host(m *Member) (host string, ok bool) {
+	if r.ByAddress {
+		return m.Address, m.Address != ""
+	}
+	return m.Name, true
+}
+
+// hosts returns what others connect to of members, in their order, without those of whom that is not known.
+func (r *Roster) hosts(members []Member) []string {
+	all := make([]string, 0, len(members))
 	for i := range members {
-		all[i] = members[i].Name
+		if host, ok := r.host(&members[i]); ok {
+			all = append(all, host)
+		}
 	}
 	return all
+}
+
+// reach returns what others connect to of one member, and the port; the error is ErrWaits as long as that is not known.
+func (r *Roster) reach(m *Member, c portChoice) (host string, port uint16, err error) {
+	port, known := c.of(m)
+	host, found := r.host(m)
+	if !known || !found {
+		return "", 0, c.waits(m)
+	}
+	return host, port, nil
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,10 +15,21 @@ const hostsBytesMax = 32 << 10
 // svc lets members find each other: the list as files, and in the environment as far as there is room.
 type svc struct {
 	bare
-	hosts bool
+	hosts, dns bool
 }
 
-func newSvc(a *arguments) Plugin { return &svc{hosts: a.truth("hosts_env", true)} }
+func newSvc(a *arguments) Plugin {
+	return &svc{hosts: a.truth("hosts_env", true), dns: a.truth("dns", false)}
+}
+
+// ByAddress tells whether members with these plugins connect to each other by address: unless svc is told that machines
+// look up their names.
+func (s Set) ByAddress() bool {
+	return !slices.ContainsFunc(s, func(p Plugin) bool {
+		svc, ok := p.(*svc)
+		return ok && svc.dns
+	})
+}
 
 // Name returns svc.
 func (*svc) Name() string { return "svc" }
@@ -48,7 +60,7 @@ func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		t := &r.Tasks[i]
 		variable := terms.VariableName(string(t.Name))
 		env = append(env, terms.EnvVar{Name: "STARLING_COUNT_" + variable, Value: strconv.Itoa(len(t.Members))})
-		list := strings.Join(names(t.Members), ",")
+		list := strings.Join(r.hosts(t.Members), ",")
 		hosts = append(hosts, terms.EnvVar{Name: "STARLING_HOSTS_" + variable, Value: list})
 		size += len(list)
 	}
@@ -71,7 +83,7 @@ func (*svc) OnJobUpdate(r *Roster, _ *Self) ([]File, error) {
 				hosts.WriteString(m.Address + " " + m.Name + "\n")
 			}
 		}
-		files = append(files, File{Path: string(t.Name) + ".hosts", Content: lines(names(t.Members))})
+		files = append(files, File{Path: string(t.Name) + ".hosts", Content: lines(r.hosts(t.Members))})
 	}
 	return append(files, File{Path: "hosts", Content: []byte(hosts.String())}, File{Path: "members.json", Content: r.json()}), nil
 }

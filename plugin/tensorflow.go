@@ -61,14 +61,14 @@ func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		first = false
 		text = append(quoted(text, role.argument), ": ["...)
 		for i := range members {
-			port, known := p.port.of(&members[i])
-			if !known {
-				return Outfit{}, p.port.waits(&members[i])
+			host, port, err := r.reach(&members[i], p.port)
+			if err != nil {
+				return Outfit{}, err
 			}
 			if i > 0 {
 				text = append(text, ", "...)
 			}
-			text = quoted(text, members[i].Name+":"+strconv.Itoa(int(port)))
+			text = quoted(text, host+":"+strconv.Itoa(int(port)))
 		}
 		text = append(text, ']')
 	}

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/plugin"
 	"starling/ring"
 	"starling/terms"
 )
@@ -22,6 +23,8 @@ type Observed struct {
 	Volumes []terms.VolumeSet
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
+	// Folder returns where an allocation finds the files about its job's members; nil is nowhere.
+	Folder func(terms.AllocationID) string
 }
 
 // LocalTask is an allocation as the driver has it.
@@ -34,6 +37,8 @@ type LocalTask struct {
 	Starting bool
 	// Ready tells that it runs and has passed all its checks; without checks it need not be told.
 	Ready bool
+	// Files is the version of the list of members that its files tell of, once it has been told; 0 without files.
+	Files terms.Index
 	// CheckFailure says why a check of it failed too often, "" if none did. It is ended for that.
 	CheckFailure string
 	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
@@ -49,6 +54,11 @@ type Order struct {
 	Devices   []cluster.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
+	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without plugins.
+	Outfit  plugin.Outfit
+	Members terms.Index
+	// Refusal says why it cannot be started, "" if it can.
+	Refusal string
 }
 
 // StopOrder tells the driver to end an allocation.
@@ -63,6 +73,7 @@ type Reactions struct {
 	Commands []command.Command
 	Start    []Order
 	Stop     []StopOrder
+	Renew    []Renewal
 	// Probe lists all instances that run here and are to be asked whether they are well.
 	Probe []Order
 	// Forget lists ended allocations whose end the value knows, or does not care for.
@@ -98,6 +109,8 @@ type reacting struct {
 	s    *cluster.State
 	o    *Observed
 	out  Reactions
+	// lists are the members of jobs, as far as somebody has asked.
+	lists map[terms.JobID]*plugin.Roster
 }
 
 func (r *reacting) askAgain(at terms.Time) {
@@ -178,6 +191,7 @@ func (r *reacting) tasks() {
 		if task != nil && task.Ended == cluster.NotEnded && a.Phase != cluster.Stopping && len(a.Spec.Checks) > 0 {
 			r.out.Probe = append(r.out.Probe, a.order())
 		}
+		r.renew(&a, task)
 		if news, ok := r.allocation(&a, task); ok && len(reports.Reports) < reportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
@@ -206,7 +220,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
 	switch {
 	case task == nil:
-		r.out.Start = append(r.out.Start, a.order())
+		r.start(a)
 	case task.Starting:
 	case a.Phase == cluster.Stopping || task.CheckFailure != "":
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
@@ -267,6 +281,7 @@ type Assignment struct {
 	Slot      cluster.SlotRef
 	Phase     cluster.Phase
 	Health    cluster.Health
+	Version   uint32
 	Spec      *terms.Task
 	Instances uint32
 	Ports     []cluster.PortUse
@@ -296,7 +311,7 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		}
 		j := s.Job(ref.Job)
 		a := Assignment{
-			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
+			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health, Version: slot.Version,
 			Spec: j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {

@@ -237,6 +237,7 @@ func (m *machine) wake() {
 	for _, order := range work.Start {
 		m.start(order)
 	}
+	m.renew(work.Renew)
 	for _, stop := range work.Stop {
 		m.stop(stop)
 	}

@@ -70,7 +70,7 @@ func (m *machine) start(order replica.Order) {
 
 func (m *machine) exec(order replica.Order) {
 	m.w.checkAlone(m, &order)
-	t := &running{LocalTask: replica.LocalTask{ID: order.ID}, stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
+	t := &running{LocalTask: replica.LocalTask{ID: order.ID, Files: order.Members}, stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
 	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
@@ -95,6 +95,24 @@ func (m *machine) exec(order replica.Order) {
 	case lasts > 0:
 		m.w.after(lasts, func() { m.end(t, cluster.ByItself, 0) })
 	}
+}
+
+// renew gives tasks that run the files of a newer list of members, after a while. Who is asked meanwhile is asked again.
+func (m *machine) renew(all []replica.Renewal) {
+	power := m.power
+	if len(all) == 0 {
+		return
+	}
+	m.w.after(m.w.between(1, 30), func() {
+		for _, one := range all {
+			if at, found := m.find(one.ID); found && m.power == power {
+				m.tasks[at].Files = max(m.tasks[at].Files, one.Version)
+			}
+		}
+		if m.up {
+			m.notice()
+		}
+	})
 }
 
 // repairMillis is how long after the end of the faults a bad program stays bad.

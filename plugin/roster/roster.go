@@ -60,6 +60,9 @@ func at(n *cluster.Node, r cluster.SlotRef) (address string, ports []cluster.Por
 // Of returns the list of a job's members in its present version, its tasks in the order of the job file.
 func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 	r := &plugin.Roster{Job: j.Name(), Version: j.Roster.Version}
+	if set, err := plugin.NewSet(j.Spec.Plugins); err == nil {
+		r.ByAddress = set.ByAddress()
+	}
 	for i := range j.Spec.Tasks {
 		name := j.Spec.Tasks[i].Name
 		task := plugin.Task{Name: name}
