@@ -65,7 +65,7 @@ Every file means the same to every reader, or it is refused:
 const referenceChanges = `
 ## Changes and failures
 
-A change of what runs (the program, its environment, resources, devices, ports, constraints, placement, checks or volumes)
+A change of what runs (the program, its environment, resources, devices, ports, constraints, placement, checks, volumes or the plugins of the job)
 replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
 fails too often stops it or takes it back. Any other change is made in place, and nothing stops. Batch jobs change at once:
 their instances end by themselves, and nobody waits for their health.
@@ -96,6 +96,28 @@ const referenceEnvironment = `
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
 | ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
+
+## What members of a job find about each other
+
+A job with ` + "`plugins`" + ` tells each instance who the others are. All that an instance starts with is of one version of the list, and
+the version is the entry of the journal with which the list became so: an instance got a node, left it, ended for good, or the
+number changed. Variables stay as they were at the start; files follow, within moments, and then the task's
+` + "`on_members_change`" + ` is sent to the program. What the file of a job sets in ` + "`env`" + ` itself wins over plugins.
+
+| plugin | gives | arguments |
+|---|---|---|
+| ` + "`svc`" + ` | the files, ` + "`STARLING_MEMBERS`" + ` with their folder, ` + "`STARLING_MEMBERS_VERSION`, `STARLING_COUNT_<TASK>`, `STARLING_HOSTS_<TASK>`" + ` | ` + "`hosts_env`" + `: whether to give the hosts as variables, true; ` + "`dns`" + `: members connect by their names in DNS, which the machines look up, and not by address, false |
+| ` + "`env`" + ` | ` + "`STARLING_ADDRESSES`" + `: the addresses of the instances of the task | |
+| ` + "`pytorch`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `RANK`, `WORLD_SIZE`" + ` | ` + "`master`, `worker`" + `: the tasks; ` + "`port`" + `: a number, or the name of a port of the master |
+| ` + "`tensorflow`" + ` | ` + "`TF_CONFIG`" + ` | ` + "`chief`, `evaluator`, `ps`, `worker`, `port`" + ` |
+| ` + "`ray`" + ` | ` + "`STARLING_RAY_START`" + `: what to call ray start with | ` + "`head`, `worker`, `port`, `dashboard_port`, `client_port`" + ` |
+
+The files are ` + "`members.json`" + `, all that is known, with the version; ` + "`<task>.hosts`" + `, a host a line, without those that wait for a node;
+and ` + "`hosts`" + `, addresses and names in DNS as in /etc/hosts. The folder is replaced as a whole: a program that resolves its path once,
+as ` + "`cd -P`" + ` does, reads all files of one version, and has time for that until two newer ones have come. An instance that needs to
+know where another is, such as the master, starts when that has a node.
+
+Instances have names in DNS as well, ` + "`3.worker.train.ml.starling`" + ` for ml/train.worker[3], which peers with ` + "`--dns`" + ` answer.
 `
 
 const referencePools = `
