@@ -44,8 +44,8 @@ func (m *Model) membersOf(t *task) string {
 		if seat.Phase != cluster.Assigned && seat.Phase != cluster.Running && seat.Phase != cluster.Delayed {
 			continue
 		}
-		if offer := m.Nodes[seat.Node].offer; offer != nil {
-			text += " at " + offer.Address[:max(strings.LastIndex(offer.Address, ":"), 0)]
+		if offer := m.Nodes[seat.Node].offer; offer != nil && strings.Contains(offer.Address, ":") {
+			text += " at " + offer.Address[:strings.LastIndex(offer.Address, ":")]
 		}
 		ports := slices.Clone(seat.ports)
 		slices.SortFunc(ports, func(a, b cluster.PortUse) int { return strings.Compare(a.Name, b.Name) })
