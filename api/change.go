@@ -67,6 +67,20 @@ func (s *server) RestartJob(ctx context.Context, request *starlingv1.RestartJobR
 	return &starlingv1.RestartJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
 }
 
+// SuspendJob lets nothing of a job run for now, or lets it run again.
+func (s *server) SuspendJob(ctx context.Context, request *starlingv1.SuspendJobRequest) (*starlingv1.SuspendJobResponse, error) {
+	if problems := jobProblems(request); len(problems) > 0 {
+		return nil, invalid("the request", problems...)
+	}
+	receipt, err := s.submit(ctx, &command.SuspendJob{
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(), Resume: request.GetResume(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &starlingv1.SuspendJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
+}
+
 // EndAllocation ends one allocation.
 func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
 	problems := requestIDProblems(request.GetRequestId())

@@ -33,6 +33,8 @@ func TestChangesAreWritten(t *testing.T) {
 			&command.RevertJob{Job: "web", Against: 3, To: 1}},
 		{func(ctx context.Context, c *client.Client) error { return second(c.RestartJob(ctx, "web", "main", 3)) },
 			&command.RestartJob{Job: "web", Against: 3, Task: "main"}},
+		{func(ctx context.Context, c *client.Client) error { return second(c.SuspendJob(ctx, "web", 3, true)) },
+			&command.SuspendJob{Job: "web", Against: 3, Resume: true}},
 		{func(ctx context.Context, c *client.Client) error {
 			return second(c.EndAllocation(ctx, "web.main[2]#4711", true))
 		}, &command.EndAllocation{Slot: slot, Order: 4711, Elsewhere: true}},
@@ -76,6 +78,7 @@ func TestChangesAreChecked(t *testing.T) {
 		{second(c.SteerUpdate(ctx, "a b", 1, 0)), "job steering"},
 		{second(c.RevertJob(ctx, "", 1, 0)), "job to"},
 		{second(c.RestartJob(ctx, terms.JobName(long), "a.b", 1)), "job task"},
+		{second(c.SuspendJob(ctx, "a b", 1, false)), "job"},
 		{second(c.EndAllocation(ctx, "web.main[2]", false)), "allocation"},
 		{second(c.DrainNode(ctx, "", time.Hour)), "node"},
 	}

@@ -89,6 +89,9 @@ func (j *Job) hash() uint64 {
 	if j.Roster != (Roster{}) {
 		h = mix(h, hashWords(tagJob, uint64(j.Roster.Version), j.Roster.Sum))
 	}
+	if j.Suspended {
+		h = mix(h, tagJob)
+	}
 	for i := range j.versions {
 		v := &j.versions[i]
 		h = mix(h, hashWords(tagJob, uint64(v.Number)<<32|uint64(v.Of), uint64(v.Kind)<<8|uint64(v.Outcome), uint64(v.Index), uint64(v.At), v.hash))

@@ -19,6 +19,8 @@ type Job struct {
 	SubmittedAt        terms.Time
 	// Stop tells that its user asked it to end.
 	Stop bool
+	// Suspended tells that its user wants nothing of it to run for now.
+	Suspended bool
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
 	Finished   terms.Index
 	FinishedAt terms.Time
@@ -155,6 +157,8 @@ const (
 	StatusPending Status = iota + 1
 	// StatusRunning: at least one instance has a node.
 	StatusRunning
+	// StatusSuspended: its user wants nothing of it to run for now.
+	StatusSuspended
 	// StatusStopping: it was told to stop and some instance has not ended.
 	StatusStopping
 	// StatusSucceeded, StatusFailed and StatusStopped are final. A service fails when each of its instances has failed for
@@ -166,7 +170,7 @@ const (
 
 // String returns the status as people read it.
 func (s Status) String() string {
-	return [...]string{"unknown", "pending", "running", "stopping", "succeeded", "failed", "stopped"}[s]
+	return [...]string{"unknown", "pending", "running", "suspended", "stopping", "succeeded", "failed", "stopped"}[s]
 }
 
 // Final tells whether the job has ended.
@@ -189,6 +193,8 @@ func (j *Job) Status() Status {
 		return StatusSucceeded
 	case j.Stop:
 		return StatusStopping
+	case j.Suspended:
+		return StatusSuspended
 	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping]+total[Away] > 0:
 		return StatusRunning
 	case total[Failed] > 0 && total[Waiting]+total[Postponed] == 0:

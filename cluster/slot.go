@@ -99,13 +99,16 @@ const (
 	ByPreemption
 	// ByRunTime: it ran for as long as it may; nothing takes its place.
 	ByRunTime
+	// BySuspension: its job is suspended; it waits until that is resumed.
+	BySuspension
 )
 
 // String returns the cause in words.
 func (c Cause) String() string {
 	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
 		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays",
-		"it gave way to work that is entitled to its room", "it ran for as long as it may"}[c]
+		"it gave way to work that is entitled to its room", "it ran for as long as it may",
+		"the job was suspended"}[c]
 }
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.

@@ -53,6 +53,7 @@ const (
 	KindEndAllocation
 	KindDrainNode
 	KindChangePools
+	KindSuspendJob
 	kindEnd
 )
 
@@ -61,7 +62,7 @@ func (k Kind) String() string {
 	return [...]string{"unknown", "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
-		"change-pools"}[k]
+		"change-pools", "suspend-job"}[k]
 }
 
 // Command is one verb with its arguments.
@@ -169,6 +170,15 @@ type RestartJob struct {
 	Task terms.TaskName
 }
 
+// SuspendJob ends all instances of a job and starts none until it is resumed.
+type SuspendJob struct {
+	RequestID string
+	Job       terms.JobName
+	Against   uint32
+	// Resume takes the suspension back.
+	Resume bool
+}
+
 // EndAllocation ends one allocation; another takes its place, on its node or elsewhere.
 type EndAllocation struct {
 	RequestID string
@@ -266,6 +276,9 @@ func (*RevertJob) Kind() Kind { return KindRevertJob }
 
 // Kind returns KindRestartJob.
 func (*RestartJob) Kind() Kind { return KindRestartJob }
+
+// Kind returns KindSuspendJob.
+func (*SuspendJob) Kind() Kind { return KindSuspendJob }
 
 // Kind returns KindEndAllocation.
 func (*EndAllocation) Kind() Kind { return KindEndAllocation }

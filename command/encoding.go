@@ -127,6 +127,8 @@ func blank(k Kind) Command {
 		return &RevertJob{}
 	case KindRestartJob:
 		return &RestartJob{}
+	case KindSuspendJob:
+		return &SuspendJob{}
 	case KindEndAllocation:
 		return &EndAllocation{}
 	case KindDrainNode:

@@ -89,6 +89,12 @@ func (m *RestartJob) code(c *coder) {
 	text(c, &m.Task, terms.NameBytesMax)
 }
 
+func (m *SuspendJob) code(c *coder) {
+	request(c, &m.RequestID, &m.Job)
+	integer(c, &m.Against, math.MaxUint32)
+	flag(c, &m.Resume)
+}
+
 func (m *EndAllocation) code(c *coder) {
 	request(c, &m.RequestID, &m.Slot.Job)
 	text(c, &m.Slot.Task, terms.NameBytesMax)

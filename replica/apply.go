@@ -232,6 +232,8 @@ func (f *fold) obey(c command.Command) Result {
 		return f.revertJob(c)
 	case *command.RestartJob:
 		return f.restartJob(c)
+	case *command.SuspendJob:
+		return f.suspendJob(c)
 	case *command.EndAllocation:
 		return f.endAllocation(c)
 	case *command.DrainNode:

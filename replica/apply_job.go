@@ -165,6 +165,45 @@ func (f *fold) restartJob(c *command.RestartJob) Result {
 	})
 }
 
+// suspendJob ends all instances of a job, which wait until it is resumed. An update goes on as far as it may meanwhile, and
+// no deadline runs.
+func (f *fold) suspendJob(c *command.SuspendJob) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+		switch {
+		case j.Spec.Type == terms.Daemon:
+			return refused(cluster.Conflict, "job %s is a daemon job, which belongs to its machines: stop it instead", c.Job)
+		case j.Suspended != c.Resume:
+			return Result{Job: c.Job}
+		}
+		f.s.SetSuspended(j.ID, !c.Resume)
+		if u := f.s.Job(j.ID).Update; u.State.Rolls() {
+			u.ProgressAt = f.s.Time
+			f.setUpdate(f.s.Job(j.ID), u)
+		}
+		f.touch(j.ID)
+		if !c.Resume {
+			f.endAll(j.ID)
+		}
+		return Result{Job: c.Job}
+	})
+}
+
+// endAll tells every instance of a suspended job to end.
+func (f *fold) endAll(id terms.JobID) {
+	for task := range f.s.Job(id).Tasks {
+		var all []cluster.SlotRef
+		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Phase.Holds() && slot.Phase != cluster.Stopping {
+				all = append(all, r)
+			}
+			return true
+		})
+		for _, r := range all {
+			f.stop(r, cluster.BySuspension)
+		}
+	}
+}
+
 // endAllocation ends one allocation; another takes its place.
 func (f *fold) endAllocation(c *command.EndAllocation) Result {
 	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {

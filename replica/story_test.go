@@ -29,6 +29,7 @@ import (
 //	steer web pause by=a         or resume, promote, fail, abort
 //	revert web 1                 go back to a version
 //	restart web
+//	suspend web                  or resume web
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
 //	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in milliseconds;
 //	                             jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the job) most=2 runtime=9000
@@ -197,6 +198,8 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.write(by, &command.RevertJob{Job: terms.JobName(plain[0]), To: uint32(number(plain[1]))})
 	case "restart":
 		w.write(by, &command.RestartJob{Job: terms.JobName(plain[0])})
+	case "suspend", "resume":
+		w.write(by, &command.SuspendJob{Job: terms.JobName(plain[0]), Resume: verb == "resume"})
 	case "move", "again":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb == "move"})

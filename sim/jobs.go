@@ -30,7 +30,7 @@ func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 	if w.chance(staleWrite) {
 		seen -= uint32(w.between(0, 1))
 	}
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(9) {
 	case 0:
 		return &command.KillJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2))}
 	case 1, 2:
@@ -45,6 +45,8 @@ func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 		return restart
 	case 5:
 		return c.end(s, j)
+	case 6:
+		return &command.SuspendJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2)), Resume: j.Suspended || w.rng.IntN(4) == 0}
 	}
 	return &command.SubmitJob{RequestID: request, Spec: c.changed(j.Spec), Against: seen}
 }

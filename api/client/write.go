@@ -41,6 +41,12 @@ func (c *Client) RevertJob(ctx context.Context, job terms.JobName, against, to u
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RevertJob)
 }
 
+// SuspendJob lets nothing of a job run for now, or lets it run again. It is refused if the job has another version by now.
+func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint32, resume bool) (*starlingv1.SuspendJobResponse, error) {
+	request := &starlingv1.SuspendJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, Resume: resume}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.SuspendJob)
+}
+
 // RestartJob replaces the instances of a job, or of one task if that is not empty. It is refused if the job has another
 // version than against.
 func (c *Client) RestartJob(

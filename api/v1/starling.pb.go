@@ -2552,6 +2552,128 @@ func (x *RestartJobResponse) GetJob() string {
 	return ""
 }
 
+type SuspendJobRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// The job's version that the sender saw.
+	Against uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
+	// Whether the job is to go on.
+	Resume        bool `protobuf:"varint,4,opt,name=resume,proto3" json:"resume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuspendJobRequest) Reset() {
+	*x = SuspendJobRequest{}
+	mi := &file_v1_starling_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuspendJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuspendJobRequest) ProtoMessage() {}
+
+func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
+func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SuspendJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SuspendJobRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *SuspendJobRequest) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *SuspendJobRequest) GetResume() bool {
+	if x != nil {
+		return x.Resume
+	}
+	return false
+}
+
+type SuspendJobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuspendJobResponse) Reset() {
+	*x = SuspendJobResponse{}
+	mi := &file_v1_starling_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuspendJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuspendJobResponse) ProtoMessage() {}
+
+func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
+func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SuspendJobResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SuspendJobResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type EndAllocationRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -2565,7 +2687,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2699,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2712,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -2624,7 +2746,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2758,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2771,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -2680,7 +2802,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2814,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2827,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -2745,7 +2867,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2879,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2892,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -2799,7 +2921,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2933,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2946,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -2887,7 +3009,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3021,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3034,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Quota) GetKind() string {
@@ -2965,7 +3087,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3099,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3112,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -3030,7 +3152,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3164,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3177,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -3078,7 +3200,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3212,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3225,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -3151,7 +3273,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3163,7 +3285,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3176,7 +3298,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -3228,7 +3350,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3362,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3375,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -3290,7 +3412,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3424,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3437,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -3360,7 +3482,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3494,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3507,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -3435,7 +3557,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3569,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3582,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -3522,7 +3644,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3656,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3669,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Amount) GetKind() string {
@@ -3580,7 +3702,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3714,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3727,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -3659,7 +3781,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3671,7 +3793,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3684,7 +3806,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -3760,7 +3882,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3894,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3907,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -3817,7 +3939,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3951,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3964,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -3896,7 +4018,7 @@ type Reckoning struct {
 
 func (x *Reckoning) Reset() {
 	*x = Reckoning{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4030,7 @@ func (x *Reckoning) String() string {
 func (*Reckoning) ProtoMessage() {}
 
 func (x *Reckoning) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4043,7 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
 func (*Reckoning) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Reckoning) GetKind() string {
@@ -3978,7 +4100,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4112,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4125,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Part) GetPath() string {
@@ -4100,7 +4222,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4112,7 +4234,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4125,7 +4247,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -4155,7 +4277,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4167,7 +4289,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4180,7 +4302,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -4231,7 +4353,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4365,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4378,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -4321,7 +4443,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4333,7 +4455,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4346,7 +4468,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -4390,7 +4512,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4402,7 +4524,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4415,7 +4537,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -4468,7 +4590,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4480,7 +4602,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4493,7 +4615,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -4537,7 +4659,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4671,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4684,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -4622,7 +4744,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4634,7 +4756,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4647,7 +4769,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Job) GetName() string {
@@ -4766,7 +4888,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +4900,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +4913,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Update) GetState() string {
@@ -4884,7 +5006,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4896,7 +5018,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +5031,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -5004,7 +5126,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5138,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5151,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5083,7 +5205,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5095,7 +5217,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5108,7 +5230,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5177,7 +5299,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5189,7 +5311,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5202,7 +5324,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Task) GetName() string {
@@ -5258,7 +5380,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5270,7 +5392,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5283,7 +5405,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5360,7 +5482,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5372,7 +5494,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5385,7 +5507,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Slot) GetTask() string {
@@ -5518,7 +5640,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5530,7 +5652,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5543,7 +5665,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Port) GetName() string {
@@ -5570,7 +5692,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5582,7 +5704,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5595,7 +5717,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -5625,7 +5747,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5637,7 +5759,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5650,7 +5772,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -5701,7 +5823,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5713,7 +5835,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5726,7 +5848,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Finding) GetTask() string {
@@ -5790,7 +5912,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5802,7 +5924,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5815,7 +5937,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -5855,7 +5977,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5867,7 +5989,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5880,7 +6002,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -5958,7 +6080,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6092,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6105,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Peer) GetNode() string {
@@ -6133,7 +6255,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6145,7 +6267,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6158,7 +6280,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6201,7 +6323,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6213,7 +6335,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6226,7 +6348,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6275,7 +6397,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +6409,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +6422,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6391,7 +6513,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6403,7 +6525,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6416,7 +6538,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6472,7 +6594,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6484,7 +6606,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6497,7 +6619,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6566,7 +6688,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6578,7 +6700,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6591,7 +6713,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -6670,7 +6792,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6682,7 +6804,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6695,7 +6817,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -6735,7 +6857,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6747,7 +6869,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6760,7 +6882,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -6791,7 +6913,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6803,7 +6925,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6816,7 +6938,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7086,6 +7208,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x12\n" +
 	"\x04task\x18\x04 \x01(\tR\x04task\"<\n" +
 	"\x12RestartJobResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"v\n" +
+	"\x11SuspendJobRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x16\n" +
+	"\x06resume\x18\x04 \x01(\bR\x06resume\"<\n" +
+	"\x12SuspendJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"s\n" +
 	"\x14EndAllocationRequest\x12\x1d\n" +
@@ -7473,7 +7604,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\xed\f\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules2\xbc\r\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -7481,7 +7612,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vSteerUpdate\x12\x1f.starling.v1.SteerUpdateRequest\x1a .starling.v1.SteerUpdateResponse\x12J\n" +
 	"\tRevertJob\x12\x1d.starling.v1.RevertJobRequest\x1a\x1e.starling.v1.RevertJobResponse\x12M\n" +
 	"\n" +
-	"RestartJob\x12\x1e.starling.v1.RestartJobRequest\x1a\x1f.starling.v1.RestartJobResponse\x12V\n" +
+	"RestartJob\x12\x1e.starling.v1.RestartJobRequest\x1a\x1f.starling.v1.RestartJobResponse\x12M\n" +
+	"\n" +
+	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12V\n" +
 	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
@@ -7512,7 +7645,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 84)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -7546,59 +7679,61 @@ var file_v1_starling_proto_goTypes = []any{
 	(*RevertJobResponse)(nil),     // 29: starling.v1.RevertJobResponse
 	(*RestartJobRequest)(nil),     // 30: starling.v1.RestartJobRequest
 	(*RestartJobResponse)(nil),    // 31: starling.v1.RestartJobResponse
-	(*EndAllocationRequest)(nil),  // 32: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 33: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 34: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 35: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 36: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 37: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 38: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 39: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 40: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 41: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 42: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 43: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 44: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 45: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 46: starling.v1.Amount
-	(*Pool)(nil),                  // 47: starling.v1.Pool
-	(*PoolUse)(nil),               // 48: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 49: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 50: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 51: starling.v1.Reckoning
-	(*Part)(nil),                  // 52: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 53: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 54: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 55: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 56: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 57: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 58: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 59: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 60: starling.v1.Job
-	(*Update)(nil),                // 61: starling.v1.Update
-	(*Counts)(nil),                // 62: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 63: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 64: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 65: starling.v1.Task
-	(*Preemption)(nil),            // 66: starling.v1.Preemption
-	(*Slot)(nil),                  // 67: starling.v1.Slot
-	(*Port)(nil),                  // 68: starling.v1.Port
-	(*WhyRequest)(nil),            // 69: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 70: starling.v1.WhyResponse
-	(*Finding)(nil),               // 71: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 72: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 73: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 74: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 75: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 76: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 77: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 78: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 79: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 80: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 81: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 82: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 83: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 84: google.protobuf.Timestamp
+	(*SuspendJobRequest)(nil),     // 32: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 33: starling.v1.SuspendJobResponse
+	(*EndAllocationRequest)(nil),  // 34: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 35: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 36: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 37: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 38: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 39: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 40: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 41: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 42: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 43: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 44: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 45: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 46: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 47: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 48: starling.v1.Amount
+	(*Pool)(nil),                  // 49: starling.v1.Pool
+	(*PoolUse)(nil),               // 50: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 51: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 52: starling.v1.PoolStatusResponse
+	(*Reckoning)(nil),             // 53: starling.v1.Reckoning
+	(*Part)(nil),                  // 54: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 55: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 56: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 57: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 58: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 59: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 60: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 61: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 62: starling.v1.Job
+	(*Update)(nil),                // 63: starling.v1.Update
+	(*Counts)(nil),                // 64: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 65: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 66: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 67: starling.v1.Task
+	(*Preemption)(nil),            // 68: starling.v1.Preemption
+	(*Slot)(nil),                  // 69: starling.v1.Slot
+	(*Port)(nil),                  // 70: starling.v1.Port
+	(*WhyRequest)(nil),            // 71: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 72: starling.v1.WhyResponse
+	(*Finding)(nil),               // 73: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 74: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 75: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 76: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 77: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 78: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 79: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 80: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 81: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 82: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 83: starling.v1.LogsResponse
+	(*InfoRequest)(nil),           // 84: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 85: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 86: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -7623,113 +7758,115 @@ var file_v1_starling_proto_depIdxs = []int32{
 	22,  // 19: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	23,  // 20: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	24,  // 21: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	71,  // 22: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	61,  // 23: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	73,  // 22: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	63,  // 23: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	25,  // 24: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	37,  // 25: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	36,  // 26: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	36,  // 27: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	42,  // 28: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	43,  // 29: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	39,  // 25: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	38,  // 26: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	38,  // 27: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	44,  // 28: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	45,  // 29: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 30: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	22,  // 31: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	84,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	46,  // 33: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	47,  // 34: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	86,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	48,  // 33: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	49,  // 34: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 35: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	36,  // 36: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	48,  // 37: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	84,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	47,  // 39: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	51,  // 40: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	52,  // 41: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	84,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 43: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	55,  // 44: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	84,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	38,  // 36: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	50,  // 37: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	86,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	49,  // 39: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	53,  // 40: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
+	54,  // 41: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	86,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	62,  // 43: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	57,  // 44: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	86,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 46: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	22,  // 47: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	84,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 49: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	62,  // 50: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	84,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	84,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	61,  // 53: starling.v1.Job.update:type_name -> starling.v1.Update
-	84,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	84,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	84,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	84,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 58: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	86,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	62,  // 49: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	64,  // 50: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	86,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	86,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	63,  // 53: starling.v1.Job.update:type_name -> starling.v1.Update
+	86,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	86,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	86,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	86,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	62,  // 58: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 59: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	65,  // 60: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	67,  // 61: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	62,  // 62: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	66,  // 63: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	84,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	84,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	84,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	68,  // 67: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	84,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 69: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	71,  // 70: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	84,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	84,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	84,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 74: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	67,  // 60: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	69,  // 61: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	64,  // 62: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	68,  // 63: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	86,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	86,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	86,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	70,  // 67: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	86,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	62,  // 69: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	73,  // 70: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	86,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	86,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	86,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	76,  // 74: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	7,   // 75: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	7,   // 76: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	9,   // 77: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	6,   // 78: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	84,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	77,  // 80: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	84,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	78,  // 82: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	79,  // 83: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	84,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	86,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	79,  // 80: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	86,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	80,  // 82: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	81,  // 83: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	86,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
 	16,  // 85: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
 	18,  // 86: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
 	20,  // 87: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
 	26,  // 88: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
 	28,  // 89: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
 	30,  // 90: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	32,  // 91: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	34,  // 92: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	38,  // 93: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	40,  // 94: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	44,  // 95: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	49,  // 96: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	53,  // 97: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	56,  // 98: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	58,  // 99: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	63,  // 100: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	69,  // 101: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	72,  // 102: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	75,  // 103: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	80,  // 104: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	82,  // 105: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	17,  // 106: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	19,  // 107: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	21,  // 108: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	27,  // 109: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	29,  // 110: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	31,  // 111: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	33,  // 112: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	35,  // 113: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	39,  // 114: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	41,  // 115: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	45,  // 116: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	50,  // 117: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	54,  // 118: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	57,  // 119: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	59,  // 120: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	64,  // 121: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	70,  // 122: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	73,  // 123: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	76,  // 124: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	81,  // 125: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	83,  // 126: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	106, // [106:127] is the sub-list for method output_type
-	85,  // [85:106] is the sub-list for method input_type
+	32,  // 91: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	34,  // 92: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	36,  // 93: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	40,  // 94: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	42,  // 95: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	46,  // 96: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	51,  // 97: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	55,  // 98: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	58,  // 99: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	60,  // 100: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	65,  // 101: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	71,  // 102: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	74,  // 103: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	77,  // 104: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	82,  // 105: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	84,  // 106: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	17,  // 107: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	19,  // 108: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	21,  // 109: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	27,  // 110: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	29,  // 111: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	31,  // 112: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	33,  // 113: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	35,  // 114: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	37,  // 115: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	41,  // 116: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	43,  // 117: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	47,  // 118: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	52,  // 119: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	56,  // 120: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	59,  // 121: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	61,  // 122: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	66,  // 123: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	72,  // 124: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	75,  // 125: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	78,  // 126: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	83,  // 127: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	85,  // 128: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	107, // [107:129] is the sub-list for method output_type
+	85,  // [85:107] is the sub-list for method input_type
 	85,  // [85:85] is the sub-list for extension type_name
 	85,  // [85:85] is the sub-list for extension extendee
 	0,   // [0:85] is the sub-list for field type_name
@@ -7741,18 +7878,18 @@ func file_v1_starling_proto_init() {
 		return
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[36].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[37].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[52].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[74].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[38].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[54].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[76].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[82].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   84,
+			NumMessages:   86,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -54,6 +54,11 @@ func request(c command.Command) string {
 			return fmt.Sprintf("restart task %s of job %s", c.Task, c.Job)
 		}
 		return fmt.Sprintf("restart job %s", c.Job)
+	case *command.SuspendJob:
+		if c.Resume {
+			return fmt.Sprintf("resume job %s", c.Job)
+		}
+		return fmt.Sprintf("suspend job %s", c.Job)
 	case *command.EndAllocation:
 		if c.Elsewhere {
 			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order})

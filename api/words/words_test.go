@@ -42,6 +42,8 @@ func TestCommands(t *testing.T) {
 		{&command.SteerUpdate{Job: "web", Version: 3, Steering: command.Promote}, "promote the update of job web to version 3"},
 		{&command.RevertJob{Job: "web", Against: 3, To: 1}, "revert job web to version 1"},
 		{&command.RestartJob{Job: "web"}, "restart job web"},
+		{&command.SuspendJob{Job: "web"}, "suspend job web"},
+		{&command.SuspendJob{Job: "web", Resume: true}, "resume job web"},
 		{&command.RestartJob{Job: "web", Task: "server"}, "restart task server of job web"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "restart web.server[2]#4711"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},

@@ -84,15 +84,24 @@ func (e *explainer) findings() []Finding {
 			found = append(found, f)
 		}
 	}
+	first := e.task.Fresh
+	if waits := phases[cluster.Waiting]; len(waits) > 0 {
+		first = waits[0].index
+	}
 	switch count := e.task.Waits(); {
+	case e.job.Suspended && e.task.Pending() > 0:
+		found = append(found, Finding{
+			Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Reason: "the job is suspended",
+			Details: []string{fmt.Sprintf("would help: starling job resume %s", e.job.Name())},
+		})
 	case e.job.Held(e.number) && e.task.Pending() > 0:
-		found = append(found, e.waitsForOthers(e.task.Pending()))
+		found = append(found, e.waitsForOthers(first))
 	case count > 0:
 		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
-	if !e.job.Held(e.number) {
+	if !e.job.Suspended && !e.job.Held(e.number) {
 		found = append(found, e.special()...)
 	}
 	if f, vain := e.vain(); vain {

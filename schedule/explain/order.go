@@ -9,8 +9,8 @@ import (
 )
 
 // waitsForOthers explains instances of a task that waits for those it comes after.
-func (e *explainer) waitsForOthers(count uint32) Finding {
-	f := Finding{Task: e.task.Name, Instances: count, Slot: e.task.Fresh}
+func (e *explainer) waitsForOthers(first uint32) Finding {
+	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first}
 	if e.job.Version == 1 {
 		f.Since = e.job.SubmittedAt
 	}

@@ -23,6 +23,8 @@ type Job struct {
 	// members is the list of its members, with plugins, and roster the entry with which it became so.
 	members string
 	roster  terms.Index
+	// suspended tells that nothing is to run for now.
+	suspended bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
 	touched bool
 }
@@ -399,6 +401,27 @@ func (m *Model) revert(j *Job, to uint32) bool {
 		return true
 	}
 	return false
+}
+
+// suspend ends all of a job that runs and lets nothing more run, or lets it run again.
+func (m *Model) suspend(j *Job, suspended bool) bool {
+	if j.newest().Type == terms.Daemon {
+		return false
+	}
+	if j.suspended == suspended {
+		return true
+	}
+	j.suspended, j.touched = suspended, true
+	if j.update.State.Rolls() {
+		j.update.ProgressAt = m.time
+	}
+	j.endPatience()
+	j.each(func(s *seat) {
+		if suspended && s.Phase.Holds() && s.Phase != cluster.Stopping {
+			m.stop(s, cluster.BySuspension)
+		}
+	})
+	return true
 }
 
 func (m *Model) restart(j *Job, name terms.TaskName) bool {

@@ -54,6 +54,8 @@ const (
 	StarlingRevertJobProcedure = "/starling.v1.Starling/RevertJob"
 	// StarlingRestartJobProcedure is the fully-qualified name of the Starling's RestartJob RPC.
 	StarlingRestartJobProcedure = "/starling.v1.Starling/RestartJob"
+	// StarlingSuspendJobProcedure is the fully-qualified name of the Starling's SuspendJob RPC.
+	StarlingSuspendJobProcedure = "/starling.v1.Starling/SuspendJob"
 	// StarlingEndAllocationProcedure is the fully-qualified name of the Starling's EndAllocation RPC.
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
@@ -100,6 +102,8 @@ type StarlingClient interface {
 	RevertJob(context.Context, *v1.RevertJobRequest) (*v1.RevertJobResponse, error)
 	// RestartJob replaces the instances of a job by new ones of the same version, as an update.
 	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
+	// SuspendJob ends all instances of a job and starts none until it is resumed, or resumes it.
+	SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -178,6 +182,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingRestartJobProcedure,
 			connect.WithSchema(starlingMethods.ByName("RestartJob")),
+			connect.WithClientOptions(opts...),
+		),
+		suspendJob: connect.NewClient[v1.SuspendJobRequest, v1.SuspendJobResponse](
+			httpClient,
+			baseURL+StarlingSuspendJobProcedure,
+			connect.WithSchema(starlingMethods.ByName("SuspendJob")),
 			connect.WithClientOptions(opts...),
 		),
 		endAllocation: connect.NewClient[v1.EndAllocationRequest, v1.EndAllocationResponse](
@@ -293,6 +303,7 @@ type starlingClient struct {
 	steerUpdate   *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
 	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
 	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
+	suspendJob    *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
@@ -358,6 +369,15 @@ func (c *starlingClient) RevertJob(ctx context.Context, req *v1.RevertJobRequest
 // RestartJob calls starling.v1.Starling.RestartJob.
 func (c *starlingClient) RestartJob(ctx context.Context, req *v1.RestartJobRequest) (*v1.RestartJobResponse, error) {
 	response, err := c.restartJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SuspendJob calls starling.v1.Starling.SuspendJob.
+func (c *starlingClient) SuspendJob(ctx context.Context, req *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error) {
+	response, err := c.suspendJob.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -505,6 +525,8 @@ type StarlingHandler interface {
 	RevertJob(context.Context, *v1.RevertJobRequest) (*v1.RevertJobResponse, error)
 	// RestartJob replaces the instances of a job by new ones of the same version, as an update.
 	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
+	// SuspendJob ends all instances of a job and starts none until it is resumed, or resumes it.
+	SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -579,6 +601,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingRestartJobProcedure,
 		svc.RestartJob,
 		connect.WithSchema(starlingMethods.ByName("RestartJob")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingSuspendJobHandler := connect.NewUnaryHandlerSimple(
+		StarlingSuspendJobProcedure,
+		svc.SuspendJob,
+		connect.WithSchema(starlingMethods.ByName("SuspendJob")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingEndAllocationHandler := connect.NewUnaryHandlerSimple(
@@ -697,6 +725,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRevertJobHandler.ServeHTTP(w, r)
 		case StarlingRestartJobProcedure:
 			starlingRestartJobHandler.ServeHTTP(w, r)
+		case StarlingSuspendJobProcedure:
+			starlingSuspendJobHandler.ServeHTTP(w, r)
 		case StarlingEndAllocationProcedure:
 			starlingEndAllocationHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
@@ -758,6 +788,10 @@ func (UnimplementedStarlingHandler) RevertJob(context.Context, *v1.RevertJobRequ
 
 func (UnimplementedStarlingHandler) RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RestartJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.SuspendJob is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {

@@ -77,6 +77,33 @@ always a task.`,
 	return restart
 }
 
+// newJobSuspend returns the command that suspends a job, or the one that resumes it.
+func newJobSuspend(r *remote.Remote, resume bool) *cobra.Command {
+	options := runOptions{detach: true}
+	suspend := &cobra.Command{
+		Use:   "suspend NAME",
+		Short: "End all instances of a job, and start none until it is resumed",
+		Long: `End all instances of a job as if it were stopped, and start none until "starling job resume" lets it go on. What has
+succeeded stays so. The job keeps its name, its versions and its place in the queue of its pool, and can be changed meanwhile.`,
+	}
+	if resume {
+		suspend.Use, suspend.Short, suspend.Long = "resume NAME", "Let a suspended job go on", ""
+		options.detach = false
+		options.flags(suspend)
+	}
+	suspend.Args = usage.OneArgument("job's NAME")
+	suspend.ValidArgsFunction = target.CompleteJob(r)
+	suspend.RunE = func(command *cobra.Command, args []string) error {
+		job := string(target.JobName(args[0]))
+		return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
+			_, err := peer.SuspendJob(command.Context(), terms.JobName(job), against, resume)
+			return err
+		})
+	}
+	suspend.Flags().Var(&options.against, "against", "only if the job still has this `VERSION` (default: the present one)")
+	return suspend
+}
+
 // change makes a change against the version that a job has now, or that is stated, and follows it.
 func change(ctx context.Context, r *remote.Remote, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
 	peer, err := r.Dial()
