@@ -50,6 +50,8 @@ type Core struct {
 	unwell map[terms.AllocationID]string
 	// stopping are the allocations that the driver was told to end, with the grace told.
 	stopping map[terms.AllocationID]uint32
+	// Renewing tells that the driver is replacing files.
+	Renewing bool
 	// Folder returns where an allocation finds the files about its job's members.
 	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
@@ -198,7 +200,7 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer, Folder: c.Folder})
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
 	w := Work{Watch: r.Watch, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)

@@ -26,10 +26,10 @@ var signals = [...]syscall.Signal{
 
 // renew has the driver replace files beside the loop, all of these before it begins with others.
 func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
-	if len(all) == 0 || p.renewing {
+	if len(all) == 0 {
 		return
 	}
-	p.renewing = true
+	p.core.Renewing = true
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
@@ -41,7 +41,7 @@ func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
 			}
 		}
 		p.post(ctx, func() {
-			p.renewing = false
+			p.core.Renewing = false
 			p.driverChanged()
 		})
 	}()

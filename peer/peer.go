@@ -54,8 +54,8 @@ type Peer struct {
 	checked  checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
-	// deleting tells that volumes are being deleted, renewing that files are being replaced.
-	deleting, renewing bool
+	// deleting tells that volumes are being deleted.
+	deleting bool
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 

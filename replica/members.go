@@ -45,7 +45,7 @@ func (r *reacting) start(a *Assignment) {
 
 // renew replaces the files of an allocation that runs, if the list of members is another than the one they tell of.
 func (r *reacting) renew(a *Assignment, task *LocalTask) {
-	if task == nil || task.Files == 0 || task.Ended != cluster.NotEnded || a.Phase == cluster.Stopping || len(r.out.Renew) == renewalsMax ||
+	if r.o.Renewing || task == nil || task.Files == 0 || task.Ended != cluster.NotEnded || a.Phase == cluster.Stopping || len(r.out.Renew) == renewalsMax ||
 		task.Files >= r.s.Job(a.Slot.Job).Roster.Version {
 		return
 	}

@@ -23,6 +23,8 @@ type Observed struct {
 	Volumes []terms.VolumeSet
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
+	// Renewing tells that files are being replaced: no others are asked for until that is done.
+	Renewing bool
 	// Folder returns where an allocation finds the files about its job's members; nil is nowhere.
 	Folder func(terms.AllocationID) string
 }

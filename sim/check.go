@@ -171,7 +171,7 @@ func (w *World) checkMachine(m *machine) {
 	if len(view) != len(m.tasks) {
 		w.fail("%s should run %d allocations, has %d", m.label, len(view), len(m.tasks))
 	}
-	if work := m.core.React(m.own()); work.Append != nil || len(work.Start)+len(work.Stop)+len(work.Forget) > 0 {
+	if work := m.core.React(m.own()); work.Append != nil || len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 {
 		w.fail("%s rests but would still act: %+v", m.label, work)
 	}
 }
