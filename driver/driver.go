@@ -178,6 +178,9 @@ type Driver interface {
 	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes, within
 	// the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
 	Run(ctx context.Context, t Task) error
+	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of a set
+	// lie in one folder, so that one can be renamed to another.
+	MakeVolume(v Volume, user string) (path string, err error)
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use them.

@@ -44,6 +44,7 @@ type Core struct {
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
 	local    []replica.LocalTask
 	volumes  []terms.VolumeSet
+	outputs  []terms.OutputSet
 	starting map[terms.AllocationID]bool
 	refused  map[terms.AllocationID]string
 	// unwell are the allocations of which a check failed too often, with the reason.
@@ -160,8 +161,10 @@ func (c *Core) PulseSeen(p terms.PeerID, alive bool) {
 // DriverHas replaces what the driver has.
 func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
 
-// DriverKeeps replaces the sets of volumes that the driver keeps.
-func (c *Core) DriverKeeps(sets []terms.VolumeSet) { c.volumes = sets }
+// DriverKeeps replaces the sets of volumes and the outputs that the driver keeps.
+func (c *Core) DriverKeeps(sets []terms.VolumeSet, outputs []terms.OutputSet) {
+	c.volumes, c.outputs = sets, outputs
+}
 
 // CheckFailed takes the news that a check of an allocation that runs failed too often.
 func (c *Core) CheckFailed(id terms.AllocationID, why string) { c.unwell[id] = why }
@@ -187,6 +190,8 @@ type Work struct {
 	Probe []replica.Order
 	// DeleteVolumes are the sets of volumes to delete.
 	DeleteVolumes []terms.VolumeSet
+	// DeleteOutputs are the outputs to delete.
+	DeleteOutputs []terms.OutputSet
 	// Watch lists all pulses that must be watched from now on.
 	Watch []terms.PeerID
 	// AskAgain is the peer's own time at which to call React again although nothing happened; 0 for never.
@@ -200,8 +205,8 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
-	w := Work{Watch: r.Watch, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes}
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
+	w := Work{Watch: r.Watch, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}

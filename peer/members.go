@@ -42,7 +42,7 @@ func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
 		}
 		p.post(ctx, func() {
 			p.core.Renewing = false
-			p.driverChanged()
+			p.driverChanged(ctx)
 		})
 	}()
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +32,10 @@ type Config struct {
 	Identity Identity
 	// PulseTTL is how long the peer is taken to live after its last sign of life; at least a second.
 	PulseTTL time.Duration
-	Log      *slog.Logger
+	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if that
+	// has none.
+	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
+	Log   *slog.Logger
 }
 
 // Peer is one running peer. It is safe for concurrent use.
@@ -56,6 +61,7 @@ type Peer struct {
 	proving bool
 	// deleting tells that volumes are being deleted.
 	deleting bool
+	outputs  *outputs
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
@@ -81,7 +87,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
-	p.core.Explain = true
+	p.core.Explain, p.outputs = true, newOutputs(&config)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
 	p.startProber(ctx)
 	p.history.init()
@@ -172,7 +178,7 @@ func (p *Peer) run(ctx context.Context) {
 	defer publish.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	p.driverChanged()
+	p.driverChanged(ctx)
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -187,9 +193,9 @@ func (p *Peer) run(ctx context.Context) {
 			p.begin(next)
 			p.prove(ctx) // tasks may have waited for it as long as they can
 		case <-p.config.Driver.Changed():
-			p.driverChanged()
+			p.driverChanged(ctx)
 		case <-p.checked.news:
-			p.driverChanged()
+			p.driverChanged(ctx)
 		case <-publish.C:
 			p.publish(ctx)
 			p.prove(ctx)
@@ -256,6 +262,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.startLife(ctx, 0)
 		return
 	}
+	p.abandon()
 	work := p.core.React(now())
 	if work.Append != nil {
 		p.append(ctx, *work.Append)
@@ -274,9 +281,9 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		}
 	}
 	if len(work.Forget) > 0 {
-		p.driverChanged()
+		p.driverChanged(ctx)
 	}
-	p.deleteVolumes(ctx, work.DeleteVolumes)
+	p.deleteSets(ctx, &work)
 	p.renew(ctx, work.Renew)
 	p.probe(work.Probe)
 	p.watch(ctx, work.Watch)
@@ -384,6 +391,9 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		}
 		if reason := p.config.Offer.Problem(); reason != "" {
 			warnings = append(warnings, "this node gets no work, because its offer is refused: "+reason)
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(p.outputs.waits), terms.AllocationID.Compare) {
+			warnings = append(warnings, fmt.Sprintf("%s is not started yet: %s", id, p.outputs.waits[id]))
 		}
 		if err := p.core.Stalled(); err != nil {
 			warnings = append([]string{err.Error()}, warnings...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +31,8 @@ type flock struct {
 	ids      map[string]*MemoryIdentity
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
+	// lost is what asking for an output fails with, nil if it does not.
+	lost error
 }
 
 func newFlock(t *testing.T, names ...string) *flock {
@@ -38,6 +42,7 @@ func newFlock(t *testing.T, names ...string) *flock {
 	}
 	for _, name := range names {
 		f.machines[name] = fake.NewMachine(script)
+		f.machines[name].Volumes = filepath.Join(t.TempDir(), name)
 		f.ids[name] = &MemoryIdentity{}
 		f.start(name)
 	}
@@ -52,6 +57,14 @@ func script(t driver.Task) fake.Behaviour {
 	if t.Command[0] == "missing" {
 		return fake.Behaviour{Refuse: errors.New("no such program")}
 	}
+	for _, entry := range t.Env {
+		switch name, path, _ := strings.Cut(entry, "="); {
+		case name == "STARLING_OUTPUT" && t.Command[0] == "split":
+			_ = os.WriteFile(filepath.Join(path, "text"), []byte("one two"), 0o600) // whoever reads it sees whether it is there
+		case name == "STARLING_OUTPUT" && t.Command[0] == "link":
+			_ = os.Symlink("text", filepath.Join(path, "text"))
+		}
+	}
 	b := fake.Behaviour{Stdout: strings.Join(t.Env, "\n"), Ends: len(t.Command) > 1, After: time.Second}
 	if b.Ends {
 		fmt.Sscan(t.Command[1], &b.ExitCode)
@@ -65,8 +78,8 @@ func (f *flock) startOn(name string, j journal.Journal) {
 	f.journals[name] = j
 	f.peers[name] = Start(context.Background(), Config{
 		Node: terms.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
-		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1},
-		PulseTTL: 3 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
+		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +15,15 @@ import (
 )
 
 // driverChanged tells the core what the driver has.
-func (p *Peer) driverChanged() {
+func (p *Peer) driverChanged(ctx context.Context) {
+	volumes, outputs := p.sets()
+	made := make(map[terms.AllocationID]terms.OutputSet, len(outputs))
+	for _, set := range outputs {
+		made[set.Allocation] = set
+	}
 	statuses := p.config.Driver.Tasks()
 	local := make([]replica.LocalTask, 0, len(statuses))
+	has := make(map[terms.AllocationID]bool, len(statuses))
 	for _, status := range statuses {
 		id, ok := terms.ParseAllocationID(status.ID)
 		if !ok {
@@ -24,13 +31,18 @@ func (p *Peer) driverChanged() {
 			continue
 		}
 		task := localTask(id, status)
-		if task.Ended == cluster.NotEnded {
+		has[id] = true
+		switch set, makes := made[id]; {
+		case task.Ended == cluster.NotEnded:
 			p.askProber(&task)
+		case makes && task.Ended == cluster.ByItself && task.ExitCode == 0 && p.sealing(ctx, set):
+			task = replica.LocalTask{ID: id, Files: task.Files}
 		}
 		local = append(local, task)
 	}
+	maps.DeleteFunc(p.outputs.sealed, func(id terms.AllocationID, sealed bool) bool { return sealed && !has[id] })
 	p.core.DriverHas(local)
-	p.core.DriverKeeps(p.volumeSets())
+	p.core.DriverKeeps(volumes, outputs)
 }
 
 func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
@@ -61,16 +73,29 @@ const startsMax = 8
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 	task, vouching := p.taskOf(order), p.vouching()
+	handover, hands := replica.HandoverOf(p.core.state, order.ID)
+	preparing, cancel := context.WithCancel(ctx)
+	if hands {
+		p.outputs.cancel[order.ID] = cancel
+	}
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
-		refusal, ok := p.handTask(ctx, task, vouching)
+		refusal, ok := "", true
+		if hands {
+			refusal, ok = p.handOver(preparing, &task, &handover)
+		}
+		if ok && refusal == "" {
+			refusal, ok = p.handTask(ctx, task, vouching)
+		}
 		if !ok {
-			pause(ctx, publishEvery)
+			pause(preparing, publishEvery)
 		}
 		p.post(ctx, func() {
+			cancel()
+			delete(p.outputs.cancel, order.ID)
 			p.core.DriverStarted(order.ID, refusal)
-			p.driverChanged()
+			p.driverChanged(ctx)
 		})
 	}()
 }

@@ -6,22 +6,29 @@ import (
 	"starling/terms"
 )
 
-// volumeSets returns the sets of volumes that the driver keeps for slots.
-func (p *Peer) volumeSets() []terms.VolumeSet {
-	var sets []terms.VolumeSet
+// sets returns what the driver keeps in volumes: those of slots, and the outputs.
+func (p *Peer) sets() (volumes []terms.VolumeSet, outputs []terms.OutputSet) {
 	for _, name := range p.config.Driver.VolumeSets() {
-		set, ok := terms.ParseVolumeSet(name)
-		if !ok {
+		if set, ok := terms.ParseVolumeSet(name); ok {
+			volumes = append(volumes, set)
+		} else if set, ok := terms.ParseOutputSet(name); ok {
+			outputs = append(outputs, set)
+		} else {
 			p.log.Warn("the driver keeps volumes that are no slot's", "set", name)
-			continue
 		}
-		sets = append(sets, set)
 	}
-	return sets
+	return volumes, outputs
 }
 
-// deleteVolumes has the driver delete them beside the loop, all of them before it begins with others.
-func (p *Peer) deleteVolumes(ctx context.Context, sets []terms.VolumeSet) {
+// deleteSets has the driver delete them beside the loop, all of them before it begins with others.
+func (p *Peer) deleteSets(ctx context.Context, work *Work) {
+	var sets []string
+	for _, set := range work.DeleteVolumes {
+		sets = append(sets, set.String())
+	}
+	for _, set := range work.DeleteOutputs {
+		sets = append(sets, set.String())
+	}
 	if len(sets) == 0 || p.deleting {
 		return
 	}
@@ -30,16 +37,16 @@ func (p *Peer) deleteVolumes(ctx context.Context, sets []terms.VolumeSet) {
 	go func() {
 		defer p.group.Done()
 		for _, set := range sets {
-			if err := p.config.Driver.DeleteVolumes(set.String()); err != nil {
-				p.log.Error("volumes could not be deleted; trying again", "set", set.String(), "error", err)
+			if err := p.config.Driver.DeleteVolumes(set); err != nil {
+				p.log.Error("volumes could not be deleted; trying again", "set", set, "error", err)
 				pause(ctx, publishEvery)
 				continue
 			}
-			p.log.Info("volumes deleted", "set", set.String())
+			p.log.Info("volumes deleted", "set", set)
 		}
 		p.post(ctx, func() {
 			p.deleting = false
-			p.driverChanged()
+			p.driverChanged(ctx)
 		})
 	}()
 }

@@ -21,6 +21,8 @@ type Observed struct {
 	Local []LocalTask
 	// Volumes are the sets of volumes that its driver keeps.
 	Volumes []terms.VolumeSet
+	// Outputs are the outputs that it keeps, of instances that ran here or elsewhere.
+	Outputs []terms.OutputSet
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
 	// Renewing tells that files are being replaced: no others are asked for until that is done.
@@ -82,6 +84,8 @@ type Reactions struct {
 	Forget []terms.AllocationID
 	// DeleteVolumes lists the sets of volumes that nobody will come back for.
 	DeleteVolumes []terms.VolumeSet
+	// DeleteOutputs lists the outputs that nobody will ask for.
+	DeleteOutputs []terms.OutputSet
 	// Watch lists all pulses that must be watched now, ordered.
 	Watch []terms.PeerID
 	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
@@ -102,6 +106,7 @@ func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r.offer()
 	r.tasks()
 	r.volumes()
+	r.outputs()
 	r.time()
 	return r.out
 }

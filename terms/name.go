@@ -180,3 +180,21 @@ func ParseVolumeSet(text string) (set VolumeSet, ok bool) {
 	set = VolumeSet{Slot: id.Slot, Job: JobID(number)}
 	return set, found && named && err == nil && set.String() == text
 }
+
+// OutputSet names the folders of one allocation of a workflow: what it leaves for others, and what it got of them.
+type OutputSet struct {
+	Allocation AllocationID
+	Job        JobID
+}
+
+// String returns for example "words.count[2]#4711@17".
+func (o OutputSet) String() string { return fmt.Sprintf("%s@%d", o.Allocation, o.Job) }
+
+// ParseOutputSet is the inverse of String; ok is false for what String never returns.
+func ParseOutputSet(text string) (set OutputSet, ok bool) {
+	allocation, job, found := strings.Cut(text, "@")
+	id, named := ParseAllocationID(allocation)
+	number, err := strconv.ParseUint(job, 10, 32)
+	set = OutputSet{Allocation: id, Job: JobID(number)}
+	return set, found && named && err == nil && set.String() == text
+}

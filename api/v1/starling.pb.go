@@ -6848,6 +6848,96 @@ func (x *LogsResponse) GetData() []byte {
 	return nil
 }
 
+type OutputRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "words.count[2]#4711@17": the allocation, and the number of its job.
+	Output        string `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputRequest) Reset() {
+	*x = OutputRequest{}
+	mi := &file_v1_starling_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputRequest) ProtoMessage() {}
+
+func (x *OutputRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
+func (*OutputRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *OutputRequest) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
+// OutputResponse is a piece of it.
+type OutputResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputResponse) Reset() {
+	*x = OutputResponse{}
+	mi := &file_v1_starling_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputResponse) ProtoMessage() {}
+
+func (x *OutputResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
+func (*OutputResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *OutputResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -6857,7 +6947,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6869,7 +6959,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6882,7 +6972,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -6913,7 +7003,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6925,7 +7015,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6938,7 +7028,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7594,7 +7684,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"*\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"'\n" +
+	"\rOutputRequest\x12\x16\n" +
+	"\x06output\x18\x01 \x01(\tR\x06output\"$\n" +
+	"\x0eOutputResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"*\n" +
 	"\vInfoRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\xca\x01\n" +
 	"\fInfoResponse\x12\x14\n" +
@@ -7604,7 +7698,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\xbc\r\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules2\x86\x0e\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -7630,7 +7724,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12B\n" +
-	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12@\n" +
+	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
+	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12@\n" +
 	"\x04Info\x12\x18.starling.v1.InfoRequest\x1a\x19.starling.v1.InfoResponse\"\x03\x90\x02\x01B\x1cZ\x1astarling/api/v1;starlingv1b\x06proto3"
 
 var (
@@ -7645,7 +7740,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -7731,9 +7826,11 @@ var file_v1_starling_proto_goTypes = []any{
 	(*EffectWords)(nil),           // 81: starling.v1.EffectWords
 	(*LogsRequest)(nil),           // 82: starling.v1.LogsRequest
 	(*LogsResponse)(nil),          // 83: starling.v1.LogsResponse
-	(*InfoRequest)(nil),           // 84: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 85: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 86: google.protobuf.Timestamp
+	(*OutputRequest)(nil),         // 84: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 85: starling.v1.OutputResponse
+	(*InfoRequest)(nil),           // 86: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 87: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 88: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -7768,59 +7865,59 @@ var file_v1_starling_proto_depIdxs = []int32{
 	45,  // 29: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 30: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	22,  // 31: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	86,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	48,  // 33: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	49,  // 34: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 35: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	38,  // 36: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	50,  // 37: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	86,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	49,  // 39: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	53,  // 40: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	54,  // 41: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	86,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	62,  // 43: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	57,  // 44: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	86,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	88,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 46: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	22,  // 47: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	86,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	62,  // 49: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	64,  // 50: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	86,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	86,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	88,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	88,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	63,  // 53: starling.v1.Job.update:type_name -> starling.v1.Update
-	86,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	86,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	86,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	86,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	88,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	88,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	88,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	62,  // 58: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 59: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	67,  // 60: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
 	69,  // 61: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
 	64,  // 62: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	68,  // 63: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	86,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	86,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	86,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	88,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	88,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	88,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	70,  // 67: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	86,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	62,  // 69: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	73,  // 70: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	86,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	86,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	86,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	88,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	88,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	76,  // 74: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	7,   // 75: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	7,   // 76: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	9,   // 77: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	6,   // 78: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	86,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	88,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	79,  // 80: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	86,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	88,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	80,  // 82: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	81,  // 83: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	86,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
 	16,  // 85: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
 	18,  // 86: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
 	20,  // 87: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
@@ -7842,31 +7939,33 @@ var file_v1_starling_proto_depIdxs = []int32{
 	74,  // 103: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
 	77,  // 104: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
 	82,  // 105: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	84,  // 106: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	17,  // 107: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	19,  // 108: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	21,  // 109: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	27,  // 110: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	29,  // 111: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	31,  // 112: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	33,  // 113: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	35,  // 114: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	37,  // 115: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	41,  // 116: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	43,  // 117: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	47,  // 118: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	52,  // 119: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	56,  // 120: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	59,  // 121: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	61,  // 122: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	66,  // 123: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	72,  // 124: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	75,  // 125: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	78,  // 126: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	83,  // 127: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	85,  // 128: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	107, // [107:129] is the sub-list for method output_type
-	85,  // [85:107] is the sub-list for method input_type
+	84,  // 106: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	86,  // 107: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	17,  // 108: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	19,  // 109: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	21,  // 110: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	27,  // 111: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	29,  // 112: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	31,  // 113: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	33,  // 114: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	35,  // 115: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	37,  // 116: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	41,  // 117: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	43,  // 118: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	47,  // 119: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	52,  // 120: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	56,  // 121: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	59,  // 122: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	61,  // 123: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	66,  // 124: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	72,  // 125: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	75,  // 126: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	78,  // 127: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	83,  // 128: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	85,  // 129: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	87,  // 130: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	108, // [108:131] is the sub-list for method output_type
+	85,  // [85:108] is the sub-list for method input_type
 	85,  // [85:85] is the sub-list for extension type_name
 	85,  // [85:85] is the sub-list for extension extendee
 	0,   // [0:85] is the sub-list for field type_name
@@ -7889,7 +7988,7 @@ func file_v1_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   86,
+			NumMessages:   88,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

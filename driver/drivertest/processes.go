@@ -119,6 +119,13 @@ func testVolumes(t *testing.T, b *bench) {
 		}
 		b.forget(t, c.id)
 	}
+	path, err := b.MakeVolume(driver.Volume{Set: "slot 0", Name: "data"}, "")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(path, "kept"))
+	}
+	if err != nil {
+		t.Errorf("what a task left in a volume: %v", err)
+	}
 	if err := b.DeleteVolumes("slot 0"); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,8 @@ type Behaviour struct {
 // Machine plays tasks. It is safe for concurrent use.
 type Machine struct {
 	script func(driver.Task) Behaviour
+	// Volumes is the folder of volumes; without one, they have only names. It must be set before the first use.
+	Volumes string
 
 	mu        sync.Mutex
 	lastPID   int
@@ -156,6 +159,17 @@ func (m *Machine) tell() {
 	}
 }
 
+// envOf is a task's environment with the paths of its volumes, if they have any.
+func (m *Machine) envOf(t *driver.Task) []string {
+	env := slices.Clip(t.Env)
+	for _, v := range t.Volumes {
+		if m.Volumes != "" {
+			env = append(env, v.Variable+"="+filepath.Join(m.Volumes, v.Set, v.Name))
+		}
+	}
+	return env
+}
+
 // start plays a new task.
 func (m *Machine) start(t driver.Task) error {
 	if t.ID == "" || len(t.Command) == 0 {
@@ -166,6 +180,7 @@ func (m *Machine) start(t driver.Task) error {
 	if m.tasks[t.ID] != nil {
 		return nil
 	}
+	t.Env = m.envOf(&t)
 	behaviour := m.script(t)
 	if behaviour.Refuse != nil {
 		return fmt.Errorf("start task %q: %w", t.ID, behaviour.Refuse)
@@ -381,6 +396,18 @@ func (d *Driver) Run(_ context.Context, t driver.Task) error {
 	return played.behaviour.Beside(t.Command)
 }
 
+// MakeVolume makes a folder below Volumes.
+func (d *Driver) MakeVolume(v driver.Volume, _ string) (path string, err error) {
+	if d.machine.Volumes == "" {
+		return "", fmt.Errorf("make the volume %q of %q: this machine has no folder for it", v.Name, v.Set)
+	}
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	d.machine.volumes[v.Set] = true
+	path = filepath.Join(d.machine.Volumes, v.Set, v.Name)
+	return path, os.MkdirAll(path, 0o700)
+}
+
 // VolumeSets lists the sets of the volumes that tasks were started with.
 func (d *Driver) VolumeSets() []string {
 	d.machine.mu.Lock()
@@ -393,7 +420,10 @@ func (d *Driver) DeleteVolumes(set string) error {
 	d.machine.mu.Lock()
 	defer d.machine.mu.Unlock()
 	delete(d.machine.volumes, set)
-	return nil
+	if d.machine.Volumes == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(d.machine.Volumes, set))
 }
 
 // Warnings is empty: a fake lacks nothing.

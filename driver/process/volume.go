@@ -37,6 +37,18 @@ func (d *Driver) VolumeSets() []string {
 	return sets
 }
 
+// MakeVolume makes a volume if it is missing.
+func (d *Driver) MakeVolume(v driver.Volume, user string) (path string, err error) {
+	account, err := credential(user)
+	if err == nil {
+		path, err = makeVolume(d.volumesDir(), v, account)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the volume %q of %q: %w", v.Name, v.Set, err)
+	}
+	return path, nil
+}
+
 // DeleteVolumes deletes the volumes of a set. First the set is renamed, so that it is gone at once.
 func (d *Driver) DeleteVolumes(set string) error {
 	name, err := folderName(set)

@@ -84,6 +84,8 @@ const (
 	StarlingTailJournalProcedure = "/starling.v1.Starling/TailJournal"
 	// StarlingLogsProcedure is the fully-qualified name of the Starling's Logs RPC.
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
+	// StarlingOutputProcedure is the fully-qualified name of the Starling's Output RPC.
+	StarlingOutputProcedure = "/starling.v1.Starling/Output"
 	// StarlingInfoProcedure is the fully-qualified name of the Starling's Info RPC.
 	StarlingInfoProcedure = "/starling.v1.Starling/Info"
 )
@@ -132,6 +134,9 @@ type StarlingClient interface {
 	TailJournal(context.Context, *v1.TailJournalRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
+	// Output reads the output folder of an instance of a workflow that is whole on the peer's own node: a manifest, and then
+	// what is in the files.
+	Output(context.Context, *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -285,6 +290,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		output: connect.NewClient[v1.OutputRequest, v1.OutputResponse](
+			httpClient,
+			baseURL+StarlingOutputProcedure,
+			connect.WithSchema(starlingMethods.ByName("Output")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		info: connect.NewClient[v1.InfoRequest, v1.InfoResponse](
 			httpClient,
 			baseURL+StarlingInfoProcedure,
@@ -318,6 +330,7 @@ type starlingClient struct {
 	listPeers     *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
 	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
 	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
+	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
 	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
@@ -502,6 +515,11 @@ func (c *starlingClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connec
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Output calls starling.v1.Starling.Output.
+func (c *starlingClient) Output(ctx context.Context, req *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error) {
+	return c.output.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Info calls starling.v1.Starling.Info.
 func (c *starlingClient) Info(ctx context.Context, req *v1.InfoRequest) (*v1.InfoResponse, error) {
 	response, err := c.info.CallUnary(ctx, connect.NewRequest(req))
@@ -555,6 +573,9 @@ type StarlingHandler interface {
 	TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
+	// Output reads the output folder of an instance of a workflow that is whole on the peer's own node: a manifest, and then
+	// what is in the files.
+	Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -704,6 +725,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingOutputHandler := connect.NewServerStreamHandlerSimple(
+		StarlingOutputProcedure,
+		svc.Output,
+		connect.WithSchema(starlingMethods.ByName("Output")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingInfoHandler := connect.NewUnaryHandlerSimple(
 		StarlingInfoProcedure,
 		svc.Info,
@@ -755,6 +783,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingTailJournalHandler.ServeHTTP(w, r)
 		case StarlingLogsProcedure:
 			starlingLogsHandler.ServeHTTP(w, r)
+		case StarlingOutputProcedure:
+			starlingOutputHandler.ServeHTTP(w, r)
 		case StarlingInfoProcedure:
 			starlingInfoHandler.ServeHTTP(w, r)
 		default:
@@ -848,6 +878,10 @@ func (UnimplementedStarlingHandler) TailJournal(context.Context, *v1.TailJournal
 
 func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Logs is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Output is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"starling/api"
+	"starling/api/client"
 	"starling/cluster"
 	"starling/driver"
 	"starling/driver/process"
@@ -80,6 +81,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
+		Fetch:    client.NewOutputs().Fetch,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
 	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Log: config.Log})

@@ -1,0 +1,140 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/cluster"
+	"starling/driver"
+	"starling/driver/fake"
+	"starling/replica"
+	"starling/terms"
+	"starling/terms/constraint"
+)
+
+// fetch asks the peer whose name is the address.
+func (f *flock) fetch(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error) {
+	if f.lost != nil {
+		return nil, f.lost
+	}
+	var all bytes.Buffer
+	err := f.peers[address].SendOutput(ctx, output, &all)
+	return io.NopCloser(&all), err
+}
+
+// words is a workflow: one instance splits on machine a, and counts follow on b.
+func words(program string, counts uint32) terms.Job {
+	spec := job("words", terms.Batch, 1, program, "0")
+	spec.Tasks = append(spec.Tasks, spec.Tasks[0])
+	for i, node := range []string{"a", "b"} {
+		spec.Tasks[i].Placement = terms.Pack
+		spec.Tasks[i].Constraints = []constraint.Constraint{{Attribute: "node", Operator: constraint.Equal, Values: []string{node}}}
+	}
+	spec.Tasks[0].Name = "split"
+	spec.Tasks[1].Name, spec.Tasks[1].Instances, spec.Tasks[1].After = "count", counts, []terms.TaskName{"split"}
+	spec.Tasks[1].Command = []string{"count", "0"}
+	return spec
+}
+
+// TestOutputsReachOtherMachines brings one output for two instances, and keeps none when the job has ended but what is
+// its result.
+func TestOutputsReachOtherMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.submit("a", words("split", 2))
+		f.await("a", "counts run", func(s *cluster.State) bool {
+			return s.JobOf("words").Tasks[1].Counts[cluster.Running] == 2
+		})
+		found, _ := filepath.Glob(filepath.Join(f.machines["b"].Volumes, "words.count*", inputVolume, "split", "0", "text"))
+		for _, path := range found {
+			if text, err := os.ReadFile(path); err != nil || string(text) != "one two" {
+				t.Errorf("%s: got %q, %v", path, text, err)
+			}
+		}
+		if len(found) != 2 {
+			t.Errorf("got inputs %q, want two", found)
+		}
+		f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+		pause(context.Background(), 5*time.Second)
+		for name, want := range map[string]int{"a": 0, "b": 2} {
+			if sets := fake.Open(f.machines[name]).VolumeSets(); len(sets) != want {
+				t.Errorf("%s keeps %q, want %d results", name, sets, want)
+			}
+		}
+	})
+}
+
+// TestAnInstanceWaitsForItsInput starts nothing while the other peer does not answer, says so, and lets go of it when it is
+// not wanted any more.
+func TestAnInstanceWaitsForItsInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.lost = errors.New("nobody answers")
+		f.submit("a", words("split", 1))
+		pause(context.Background(), time.Minute)
+		warnings := f.peers["b"].Status(context.Background()).Warnings
+		if !slices.ContainsFunc(warnings, func(line string) bool {
+			return strings.Contains(line, "words.count[0]#") && strings.Contains(line, "on node a: trying again: nobody answers")
+		}) || len(fake.Open(f.machines["b"]).Tasks()) > 0 {
+			t.Errorf("got warnings %q, and tasks %v", warnings, fake.Open(f.machines["b"]).Tasks())
+		}
+		f.lost = nil
+		f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+		if warnings := f.peers["b"].Status(context.Background()).Warnings; len(warnings) > 0 {
+			t.Errorf("got warnings %q, want none", warnings)
+		}
+	})
+}
+
+// TestAnOutputThatCannotBePassedOnIsAFailure has a task succeed with a link in its output.
+func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.submit("a", words("link", 1))
+		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed || !strings.Contains(got.Detail, `"text" is neither a file nor a folder`) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestObtain looks for outputs that cannot be had.
+func TestObtain(t *testing.T) {
+	m := fake.NewMachine(nil)
+	m.Volumes = t.TempDir()
+	o := newOutputs(&Config{Node: "b", Driver: fake.Open(m), Fetch: func(context.Context, string, terms.OutputSet) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
+	}})
+	for _, c := range []struct {
+		in    replica.Input
+		user  string
+		want  string
+		later bool
+	}{
+		{replica.Input{Node: "b"}, "", "not there any more", false},
+		{replica.Input{Node: "a"}, "", "not in the cluster now", true},
+		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", false},
+		{replica.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
+	} {
+		_, err := o.obtain(t.Context(), &c.in, c.user)
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, errLater) != c.later {
+			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
+		}
+	}
+	task := driver.Task{}
+	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}); !errors.Is(err, errLater) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/terms"
+)
+
+// Handover is what an instance of a workflow gets of the tasks that it comes after, and where it leaves what it makes.
+type Handover struct {
+	Output terms.OutputSet
+	// User is the account that it runs as.
+	User   string
+	Inputs []Input
+	// Problem says why it cannot have its inputs now, "" if it can.
+	Problem string
+}
+
+// Input is the output of an instance that has succeeded.
+type Input struct {
+	Output terms.OutputSet
+	// User is the account that it ran as.
+	User string
+	Node terms.NodeName
+	// Address is where the peer of that node answers, "" if there is none now.
+	Address string
+}
+
+// IsDue tells whether an allocation is to be started, or to run.
+func IsDue(s *cluster.State, id terms.AllocationID) bool {
+	ref, ok := s.RefOf(id.Slot)
+	if !ok {
+		return false
+	}
+	slot, _ := s.SlotAt(ref)
+	return slot.Order == id.Order && (slot.Phase == cluster.Assigned || slot.Phase == cluster.Running)
+}
+
+// HandoverOf returns it for an allocation; false if that is not due, or of a job whose tasks have no order.
+func HandoverOf(s *cluster.State, id terms.AllocationID) (h Handover, ok bool) {
+	if !IsDue(s, id) {
+		return h, false
+	}
+	ref, _ := s.RefOf(id.Slot)
+	slot, _ := s.SlotAt(ref)
+	j := s.Job(ref.Job)
+	if !slices.ContainsFunc(j.SpecOf(slot.Version).Tasks, comesAfter) {
+		return h, false
+	}
+	task := j.TaskSpecOf(int(ref.Task), slot.Version)
+	h = Handover{Output: terms.OutputSet{Allocation: id, Job: j.ID}, User: task.User}
+	for _, name := range task.After {
+		if number := j.TaskIndex(name); number >= 0 {
+			h.take(s, j, number)
+		}
+	}
+	return h, true
+}
+
+func comesAfter(t terms.Task) bool { return len(t.After) > 0 }
+
+// take adds the outputs of a task.
+func (h *Handover) take(s *cluster.State, j *cluster.Job, task int) {
+	for index := range j.Tasks[task].Slots.Len() {
+		ref := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
+		slot, _ := s.SlotAt(ref)
+		name := s.NameOf(ref)
+		if slot.Phase != cluster.Succeeded {
+			h.Problem = fmt.Sprintf("%s has not succeeded: it is %s", name, slot.Phase)
+			continue
+		}
+		node := s.Node(slot.Node)
+		in := Input{
+			Output: terms.OutputSet{Allocation: terms.AllocationID{Slot: name, Order: slot.Order}, Job: j.ID},
+			Node:   node.Name,
+		}
+		if spec := j.TaskSpecOf(task, slot.Version); spec != nil {
+			in.User = spec.User
+		}
+		if node.Offer != nil && node.Peer != "" {
+			in.Address = node.Offer.Address
+		}
+		h.Inputs = append(h.Inputs, in)
+	}
+}
+
+// outputs lists the outputs that nobody will ask for. The rule: one stays, where it was made and where it was brought,
+// while it is the latest of its slot, that has not failed, and some task may still come after it or it is a result of its
+// job: what no task comes after stays until the job is forgotten.
+func (r *reacting) outputs() {
+	if !r.s.IsMember(r.self) || len(r.o.Outputs) == 0 {
+		return
+	}
+	used := map[terms.JobName]bool{}
+	for i := range r.o.Local {
+		if r.o.Local[i].Ended == cluster.NotEnded {
+			used[r.o.Local[i].ID.Slot.Job] = true // it may read any of them
+		}
+	}
+	for _, set := range r.o.Outputs {
+		if !used[set.Allocation.Slot.Job] && !r.keepsOutput(set) {
+			r.out.DeleteOutputs = append(r.out.DeleteOutputs, set)
+		}
+	}
+}
+
+func (r *reacting) keepsOutput(set terms.OutputSet) bool {
+	j, slotName := r.s.Job(set.Job), set.Allocation.Slot
+	if j == nil || j.Name() != slotName.Job {
+		return false
+	}
+	task := j.TaskIndex(slotName.Task)
+	if task < 0 {
+		return false
+	}
+	slot, ok := r.s.SlotAt(cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
+	if !ok || slot.Order != set.Allocation.Order || slot.Phase == cluster.Failed {
+		return false
+	}
+	return j.Finished == 0 || !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return slices.Contains(t.After, slotName.Task) })
+}

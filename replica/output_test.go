@@ -1,0 +1,83 @@
+package replica
+
+import (
+	"slices"
+	"testing"
+
+	"starling/cluster"
+	"starling/terms"
+)
+
+// wordsJob runs split on one node, and its count is to start there, too.
+func wordsJob() (s *cluster.State, j *cluster.Job, split, count terms.AllocationID) {
+	s = cluster.NewState()
+	s.Index = 7
+	here := s.EnsureNode("here")
+	s.SetPeer(here.Index, "here~1")
+	j = s.AddJob(&terms.Job{Name: "words", Type: terms.Batch, Tasks: []terms.Task{
+		{Name: "split", Instances: 1, User: "one"}, {Name: "count", Instances: 1, After: []terms.TaskName{"split"}},
+	}})
+	set := func(task uint16, phase cluster.Phase) terms.AllocationID {
+		ref := cluster.SlotRef{Job: j.ID, Task: task}
+		s.Assign(cluster.KeyOf(j.ID, int(task)), here.Index, 1, func(cluster.SlotRef) {})
+		slot, _ := s.SlotAt(ref)
+		slot.Phase = phase
+		s.SetSlot(ref, slot)
+		return terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}
+	}
+	split = set(0, cluster.Succeeded)
+	return s, j, split, set(1, cluster.Assigned)
+}
+
+func TestHandover(t *testing.T) {
+	s, j, split, count := wordsJob()
+	h, ok := HandoverOf(s, count)
+	want := Input{Output: terms.OutputSet{Allocation: split, Job: j.ID}, User: "one", Node: "here"}
+	if !ok || h.Problem != "" || h.Output.Allocation != count || !slices.Equal(h.Inputs, []Input{want}) {
+		t.Errorf("got %+v, %t, want %+v", h, ok, want)
+	}
+	if _, ok := HandoverOf(s, split); ok {
+		t.Error("what has succeeded is handed something")
+	}
+	count.Order++
+	if _, ok := HandoverOf(s, count); ok || IsDue(s, count) {
+		t.Error("an allocation that is not wanted is handed something")
+	}
+}
+
+// TestOutputsAreKeptForWhoComesAfter looks at the same outputs as the job goes on.
+func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
+	s, j, split, count := wordsJob()
+	old := split
+	old.Order--
+	sets := func(ids ...terms.AllocationID) (all []terms.OutputSet) {
+		for _, id := range ids {
+			all = append(all, terms.OutputSet{Allocation: id, Job: j.ID})
+		}
+		return all
+	}
+	observed := &Observed{Outputs: append(sets(old, split, count), terms.OutputSet{Allocation: split, Job: j.ID + 1})}
+	wantDeleted := func(what string, want []terms.OutputSet) {
+		t.Helper()
+		if got := React("here~1", s, observed).DeleteOutputs; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v deleted, want %v", what, got, want)
+		}
+	}
+	stray := observed.Outputs[3]
+	wantDeleted("count is to start", append(sets(old), stray))
+	observed.Local = []LocalTask{{ID: count}}
+	wantDeleted("count runs", nil)
+	observed.Local[0].Ended = cluster.ByItself
+	wantDeleted("count has ended", append(sets(old), stray))
+	ref := cluster.SlotRef{Job: j.ID, Task: 1}
+	slot, _ := s.SlotAt(ref)
+	slot.Phase = cluster.Succeeded
+	s.SetSlot(ref, slot)
+	s.FinishIfDone(j.ID)
+	wantDeleted("the job has succeeded", append(sets(old, split), stray))
+	s.ForgetJob(j.ID)
+	wantDeleted("the job is forgotten", observed.Outputs)
+	if got := React("here~2", s, observed).DeleteOutputs; got != nil {
+		t.Errorf("got %v deleted by a peer that is no member, want none", got)
+	}
+}
