@@ -87,11 +87,11 @@ func (s *State) putSlot(j *Job, r SlotRef, next Slot) {
 	s.count(t, next.hash(r)-old.hash(r))
 	if r.Seat == MainSeat {
 		s.putMain(j, t, r, &next)
-		if old.Node != next.Node || old.Phase.Final() != next.Phase.Final() || old.Phase.Found() != next.Phase.Found() {
-			s.regroup(j)
-		}
 	} else {
 		t.putBeside(r, &next)
+	}
+	if old.Node != next.Node || old.Phase.Final() != next.Phase.Final() || old.Phase.Found() != next.Phase.Found() {
+		s.regroup(j)
 	}
 	if old.Deadline != next.Deadline {
 		if old.Deadline != 0 {

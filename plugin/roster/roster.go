@@ -29,13 +29,19 @@ func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 	t := j.Tasks[task]
 	all := make([]Member, 0, t.Desired)
 	for index := range min(t.Desired, uint32(t.Slots.Len())) {
-		slot := t.Slots.At(int(index))
+		slot, r := t.Slots.At(int(index)), cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
+		if !slot.Phase.Found() {
+			r.Seat = cluster.CanarySeat
+			if tried, ok := s.SlotAt(r); ok && tried.Phase.Found() {
+				slot = tried // it is all that there is of the slot
+			}
+		}
 		if slot.Phase.Final() {
 			continue
 		}
 		m := Member{Index: index}
 		if slot.Phase.Found() {
-			m.Address, m.Ports = at(s.Node(slot.Node), cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+			m.Address, m.Ports = at(s.Node(slot.Node), r)
 		}
 		all = append(all, m)
 	}
@@ -57,16 +63,31 @@ func at(n *cluster.Node, r cluster.SlotRef) (address string, ports []cluster.Por
 	return strings.Trim(n.Offer.Address[:max(colon, 0)], "[]"), ports
 }
 
+// tasks returns the numbers of the tasks in the order of the job file, and then of those that the newest version does not
+// have any more and that still have instances.
+func tasks(j *cluster.Job) []int {
+	var all []int
+	for i := range j.Spec.Tasks {
+		all = append(all, j.TaskIndex(j.Spec.Tasks[i].Name))
+	}
+	for number, t := range j.Tasks {
+		if t.Desired > 0 && !slices.Contains(all, number) {
+			all = append(all, number)
+		}
+	}
+	return all
+}
+
 // Of returns the list of a job's members in its present version, its tasks in the order of the job file.
 func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 	r := &plugin.Roster{Job: j.Name(), Version: j.Roster.Version}
 	if set, err := plugin.NewSet(j.Spec.Plugins); err == nil {
 		r.ByAddress = set.ByAddress()
 	}
-	for i := range j.Spec.Tasks {
-		name := j.Spec.Tasks[i].Name
+	for _, number := range tasks(j) {
+		name := j.Tasks[number].Name
 		task := plugin.Task{Name: name}
-		for _, m := range Members(s, j, j.TaskIndex(name)) {
+		for _, m := range Members(s, j, number) {
 			one := plugin.Member{
 				Index: m.Index, Address: m.Address,
 				Name: domain.DefaultZone.Name(domain.Name{Job: j.Name(), Task: name, One: true, Index: m.Index}),
@@ -84,10 +105,9 @@ func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 // Sum returns a hash of the list, which is another whenever the list is, but for its version.
 func Sum(s *cluster.State, j *cluster.Job) uint64 {
 	h := fnv(1469598103934665603)
-	for i := range j.Spec.Tasks {
-		name := j.Spec.Tasks[i].Name
-		h.text(string(name))
-		for _, m := range Members(s, j, j.TaskIndex(name)) {
+	for _, number := range tasks(j) {
+		h.text(string(j.Tasks[number].Name))
+		for _, m := range Members(s, j, number) {
 			h.number(uint64(m.Index) + 1)
 			h.text(m.Address)
 			for _, p := range m.Ports {

@@ -30,18 +30,31 @@ func (m *Model) members(j *Job) string {
 			}
 		}
 	}
+	for _, t := range j.tasks {
+		if t.spec(0) == nil && t.desired > 0 {
+			fmt.Fprintf(&text, "%s:%s\n", t.name, m.membersOf(t))
+		}
+	}
 	return text.String()
+}
+
+// found tells whether what is in a seat is found on its node, now or in a moment.
+func (s *seat) found() bool {
+	return s.Phase == cluster.Assigned || s.Phase == cluster.Running || s.Phase == cluster.Delayed
 }
 
 func (m *Model) membersOf(t *task) string {
 	text := ""
 	for _, s := range t.slots {
 		seat := s.main()
+		if canary := &s.seats[cluster.CanarySeat]; !seat.found() && canary.found() {
+			seat = canary
+		}
 		if s.index >= t.desired || seat.Phase.Final() {
 			continue
 		}
 		text += fmt.Sprintf(" %d", s.index)
-		if seat.Phase != cluster.Assigned && seat.Phase != cluster.Running && seat.Phase != cluster.Delayed {
+		if !seat.found() {
 			continue
 		}
 		if offer := m.Nodes[seat.Node].offer; offer != nil && strings.Contains(offer.Address, ":") {
