@@ -209,8 +209,11 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			return nil, fmt.Errorf("open the output of %s: %w", at.id, err)
 		case at.phase == cluster.Assigned && options.Follow:
 		case at.phase == cluster.Assigned:
-			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
-				"%s has no output yet: node %s is starting it", at.id, at.node)}
+			reason := fmt.Sprintf("%s has no output yet: node %s is starting it", at.id, at.node)
+			if waits := s.backend.Status().Waits[at.id]; waits != "" {
+				reason += ", and waits for " + waits
+			}
+			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: reason}
 		default:
 			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
 				"node %s keeps no output of %s: it was dropped to save space, or there never was any", s.backend.Self().Node(), at.id)}

@@ -95,6 +95,8 @@ func TestLogsOf(t *testing.T) {
 	two.Tasks = append(two.Tasks, two.Tasks[0])
 	two.Tasks[1].Name = "other"
 	a.add("a~1", &command.SubmitJob{Spec: *two})
+	other, _ := terms.ParseAllocationID("two.other[0]#11")
+	a.status.Waits = map[terms.AllocationID]string{other: "its input"}
 	b.lock.Lock()
 	b.logs["web.main[1]#8"] = func(context.Context, driver.LogOptions) (io.ReadCloser, error) {
 		return io.NopCloser(iotest.ErrReader(errors.New("the disk is gone"))), nil
@@ -117,6 +119,8 @@ func TestLogsOf(t *testing.T) {
 			"stuck.main[0] has no output: it is waiting and was never placed; `starling why stuck` tells more"},
 		{"not started", &starlingv1.LogsRequest{Job: "two", Task: "main"}, wire.NotFound,
 			"two.main[0]#11 has no output yet: node a is starting it"},
+		{"waits", &starlingv1.LogsRequest{Job: "two", Task: "other"}, wire.NotFound,
+			"two.other[0]#11 has no output yet: node a is starting it, and waits for its input"},
 		{"no stream", &starlingv1.LogsRequest{Job: "web", Stream: "log"}, wire.Invalid,
 			`the request: stream must be "stdout" or "stderr", is "log"`},
 		{"no allocation", &starlingv1.LogsRequest{Allocation: "web"}, wire.Invalid,

@@ -29,8 +29,11 @@ const (
 	incomingVolume = "incoming"
 )
 
-// fetchesMax bounds the outputs that are brought here at a time.
-const fetchesMax = 4
+// fetchesMax bounds the outputs that are brought here at a time, sealsMax those of which a manifest is made.
+const (
+	fetchesMax = 4
+	sealsMax   = 2
+)
 
 // errLater is why an instance is not started yet, and that this may change by itself.
 var errLater = errors.New("trying again")
@@ -45,9 +48,9 @@ type outputs struct {
 	sealed map[terms.AllocationID]bool
 	cancel map[terms.AllocationID]context.CancelFunc
 	waits  map[terms.AllocationID]string
-	// fetches has a place for every output on its way here.
-	fetches chan struct{}
-	lock    sync.Mutex
+	// fetches has a place for every output on its way here, seals for every manifest that is made.
+	fetches, seals chan struct{}
+	lock           sync.Mutex
 	// busy has those that somebody looks for; the channel is closed when that is over.
 	busy map[terms.OutputSet]chan struct{}
 }
@@ -56,7 +59,7 @@ func newOutputs(config *Config) *outputs {
 	return &outputs{
 		driver: config.Driver, node: config.Node, fetch: config.Fetch, sealed: map[terms.AllocationID]bool{},
 		cancel: map[terms.AllocationID]context.CancelFunc{}, waits: map[terms.AllocationID]string{},
-		fetches: make(chan struct{}, fetchesMax), busy: map[terms.OutputSet]chan struct{}{},
+		fetches: make(chan struct{}, fetchesMax), seals: make(chan struct{}, sealsMax), busy: map[terms.OutputSet]chan struct{}{},
 	}
 }
 
@@ -66,6 +69,12 @@ func (o *outputs) volume(set terms.OutputSet, name, user string) (path string, e
 
 // seal makes the manifest of an output that nobody writes to any more.
 func (o *outputs) seal(ctx context.Context, set terms.OutputSet) error {
+	select {
+	case o.seals <- struct{}{}:
+		defer func() { <-o.seals }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	beside, err := o.volume(set, manifestVolume, "")
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,23 @@ func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// TestGive passes files on to another account, as a machine does whose tasks do not run as root.
+func TestGive(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir, like := t.TempDir(), t.TempDir()
+	file := filepath.Join(dir, "deep", "file")
+	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chown(like, 65534, 65534), give(dir, like))
+	info, missing := os.Lstat(file)
+	if err = errors.Join(err, missing); err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 65534 || owner.Gid != 65534 {
+		t.Errorf("the file belongs to %d:%d, want 65534", owner.Uid, owner.Gid)
+	}
 }
 
 // TestObtain looks for outputs that cannot be had.

@@ -398,7 +398,7 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		if err := p.core.Stalled(); err != nil {
 			warnings = append([]string{err.Error()}, warnings...)
 		}
-		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings}
+		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings, Waits: maps.Clone(p.outputs.waits)}
 	})
 	select {
 	case s := <-status:

@@ -87,8 +87,8 @@ func (h *Handover) take(s *cluster.State, j *cluster.Job, task int) {
 }
 
 // outputs lists the outputs that nobody will ask for. The rule: one stays, where it was made and where it was brought,
-// while it is the latest of its slot, that has not failed, and some task may still come after it or it is a result of its
-// job: what no task comes after stays until the job is forgotten.
+// while it is the latest of its slot, that has not failed, until the job has ended. A result of the job, what has succeeded and
+// no task comes after, stays until the job is forgotten.
 func (r *reacting) outputs() {
 	if !r.s.IsMember(r.self) || len(r.o.Outputs) == 0 {
 		return
@@ -116,8 +116,12 @@ func (r *reacting) keepsOutput(set terms.OutputSet) bool {
 		return false
 	}
 	slot, ok := r.s.SlotAt(cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
-	if !ok || slot.Order != set.Allocation.Order || slot.Phase == cluster.Failed {
+	switch {
+	case !ok || slot.Order != set.Allocation.Order:
 		return false
+	case j.Finished == 0:
+		return slot.Phase != cluster.Failed
 	}
-	return j.Finished == 0 || !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return slices.Contains(t.After, slotName.Task) })
+	return slot.Phase == cluster.Succeeded &&
+		!slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return slices.Contains(t.After, slotName.Task) })
 }

@@ -75,6 +75,9 @@ func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 	s.SetSlot(ref, slot)
 	s.FinishIfDone(j.ID)
 	wantDeleted("the job has succeeded", append(sets(old, split), stray))
+	slot.Phase = cluster.Stopped
+	s.SetSlot(ref, slot)
+	wantDeleted("it was stopped before", append(sets(old, split, count), stray))
 	s.ForgetJob(j.ID)
 	wantDeleted("the job is forgotten", observed.Outputs)
 	if got := React("here~2", s, observed).DeleteOutputs; got != nil {

@@ -45,4 +45,6 @@ type PeerStatus struct {
 	Index terms.Index
 	// Warnings are a line each: what this machine cannot do, and what is wrong now.
 	Warnings []string
+	// Waits says what allocations of this node wait for that are not started yet.
+	Waits map[terms.AllocationID]string
 }

@@ -58,7 +58,13 @@ func Of(ctx context.Context, dir string) (*Manifest, error) {
 	defer root.Close()
 	m, total := &Manifest{Files: []File{}}, int64(0)
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err = errors.Join(err, ctx.Err()); err != nil || path == "." {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			err = syncFolder(root, path)
+		}
+		if err != nil || path == "." {
 			return err
 		}
 		file, err := read(root, path, entry)
@@ -81,6 +87,15 @@ func bounded(files int, bytes int64) error {
 		return fmt.Errorf("%w: its files have more than %d bytes", ErrUnfit, BytesMax)
 	}
 	return nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(root *os.Root, path string) error {
+	open, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(open.Sync(), open.Close())
 }
 
 func read(root *os.Root, path string, entry fs.DirEntry) (File, error) {
@@ -244,7 +259,15 @@ func (m *Manifest) Keep(dir string) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(fresh, filepath.Join(dir, name))
+	if err := os.Rename(fresh, filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return syncFolder(root, ".")
 }
 
 // Kept returns the manifest that a folder holds; the error is os.ErrNotExist if it holds none.
