@@ -24,8 +24,8 @@ import (
 
 // fetch asks the peer whose name is the address.
 func (f *flock) fetch(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error) {
-	if f.lost != nil {
-		return nil, f.lost
+	if f.lost.Load() {
+		return nil, errors.New("nobody answers")
 	}
 	var all bytes.Buffer
 	err := f.peers[address].SendOutput(ctx, output, &all)
@@ -81,7 +81,7 @@ func TestAnInstanceWaitsForItsInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
-		f.lost = errors.New("nobody answers")
+		f.lost.Store(true)
 		f.submit("a", words("split", 1))
 		pause(context.Background(), time.Minute)
 		warnings := f.peers["b"].Status(context.Background()).Warnings
@@ -90,7 +90,7 @@ func TestAnInstanceWaitsForItsInput(t *testing.T) {
 		}) || len(fake.Open(f.machines["b"]).Tasks()) > 0 {
 			t.Errorf("got warnings %q, and tasks %v", warnings, fake.Open(f.machines["b"]).Tasks())
 		}
-		f.lost = nil
+		f.lost.Store(false)
 		f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
 		if warnings := f.peers["b"].Status(context.Background()).Warnings; len(warnings) > 0 {
 			t.Errorf("got warnings %q, want none", warnings)

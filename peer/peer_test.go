@@ -31,8 +31,8 @@ type flock struct {
 	ids      map[string]*MemoryIdentity
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
-	// lost is what asking for an output fails with, nil if it does not.
-	lost error
+	// lost tells that nobody answers who asks for an output.
+	lost atomic.Bool
 }
 
 func newFlock(t *testing.T, names ...string) *flock {
