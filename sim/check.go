@@ -31,8 +31,11 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	}
 	w.promises.drains = 0
 	for i := range folded.Outcome.Results {
-		if folded.Entry.Commands[i].Kind() == command.KindDrainNode {
+		switch c := folded.Entry.Commands[i].(type) {
+		case *command.DrainNode:
 			w.promises.drains++
+		case *command.EndAllocation: // before an update could
+			w.promises.stopping[terms.AllocationID{Slot: c.Slot, Order: c.Order}] = true
 		}
 	}
 	w.promises.checkHealth(m.core.State())
