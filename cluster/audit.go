@@ -128,7 +128,7 @@ func (a *audit) job(j *Job) {
 			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
 		a.asked(j, t, j.TaskSpecOf(i, j.Version), &sum)
-		asks := t.asks(j.TaskSpecOf(i, j.Version)) > 0 && !j.Suspended && !j.Held(i)
+		asks := t.asks(j.TaskSpecOf(i, j.Version)) > 0 && !j.Idle(i)
 		if j.graph != nil && t.complete != j.Complete(i) {
 			a.say("task %s of job %s is complete: %v, kept is %v", t.Name, j.Name(), j.Complete(i), t.complete)
 		}
@@ -139,7 +139,7 @@ func (a *audit) job(j *Job) {
 
 // asked counts what the waiting instances of a task ask for.
 func (a *audit) asked(j *Job, t *Task, spec *terms.Task, sum *taskSum) {
-	if spec == nil || j.Suspended || j.Held(j.TaskIndex(t.Name)) {
+	if spec == nil || j.Idle(j.TaskIndex(t.Name)) {
 		return
 	}
 	waits, need := int64(sum.waits+sum.special), spec.Amounts()

@@ -89,6 +89,9 @@ func (j *Job) hash() uint64 {
 	if j.Roster != (Roster{}) {
 		h = mix(h, hashWords(tagJob, uint64(j.Roster.Version), j.Roster.Sum))
 	}
+	for _, name := range j.Awaits {
+		h = mix(h, hashText(tagJob, string(name)))
+	}
 	if j.Suspended {
 		h = mix(h, tagJob)
 	}
@@ -123,6 +126,9 @@ func hashJob(s *terms.Job) uint64 {
 	h = mix(mix(h, uint64(s.Type)), hashUpdatePolicy(&s.Update))
 	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
 		bit(s.KillOnPreempt)))
+	for _, name := range s.After {
+		h = mix(h, hashText(tagJob, string(name)))
+	}
 	for _, q := range s.Plugins {
 		h = mix(h, hashText(tagJob, q.Name))
 		for _, a := range q.Arguments {

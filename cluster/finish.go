@@ -67,6 +67,9 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.SetUpdate(id, j.Update, 0)
 	s.daemons.Delete(id)
 	s.workflows.Delete(id)
+	if len(j.Awaits) > 0 {
+		s.SetAwaits(id, nil)
+	}
 	s.editAccount(j.pool).Jobs--
 	s.changeJob(id, func(j *Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time

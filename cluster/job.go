@@ -19,6 +19,8 @@ type Job struct {
 	SubmittedAt        terms.Time
 	// Stop tells that its user asked it to end.
 	Stop bool
+	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
+	Awaits []terms.JobName
 	// Suspended tells that its user wants nothing of it to run for now.
 	Suspended bool
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.

@@ -186,7 +186,7 @@ func (s *State) queue(j *Job, task int) {
 func (s *State) queueTask(j *Job, task int) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.asks(spec), terms.Amounts{}
-	if j.Suspended || j.Held(task) {
+	if j.Idle(task) {
 		asks = 0
 	}
 	if asks == 0 {

@@ -47,6 +47,8 @@ type State struct {
 	daemons *btree.Set[terms.JobID]
 	// workflows are the jobs whose tasks have an order and that have not finished.
 	workflows *btree.Set[terms.JobID]
+	// followers are the jobs that wait for others.
+	followers *btree.BTreeG[follower]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
 	// with soft constraints wait.
 	headcounts *btree.Map[string, *headcount]
@@ -151,7 +153,7 @@ func NewState() *State {
 		}, btree.Options{NoLocks: true}),
 		claims: new(btree.Map[terms.JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
 		nodeNames: new(btree.Map[terms.NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
-		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), draining: new(btree.Set[NodeIndex]),
+		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), followers: btree.NewBTreeGOptions(follower.before, btree.Options{NoLocks: true}), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
 }
@@ -165,6 +167,7 @@ func (s *State) Copy() *State {
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.turns = s.turns.Copy()
+	c.followers = s.followers.Copy()
 	c.daemons, c.workflows, c.draining = s.daemons.Copy(), s.workflows.Copy(), s.draining.Copy()
 	c.shapes = s.shapes.Copy()
 	c.claims, c.hungers, c.priorities = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy()

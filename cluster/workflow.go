@@ -106,3 +106,42 @@ func (s *State) follow(j *Job, task int) {
 		}
 	}
 }
+
+// Idle tells whether nothing of a task asks for room for now, whatever it lacks.
+func (j *Job) Idle(task int) bool { return j.Suspended || len(j.Awaits) > 0 || j.Held(task) }
+
+// follower is a job that comes after another, by the name of that.
+type follower struct {
+	name terms.JobName
+	id   terms.JobID
+}
+
+func (a follower) before(b follower) bool {
+	return a.name < b.name || a.name == b.name && a.id < b.id
+}
+
+// SetAwaits notes which jobs a job waits for; without any it may run.
+func (s *State) SetAwaits(id terms.JobID, names []terms.JobName) {
+	for _, name := range s.Job(id).Awaits {
+		s.followers.Delete(follower{name, id})
+	}
+	for _, name := range names {
+		s.followers.Set(follower{name, id})
+	}
+	s.changeJob(id, func(j *Job) { j.Awaits = names })
+	for task := range s.Job(id).Tasks {
+		s.SetBlocked(KeyOf(id, task), false)
+		s.SetBlocked(KeyOf(id, task).Special(), false)
+	}
+}
+
+// Followers returns the jobs that wait for a job, the oldest first.
+func (s *State) Followers(name terms.JobName) (all []terms.JobID) {
+	s.followers.Ascend(follower{name: name}, func(f follower) bool {
+		if f.name == name {
+			all = append(all, f.id)
+		}
+		return f.name == name
+	})
+	return all
+}

@@ -55,6 +55,7 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.Controller)
 	flag(c, &m.Spec.KillOnPreempt)
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
+	list(c, &m.Spec.After, terms.JobsAfterMax, jobName)
 	updatePolicy(c, &m.Spec.Update)
 	list(c, &m.Spec.Plugins, terms.PluginsMax, plugin)
 	list(c, &m.Spec.Tasks, terms.TasksMax, task)
@@ -163,6 +164,8 @@ func plugin(c *coder, q *terms.PluginRequest) {
 	text(c, &q.Name, terms.NameBytesMax)
 	list(c, &q.Arguments, terms.PluginsMax, variable)
 }
+
+func jobName(c *coder, n *terms.JobName) { text(c, n, terms.JobNameBytesMax) }
 
 func taskName(c *coder, n *terms.TaskName) { text(c, n, terms.NameBytesMax) }
 

@@ -24,7 +24,7 @@ func samples() map[Kind]*Entry {
 			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, Update: terms.UpdatePolicy{
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, After: []terms.JobName{"ops/load"}, Update: terms.UpdatePolicy{
 				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
 				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
 			}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},

@@ -40,6 +40,10 @@ func jobForm() form[terms.Job] {
 	fields = append(fields, sharingFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
+		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0, terms.JobsAfterMax),
+			func(j *terms.Job) *[]terms.JobName { return &j.After }).
+			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded. If one of them does "+
+				"not, this one is stopped."),
 		bind(list(pluginForm(), 0, terms.PluginsMax), func(j *terms.Job) *[]terms.PluginRequest { return &j.Plugins }).
 			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow "+
 				"every change. A change of the plugins replaces all instances."),

@@ -22,6 +22,8 @@ type fold struct {
 	outcome Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
+	// over are the jobs that have ended with the entry, in that order.
+	over []verdict
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }
@@ -52,6 +54,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 		f.outcome.Results[i] = f.obey(c)
 	}
 	f.advance()
+	f.followJobs()
 	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
 	f.regroup()

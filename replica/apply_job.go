@@ -51,10 +51,14 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return stale(spec.Name, c.Against, present)
 		case old == nil && f.s.Jobs() >= JobsMax+cluster.FinishedJobsMax:
 			return refused(cluster.Exhausted, "there are %d jobs already: stop some", f.s.Jobs())
+		case present == 0 && f.followProblem(&spec).refused():
+			return f.followProblem(&spec)
 		case present == 0:
 			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
 			return refused(cluster.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
+		case !slices.Equal(old.Spec.After, spec.After):
+			return refused(cluster.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
 		case sharingProblem(old.Spec, &spec).refused():
 			return sharingProblem(old.Spec, &spec)
 		case !old.Spec.Equal(&spec):
@@ -81,6 +85,10 @@ func (f *fold) addJob(old *cluster.Job, spec *terms.Job) {
 		f.s.ForgetJob(old.ID)
 	}
 	j := f.s.AddJob(spec)
+	if open := f.unfinished(spec); len(open) > 0 {
+		f.s.SetAwaits(j.ID, open)
+		j = f.s.Job(j.ID)
+	}
 	if spec.Type != terms.Batch {
 		f.begin(j, 0)
 	}
@@ -133,6 +141,9 @@ func (f *fold) stopJob(j *cluster.Job) {
 	stopped := f.s.Job(j.ID)
 	if stopped == nil {
 		return
+	}
+	if stopped.Finished != 0 {
+		f.over = append(f.over, verdict{job: j.Name()})
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {

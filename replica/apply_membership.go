@@ -90,6 +90,7 @@ func (f *fold) finish(id terms.JobID) {
 	if j = f.s.Job(id); j == nil || j.Finished == 0 {
 		return
 	}
+	f.over = append(f.over, verdict{name, j.Status() == cluster.StatusSucceeded})
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})

@@ -57,7 +57,7 @@ func (f *fold) begin(j *cluster.Job, from uint32) {
 
 // setUpdate keeps the record, with the deadline that follows from it.
 func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
-	waits, before := j.Suspended || !u.Promoted && f.tried(j), j.Update.State
+	waits, before := j.Suspended || len(j.Awaits) > 0 || !u.Promoted && f.tried(j), j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{

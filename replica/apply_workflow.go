@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/terms"
 )
@@ -50,4 +52,62 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 		f.touch(id)
 	}
 	return len(lost) > 0
+}
+
+// followProblem refuses a job that comes after others which will not succeed.
+func (f *fold) followProblem(spec *terms.Job) Result {
+	for _, name := range spec.After {
+		switch j := f.s.JobOf(name); {
+		case j == nil:
+			return refused(cluster.NotFound, "there is no job %s, which job %s comes after: submit it first", name, spec.Name)
+		case j.Spec.Type != terms.Batch:
+			return refused(cluster.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name, spec.Name, j.Spec.Type)
+		case j.Finished != 0 && j.Status() != cluster.StatusSucceeded:
+			return refused(cluster.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name, j.Status())
+		}
+	}
+	return Result{}
+}
+
+// unfinished returns the jobs that a new one has to wait for, ordered by name.
+func (f *fold) unfinished(spec *terms.Job) (names []terms.JobName) {
+	for _, name := range spec.After {
+		if f.s.JobOf(name).Finished == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// verdict is how a job has ended.
+type verdict struct {
+	job       terms.JobName
+	succeeded bool
+}
+
+// followJobs lets the jobs go on that waited for one that has ended with this entry and succeeded, and stops those that waited
+// for one that did not. Who is stopped has ended, too.
+func (f *fold) followJobs() {
+	for i := 0; i < len(f.over); i++ {
+		for _, id := range f.s.Followers(f.over[i].job) {
+			if f.over[i].succeeded {
+				f.release(id, f.over[i].job)
+			} else {
+				f.stopJob(f.s.Job(id))
+			}
+		}
+	}
+}
+
+// release lets a job wait for one less.
+func (f *fold) release(id terms.JobID, succeeded terms.JobName) {
+	awaits := slices.DeleteFunc(slices.Clone(f.s.Job(id).Awaits), func(name terms.JobName) bool { return name == succeeded })
+	f.s.SetAwaits(id, awaits)
+	if j := f.s.Job(id); j.Update.State.Rolls() {
+		u := j.Update
+		u.ProgressAt = f.s.Time
+		f.setUpdate(j, u)
+	}
+	f.touch(id)
 }

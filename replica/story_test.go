@@ -25,6 +25,7 @@ import (
 //	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
 //	submit sums task=one:1,two:3:one,three:1:one+two     tasks, how many instances each has, and after which it comes
+//	submit report follows=sums+web     it comes after other jobs
 //	kill web request=r2 by=b
 //	steer web pause by=a         or resume, promote, fail, abort
 //	revert web 1                 go back to a version
@@ -252,6 +253,10 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		s := &c.Spec
 		s.NonPreemptible, s.Revocable = strings.Contains(value, "fixed"), strings.Contains(value, "revocable")
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
+	case "follows":
+		for _, name := range strings.Split(value, "+") {
+			c.Spec.After = append(c.Spec.After, terms.JobName(name))
+		}
 	case "resched":
 		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: terms.Exponential}
 	case "wait":

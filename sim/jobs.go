@@ -113,6 +113,9 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 			kind = c.kind()
 		}
 		spec = c.spec(spec.Name, kind)
+		if w.rng.IntN(8) > 0 {
+			spec.After = old.After
+		}
 		if kind == old.Type && w.rng.IntN(4) > 0 {
 			spec.NonPreemptible, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.NonPreemptible, old.Revocable, old.Controller, old.KillOnPreempt
 		}
@@ -141,6 +144,9 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 	}
 	c.sharing(&spec)
 	spec.Plugins = pluginsBy(spec.Priority)
+	if kind != terms.Daemon && len(c.names) > 0 && c.w.rng.IntN(6) == 0 {
+		spec.After = []terms.JobName{c.names[c.w.rng.IntN(len(c.names))]}
+	}
 	if kind <= terms.Stateless && c.w.chance(hugeJob) {
 		c.w.rates[hugeJob] = 0
 		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil

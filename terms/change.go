@@ -55,6 +55,7 @@ var jobFields = [...]field[Job]{
 	{"controller", nothing[Job], func(a, b *Job) bool { return a.Controller == b.Controller }},
 	{"kill_on_preempt", nothing[Job], func(a, b *Job) bool { return a.KillOnPreempt == b.KillOnPreempt }},
 	{"min_available", nothing[Job], func(a, b *Job) bool { return a.MinAvailable == b.MinAvailable }},
+	{"after", nothing[Job], func(a, b *Job) bool { return slices.Equal(a.After, b.After) }},
 	{"update", nothing[Job], func(a, b *Job) bool { return a.Update == b.Update }},
 	{"plugins", func(_, _ *Job) Change { return Replace }, samePlugins},
 	{"tasks", nothing[Job], func(a, b *Job) bool {

@@ -37,6 +37,31 @@ func (s *Job) graphProblems(p *problems) {
 	}
 }
 
+// followProblems adds what is wrong with the names of the jobs that the job comes after.
+func (s *Job) followProblems(p *problems) {
+	if len(s.After) > JobsAfterMax {
+		p.add("after", "must have at most %d elements, has %d", JobsAfterMax, len(s.After))
+		return
+	}
+	if len(s.After) > 0 && s.Type == Daemon {
+		p.add("after", "excludes daemon: daemons belong to their machines")
+	}
+	for k, name := range s.After {
+		field := "after[" + strconv.Itoa(k) + "]"
+		switch reason := name.Problem(); {
+		case reason != "":
+			p.add(field, "%s", reason)
+		case name == s.Name:
+			p.add(field, "is the job itself")
+		case slices.Contains(s.After[:k], name):
+			p.add(field, "is there twice")
+		}
+	}
+}
+
+// JobsAfterMax bounds the jobs that a job comes after.
+const JobsAfterMax = 64
+
 // afterProblems adds what is wrong with the names of the tasks that one comes after. It returns false if some is none.
 func (s *Job) afterProblems(p *problems, after []TaskName) (sound bool) {
 	sound = true

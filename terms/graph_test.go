@@ -6,6 +6,30 @@ import (
 	"testing"
 )
 
+func TestFollowProblems(t *testing.T) {
+	for _, c := range []struct {
+		after []JobName
+		kind  JobType
+		want  []string
+	}{
+		{[]JobName{"load", "ops/load"}, Stateless, nil},
+		{[]JobName{"j"}, Batch, []string{"after[0]: is the job itself"}},
+		{[]JobName{"a", "a"}, Batch, []string{"after[1]: is there twice"}},
+		{[]JobName{"a"}, Daemon, []string{"after: excludes daemon: daemons belong to their machines"}},
+	} {
+		spec := Job{Name: "j", Type: c.kind, After: c.after, Tasks: []Task{{Name: "t", Instances: 1, Command: []string{"run"}, Placement: Pack}}}
+		var got []string
+		for _, p := range spec.Problems() {
+			if strings.HasPrefix(p.Path, "after") {
+				got = append(got, p.Path+": "+p.Reason)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v of type %s: got %q, want %q", c.after, c.kind, got, c.want)
+		}
+	}
+}
+
 // TestGraphProblems writes a task as name:after,after.
 func TestGraphProblems(t *testing.T) {
 	for _, c := range []struct {

@@ -47,7 +47,9 @@ type Job struct {
 	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32
-	Update       UpdatePolicy
+	// After are batch jobs, each once: nothing of the job runs before all of them have succeeded.
+	After  []JobName
+	Update UpdatePolicy
 	// Plugins tell the members of the job about each other.
 	Plugins []PluginRequest
 	Tasks   []Task

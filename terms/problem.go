@@ -81,6 +81,7 @@ func (s *Job) Problems() []Problem {
 		p.add("type", "must be one of %q", JobTypes()[1:])
 	}
 	s.sharingProblems(p)
+	s.followProblems(p)
 	p.path = "update"
 	s.Update.problems(p, s.Type)
 	p.path = ""

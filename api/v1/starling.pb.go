@@ -172,7 +172,9 @@ type JobSpec struct {
 	// How many instances start together or not at all, all tasks counted; 0 for the sum of those of the tasks.
 	MinAvailable uint32 `protobuf:"varint,10,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
 	// What tells its members about each other, such as "svc".
-	Plugins       []*PluginRequest `protobuf:"bytes,15,rep,name=plugins,proto3" json:"plugins,omitempty"`
+	Plugins []*PluginRequest `protobuf:"bytes,15,rep,name=plugins,proto3" json:"plugins,omitempty"`
+	// The batch jobs that must have succeeded before anything of it runs.
+	After         []string `protobuf:"bytes,16,rep,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,6 +282,13 @@ func (x *JobSpec) GetMinAvailable() uint32 {
 func (x *JobSpec) GetPlugins() []*PluginRequest {
 	if x != nil {
 		return x.Plugins
+	}
+	return nil
+}
+
+func (x *JobSpec) GetAfter() []string {
+	if x != nil {
+		return x.After
 	}
 	return nil
 }
@@ -7091,7 +7100,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa9\x03\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbf\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -7106,7 +7115,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0fkill_on_preempt\x18\t \x01(\bR\rkillOnPreempt\x12#\n" +
 	"\rmin_available\x18\n" +
 	" \x01(\rR\fminAvailable\x124\n" +
-	"\aplugins\x18\x0f \x03(\v2\x1a.starling.v1.PluginRequestR\apluginsB\v\n" +
+	"\aplugins\x18\x0f \x03(\v2\x1a.starling.v1.PluginRequestR\aplugins\x12\x14\n" +
+	"\x05after\x18\x10 \x03(\tR\x05afterB\v\n" +
 	"\t_priority\"X\n" +
 	"\rPluginRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +

@@ -24,7 +24,7 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	m := &starlingv1.JobSpec{
 		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
 		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
-		MinAvailable: spec.MinAvailable,
+		MinAvailable: spec.MinAvailable, After: texts(spec.After),
 	}
 	for _, q := range spec.Plugins {
 		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
@@ -35,16 +35,16 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	return m
 }
 
-func texts(names []terms.TaskName) (all []string) {
+func texts[N ~string](names []N) (all []string) {
 	for _, name := range names {
 		all = append(all, string(name))
 	}
 	return all
 }
 
-func taskNames(texts []string) (all []terms.TaskName) {
+func namesOf[N ~string](texts []string) (all []N) {
 	for _, text := range texts {
-		all = append(all, terms.TaskName(text))
+		all = append(all, N(text))
 	}
 	return all
 }
@@ -124,7 +124,7 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	spec := &terms.Job{
 		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: terms.PriorityDefault,
 		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
-		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(),
+		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
 	}
 	if m != nil && m.Priority != nil {
 		spec.Priority = m.GetPriority()
@@ -149,7 +149,7 @@ func taskOf(m *starlingv1.TaskSpec, path string) (terms.Task, []terms.Problem) {
 		MinAvailable:    m.GetMinAvailable(),
 		MaxRunning:      m.GetMaxRunning(),
 		MaxRunMillis:    m.GetMaxRunMillis(),
-		After:           taskNames(m.GetAfter()),
+		After:           namesOf[terms.TaskName](m.GetAfter()),
 		Command:         m.GetCommand(),
 		WorkDir:         m.GetWorkDir(),
 		User:            m.GetUser(),

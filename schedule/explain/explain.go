@@ -94,6 +94,8 @@ func (e *explainer) findings() []Finding {
 			Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Reason: "the job is suspended",
 			Details: []string{fmt.Sprintf("would help: starling job resume %s", e.job.Name())},
 		})
+	case len(e.job.Awaits) > 0 && e.task.Pending() > 0:
+		found = append(found, e.awaits(first))
 	case e.job.Held(e.number) && e.task.Pending() > 0:
 		found = append(found, e.waitsForOthers(first))
 	case count > 0:
@@ -101,7 +103,7 @@ func (e *explainer) findings() []Finding {
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
-	if !e.job.Suspended && !e.job.Held(e.number) {
+	if !e.job.Idle(e.number) {
 		found = append(found, e.special()...)
 	}
 	if f, vain := e.vain(); vain {

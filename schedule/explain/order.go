@@ -28,6 +28,20 @@ func (e *explainer) waitsForOthers(first uint32) Finding {
 	return f
 }
 
+// awaits explains a job that waits for others.
+func (e *explainer) awaits(first uint32) Finding {
+	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Since: e.job.SubmittedAt,
+		Reason: "the job comes after others: it begins when all of them have succeeded"}
+	for _, name := range e.job.Awaits {
+		state := "is gone"
+		if j := e.s.JobOf(name); j != nil {
+			state = "is " + j.Status().String()
+		}
+		f.Details = append(f.Details, fmt.Sprintf("job %s %s", name, state))
+	}
+	return f
+}
+
 // progress tells how far a task is.
 func (e *explainer) progress(task int) string {
 	t := e.job.Tasks[task]

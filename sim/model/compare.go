@@ -119,6 +119,7 @@ func (c *comparison) deadline() {
 func (c *comparison) job(fast *cluster.Job, j *Job) {
 	name := string(j.newest().Name)
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
+	same(c, about{name, "jobs that it waits for"}, fmt.Sprint(fast.Awaits), fmt.Sprint(j.awaits))
 	same(c, about{name, "suspended"}, fast.Suspended, j.suspended)
 	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]terms.Index{j.submitted, j.changed, j.finished})
 	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt}, [2]terms.Time{j.submittedAt, j.finishedAt})

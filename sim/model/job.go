@@ -23,6 +23,8 @@ type Job struct {
 	// members is the list of its members, with plugins, and roster the entry with which it became so.
 	members string
 	roster  terms.Index
+	// awaits are the jobs that have to succeed first.
+	awaits []terms.JobName
 	// suspended tells that nothing is to run for now.
 	suspended bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
@@ -197,12 +199,9 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 		return false
 	}
 	switch {
-	case present == 0 && j != nil:
-		m.forget(j)
-		m.begin(spec)
 	case present == 0:
-		m.begin(spec)
-	case j.newest().Type != spec.Type || shares(j.newest()) != shares(spec):
+		return m.first(j, spec)
+	case !lasts(j.newest(), spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
@@ -210,9 +209,22 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	return true
 }
 
-// shares returns how a job shares its pool, which cannot change.
-func shares(spec *terms.Job) [3]bool {
-	return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller}
+// first brings a job, in the place of an old one of its name that has ended, if there is one.
+func (m *Model) first(old *Job, spec *terms.Job) bool {
+	if !m.mayFollow(spec) {
+		return false
+	}
+	if old != nil {
+		m.forget(old)
+	}
+	m.begin(spec)
+	return true
+}
+
+// lasts tells whether a version leaves as it is what cannot change.
+func lasts(old, spec *terms.Job) bool {
+	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller} }
+	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
 }
 
 // begin brings a job. All but batch jobs come as an update from nothing.
@@ -221,6 +233,12 @@ func (m *Model) begin(spec *terms.Job) {
 	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time}
 	m.Jobs = append(m.Jobs, j)
 	m.addVersion(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+	for _, name := range spec.After {
+		if m.jobOf(name).finished == 0 {
+			j.awaits = append(j.awaits, name)
+		}
+	}
+	slices.Sort(j.awaits)
 	for i, t := range j.tasks {
 		if spec.Type != terms.Daemon {
 			m.want(t, spec.Tasks[i].Instances)

@@ -26,7 +26,9 @@ type Model struct {
 	Nodes []*Node
 	// Jobs are kept in the order of their submission, ended in that of their ends.
 	Jobs, ended []*Job
-	lastJob     terms.JobID
+	// closed are the jobs that have ended with the entry.
+	closed  []*Job
+	lastJob terms.JobID
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
@@ -82,6 +84,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
+	m.closed = nil
 	finished := m.meetDeadlines()
 	m.tidy()
 	for _, c := range e.Commands {
@@ -90,6 +93,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	}
 	m.advance()
 	m.tidy()
+	m.followJobs()
 	m.unfinished = !m.placeAll() || !finished
 	m.tidy()
 	m.regroup()
@@ -260,8 +264,8 @@ func (m *Model) tidy() {
 		if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() || j.grows() {
 			continue
 		}
-		j.finished, j.finishedAt = m.index, m.time
-		m.ended = append(m.ended, j)
+		j.finished, j.finishedAt, j.awaits = m.index, m.time, nil
+		m.ended, m.closed = append(m.ended, j), append(m.closed, j)
 		m.endUpdate(j)
 	}
 	for len(m.ended) > cluster.FinishedJobsMax || len(m.ended) > 1 && m.endedSlots() > cluster.FinishedSlotsMax {

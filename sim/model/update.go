@@ -73,7 +73,7 @@ func (m *Model) succeedUpdate(j *Job) {
 // deadline is by when the update must get on; 0 if it need not.
 func (j *Job) deadline() terms.Time {
 	limit := j.newest().Update.ProgressDeadlineMillis
-	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || j.suspended || !j.update.Promoted && j.tried() {
+	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
 		return 0
 	}
 	return j.update.ProgressAt + terms.Time(limit)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // after returns the tasks that a task comes after.
@@ -66,6 +67,42 @@ func (m *Model) loseOutputs(j *Job) {
 					row := s.Slot
 					row.Ended, again = cluster.NodeLost, true
 					m.wait(s, row, cluster.AnyNode)
+				}
+			}
+		}
+	}
+}
+
+// mayFollow tells whether all jobs that a new one comes after may still succeed, or have.
+func (m *Model) mayFollow(spec *terms.Job) bool {
+	return !slices.ContainsFunc(spec.After, func(name terms.JobName) bool {
+		j := m.jobOf(name)
+		return j == nil || j.newest().Type != terms.Batch || j.finished != 0 && !j.succeeded()
+	})
+}
+
+// succeeded tells whether a job that has ended was neither stopped nor has failed.
+func (j *Job) succeeded() bool {
+	failed := j.stop
+	j.each(func(s *seat) { failed = failed || s.Phase == cluster.Failed })
+	return !failed
+}
+
+// followJobs tells those that wait for jobs which have ended with this entry.
+func (m *Model) followJobs() {
+	for i := 0; i < len(m.closed); i++ {
+		name := m.closed[i].newest().Name
+		for _, j := range slices.Clone(m.Jobs) {
+			switch {
+			case j.finished != 0 || !slices.Contains(j.awaits, name):
+			case !m.closed[i].succeeded():
+				m.kill(j)
+				m.tidy()
+			default:
+				j.awaits = slices.DeleteFunc(j.awaits, func(one terms.JobName) bool { return one == name })
+				j.touched = true
+				if j.update.State.Rolls() {
+					j.update.ProgressAt = m.time
 				}
 			}
 		}
