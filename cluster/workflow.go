@@ -62,7 +62,7 @@ func (j *Job) Needed() (needed []int) {
 	vain := j.Vain()
 	for _, task := range j.graph.order {
 		if slices.ContainsFunc(j.graph.order, func(other int) bool {
-			return slices.Contains(j.graph.after[other], task) && !slices.Contains(vain, other) && !j.Complete(other)
+			return slices.Contains(j.graph.after[other], task) && !slices.Contains(vain, other) && !j.Complete(other) && !j.ended(other)
 		}) {
 			needed = append(needed, task)
 		}

@@ -48,7 +48,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 // takes tells whether the stop of an instance takes a healthy one away of the system's own accord, and how many may be
 // without health then.
 func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
-	if slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
+	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain

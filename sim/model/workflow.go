@@ -52,7 +52,7 @@ func (m *Model) abandon(j *Job) {
 // needed tells whether something that is not complete comes after a task.
 func (t *task) needed() bool {
 	return slices.ContainsFunc(t.job.tasks, func(other *task) bool {
-		return slices.Contains(other.after(), t) && !other.vain() && !other.complete()
+		return slices.Contains(other.after(), t) && !other.vain() && !other.complete() && (other.busy() || !other.full())
 	})
 }
 
