@@ -24,10 +24,7 @@ func (s *State) StopJob(id terms.JobID) {
 // SetSuspended lets nothing more of a job ask for room, or lets it ask again.
 func (s *State) SetSuspended(id terms.JobID, suspended bool) {
 	s.changeJob(id, func(j *Job) { j.Suspended = suspended })
-	for task := range s.Job(id).Tasks {
-		s.SetBlocked(KeyOf(id, task), false)
-		s.SetBlocked(KeyOf(id, task).Special(), false)
-	}
+	s.tryAnew(id)
 }
 
 // StopSlot ends the allocation of a seat for good: its node is told to end it if it has it, otherwise it has ended.

@@ -131,9 +131,8 @@ func (s *State) AddVersion(id terms.JobID, v JobVersion) {
 	j := s.Job(id)
 	for task := range j.Tasks {
 		s.adopt(j, task)
-		s.SetBlocked(KeyOf(id, task), false)
-		s.SetBlocked(KeyOf(id, task).Special(), false)
 	}
+	s.tryAnew(id)
 	s.dropVersions(id)
 }
 

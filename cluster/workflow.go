@@ -129,6 +129,11 @@ func (s *State) SetAwaits(id terms.JobID, names []terms.JobName) {
 		s.followers.Set(follower{name, id})
 	}
 	s.changeJob(id, func(j *Job) { j.Awaits = names })
+	s.tryAnew(id)
+}
+
+// tryAnew lets what waits of a job try all nodes, as far as it asks for room now.
+func (s *State) tryAnew(id terms.JobID) {
 	for task := range s.Job(id).Tasks {
 		s.SetBlocked(KeyOf(id, task), false)
 		s.SetBlocked(KeyOf(id, task).Special(), false)

@@ -109,5 +109,4 @@ func (f *fold) release(id terms.JobID, succeeded terms.JobName) {
 		u.ProgressAt = f.s.Time
 		f.setUpdate(j, u)
 	}
-	f.touch(id)
 }
