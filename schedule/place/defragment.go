@@ -141,14 +141,14 @@ func (t *typical) stranded(devices []terms.Millidevices, free *terms.Resources) 
 	most := left
 	for k, all := range t.resources {
 		if all > 0 {
-			most = min(most, portion(max(free[k], 0), int64(t.devices), all))
+			most = min(most, mulDiv(max(free[k], 0), int64(t.devices), all))
 		}
 	}
 	return left - most
 }
 
-// portion returns a * b / c, rounded down.
-func portion(a, b, c int64) int64 {
+// mulDiv returns a * b / c, rounded down.
+func mulDiv(a, b, c int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if high >= uint64(c) {
 		return math.MaxInt64
