@@ -2,12 +2,14 @@
 package pools
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -298,24 +300,11 @@ func poolSpec(p *starlingv1.Pool) terms.Pool {
 
 // completePool offers the paths of pools.
 func completePool(r *remote.Remote) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := remote.CompletionContext(command)
-		defer cancel()
-		peer, err := r.Dial()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+	return r.Complete(func(ctx context.Context, peer *client.Client, typed string) (paths []cobra.Completion, err error) {
 		answer, err := peer.AllPools(ctx, typed)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var paths []cobra.Completion
 		for _, p := range answer.GetPools() {
 			paths = append(paths, p.GetSpec().GetPath())
 		}
-		return paths, cobra.ShellCompDirectiveNoFileComp
-	}
+		return paths, err
+	})
 }

@@ -1,33 +1,23 @@
 package target
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	"starling/cmd/starling/remote"
 )
 
 // CompleteJob offers the names of jobs.
 func CompleteJob(r *remote.Remote) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := remote.CompletionContext(command)
-		defer cancel()
-		peer, err := r.Dial()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+	return r.Complete(func(ctx context.Context, peer *client.Client, typed string) (names []cobra.Completion, err error) {
 		answer, err := peer.AllJobs(ctx, typed)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []cobra.Completion
 		for _, job := range answer.GetJobs() {
 			names = append(names, cobra.CompletionWithDesc(job.GetName(), job.GetType()+", "+job.GetStatus()))
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+		return names, err
+	})
 }
 
 // Complete offers jobs, and after "JOB/" also the tasks of the job.
