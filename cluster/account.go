@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/terms"
+	"starling/terms/fingerprint"
 )
 
 // PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
@@ -67,7 +68,7 @@ func (p *pools) with(specs []terms.Pool) *pools {
 	}
 	next.hash = hashWords(tagPools, uint64(next.version))
 	for i := range specs {
-		next.hash = mix(next.hash, hashPool(&specs[i]))
+		next.hash = mix(next.hash, fingerprint.Pool(&specs[i]))
 	}
 	return next
 }

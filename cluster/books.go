@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/terms"
+	"starling/terms/fingerprint"
 )
 
 // The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
@@ -131,7 +132,7 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 		row.Offer, row.offerHash = offer, 0
 		if offer != nil {
 			free = free.Plus(offer.Capacity)
-			row.offerHash = hashOffer(offer)
+			row.offerHash = fingerprint.Offer(offer)
 			row.Class = s.classOf(offer)
 			s.setPurpose(n, offer.Purpose())
 		}

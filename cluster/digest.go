@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"math/bits"
-
 	"starling/terms"
-	"starling/terms/constraint"
+	"starling/terms/fingerprint"
 )
 
 // The digest of a State is the sum of the hashes of its rows, so that a change of one row costs two hashes. It tells
@@ -25,46 +23,6 @@ const (
 	tagPatience
 	tagPools
 )
-
-// Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
-const (
-	mix1 = 0x243f6a8885a308d3
-	mix2 = 0x13198a2e03707345
-)
-
-func mix(h, word uint64) uint64 {
-	high, low := bits.Mul64(h^word^mix1, mix2|1)
-	return high ^ low ^ bits.RotateLeft64(word, 23)
-}
-
-func hashWords(tag uint64, words ...uint64) uint64 {
-	h := mix(tag, uint64(len(words)))
-	for _, w := range words {
-		h = mix(h, w)
-	}
-	return mix(h, mix2)
-}
-
-func hashText(tag uint64, texts ...string) uint64 {
-	h := mix(tag, uint64(len(texts)))
-	for _, text := range texts {
-		h = mix(h, uint64(len(text)))
-		for len(text) >= 8 {
-			word := uint64(0)
-			for i := range 8 {
-				word = word<<8 | uint64(text[i])
-			}
-			h = mix(h, word)
-			text = text[8:]
-		}
-		word := uint64(0)
-		for i := range len(text) {
-			word = word<<8 | uint64(text[i])
-		}
-		h = mix(h, word)
-	}
-	return mix(h, mix2)
-}
 
 func (a Attempt) hash(p terms.PeerID) uint64 {
 	return hashWords(tagAttempt, hashText(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase), uint64(a.Began), uint64(a.BeganAt))
@@ -121,66 +79,6 @@ func (p *Preemption) hash() uint64 {
 	return hashWords(tagJob, uint64(p.Index), uint64(p.Entry), uint64(p.At), uint64(p.Rule), hashText(tagJob, string(p.By)))
 }
 
-func hashJob(s *terms.Job) uint64 {
-	h := hashText(tagJob, string(s.Name))
-	h = mix(mix(h, uint64(s.Type)), hashUpdatePolicy(&s.Update))
-	h = mix(h, hashWords(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), bit(s.NonPreemptible), bit(s.Revocable), bit(s.Controller),
-		bit(s.KillOnPreempt)))
-	for _, name := range s.After {
-		h = mix(h, hashText(tagJob, string(name)))
-	}
-	for _, q := range s.Plugins {
-		h = mix(h, hashText(tagJob, q.Name))
-		for _, a := range q.Arguments {
-			h = mix(h, hashText(tagJob, a.Name, a.Value))
-		}
-	}
-	for i := range s.Tasks {
-		h = mix(h, hashTask(&s.Tasks[i]))
-	}
-	return h
-}
-
-func hashTask(t *terms.Task) uint64 {
-	h := hashText(tagJob, string(t.Name), t.WorkDir, t.User)
-	h = mix(h, hashText(tagJob, t.Command...))
-	for _, name := range t.After {
-		h = mix(h, hashText(tagJob, string(name)))
-	}
-	for _, e := range t.Env {
-		h = mix(h, hashText(tagJob, e.Name, e.Value))
-	}
-	for _, d := range t.Devices {
-		h = mix(h, mix(hashText(tagJob, d.Kind)^uint64(d.Amount), hashText(tagJob, d.Models...)))
-	}
-	for _, p := range t.Ports {
-		h = mix(h, hashText(tagJob, p.Name)^uint64(p.Number))
-	}
-	for i := range t.Constraints {
-		h = mix(h, hashConstraint(&t.Constraints[i]))
-	}
-	h = mix(h, hashPolicies(t))
-	for _, l := range t.Labels {
-		h = mix(h, hashText(tagJob, l.Name, l.Value))
-	}
-	h = mix(hashText(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
-	return mix(h, hashWords(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
-		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
-		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))
-}
-
-func hashConstraint(c *constraint.Constraint) uint64 {
-	h := hashWords(tagJob, hashText(tagJob, c.Attribute, c.Label, c.Within), hashText(tagJob, c.Values...), uint64(c.Operator),
-		uint64(c.Count), bit(c.Soft), uint64(c.PatienceMillis), uint64(len(c.All)))
-	for i := range c.All {
-		h = mix(h, hashConstraint(&c.All[i]))
-	}
-	for i := range c.Any {
-		h = mix(h, hashConstraint(&c.Any[i]))
-	}
-	return h
-}
-
 func (n *Node) hash() uint64 {
 	h := hashText(tagNode, string(n.Name), string(n.Peer))
 	h = mix(h, uint64(n.Index)<<32|uint64(n.Departed))
@@ -199,51 +97,10 @@ func (n *Node) hash() uint64 {
 	return h
 }
 
-func hashOffer(o *terms.Offer) uint64 {
-	h := hashText(tagNode, o.Address)
-	h = mix(h, hashWords(tagNode, uint64(o.Capacity[terms.CPU]), uint64(o.Capacity[terms.Memory]), uint64(o.Capacity[terms.Disk]),
-		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
-	for _, a := range o.Attributes {
-		h = mix(h, hashText(tagNode, a.Name, a.Value))
-	}
-	for _, d := range o.Devices {
-		h = mix(h, hashText(tagNode, d.Kind, d.Model)^uint64(d.Count))
-	}
-	return h
-}
+func mix(h, word uint64) uint64 { return fingerprint.Mix(h, word) }
 
-func hashPolicies(t *terms.Task) uint64 {
-	h := hashWords(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
-		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), bit(t.Disconnect.Wait),
-		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
-	for i := range t.Checks {
-		c := &t.Checks[i]
-		h = mix(mix(h, hashText(tagJob, c.Port, c.Path)), hashText(tagJob, c.Command...))
-		h = mix(h, hashWords(tagJob, uint64(c.Kind), uint64(c.IntervalMillis), uint64(c.TimeoutMillis), uint64(c.FailuresMax)))
-	}
-	for _, v := range t.Volumes {
-		h = mix(h, hashText(tagJob, v.Name))
-	}
-	return h
-}
+func hashWords(tag uint64, words ...uint64) uint64 { return fingerprint.Words(tag, words...) }
 
-func hashUpdatePolicy(u *terms.UpdatePolicy) uint64 {
-	return hashWords(tagJob, uint64(u.BatchSize), uint64(u.Canaries), bit(u.AutoPromote), uint64(u.MinHealthyMillis),
-		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), bit(u.Rollback),
-		bit(u.StartPaused), bit(u.SameNode))
-}
+func hashText(tag uint64, texts ...string) uint64 { return fingerprint.Text(tag, texts...) }
 
-func hashPool(s *terms.Pool) uint64 {
-	h := hashText(tagPools, append([]string{string(s.Path)}, s.Owners...)...)
-	for _, q := range s.Quotas {
-		h = mix(h, hashWords(tagPools, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), bit(q.Static)))
-	}
-	return mix(h, hashWords(tagPools, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+func bit(b bool) uint64 { return fingerprint.Bit(b) }

@@ -1,6 +1,9 @@
 package cluster
 
-import "starling/terms"
+import (
+	"starling/terms"
+	"starling/terms/fingerprint"
+)
 
 // UpdateState is how far an update is.
 type UpdateState uint8
@@ -147,7 +150,7 @@ func (j *Job) live() int64 {
 
 func (j *Job) addVersion(s *State, v JobVersion) {
 	j.Version++
-	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, hashJob(v.Spec)
+	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, fingerprint.Job(v.Spec)
 	j.versions = append(j.versions, v)
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {

@@ -19,7 +19,7 @@ func TestDigestCoversJobs(t *testing.T) {
 	for n := range terms.Mutants() {
 		old, now, path := terms.Mutant(n)
 		if digest(old, old) == digest(old, now) {
-			t.Errorf("%s: the digest does not cover it: add the field to the hash in cluster/digest.go", path)
+			t.Errorf("%s: the digest does not cover it: add the field to the hash in terms/fingerprint", path)
 		}
 	}
 }

@@ -1,0 +1,173 @@
+// Package fingerprint hashes what users and machines state, and gives the digest of the value the arithmetic for it. Two jobs
+// that differ in anything have different fingerprints, but by accident: they are no protection against intent.
+package fingerprint
+
+import (
+	"math/bits"
+
+	"starling/terms"
+	"starling/terms/constraint"
+)
+
+// The tags keep what is hashed of one kind apart from others.
+const (
+	tagJob  uint64 = 5
+	tagNode uint64 = 7
+	tagPool uint64 = 12
+)
+
+// Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
+const (
+	mix1 = 0x243f6a8885a308d3
+	mix2 = 0x13198a2e03707345
+)
+
+// Mix adds a word to a hash.
+func Mix(h, word uint64) uint64 {
+	high, low := bits.Mul64(h^word^mix1, mix2|1)
+	return high ^ low ^ bits.RotateLeft64(word, 23)
+}
+
+// Words hashes numbers.
+func Words(tag uint64, words ...uint64) uint64 {
+	h := Mix(tag, uint64(len(words)))
+	for _, w := range words {
+		h = Mix(h, w)
+	}
+	return Mix(h, mix2)
+}
+
+// Text hashes texts.
+func Text(tag uint64, texts ...string) uint64 {
+	h := Mix(tag, uint64(len(texts)))
+	for _, text := range texts {
+		h = Mix(h, uint64(len(text)))
+		for len(text) >= 8 {
+			word := uint64(0)
+			for i := range 8 {
+				word = word<<8 | uint64(text[i])
+			}
+			h = Mix(h, word)
+			text = text[8:]
+		}
+		word := uint64(0)
+		for i := range len(text) {
+			word = word<<8 | uint64(text[i])
+		}
+		h = Mix(h, word)
+	}
+	return Mix(h, mix2)
+}
+
+// Bit returns 1 for true.
+func Bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Job hashes all that a job says.
+func Job(s *terms.Job) uint64 {
+	h := Text(tagJob, string(s.Name))
+	h = Mix(Mix(h, uint64(s.Type)), updatePolicy(&s.Update))
+	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), Bit(s.NonPreemptible), Bit(s.Revocable), Bit(s.Controller),
+		Bit(s.KillOnPreempt)))
+	for _, name := range s.After {
+		h = Mix(h, Text(tagJob, string(name)))
+	}
+	for _, q := range s.Plugins {
+		h = Mix(h, Text(tagJob, q.Name))
+		for _, a := range q.Arguments {
+			h = Mix(h, Text(tagJob, a.Name, a.Value))
+		}
+	}
+	for i := range s.Tasks {
+		h = Mix(h, task(&s.Tasks[i]))
+	}
+	return h
+}
+
+func updatePolicy(u *terms.UpdatePolicy) uint64 {
+	return Words(tagJob, uint64(u.BatchSize), uint64(u.Canaries), Bit(u.AutoPromote), uint64(u.MinHealthyMillis),
+		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), Bit(u.Rollback),
+		Bit(u.StartPaused), Bit(u.SameNode))
+}
+
+func task(t *terms.Task) uint64 {
+	h := Text(tagJob, string(t.Name), t.WorkDir, t.User)
+	h = Mix(h, Text(tagJob, t.Command...))
+	for _, name := range t.After {
+		h = Mix(h, Text(tagJob, string(name)))
+	}
+	for _, e := range t.Env {
+		h = Mix(h, Text(tagJob, e.Name, e.Value))
+	}
+	for _, d := range t.Devices {
+		h = Mix(h, Mix(Text(tagJob, d.Kind)^uint64(d.Amount), Text(tagJob, d.Models...)))
+	}
+	for _, p := range t.Ports {
+		h = Mix(h, Text(tagJob, p.Name)^uint64(p.Number))
+	}
+	for i := range t.Constraints {
+		h = Mix(h, ofConstraint(&t.Constraints[i]))
+	}
+	h = Mix(h, policies(t))
+	for _, l := range t.Labels {
+		h = Mix(h, Text(tagJob, l.Name, l.Value))
+	}
+	h = Mix(Text(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
+	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
+		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
+		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))
+}
+
+func policies(t *terms.Task) uint64 {
+	h := Words(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
+		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), Bit(t.Disconnect.Wait),
+		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
+	for i := range t.Checks {
+		c := &t.Checks[i]
+		h = Mix(Mix(h, Text(tagJob, c.Port, c.Path)), Text(tagJob, c.Command...))
+		h = Mix(h, Words(tagJob, uint64(c.Kind), uint64(c.IntervalMillis), uint64(c.TimeoutMillis), uint64(c.FailuresMax)))
+	}
+	for _, v := range t.Volumes {
+		h = Mix(h, Text(tagJob, v.Name))
+	}
+	return h
+}
+
+func ofConstraint(c *constraint.Constraint) uint64 {
+	h := Words(tagJob, Text(tagJob, c.Attribute, c.Label, c.Within), Text(tagJob, c.Values...), uint64(c.Operator),
+		uint64(c.Count), Bit(c.Soft), uint64(c.PatienceMillis), uint64(len(c.All)))
+	for i := range c.All {
+		h = Mix(h, ofConstraint(&c.All[i]))
+	}
+	for i := range c.Any {
+		h = Mix(h, ofConstraint(&c.Any[i]))
+	}
+	return h
+}
+
+// Offer hashes all that a node gives.
+func Offer(o *terms.Offer) uint64 {
+	h := Text(tagNode, o.Address)
+	h = Mix(h, Words(tagNode, uint64(o.Capacity[terms.CPU]), uint64(o.Capacity[terms.Memory]), uint64(o.Capacity[terms.Disk]),
+		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
+	for _, a := range o.Attributes {
+		h = Mix(h, Text(tagNode, a.Name, a.Value))
+	}
+	for _, d := range o.Devices {
+		h = Mix(h, Text(tagNode, d.Kind, d.Model)^uint64(d.Count))
+	}
+	return h
+}
+
+// Pool hashes all that is said of a pool.
+func Pool(s *terms.Pool) uint64 {
+	h := Text(tagPool, append([]string{string(s.Path)}, s.Owners...)...)
+	for _, q := range s.Quotas {
+		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
+	}
+	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
+}
