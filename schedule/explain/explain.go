@@ -166,10 +166,18 @@ func (e *explainer) delayed(slots []held) Finding {
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s; starts again at %s", e.name(h.index),
-			e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures, e.attempts(h.slot), clock(h.slot.Deadline))
+			e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures, e.attempts(h.slot), clock(h.slot.Deadline))
 	})
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.index, b.index) })
 	return f
+}
+
+// ending says how an instance ended, with what its node said if it was the task's latest to fail.
+func (e *explainer) ending(h held) string {
+	if last := &e.task.Failure; last.Detail != "" && last.Index == h.index && last.Order == h.slot.Order {
+		return fmt.Sprintf("%s (%s)", ending(h.slot), last.Detail)
+	}
+	return ending(h.slot)
 }
 
 // attempts says how many restarts are left.
@@ -208,7 +216,7 @@ func (e *explainer) failed(slots []held) Finding {
 		f.Reason = fmt.Sprintf("frozen: the update to version %d failed, and its instances are not tried again", u.To)
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
-		return fmt.Sprintf("%s on %s: %s, failure %d in a row", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot), h.slot.Failures)
+		return fmt.Sprintf("%s on %s: %s, failure %d in a row", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures)
 	})
 	again := "submit the job again"
 	if e.job.Finished == 0 && !e.job.Stop {

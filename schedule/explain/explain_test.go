@@ -29,7 +29,7 @@ var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	submit, with a job file as input
 //	pools, with a pools file as input
 //	place                        what fits is placed, and who has to give way is told to
-//	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s]
+//	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s] [said=WORDS]
 //	stop JOB
 //	later 30s                    time passes
 //	unfinished                   work was left over
@@ -180,6 +180,8 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 			}
 		case "exit":
 			slot.Ended, slot.ExitCode = cluster.ByItself, int32(n)
+		case "said":
+			st.s.SetFailure(r.Job, int(r.Task), cluster.Failure{Index: r.Index, Order: slot.Order, Detail: value})
 		case "failures":
 			slot.Failures = uint32(n)
 		case "after":
