@@ -20,7 +20,7 @@ var pluginsExcluded = map[string]string{
 	"own env":  "what a job's own variables and those of its plugins make together is for who starts the instance, and not built yet",
 	"hostname": "every instance has a name of its own: no host name is stated for all of a task",
 	"network":  "plugins make no services and no rules for the network: names are answered from the value",
-	"keys":     "the keys of a job come to ssh sealed, never as arguments in the open",
+	"keys":     "each machine derives the keys of a job from the cluster's secret: none is ever an argument, which would stand in the journal",
 	"path":     "all files of an instance are below its own folder: a job that chose a path would write into the machine's own",
 }
 
@@ -146,7 +146,7 @@ func (c *pluginCase) run(t *testing.T, differences tally) {
 		t.Log(refused)
 		differences.state(t, toldAtOnce)
 	}
-	self := &plugin.Self{Folder: folder, Keys: plugin.KeyPair{Private: []byte("private"), Public: []byte("public")}}
+	self := &plugin.Self{Folder: folder}
 	if i := c.When.Instance; i != nil {
 		self.Task, self.Index = terms.TaskName(i.Group), i.Index
 	} else {
@@ -348,6 +348,9 @@ func newGiven(o *plugin.Outfit) *given {
 		path := f.Path
 		if task, list := strings.CutSuffix(path, ".hosts"); list {
 			path = strings.ReplaceAll(task, "-", "_") + ".host"
+		}
+		if f.Key != plugin.NoKey {
+			f.Content = append(f.Content, "key"...) // who writes the file knows it
 		}
 		g.files[folder+"/"+path] = strings.FieldsFunc(string(f.Content), func(r rune) bool { return r == '\n' })
 	}

@@ -2,21 +2,47 @@ package peer
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"syscall"
 
 	"starling/driver"
 	"starling/plugin"
 	"starling/replica"
+	"starling/secret"
 	"starling/terms"
 )
 
-// fileSet says in the driver's terms what an allocation is told by files about the members of its job.
-func fileSet(version terms.Index, files []plugin.File, user string) driver.FileSet {
-	set := driver.FileSet{Version: uint64(version), User: user}
-	for _, f := range files {
-		set.Files = append(set.Files, driver.File{Path: f.Path, Content: f.Content, Secret: f.Secret})
+// fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's keys.
+func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
+	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
+	for _, f := range r.Files {
+		key, err := p.key(r, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		set.Files = append(set.Files, driver.File{Path: f.Path, Content: slices.Concat(f.Content, key), Secret: f.Secret})
 	}
-	return set
+	return set, nil
+}
+
+// key derives one of the keys of a job.
+func (p *Peer) key(r *replica.Renewal, key plugin.Key) ([]byte, error) {
+	if key == plugin.NoKey {
+		return nil, nil
+	}
+	if p.config.Secret == nil {
+		return nil, fmt.Errorf("its plugins need the cluster's secret, and node %s has none: start its agent with secret_file", p.config.Node)
+	}
+	purpose := secret.Login
+	if key == plugin.HostPrivate || key == plugin.HostPublic {
+		purpose = secret.Host
+	}
+	pair, err := p.config.Secret.KeyPair(r.ID.Slot.Job, r.Job, purpose)
+	if key == plugin.LoginPrivate || key == plugin.HostPrivate {
+		return pair.Private, err
+	}
+	return pair.Public, err
 }
 
 // signals are those that a job may ask for.
@@ -34,7 +60,10 @@ func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
 	go func() {
 		defer p.group.Done()
 		for _, one := range all {
-			err := p.config.Driver.Renew(one.ID.String(), fileSet(one.Version, one.Files, one.User), signals[one.Signal])
+			files, err := p.fileSet(&one)
+			if err == nil {
+				err = p.config.Driver.Renew(one.ID.String(), *files, signals[one.Signal])
+			}
 			if err != nil {
 				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version, "error", err)
 				pause(ctx, publishEvery)

@@ -18,6 +18,7 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/replica"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -35,7 +36,9 @@ type Config struct {
 	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if that
 	// has none.
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
-	Log   *slog.Logger
+	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
+	Secret *secret.Secret
+	Log    *slog.Logger
 }
 
 // Peer is one running peer. It is safe for concurrent use.

@@ -73,6 +73,7 @@ const startsMax = 8
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 	task, vouching := p.taskOf(order), p.vouching()
+	refusal, ok := p.putFiles(&order, &task), true
 	handover, hands := replica.HandoverOf(p.core.state, order.ID)
 	preparing, cancel := context.WithCancel(ctx)
 	if hands {
@@ -81,8 +82,7 @@ func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
-		refusal, ok := "", true
-		if hands {
+		if hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
 		if ok && refusal == "" {
@@ -98,6 +98,21 @@ func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 			p.driverChanged(ctx)
 		})
 	}()
+}
+
+// putFiles gives a task the files about its job's members, or returns why it cannot be started.
+func (p *Peer) putFiles(order *replica.Order, task *driver.Task) (refusal string) {
+	if order.Members == 0 {
+		return ""
+	}
+	files, err := p.fileSet(&replica.Renewal{
+		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Outfit.Files, User: order.Spec.User,
+	})
+	if err != nil {
+		return clipped(err.Error())
+	}
+	task.Files = files
+	return ""
 }
 
 // handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or false
@@ -152,14 +167,8 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 	for _, e := range slices.Concat(order.Outfit.Env, order.Spec.Env) { // what a job sets itself wins
 		env.set(e.Name, e.Value)
 	}
-	var files *driver.FileSet
-	if order.Members != 0 {
-		all := fileSet(order.Members, order.Outfit.Files, order.Spec.User)
-		files = &all
-	}
 	return driver.Task{
-		Files: files,
-		ID:    order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU], MemoryBytes: order.Spec.Resources[terms.Memory]},
 	}
 }

@@ -5,6 +5,8 @@
 // of one version, but for its environment, which a running program keeps: what it says is of the version with which it was
 // started. A job that grows and shrinks should read the files.
 //
+// Nothing secret is in what a plugin gives: a file names the key that it is to hold, and who writes it derives that.
+//
 // All files are below one folder of the instance, never elsewhere on its machine: a job that could choose would write
 // into the machine's own. All plugins give the same for the same input; nothing here reads or writes anything.
 //

@@ -45,10 +45,6 @@ func Problems(job *terms.Job) []terms.Problem {
 	}
 	var all []terms.Problem
 	for _, p := range set {
-		if len(p.OnJobDelete()) > 0 {
-			all = append(all, terms.Problem{Path: pathOf(job, p), Reason: fmt.Sprintf(
-				"needs plugin %s, whose keys no peer can keep yet: nothing seals them for the journal", p.Name())})
-		}
 		if err := p.OnJobAdd(job); err != nil {
 			all = append(all, terms.Problem{Path: pathOf(job, p), Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
 		}

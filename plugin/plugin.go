@@ -37,9 +37,23 @@ type File struct {
 	// Path is below the folder of the instance.
 	Path    string
 	Content []byte
+	// Key stands behind the content. Only who writes the file knows it.
+	Key Key
 	// Secret files are for the user alone who runs the instance.
 	Secret bool
 }
+
+// Key is one of the job's keys, which each machine derives for itself, in the format of OpenSSH.
+type Key uint8
+
+// The keys. Those of hosts are by which servers of the job are known, the others by which its members log in.
+const (
+	NoKey Key = iota
+	LoginPrivate
+	LoginPublic
+	HostPrivate
+	HostPublic
+)
 
 // ErrWaits tells that something is asked for that is not known before another instance has a node, such as its port: it
 // may be there in the next version of the list.
@@ -63,7 +77,7 @@ func kinds() []kind {
 	return []kind{
 		{"env", nil, newEnv},
 		{"svc", nil, newSvc},
-		{"ssh", nil, newSSH},
+		{"ssh", []string{"svc"}, newSSH},
 		{"mpi", []string{"svc", "ssh"}, newMPI},
 		{"pytorch", []string{"svc"}, newPytorch},
 		{"ray", []string{"svc"}, newRay},

@@ -48,12 +48,7 @@ type Self struct {
 	Index uint32
 	// Folder is where the member finds its files, as it sees it.
 	Folder string
-	// Keys are the job's, opened; only ssh needs them.
-	Keys KeyPair
 }
-
-// KeyPair is what members of one job know each other by, in the format of OpenSSH.
-type KeyPair struct{ Private, Public []byte }
 
 // task returns a task by its name, nil if there is none.
 func (r *Roster) task(name terms.TaskName) *Task {

@@ -1,15 +1,16 @@
 package plugin
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
 	"starling/terms"
 )
 
-// ssh lets members log in to each other with a key pair of the job.
+// ssh lets members log in to each other with a key pair of the job, and know each other's servers by another. A member that
+// lets others in starts a server of its own, with the port that the plugin is told:
+//
+//	sshd -D -f /dev/null -p PORT -h $STARLING_MEMBERS/ssh/host_key -o AuthorizedKeysFile=$STARLING_MEMBERS/ssh/authorized_keys
 type ssh struct{ port portChoice }
 
 func newSSH(a *arguments) Plugin { return &ssh{port: a.port("port", 22)} }
@@ -35,20 +36,18 @@ func (s *ssh) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 
 // OnJobUpdate returns the keys, for the client and for the server, and the configuration of the client.
 func (s *ssh) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
-	if len(self.Keys.Private) == 0 || len(self.Keys.Public) == 0 {
-		return nil, errors.New("the job's key pair is missing")
-	}
-	public := append(bytes.TrimRight(self.Keys.Public, "\n"), '\n')
 	return []File{
-		{Path: "ssh/authorized_keys", Content: public, Secret: true}, // sshd takes it only so
+		{Path: "ssh/authorized_keys", Key: LoginPublic, Secret: true}, // sshd takes it only so
 		{Path: "ssh/config", Content: s.config(r, self)},
-		{Path: "ssh/id", Content: self.Keys.Private, Secret: true},
-		{Path: "ssh/id.pub", Content: public},
+		{Path: "ssh/host_key", Key: HostPrivate, Secret: true},
+		{Path: "ssh/id", Key: LoginPrivate, Secret: true},
+		{Path: "ssh/id.pub", Key: LoginPublic},
+		{Path: "ssh/known_hosts", Content: []byte("* "), Key: HostPublic},
 	}, nil
 }
 
-// config names every member that has a node by its name and as worker-3. The keys of the servers are not known: who has
-// the key of the job is trusted, and its traffic is as safe as the network that leads to the member.
+// config names every member that has a node by its name and as worker-3. The servers of all have one key, so that no list of
+// keys has to follow who comes and goes.
 func (s *ssh) config(r *Roster, self *Self) []byte {
 	var text strings.Builder
 	for i := range r.Tasks {
@@ -62,10 +61,10 @@ func (s *ssh) config(r *Roster, self *Self) []byte {
 			fmt.Fprintf(&text, "Host %s-%d %s\n    HostName %s\n    Port %d\n", t.Name, m.Index, m.Name, m.Address, port)
 		}
 	}
-	fmt.Fprintf(&text, "Host *\n    IdentityFile \"%s/ssh/id\"\n    IdentitiesOnly yes\n    StrictHostKeyChecking no\n    UserKnownHostsFile /dev/null\n",
-		self.Folder)
+	fmt.Fprintf(&text, "Host *\n    IdentityFile \"%s/ssh/id\"\n    IdentitiesOnly yes\n    StrictHostKeyChecking yes\n    UserKnownHostsFile \"%s/ssh/known_hosts\"\n",
+		self.Folder, self.Folder)
 	return []byte(text.String())
 }
 
-// OnJobDelete returns the path of the private key.
-func (s *ssh) OnJobDelete() []string { return []string{"ssh/id"} }
+// OnJobDelete returns the paths of the private keys.
+func (s *ssh) OnJobDelete() []string { return []string{"ssh/host_key", "ssh/id"} }

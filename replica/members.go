@@ -11,7 +11,8 @@ import (
 
 // Renewal tells the driver to replace the files of an allocation that runs, and then to send it a signal.
 type Renewal struct {
-	ID terms.AllocationID
+	ID  terms.AllocationID
+	Job terms.JobID
 	// Version is that of the list of members of which the files tell.
 	Version terms.Index
 	Files   []plugin.File
@@ -57,7 +58,7 @@ func (r *reacting) renew(a *Assignment, task *LocalTask) {
 	if err != nil {
 		return // it is none of the members any more, and will be told to stop
 	}
-	r.out.Renew = append(r.out.Renew, Renewal{ID: a.ID, Version: list.Version, Files: files, User: a.Spec.User, Signal: a.Spec.OnMembersChange})
+	r.out.Renew = append(r.out.Renew, Renewal{ID: a.ID, Job: a.Slot.Job, Version: list.Version, Files: files, User: a.Spec.User, Signal: a.Spec.OnMembersChange})
 }
 
 // told returns what an allocation is told by, of whom, and who it is; nil if its job has no plugins.

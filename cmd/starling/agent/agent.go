@@ -28,6 +28,7 @@ import (
 	"starling/cmd/starling/usage"
 	"starling/journal"
 	"starling/journal/etcd"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -72,7 +73,13 @@ A file for the first of three machines:
     cert: /etc/starling/a.pem
     key: /etc/starling/a.key
     ca: /etc/starling/ca.pem
-  attributes: {zone: cellar}`,
+  secret_file: /etc/starling/cluster.secret
+  attributes: {zone: cellar}
+
+Jobs with the plugins ssh and mpi need the cluster's secret, a file that is the same on all nodes and for its owner alone. Make
+it once and copy it; without it only instances of such jobs fail on a node, and say so:
+
+  ` + secret.HowToMake("cluster.secret"),
 		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
   starling agent --config /etc/starling/agent.yaml`,
 		Args: usage.NoArguments,
@@ -128,6 +135,12 @@ func (a *agent) start(ctx context.Context) error {
 	if a.log, err = host.OpenLog(a.LogPath, a.config.LogLevel); err != nil {
 		return err
 	}
+	var known *secret.Secret
+	if a.config.SecretFile != "" {
+		if known, err = secret.Load(a.config.SecretFile); err != nil {
+			return exit.Fail(exit.Usage, "secret_file: %w", err)
+		}
+	}
 	listener, err := host.Listen(a.config.Address, a.config.Insecure)
 	if err != nil {
 		return listenError(err)
@@ -140,7 +153,7 @@ func (a *agent) start(ctx context.Context) error {
 	if err == nil {
 		a.host, err = host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: a.config.Node, Folder: a.folder.Path, Journal: a.journal, Offer: offer, Listener: listener,
-			Pulse: a.config.Pulse, Supervise: superviseCommand, Version: a.version, Log: a.log,
+			Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
 		})
 	}
 	if err != nil {

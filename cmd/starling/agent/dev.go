@@ -27,6 +27,7 @@ import (
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/journal/memory"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -56,6 +57,8 @@ type dev struct {
 	member  *etcd.Member
 	log     *slog.Logger
 	hosts   []*host.Host
+	// secret is of the folder: kept if that is.
+	secret *secret.Secret
 }
 
 func newDev(r *remote.Remote, version string) *cobra.Command {
@@ -119,7 +122,7 @@ func (d *dev) start(ctx context.Context) error {
 		name := devNode(i)
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Log: d.log,
+			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Secret: d.secret, Log: d.log,
 		})
 		if err != nil {
 			listener.Close()
@@ -167,6 +170,9 @@ func (d *dev) open(ctx context.Context) error {
 	}
 	d.LogPath = filepath.Join(d.folder.Path, "starling.log")
 	if d.log, err = host.OpenLog(d.LogPath, slog.LevelInfo); err != nil {
+		return err
+	}
+	if d.secret, err = secret.LoadOrMake(filepath.Join(d.folder.Path, "cluster.secret")); err != nil {
 		return err
 	}
 	if d.data == "" {

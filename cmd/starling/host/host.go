@@ -24,6 +24,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/replica"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -45,6 +46,8 @@ type Config struct {
 	Pulse    time.Duration
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
+	// Secret is the cluster's, nil for none.
+	Secret *secret.Secret
 	// Version is this program's.
 	Version string
 	Log     *slog.Logger
@@ -80,7 +83,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	config.Offer.Rules = cluster.RulesNewest
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
-		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
+		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse, Secret: config.Secret,
 		Fetch:    client.NewOutputs().Fetch,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})

@@ -42,6 +42,8 @@ type Agent struct {
 	EtcdListen string
 	// Certificates are for etcd beyond this machine.
 	Certificates etcd.Certificates
+	// SecretFile holds the cluster's secret, "" for none.
+	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
 	Pulse time.Duration
 	// Capacity overrides what the machine has; negative means as it is.
@@ -90,6 +92,7 @@ func all() []setting {
 		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine", setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
 		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates", setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
+		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(terms.Memory, jobspec.ParseBytes)},
