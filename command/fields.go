@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 func peer(c *coder, p *terms.PeerID) { text(c, p, peerBytesMax) }
@@ -55,6 +56,10 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.Controller)
 	flag(c, &m.Spec.KillOnPreempt)
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
+	integer(c, &m.Spec.MinSuccess, math.MaxUint32)
+	list(c, &m.Spec.Policies, lifecycle.PoliciesMax, lifecyclePolicy)
+	integer(c, &m.Spec.MaxRestarts, math.MaxUint32)
+	integer(c, &m.Spec.KeepMillis, math.MaxUint32)
 	list(c, &m.Spec.After, terms.JobsAfterMax, jobName)
 	updatePolicy(c, &m.Spec.Update)
 	list(c, &m.Spec.Plugins, terms.PluginsMax, plugin)

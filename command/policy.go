@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 func flag(c *coder, v *bool) {
@@ -39,8 +40,17 @@ func policies(c *coder, t *terms.Task) {
 	integer(c, &r.Growth, uint64(terms.Fibonacci))
 	flag(c, &d.Wait)
 	integer(c, &d.Keep, uint64(terms.KeepLongest))
+	list(c, &t.Policies, lifecycle.PoliciesMax, lifecyclePolicy)
+	integer(c, &t.MaxRestarts, math.MaxUint32)
 	list(c, &t.Checks, terms.ChecksMax, check)
 	list(c, &t.Volumes, terms.VolumesMax, volume)
+}
+
+func lifecyclePolicy(c *coder, p *lifecycle.Policy) {
+	list(c, &p.On, int(lifecycle.Any), func(c *coder, e *lifecycle.Event) { integer(c, e, uint64(lifecycle.Any)) })
+	list(c, &p.ExitCodes, lifecycle.PoliciesMax, func(c *coder, code *uint32) { integer(c, code, math.MaxUint32) })
+	integer(c, &p.Action, uint64(lifecycle.Complete))
+	integer(c, &p.DelayMillis, math.MaxUint32)
 }
 
 func check(c *coder, k *terms.Check) {

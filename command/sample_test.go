@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // samples returns an entry for every kind of command, with something in every field.
@@ -24,7 +25,11 @@ func samples() map[Kind]*Entry {
 			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, After: []terms.JobName{"ops/load"}, Update: terms.UpdatePolicy{
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, After: []terms.JobName{"ops/load"},
+			MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
+				On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137}, Action: lifecycle.Abort, DelayMillis: 3000,
+			}},
+			Update: terms.UpdatePolicy{
 				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
 				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
 			}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},
@@ -43,6 +48,10 @@ func samples() map[Kind]*Entry {
 				Checks: []terms.Check{{
 					Kind: terms.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
 				}},
+				Policies: []lifecycle.Policy{{
+					On: []lifecycle.Event{lifecycle.InstanceEvicted}, ExitCodes: []uint32{3}, Action: lifecycle.RestartTask, DelayMillis: 10_000,
+				}},
+				MaxRestarts:     5,
 				Volumes:         []terms.Volume{{Name: "data"}},
 				StopGraceMillis: 5000, OnMembersChange: terms.SignalHangUp,
 			}}}},
@@ -97,7 +106,8 @@ func (f *filler) number(bits int) uint64 {
 
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
-		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[terms.Growth](): int(terms.Fibonacci),
+		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
+		reflect.TypeFor[terms.Growth]():   int(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
 		reflect.TypeFor[terms.Signal](): int(terms.SignalUser2), reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,

@@ -23,6 +23,12 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 		if rapid.Bool().Draw(t, "sharing") {
 			to.Priority, to.KillOnPreempt, to.MinAvailable = other.Priority, other.KillOnPreempt, other.MinAvailable
 		}
+		if rapid.Bool().Draw(t, "lifecycle") {
+			to.MinSuccess, to.KeepMillis, to.MaxRestarts = other.MinSuccess, other.KeepMillis, other.MaxRestarts
+			if from.Type == other.Type {
+				to.Policies, to.Tasks[0].Policies = other.Policies, other.Tasks[0].Policies
+			}
+		}
 		for i := range min(len(to.Tasks), len(other.Tasks)) {
 			mixed(t, &to.Tasks[i], &other.Tasks[i])
 		}

@@ -37,7 +37,7 @@ func jobForm() form[terms.Job] {
 	fields := append(nameFields(), kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
 		"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
 		"daemon ones run on every machine that can.").or("batch"))
-	fields = append(fields, sharingFields()...)
+	fields = append(append(fields, sharingFields()...), lifecycleFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
 		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0, terms.JobsAfterMax),
@@ -69,7 +69,8 @@ func nameTasks(r *reader, p place, tasks []terms.Task) {
 }
 
 func taskForm() form[terms.Task] {
-	return mapping(append(append(programFields(), boundFields()...), placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
+	fields := append(append(programFields(), boundFields()...), taskLifecycleFields()...)
+	return mapping(append(fields, placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
 		checkPorts(t)
 		if at, ok := given["instances"]; ok && r.kind == terms.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
 			r.fail(at, "must be absent in a daemon job: one instance runs on every machine that can")

@@ -11,6 +11,7 @@ import (
 	"starling/plugin"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // TestFormatIsReadBack draws jobs and wants them back from what Format writes.
@@ -47,6 +48,7 @@ func jobs() *rapid.Generator[terms.Job] {
 			bounds(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 		}
 		plugins(t, &spec)
+		lifecycles(t, &spec)
 		return spec
 	}).Filter(func(spec terms.Job) bool { return len(spec.Problems()) == 0 })
 }
@@ -62,6 +64,28 @@ func sharing(t *rapid.T, spec *terms.Job) {
 	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
 	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
 	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+}
+
+// lifecycles draws what becomes of such a job when something happens to it.
+func lifecycles(t *rapid.T, spec *terms.Job) {
+	spec.KeepMillis = rapid.SampledFrom([]uint32{0, 1, 3_600_000}).Draw(t, "keep")
+	budget := rapid.SampledFrom([]uint32{0, 3, 4, terms.RestartsUnlimited})
+	spec.MaxRestarts = budget.Draw(t, "max_restarts")
+	for i := range spec.Tasks {
+		spec.Tasks[i].MaxRestarts = budget.Draw(t, "max_restarts of a task")
+	}
+	all := rapid.SampledFrom([][]lifecycle.Policy{
+		nil, {{On: []lifecycle.Event{lifecycle.Any}, Action: lifecycle.RestartJob}},
+		{{ExitCodes: []uint32{3}, Action: lifecycle.RestartInstance, DelayMillis: 5}, {On: []lifecycle.Event{lifecycle.InstanceEvicted}, Action: lifecycle.Abort}},
+		{{ExitCodes: []uint32{1, 255}, Action: lifecycle.Terminate}, {On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, Action: lifecycle.RestartTask}},
+	})
+	if spec.Type != terms.Daemon {
+		spec.Policies = all.Draw(t, "policies")
+		spec.Tasks[0].Policies = all.Draw(t, "policies of a task")
+	}
+	if spec.Type == terms.Batch {
+		spec.MinSuccess = rapid.Uint32Range(0, 2).Draw(t, "min_success")
+	}
 }
 
 // plugins draws what a small job asks of plugins.

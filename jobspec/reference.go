@@ -76,6 +76,13 @@ failed is avoided. A service does so without end and ever more slowly, since nob
 instance once a day, since a program that fails on two machines is wrong; a daemon instance never, since it belongs to its
 machine, which therefore restarts it without end.
 
+With ` + "`policies`" + ` a job or a task says otherwise. Something happens to an instance, or comes to pass in a task; the first policy
+that is about it wins, those of the task before those of the job, and does what it says instead of ` + "`restart`" + `. To restart a task or
+a job means to end all its instances and to let each begin anew, when the last of the old ones has gone: nothing of the new life
+runs beside something of the old. Of a task that others come after, those begin anew, too. Each has a budget: an instance
+the ` + "`attempts`" + ` of its ` + "`restart`" + `, failures in a row; a task and a job ` + "`max_restarts`" + `, in one version. Beyond it the job has failed.
+After ` + "`abort`" + ` the job waits for ` + "`starling job resume`" + `; after ` + "`terminate`" + ` and ` + "`complete`" + ` it has ended, and what ran of it is stopped.
+
 When a machine leaves the cluster, its instances are given up at once and replaced, unless ` + "`disconnect`" + ` says otherwise.
 Of a stateful job no two instances of one number may live, so its machine stops them by itself when it has been without
 the cluster for ` + "`stop_after`" + `, and the replacement waits for that.

@@ -37,6 +37,9 @@ func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
 		}
 		t.Instances = size.Instances
 	}
+	if instances, _ := totals(spec); instances > 0 && spec.MinSuccess == instances {
+		next.MinSuccess, _ = totals(&next)
+	}
 	switch instances, minima := totals(spec); spec.MinAvailable {
 	case 0:
 	case instances:

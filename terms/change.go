@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // Change is what a new version means for an instance of an older one.
@@ -55,6 +56,10 @@ var jobFields = [...]field[Job]{
 	{"controller", nothing[Job], func(a, b *Job) bool { return a.Controller == b.Controller }},
 	{"kill_on_preempt", nothing[Job], func(a, b *Job) bool { return a.KillOnPreempt == b.KillOnPreempt }},
 	{"min_available", nothing[Job], func(a, b *Job) bool { return a.MinAvailable == b.MinAvailable }},
+	{"min_success", nothing[Job], func(a, b *Job) bool { return a.MinSuccess == b.MinSuccess }},
+	{"policies", nothing[Job], func(a, b *Job) bool { return samePolicies(a.Policies, b.Policies) }},
+	{"max_restarts", nothing[Job], func(a, b *Job) bool { return a.MaxRestarts == b.MaxRestarts }},
+	{"keep", nothing[Job], func(a, b *Job) bool { return a.KeepMillis == b.KeepMillis }},
 	{"after", nothing[Job], func(a, b *Job) bool { return slices.Equal(a.After, b.After) }},
 	{"update", nothing[Job], func(a, b *Job) bool { return a.Update == b.Update }},
 	{"plugins", func(_, _ *Job) Change { return Replace }, samePlugins},
@@ -79,6 +84,8 @@ var taskFields = [...]field[Task]{
 	{"on_members_change", inPlace, func(a, b *Task) bool { return a.OnMembersChange == b.OnMembersChange }},
 	{"restart", inPlace, func(a, b *Task) bool { return a.Restart == b.Restart }},
 	{"reschedule", inPlace, func(a, b *Task) bool { return a.Reschedule == b.Reschedule }},
+	{"policies", inPlace, func(a, b *Task) bool { return samePolicies(a.Policies, b.Policies) }},
+	{"max_restarts", inPlace, func(a, b *Task) bool { return a.MaxRestarts == b.MaxRestarts }},
 	{"disconnect", asTold, func(a, b *Task) bool { return a.Disconnect == b.Disconnect }},
 	{"checks", replace, func(a, b *Task) bool {
 		return slices.EqualFunc(a.Checks, b.Checks, func(a, b Check) bool { return a.equal(&b) })
@@ -94,6 +101,10 @@ var taskFields = [...]field[Task]{
 	{"per_machine_max", replace, func(a, b *Task) bool { return a.PerNodeMax == b.PerNodeMax }},
 	{"spread_over", replace, func(a, b *Task) bool { return a.SpreadOver == b.SpreadOver }},
 	{"placement", replace, func(a, b *Task) bool { return a.Placement == b.Placement }},
+}
+
+func samePolicies(a, b []lifecycle.Policy) bool {
+	return slices.EqualFunc(a, b, lifecycle.Policy.Equal)
 }
 
 // samePlugins tells whether two versions of a job tell their members the same.

@@ -1,6 +1,9 @@
 package terms
 
-import "starling/terms/constraint"
+import (
+	"starling/terms/constraint"
+	"starling/terms/lifecycle"
+)
 
 // JobType says what the end of an instance means.
 type JobType uint8
@@ -47,6 +50,16 @@ type Job struct {
 	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32
+	// MinSuccess is how many instances must have succeeded, all tasks counted, for the job to have succeeded; the others are
+	// ended then. 0 is all.
+	MinSuccess uint32
+	// Policies say what becomes of the job when something happens to its instances and tasks: the first that is about it,
+	// after those of the task.
+	Policies []lifecycle.Policy
+	// MaxRestarts is how often policies may restart the job; RestartsUnlimited has no bound.
+	MaxRestarts uint32
+	// KeepMillis is how long the job is kept when it has ended, 0 for as long as there is room.
+	KeepMillis uint32
 	// After are batch jobs, each once: nothing of the job runs before all of them have succeeded.
 	After  []JobName
 	Update UpdatePolicy
@@ -121,9 +134,12 @@ type Task struct {
 	SpreadOver string
 	Restart    Restart
 	Reschedule Reschedule
-	Disconnect Disconnect
-	Checks     []Check
-	Volumes    []Volume
+	// Policies come before those of the job; MaxRestarts is how often they may restart the task.
+	Policies    []lifecycle.Policy
+	MaxRestarts uint32
+	Disconnect  Disconnect
+	Checks      []Check
+	Volumes     []Volume
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.

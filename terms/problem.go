@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // Limits of a job. They keep one entry's work and one job's rows bounded.
@@ -82,6 +83,7 @@ func (s *Job) Problems() []Problem {
 	}
 	s.sharingProblems(p)
 	s.followProblems(p)
+	s.lifecycleProblems(p)
 	p.path = "update"
 	s.Update.problems(p, s.Type)
 	p.path = ""
@@ -97,6 +99,7 @@ func (s *Job) Problems() []Problem {
 		t.problems(p)
 		t.policyProblems(p, s.Type)
 		t.sharingProblems(p, s.Type)
+		lifecycle.Problems(t.Policies, s.Type == Batch, p.add)
 		for k := range i {
 			if s.Tasks[k].Name == t.Name {
 				p.add("name", "is also the name of tasks[%d]: each task needs a name of its own", k)
@@ -153,6 +156,9 @@ func (t *Task) size() int {
 	}
 	for _, l := range t.Labels {
 		size += len(l.Name) + len(l.Value) + 8
+	}
+	for i := range t.Policies {
+		size += 4*len(t.Policies[i].ExitCodes) + 16
 	}
 	return size + len(t.SpreadOver)
 }

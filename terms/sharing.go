@@ -1,5 +1,11 @@
 package terms
 
+import (
+	"strconv"
+
+	"starling/terms/lifecycle"
+)
+
 // What a job says about sharing its pool, and the rules for it.
 
 // sharingProblems adds what is wrong with what the job says as a whole.
@@ -41,5 +47,26 @@ func (t *Task) sharingProblems(p *problems, kind JobType) {
 	}
 	if t.MinAvailable > t.most() {
 		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", t.most(), t.MinAvailable)
+	}
+}
+
+// lifecycleProblems adds what is wrong with what the job says about its end, and that of its tasks.
+func (s *Job) lifecycleProblems(p *problems) {
+	lifecycle.Problems(s.Policies, s.Type == Batch, p.add)
+	instances := uint64(0)
+	for i := range s.Tasks {
+		instances += uint64(s.Tasks[i].Instances)
+		if len(s.Tasks[i].Policies) > 0 && s.Type == Daemon {
+			p.add("tasks["+strconv.Itoa(i)+"].policies", "must be absent in a daemon job: its instances belong to their machines")
+		}
+	}
+	if len(s.Policies) > 0 && s.Type == Daemon {
+		p.add("policies", "must be absent in a daemon job: its instances belong to their machines")
+	}
+	switch {
+	case s.MinSuccess > 0 && s.Type != Batch:
+		p.add("min_success", "needs a batch job: services run until they are stopped")
+	case uint64(s.MinSuccess) > instances:
+		p.add("min_success", "must be at most the number of instances, %d, is %d", instances, s.MinSuccess)
 	}
 }

@@ -174,7 +174,15 @@ type JobSpec struct {
 	// What tells its members about each other, such as "svc".
 	Plugins []*PluginRequest `protobuf:"bytes,15,rep,name=plugins,proto3" json:"plugins,omitempty"`
 	// The batch jobs that must have succeeded before anything of it runs.
-	After         []string `protobuf:"bytes,16,rep,name=after,proto3" json:"after,omitempty"`
+	After []string `protobuf:"bytes,16,rep,name=after,proto3" json:"after,omitempty"`
+	// How many instances must succeed, all tasks counted, for the job to have succeeded; 0 for all.
+	MinSuccess uint32 `protobuf:"varint,17,opt,name=min_success,json=minSuccess,proto3" json:"min_success,omitempty"`
+	// What becomes of it when something happens to its instances and tasks: the first that is about it, after the task's.
+	Policies []*LifecyclePolicy `protobuf:"bytes,18,rep,name=policies,proto3" json:"policies,omitempty"`
+	// How often policies restart it in one version; 3 if absent, 4294967295 is any number.
+	MaxRestarts *uint32 `protobuf:"varint,19,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
+	// How long it is kept when it has ended; 0 for as long as there is room.
+	KeepMillis    uint32 `protobuf:"varint,20,opt,name=keep_millis,json=keepMillis,proto3" json:"keep_millis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -293,6 +301,106 @@ func (x *JobSpec) GetAfter() []string {
 	return nil
 }
 
+func (x *JobSpec) GetMinSuccess() uint32 {
+	if x != nil {
+		return x.MinSuccess
+	}
+	return 0
+}
+
+func (x *JobSpec) GetPolicies() []*LifecyclePolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *JobSpec) GetMaxRestarts() uint32 {
+	if x != nil && x.MaxRestarts != nil {
+		return *x.MaxRestarts
+	}
+	return 0
+}
+
+func (x *JobSpec) GetKeepMillis() uint32 {
+	if x != nil {
+		return x.KeepMillis
+	}
+	return 0
+}
+
+// LifecyclePolicy leads from an event to an action. It has exactly one of on and exit_codes.
+type LifecyclePolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "instance_failed", "instance_evicted", "task_completed", "task_failed" or "any", each once.
+	On []string `protobuf:"bytes,1,rep,name=on,proto3" json:"on,omitempty"`
+	// Of instances that failed, each once.
+	ExitCodes []uint32 `protobuf:"varint,2,rep,packed,name=exit_codes,json=exitCodes,proto3" json:"exit_codes,omitempty"`
+	// "restart_instance", "restart_task", "restart_job", "abort", "terminate" or "complete".
+	Action        string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	DelayMillis   uint32 `protobuf:"varint,4,opt,name=delay_millis,json=delayMillis,proto3" json:"delay_millis,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LifecyclePolicy) Reset() {
+	*x = LifecyclePolicy{}
+	mi := &file_v1_starling_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LifecyclePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LifecyclePolicy) ProtoMessage() {}
+
+func (x *LifecyclePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LifecyclePolicy.ProtoReflect.Descriptor instead.
+func (*LifecyclePolicy) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LifecyclePolicy) GetOn() []string {
+	if x != nil {
+		return x.On
+	}
+	return nil
+}
+
+func (x *LifecyclePolicy) GetExitCodes() []uint32 {
+	if x != nil {
+		return x.ExitCodes
+	}
+	return nil
+}
+
+func (x *LifecyclePolicy) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *LifecyclePolicy) GetDelayMillis() uint32 {
+	if x != nil {
+		return x.DelayMillis
+	}
+	return 0
+}
+
 type PluginRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -304,7 +412,7 @@ type PluginRequest struct {
 
 func (x *PluginRequest) Reset() {
 	*x = PluginRequest{}
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +424,7 @@ func (x *PluginRequest) String() string {
 func (*PluginRequest) ProtoMessage() {}
 
 func (x *PluginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[3]
+	mi := &file_v1_starling_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +437,7 @@ func (x *PluginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginRequest.ProtoReflect.Descriptor instead.
 func (*PluginRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{3}
+	return file_v1_starling_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PluginRequest) GetName() string {
@@ -376,7 +484,7 @@ type UpdatePolicy struct {
 
 func (x *UpdatePolicy) Reset() {
 	*x = UpdatePolicy{}
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +496,7 @@ func (x *UpdatePolicy) String() string {
 func (*UpdatePolicy) ProtoMessage() {}
 
 func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[4]
+	mi := &file_v1_starling_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +509,7 @@ func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePolicy.ProtoReflect.Descriptor instead.
 func (*UpdatePolicy) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{4}
+	return file_v1_starling_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UpdatePolicy) GetBatchSize() uint32 {
@@ -525,14 +633,18 @@ type TaskSpec struct {
 	// "SIGUSR2".
 	OnMembersChange string `protobuf:"bytes,33,opt,name=on_members_change,json=onMembersChange,proto3" json:"on_members_change,omitempty"`
 	// The tasks of the job that must have succeeded before any instance of this one runs.
-	After         []string `protobuf:"bytes,21,rep,name=after,proto3" json:"after,omitempty"`
+	After []string `protobuf:"bytes,21,rep,name=after,proto3" json:"after,omitempty"`
+	// Come before those of the job.
+	Policies []*LifecyclePolicy `protobuf:"bytes,22,rep,name=policies,proto3" json:"policies,omitempty"`
+	// How often policies restart the task in one version of the job; 3 if absent, 4294967295 is any number.
+	MaxRestarts   *uint32 `protobuf:"varint,23,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskSpec) Reset() {
 	*x = TaskSpec{}
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +656,7 @@ func (x *TaskSpec) String() string {
 func (*TaskSpec) ProtoMessage() {}
 
 func (x *TaskSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[5]
+	mi := &file_v1_starling_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +669,7 @@ func (x *TaskSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSpec.ProtoReflect.Descriptor instead.
 func (*TaskSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{5}
+	return file_v1_starling_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TaskSpec) GetName() string {
@@ -735,6 +847,20 @@ func (x *TaskSpec) GetAfter() []string {
 	return nil
 }
 
+func (x *TaskSpec) GetPolicies() []*LifecyclePolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetMaxRestarts() uint32 {
+	if x != nil && x.MaxRestarts != nil {
+		return *x.MaxRestarts
+	}
+	return 0
+}
+
 type Variable struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -745,7 +871,7 @@ type Variable struct {
 
 func (x *Variable) Reset() {
 	*x = Variable{}
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +883,7 @@ func (x *Variable) String() string {
 func (*Variable) ProtoMessage() {}
 
 func (x *Variable) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[6]
+	mi := &file_v1_starling_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +896,7 @@ func (x *Variable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variable.ProtoReflect.Descriptor instead.
 func (*Variable) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{6}
+	return file_v1_starling_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Variable) GetName() string {
@@ -798,7 +924,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +936,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[7]
+	mi := &file_v1_starling_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +949,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{7}
+	return file_v1_starling_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Resources) GetCpuMillicores() int64 {
@@ -861,7 +987,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +999,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[8]
+	mi := &file_v1_starling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1012,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{8}
+	return file_v1_starling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeviceRequest) GetKind() string {
@@ -923,7 +1049,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1061,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[9]
+	mi := &file_v1_starling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1074,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{9}
+	return file_v1_starling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Device) GetKind() string {
@@ -983,7 +1109,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1121,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[10]
+	mi := &file_v1_starling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1134,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{10}
+	return file_v1_starling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PortRequest) GetName() string {
@@ -1049,7 +1175,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1187,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[11]
+	mi := &file_v1_starling_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1200,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{11}
+	return file_v1_starling_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -1162,7 +1288,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1300,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[12]
+	mi := &file_v1_starling_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1313,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{12}
+	return file_v1_starling_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Restart) GetAttemptsMax() uint32 {
@@ -1234,7 +1360,7 @@ type Reschedule struct {
 
 func (x *Reschedule) Reset() {
 	*x = Reschedule{}
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1372,7 @@ func (x *Reschedule) String() string {
 func (*Reschedule) ProtoMessage() {}
 
 func (x *Reschedule) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[13]
+	mi := &file_v1_starling_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1385,7 @@ func (x *Reschedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reschedule.ProtoReflect.Descriptor instead.
 func (*Reschedule) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{13}
+	return file_v1_starling_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Reschedule) GetAttemptsMax() uint32 {
@@ -1314,7 +1440,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1452,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[14]
+	mi := &file_v1_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1465,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{14}
+	return file_v1_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1390,7 +1516,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1528,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1541,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+	return file_v1_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Check) GetKind() string {
@@ -1480,7 +1606,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1618,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1631,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -1539,7 +1665,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1677,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1690,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -1593,7 +1719,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1731,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1744,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -1652,7 +1778,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1790,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1803,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -1704,7 +1830,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1842,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1855,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -1773,7 +1899,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1911,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1924,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -1894,7 +2020,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2032,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2045,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Change) GetPath() string {
@@ -1968,7 +2094,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2106,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2119,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2059,7 +2185,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2197,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2210,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2125,7 +2251,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2263,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2276,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Step) GetJob() string {
@@ -2209,7 +2335,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2347,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2360,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -2275,7 +2401,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2413,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2426,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -2331,7 +2457,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2469,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2482,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -2397,7 +2523,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2535,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2548,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -2453,7 +2579,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2591,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2604,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -2519,7 +2645,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2657,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2670,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -2575,7 +2701,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2713,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2726,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -2641,7 +2767,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2779,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2792,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -2696,7 +2822,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2834,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2847,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -2755,7 +2881,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2893,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2906,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -2811,7 +2937,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +2949,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +2962,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -2876,7 +3002,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2888,7 +3014,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2901,7 +3027,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -2930,7 +3056,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3068,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3081,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -3018,7 +3144,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3156,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3169,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Quota) GetKind() string {
@@ -3096,7 +3222,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3234,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3247,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -3161,7 +3287,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3299,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3312,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -3209,7 +3335,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3347,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3360,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -3282,7 +3408,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3420,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3433,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -3359,7 +3485,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3497,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3510,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -3421,7 +3547,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3559,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3572,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -3491,7 +3617,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3629,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3642,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -3566,7 +3692,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3704,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3717,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -3653,7 +3779,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3791,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3804,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Amount) GetKind() string {
@@ -3711,7 +3837,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3849,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3862,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -3790,7 +3916,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3928,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3941,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -3891,7 +4017,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4029,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4042,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -3948,7 +4074,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4086,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4099,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -4027,7 +4153,7 @@ type Reckoning struct {
 
 func (x *Reckoning) Reset() {
 	*x = Reckoning{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4165,7 @@ func (x *Reckoning) String() string {
 func (*Reckoning) ProtoMessage() {}
 
 func (x *Reckoning) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4178,7 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
 func (*Reckoning) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Reckoning) GetKind() string {
@@ -4109,7 +4235,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4247,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4260,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Part) GetPath() string {
@@ -4231,7 +4357,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4369,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4382,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -4286,7 +4412,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4424,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4437,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -4362,7 +4488,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4374,7 +4500,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4387,7 +4513,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -4452,7 +4578,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4590,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4603,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -4521,7 +4647,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4659,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4672,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -4599,7 +4725,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4611,7 +4737,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4624,7 +4750,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -4668,7 +4794,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4806,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4819,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -4753,7 +4879,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4891,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4904,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Job) GetName() string {
@@ -4897,7 +5023,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4909,7 +5035,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4922,7 +5048,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Update) GetState() string {
@@ -5015,7 +5141,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5027,7 +5153,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5040,7 +5166,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -5135,7 +5261,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5273,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5286,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5214,7 +5340,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5226,7 +5352,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5239,7 +5365,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5308,7 +5434,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5320,7 +5446,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5333,7 +5459,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Task) GetName() string {
@@ -5389,7 +5515,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5401,7 +5527,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5414,7 +5540,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5491,7 +5617,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5503,7 +5629,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5516,7 +5642,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Slot) GetTask() string {
@@ -5649,7 +5775,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5661,7 +5787,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5674,7 +5800,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Port) GetName() string {
@@ -5701,7 +5827,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5713,7 +5839,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5726,7 +5852,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -5756,7 +5882,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5768,7 +5894,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5781,7 +5907,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -5832,7 +5958,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5844,7 +5970,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5857,7 +5983,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Finding) GetTask() string {
@@ -5921,7 +6047,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5933,7 +6059,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5946,7 +6072,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -5986,7 +6112,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5998,7 +6124,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6011,7 +6137,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -6089,7 +6215,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6101,7 +6227,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6114,7 +6240,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Peer) GetNode() string {
@@ -6264,7 +6390,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6276,7 +6402,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6289,7 +6415,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6332,7 +6458,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6344,7 +6470,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6357,7 +6483,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6406,7 +6532,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6418,7 +6544,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6431,7 +6557,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6522,7 +6648,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6534,7 +6660,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6547,7 +6673,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6603,7 +6729,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6615,7 +6741,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6628,7 +6754,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6697,7 +6823,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6709,7 +6835,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6722,7 +6848,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -6801,7 +6927,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6813,7 +6939,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6826,7 +6952,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -6867,7 +6993,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6879,7 +7005,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6892,7 +7018,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -6912,7 +7038,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6924,7 +7050,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6937,7 +7063,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -6956,7 +7082,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6968,7 +7094,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6981,7 +7107,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7012,7 +7138,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7024,7 +7150,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7037,7 +7163,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7100,7 +7226,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbf\x03\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf4\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -7116,8 +7242,21 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rmin_available\x18\n" +
 	" \x01(\rR\fminAvailable\x124\n" +
 	"\aplugins\x18\x0f \x03(\v2\x1a.starling.v1.PluginRequestR\aplugins\x12\x14\n" +
-	"\x05after\x18\x10 \x03(\tR\x05afterB\v\n" +
-	"\t_priority\"X\n" +
+	"\x05after\x18\x10 \x03(\tR\x05after\x12\x1f\n" +
+	"\vmin_success\x18\x11 \x01(\rR\n" +
+	"minSuccess\x128\n" +
+	"\bpolicies\x18\x12 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
+	"\fmax_restarts\x18\x13 \x01(\rH\x01R\vmaxRestarts\x88\x01\x01\x12\x1f\n" +
+	"\vkeep_millis\x18\x14 \x01(\rR\n" +
+	"keepMillisB\v\n" +
+	"\t_priorityB\x0f\n" +
+	"\r_max_restarts\"{\n" +
+	"\x0fLifecyclePolicy\x12\x0e\n" +
+	"\x02on\x18\x01 \x03(\tR\x02on\x12\x1d\n" +
+	"\n" +
+	"exit_codes\x18\x02 \x03(\rR\texitCodes\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12!\n" +
+	"\fdelay_millis\x18\x04 \x01(\rR\vdelayMillis\"X\n" +
 	"\rPluginRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\targuments\x18\x02 \x03(\v2\x15.starling.v1.VariableR\targuments\"\xae\x03\n" +
@@ -7134,7 +7273,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xd7\a\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xca\b\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -7168,7 +7307,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"maxRunning\x12$\n" +
 	"\x0emax_run_millis\x18\x14 \x01(\rR\fmaxRunMillis\x12*\n" +
 	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\x12\x14\n" +
-	"\x05after\x18\x15 \x03(\tR\x05after\"4\n" +
+	"\x05after\x18\x15 \x03(\tR\x05after\x128\n" +
+	"\bpolicies\x18\x16 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
+	"\fmax_restarts\x18\x17 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01B\x0f\n" +
+	"\r_max_restarts\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"t\n" +
@@ -7750,235 +7892,238 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
 	(*JobSpec)(nil),               // 2: starling.v1.JobSpec
-	(*PluginRequest)(nil),         // 3: starling.v1.PluginRequest
-	(*UpdatePolicy)(nil),          // 4: starling.v1.UpdatePolicy
-	(*TaskSpec)(nil),              // 5: starling.v1.TaskSpec
-	(*Variable)(nil),              // 6: starling.v1.Variable
-	(*Resources)(nil),             // 7: starling.v1.Resources
-	(*DeviceRequest)(nil),         // 8: starling.v1.DeviceRequest
-	(*Device)(nil),                // 9: starling.v1.Device
-	(*PortRequest)(nil),           // 10: starling.v1.PortRequest
-	(*Constraint)(nil),            // 11: starling.v1.Constraint
-	(*Restart)(nil),               // 12: starling.v1.Restart
-	(*Reschedule)(nil),            // 13: starling.v1.Reschedule
-	(*Disconnect)(nil),            // 14: starling.v1.Disconnect
-	(*Check)(nil),                 // 15: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 16: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 17: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 18: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 19: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 20: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 21: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 22: starling.v1.Change
-	(*TaskPlan)(nil),              // 23: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 24: starling.v1.Wave
-	(*Step)(nil),                  // 25: starling.v1.Step
-	(*SteerUpdateRequest)(nil),    // 26: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 27: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 28: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 29: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 30: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 31: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 32: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 33: starling.v1.SuspendJobResponse
-	(*EndAllocationRequest)(nil),  // 34: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 35: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 36: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 37: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 38: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 39: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 40: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 41: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 42: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 43: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 44: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 45: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 46: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 47: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 48: starling.v1.Amount
-	(*Pool)(nil),                  // 49: starling.v1.Pool
-	(*PoolUse)(nil),               // 50: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 51: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 52: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 53: starling.v1.Reckoning
-	(*Part)(nil),                  // 54: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 55: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 56: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 57: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 58: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 59: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 60: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 61: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 62: starling.v1.Job
-	(*Update)(nil),                // 63: starling.v1.Update
-	(*Counts)(nil),                // 64: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 65: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 66: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 67: starling.v1.Task
-	(*Preemption)(nil),            // 68: starling.v1.Preemption
-	(*Slot)(nil),                  // 69: starling.v1.Slot
-	(*Port)(nil),                  // 70: starling.v1.Port
-	(*WhyRequest)(nil),            // 71: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 72: starling.v1.WhyResponse
-	(*Finding)(nil),               // 73: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 74: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 75: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 76: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 77: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 78: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 79: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 80: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 81: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 82: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 83: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 84: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 85: starling.v1.OutputResponse
-	(*InfoRequest)(nil),           // 86: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 87: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 88: google.protobuf.Timestamp
+	(*LifecyclePolicy)(nil),       // 3: starling.v1.LifecyclePolicy
+	(*PluginRequest)(nil),         // 4: starling.v1.PluginRequest
+	(*UpdatePolicy)(nil),          // 5: starling.v1.UpdatePolicy
+	(*TaskSpec)(nil),              // 6: starling.v1.TaskSpec
+	(*Variable)(nil),              // 7: starling.v1.Variable
+	(*Resources)(nil),             // 8: starling.v1.Resources
+	(*DeviceRequest)(nil),         // 9: starling.v1.DeviceRequest
+	(*Device)(nil),                // 10: starling.v1.Device
+	(*PortRequest)(nil),           // 11: starling.v1.PortRequest
+	(*Constraint)(nil),            // 12: starling.v1.Constraint
+	(*Restart)(nil),               // 13: starling.v1.Restart
+	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
+	(*Disconnect)(nil),            // 15: starling.v1.Disconnect
+	(*Check)(nil),                 // 16: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 17: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 18: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 19: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 20: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 21: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 22: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 23: starling.v1.Change
+	(*TaskPlan)(nil),              // 24: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 25: starling.v1.Wave
+	(*Step)(nil),                  // 26: starling.v1.Step
+	(*SteerUpdateRequest)(nil),    // 27: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 28: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 29: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 30: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 31: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 32: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 33: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 34: starling.v1.SuspendJobResponse
+	(*EndAllocationRequest)(nil),  // 35: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 36: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 37: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 38: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 39: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 40: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 41: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 42: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 43: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 44: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 45: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 46: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 47: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 48: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 49: starling.v1.Amount
+	(*Pool)(nil),                  // 50: starling.v1.Pool
+	(*PoolUse)(nil),               // 51: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 52: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 53: starling.v1.PoolStatusResponse
+	(*Reckoning)(nil),             // 54: starling.v1.Reckoning
+	(*Part)(nil),                  // 55: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 56: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 57: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 58: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 59: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 60: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 61: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 62: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 63: starling.v1.Job
+	(*Update)(nil),                // 64: starling.v1.Update
+	(*Counts)(nil),                // 65: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 66: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 67: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 68: starling.v1.Task
+	(*Preemption)(nil),            // 69: starling.v1.Preemption
+	(*Slot)(nil),                  // 70: starling.v1.Slot
+	(*Port)(nil),                  // 71: starling.v1.Port
+	(*WhyRequest)(nil),            // 72: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 73: starling.v1.WhyResponse
+	(*Finding)(nil),               // 74: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 75: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 76: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 77: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 78: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 79: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 80: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 81: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 82: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 83: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 84: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 85: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 86: starling.v1.OutputResponse
+	(*InfoRequest)(nil),           // 87: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 88: starling.v1.InfoResponse
+	(*timestamppb.Timestamp)(nil), // 89: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
-	5,   // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
-	4,   // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
-	3,   // 3: starling.v1.JobSpec.plugins:type_name -> starling.v1.PluginRequest
-	6,   // 4: starling.v1.PluginRequest.arguments:type_name -> starling.v1.Variable
-	6,   // 5: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
-	7,   // 6: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
-	8,   // 7: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
-	10,  // 8: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
-	11,  // 9: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
-	6,   // 10: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
-	12,  // 11: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	13,  // 12: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	14,  // 13: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	15,  // 14: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	11,  // 15: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	11,  // 16: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	2,   // 17: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 18: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	22,  // 19: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	23,  // 20: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	24,  // 21: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	73,  // 22: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	63,  // 23: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	25,  // 24: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	39,  // 25: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	38,  // 26: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	38,  // 27: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	44,  // 28: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	45,  // 29: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 30: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	22,  // 31: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	88,  // 32: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	48,  // 33: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	49,  // 34: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 35: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	38,  // 36: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	50,  // 37: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	88,  // 38: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	49,  // 39: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	53,  // 40: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	54,  // 41: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	88,  // 42: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	62,  // 43: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	57,  // 44: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	88,  // 45: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 46: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	22,  // 47: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	88,  // 48: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	62,  // 49: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	64,  // 50: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	88,  // 51: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	88,  // 52: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	63,  // 53: starling.v1.Job.update:type_name -> starling.v1.Update
-	88,  // 54: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	88,  // 55: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	88,  // 56: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	88,  // 57: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	62,  // 58: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 59: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	67,  // 60: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	69,  // 61: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	64,  // 62: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	68,  // 63: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	88,  // 64: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	88,  // 65: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	88,  // 66: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	70,  // 67: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	88,  // 68: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	62,  // 69: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	73,  // 70: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	88,  // 71: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	88,  // 72: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	88,  // 73: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	76,  // 74: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	7,   // 75: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	7,   // 76: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	9,   // 77: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	6,   // 78: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	88,  // 79: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	79,  // 80: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	88,  // 81: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	80,  // 82: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	81,  // 83: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	88,  // 84: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	16,  // 85: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	18,  // 86: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	20,  // 87: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	26,  // 88: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	28,  // 89: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	30,  // 90: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	32,  // 91: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	34,  // 92: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	36,  // 93: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	40,  // 94: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	42,  // 95: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	46,  // 96: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	51,  // 97: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	55,  // 98: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	58,  // 99: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	60,  // 100: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	65,  // 101: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	71,  // 102: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	74,  // 103: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	77,  // 104: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	82,  // 105: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	84,  // 106: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	86,  // 107: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	17,  // 108: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	19,  // 109: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	21,  // 110: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	27,  // 111: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	29,  // 112: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	31,  // 113: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	33,  // 114: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	35,  // 115: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	37,  // 116: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	41,  // 117: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	43,  // 118: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	47,  // 119: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	52,  // 120: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	56,  // 121: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	59,  // 122: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	61,  // 123: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	66,  // 124: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	72,  // 125: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	75,  // 126: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	78,  // 127: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	83,  // 128: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	85,  // 129: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	87,  // 130: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	108, // [108:131] is the sub-list for method output_type
-	85,  // [85:108] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	6,   // 1: starling.v1.JobSpec.tasks:type_name -> starling.v1.TaskSpec
+	5,   // 2: starling.v1.JobSpec.update:type_name -> starling.v1.UpdatePolicy
+	4,   // 3: starling.v1.JobSpec.plugins:type_name -> starling.v1.PluginRequest
+	3,   // 4: starling.v1.JobSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	7,   // 5: starling.v1.PluginRequest.arguments:type_name -> starling.v1.Variable
+	7,   // 6: starling.v1.TaskSpec.env:type_name -> starling.v1.Variable
+	8,   // 7: starling.v1.TaskSpec.resources:type_name -> starling.v1.Resources
+	9,   // 8: starling.v1.TaskSpec.devices:type_name -> starling.v1.DeviceRequest
+	11,  // 9: starling.v1.TaskSpec.ports:type_name -> starling.v1.PortRequest
+	12,  // 10: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
+	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
+	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
+	14,  // 13: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	15,  // 14: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	16,  // 15: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	3,   // 16: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	12,  // 17: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	12,  // 18: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	2,   // 19: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 20: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	74,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	64,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	40,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	39,  // 28: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	39,  // 29: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	45,  // 30: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	46,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	89,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	49,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	50,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	39,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	51,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	89,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	50,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	54,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
+	55,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	89,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	58,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	89,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	89,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	65,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	89,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	89,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	64,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
+	89,  // 56: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	89,  // 57: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	89,  // 58: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	89,  // 59: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 60: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 61: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	68,  // 62: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	70,  // 63: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	65,  // 64: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	69,  // 65: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	89,  // 66: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	89,  // 67: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	89,  // 68: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	71,  // 69: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	89,  // 70: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 71: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	74,  // 72: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	89,  // 73: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	89,  // 74: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	89,  // 75: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	77,  // 76: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 77: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 78: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 79: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 80: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	89,  // 81: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	80,  // 82: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	89,  // 83: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	81,  // 84: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	82,  // 85: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	89,  // 86: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	17,  // 87: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 88: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 89: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 90: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 91: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 92: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 93: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 94: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	37,  // 95: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	41,  // 96: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	43,  // 97: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	47,  // 98: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	52,  // 99: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	56,  // 100: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	59,  // 101: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	61,  // 102: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	66,  // 103: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	72,  // 104: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	75,  // 105: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	78,  // 106: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	83,  // 107: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	85,  // 108: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	87,  // 109: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 110: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 111: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 112: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 113: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 114: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 115: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 116: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 117: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	38,  // 118: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	42,  // 119: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	44,  // 120: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	48,  // 121: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	53,  // 122: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	57,  // 123: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	60,  // 124: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	62,  // 125: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	67,  // 126: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	73,  // 127: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	76,  // 128: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	79,  // 129: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	84,  // 130: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	86,  // 131: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	88,  // 132: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	110, // [110:133] is the sub-list for method output_type
+	87,  // [87:110] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -7987,18 +8132,19 @@ func file_v1_starling_proto_init() {
 		return
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[38].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[54].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[76].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[82].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[40].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[77].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[83].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   88,
+			NumMessages:   89,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

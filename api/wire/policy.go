@@ -3,8 +3,11 @@ package wire
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	starlingv1 "starling/api/v1"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 func updateMessage(u *terms.UpdatePolicy) *starlingv1.UpdatePolicy {
@@ -35,6 +38,7 @@ func policyMessages(m *starlingv1.TaskSpec, t *terms.Task) {
 		StopAfterMillis: t.Disconnect.StopAfterMillis,
 	}
 	m.OnMembersChange = t.OnMembersChange.String()
+	m.Policies, m.MaxRestarts = lifecycleMessages(t.Policies), proto.Uint32(t.MaxRestarts)
 	for _, c := range t.Checks {
 		m.Checks = append(m.Checks, &starlingv1.Check{
 			Kind: c.Kind.String(), Port: c.Port, Path: c.Path, Command: c.Command, IntervalMillis: c.IntervalMillis,
@@ -59,6 +63,10 @@ func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
 		StopAfterMillis: m.GetDisconnect().GetStopAfterMillis(),
 	}
 	t.OnMembersChange = terms.Signal(numberOf(m.GetOnMembersChange(), terms.Signals()))
+	t.Policies, t.MaxRestarts = lifecycleOf(m.GetPolicies()), lifecycle.RestartsDefault
+	if m != nil && m.MaxRestarts != nil {
+		t.MaxRestarts = m.GetMaxRestarts()
+	}
 	for _, one := range m.GetChecks() {
 		t.Checks = append(t.Checks, terms.Check{
 			Kind: terms.CheckKind(max(slices.Index(terms.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),
@@ -69,6 +77,31 @@ func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
 	for _, name := range m.GetVolumes() {
 		t.Volumes = append(t.Volumes, terms.Volume{Name: name})
 	}
+}
+
+func lifecycleMessages(all []lifecycle.Policy) (messages []*starlingv1.LifecyclePolicy) {
+	for _, p := range all {
+		m := &starlingv1.LifecyclePolicy{ExitCodes: p.ExitCodes, Action: p.Action.String(), DelayMillis: p.DelayMillis}
+		for _, e := range p.On {
+			m.On = append(m.On, e.String())
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// lifecycleOf reads them back. A word that is none becomes one that the Problems of the job name.
+func lifecycleOf(messages []*starlingv1.LifecyclePolicy) (all []lifecycle.Policy) {
+	for _, m := range messages {
+		p := lifecycle.Policy{
+			ExitCodes: m.GetExitCodes(), Action: lifecycle.Action(max(slices.Index(lifecycle.Actions(), m.GetAction()), 0)), DelayMillis: m.GetDelayMillis(),
+		}
+		for _, word := range m.GetOn() {
+			p.On = append(p.On, lifecycle.Event(max(slices.Index(lifecycle.Events(), word), 0)))
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // numberOf returns the number of a word: 0 for none, and one beyond them all for a word that is not among them.

@@ -17,6 +17,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // Spec returns the message of a job.
@@ -25,6 +26,8 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
 		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
 		MinAvailable: spec.MinAvailable, After: texts(spec.After),
+		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
+		KeepMillis: spec.KeepMillis,
 	}
 	for _, q := range spec.Plugins {
 		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
@@ -125,6 +128,10 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: terms.PriorityDefault,
 		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
+		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
+	}
+	if m != nil && m.MaxRestarts != nil {
+		spec.MaxRestarts = m.GetMaxRestarts()
 	}
 	if m != nil && m.Priority != nil {
 		spec.Priority = m.GetPriority()

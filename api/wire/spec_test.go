@@ -16,6 +16,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
@@ -30,7 +31,8 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[terms.JobType](): uint64(terms.Daemon), reflect.TypeFor[terms.Placement](): uint64(terms.Defragment),
 		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
-		reflect.TypeFor[terms.Signal](): uint64(terms.SignalUser2),
+		reflect.TypeFor[terms.Signal]():    uint64(terms.SignalUser2),
+		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
@@ -104,6 +106,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 	}
 	words := map[protoreflect.FullName]string{
 		"JobSpec.type": "batch", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
+		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP",
 		"Disconnect.keep":            "replacement", "Check.kind": "command",
 	}

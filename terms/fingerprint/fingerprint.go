@@ -7,6 +7,7 @@ import (
 
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // The tags keep what is hashed of one kind apart from others.
@@ -76,6 +77,7 @@ func Job(s *terms.Job) uint64 {
 	for _, name := range s.After {
 		h = Mix(h, Text(tagJob, string(name)))
 	}
+	h = Mix(h, Words(tagJob, uint64(s.MinSuccess)<<32|uint64(s.MaxRestarts), uint64(s.KeepMillis), ofLifecycle(s.Policies)))
 	for _, q := range s.Plugins {
 		h = Mix(h, Text(tagJob, q.Name))
 		for _, a := range q.Arguments {
@@ -126,6 +128,7 @@ func policies(t *terms.Task) uint64 {
 	h := Words(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
 		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), Bit(t.Disconnect.Wait),
 		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
+	h = Mix(h, Words(tagJob, uint64(t.MaxRestarts), ofLifecycle(t.Policies)))
 	for i := range t.Checks {
 		c := &t.Checks[i]
 		h = Mix(Mix(h, Text(tagJob, c.Port, c.Path)), Text(tagJob, c.Command...))
@@ -133,6 +136,21 @@ func policies(t *terms.Task) uint64 {
 	}
 	for _, v := range t.Volumes {
 		h = Mix(h, Text(tagJob, v.Name))
+	}
+	return h
+}
+
+func ofLifecycle(all []lifecycle.Policy) uint64 {
+	h := uint64(len(all))
+	for i := range all {
+		p := &all[i]
+		h = Mix(h, Words(tagJob, uint64(p.Action)<<32|uint64(p.DelayMillis), uint64(len(p.On))))
+		for _, e := range p.On {
+			h = Mix(h, uint64(e))
+		}
+		for _, code := range p.ExitCodes {
+			h = Mix(h, uint64(code))
+		}
 	}
 	return h
 }
