@@ -82,6 +82,7 @@ func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 			answer.Slots = append(answer.Slots, slotMessages(state, r)...)
 		}
 	}
+	s.starting(ctx, state, j).complete(answer.Slots)
 	return answer, nil
 }
 
@@ -96,15 +97,16 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
+	starting := s.starting(ctx, state, j)
 	s.planning.Lock()
 	defer s.planning.Unlock()
-	answer.Findings = findings(state, j)
+	answer.Findings = findings(explain.Job(state, j, starting.reason))
 	return answer, nil
 }
 
-func findings(state *cluster.State, j *cluster.Job) []*starlingv1.Finding {
+func findings(all []explain.Finding) []*starlingv1.Finding {
 	var messages []*starlingv1.Finding
-	for _, f := range explain.Job(state, j) {
+	for _, f := range all {
 		messages = append(messages, &starlingv1.Finding{
 			Task: string(f.Task), Instances: f.Instances, Slot: f.Slot, Reason: f.Reason, Details: f.Details,
 			Since: timestamp(f.Since), Until: timestamp(f.Until),

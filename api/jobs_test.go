@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/command"
 	"starling/terms"
 )
 
@@ -223,5 +225,32 @@ func TestDrainedNode(t *testing.T) {
 	peers, err := c.AllPeers(ctx)
 	if err != nil || peers.GetPeers()[0].GetDraining() || !peers.GetPeers()[1].GetDraining() {
 		t.Errorf("got %v, %v", peers, err)
+	}
+}
+
+// TestWhatStartsWaitFor asks peer a about instances on b: what they wait for is known to b alone.
+func TestWhatStartsWaitFor(t *testing.T) {
+	a, b := pair()
+	b.volunteer(b.serve(t))
+	at, c := a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "b")}).Index, ask(t, a.serve(t))
+	id := terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"}, Order: at}
+	b.status.Waits = map[terms.AllocationID]string{id: "the output of x"}
+	told := func() (slot, why string) {
+		status, err := c.JobStatus(within(t), &starlingv1.JobStatusRequest{Job: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons, err := c.Why(within(t), &starlingv1.WhyRequest{Job: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.GetSlots()[0].GetWaitsFor(), strings.Join(reasons.GetFindings()[0].GetDetails(), "\n")
+	}
+	if slot, why := told(); slot != "the output of x" || !strings.Contains(why, "web.main[0] on b waits for the output of x") {
+		t.Errorf("got %q and %q, want what b says", slot, why)
+	}
+	b.volunteer("127.0.0.1:1")
+	if slot, why := told(); slot != "its node's peer, which does not answer" || !strings.Contains(why, slot) {
+		t.Errorf("got %q and %q, want that b does not answer", slot, why)
 	}
 }

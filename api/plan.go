@@ -12,6 +12,7 @@ import (
 	"starling/command"
 	"starling/plugin"
 	"starling/replica/forecast"
+	"starling/schedule/explain"
 	"starling/terms"
 )
 
@@ -59,7 +60,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	}
 	if after := f.End.JobOf(spec.Name); after != nil {
 		answer.Update = updateMessage(&after.Update)
-		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(f.End, after)
+		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(explain.Job(f.End, after, nil))
 	}
 	return answer, nil
 }

@@ -89,10 +89,14 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 		return nil, err
 	}
 	status := s.backend.Status()
-	return &starlingv1.InfoResponse{
+	answer := &starlingv1.InfoResponse{
 		Index: uint64(state.Index), Time: timestamp(state.Time), Peer: string(status.Self), Phase: status.Phase,
 		Warnings: status.Warnings, Version: s.options.Version, Rules: state.Rules,
-	}, nil
+	}
+	for id, reason := range status.Waits {
+		answer.Waits = append(answer.Waits, &starlingv1.Wait{Allocation: id.String(), Reason: reason})
+	}
+	return answer, nil
 }
 
 // stateAt returns the value at the index or later.

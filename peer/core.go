@@ -183,6 +183,8 @@ type Work struct {
 	Append *journal.Record
 	Start  []replica.Order
 	Stop   []replica.StopOrder
+	// Waits are the allocations that cannot be started before others have nodes.
+	Waits []replica.Wait
 	// Renew are the files to replace.
 	Renew  []replica.Renewal
 	Forget []terms.AllocationID
@@ -206,7 +208,7 @@ func (c *Core) React(own terms.Time) Work {
 	}
 	now := c.clock.now(own)
 	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
-	w := Work{Watch: r.Watch, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
+	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}

@@ -117,8 +117,9 @@ func (p *Peer) sealing(ctx context.Context, set terms.OutputSet) bool {
 	return true
 }
 
-// prepare gives a task its folders, with the outputs of what it comes after. An error that is errLater may go by itself.
-func (o *outputs) prepare(ctx context.Context, task *driver.Task, h *replica.Handover) error {
+// prepare gives a task its folders, with the outputs of what it comes after, and tells which it brings from elsewhere. An error
+// that is errLater may go by itself.
+func (o *outputs) prepare(ctx context.Context, task *driver.Task, h *replica.Handover, tell func(bringing string)) error {
 	if h.Problem != "" {
 		return fmt.Errorf("%w: %s", errLater, h.Problem)
 	}
@@ -139,9 +140,10 @@ func (o *outputs) prepare(ctx context.Context, task *driver.Task, h *replica.Han
 	}
 	for i := range h.Inputs {
 		in := &h.Inputs[i]
-		path, err := o.obtain(ctx, in, h.User)
+		what := fmt.Sprintf("the output of %s on node %s", in.Output.Allocation, in.Node)
+		path, err := o.obtain(ctx, in, h.User, func() { tell(what + ": it is brought from there") })
 		if err != nil {
-			return fmt.Errorf("the output of %s on node %s: %w", in.Output.Allocation, in.Node, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		slot := in.Output.Allocation.Slot
 		link := filepath.Join(dir, string(slot.Task), strconv.FormatUint(uint64(slot.Index), 10))
@@ -167,7 +169,7 @@ func (o *outputs) empty(set terms.OutputSet, name, user string) error {
 }
 
 // obtain returns the folder of an output on this machine: where it was made, or a copy that is brought first.
-func (o *outputs) obtain(ctx context.Context, in *replica.Input, user string) (path string, err error) {
+func (o *outputs) obtain(ctx context.Context, in *replica.Input, user string, tell func()) (path string, err error) {
 	if in.User != user {
 		return "", fmt.Errorf("it belongs to the user %q, and this instance runs as %q: run both as the same", in.User, user)
 	}
@@ -192,6 +194,7 @@ func (o *outputs) obtain(ctx context.Context, in *replica.Input, user string) (p
 	case in.Address == "":
 		return "", fmt.Errorf("%w: the node is not in the cluster now", errLater)
 	}
+	tell()
 	return path, o.bring(ctx, in, path, beside)
 }
 
@@ -300,7 +303,13 @@ func (p *Peer) SendOutput(_ context.Context, set terms.OutputSet, to io.Writer) 
 // be tried again.
 func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *replica.Handover) (refusal string, ok bool) {
 	id := h.Output.Allocation
-	err := p.outputs.prepare(ctx, task, h)
+	err := p.outputs.prepare(ctx, task, h, func(bringing string) {
+		p.post(ctx, func() {
+			if p.outputs.waits[id] == "" { // what went wrong the last time says more
+				p.outputs.waits[id] = bringing
+			}
+		})
+	})
 	if err == nil {
 		p.post(ctx, func() { delete(p.outputs.waits, id) })
 		return "", true

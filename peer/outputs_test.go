@@ -146,13 +146,13 @@ func TestObtain(t *testing.T) {
 		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", false},
 		{replica.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
 	} {
-		_, err := o.obtain(t.Context(), &c.in, c.user)
+		_, err := o.obtain(t.Context(), &c.in, c.user, func() {})
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, errLater) != c.later {
 			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
 		}
 	}
 	task := driver.Task{}
-	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}); !errors.Is(err, errLater) {
+	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err, errLater) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -65,6 +65,8 @@ type Peer struct {
 	// deleting tells that volumes are being deleted.
 	deleting bool
 	outputs  *outputs
+	// waits are the allocations that cannot be started before others have nodes.
+	waits []replica.Wait
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
@@ -267,6 +269,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	}
 	p.abandon()
 	work := p.core.React(now())
+	p.waits = work.Waits
 	if work.Append != nil {
 		p.append(ctx, *work.Append)
 	}
@@ -401,7 +404,11 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		if err := p.core.Stalled(); err != nil {
 			warnings = append([]string{err.Error()}, warnings...)
 		}
-		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings, Waits: maps.Clone(p.outputs.waits)}
+		waits := maps.Clone(p.outputs.waits)
+		for _, wait := range p.waits {
+			waits[wait.ID] = wait.Reason
+		}
+		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings, Waits: waits}
 	})
 	select {
 	case s := <-status:

@@ -36,6 +36,7 @@ func (r *reacting) start(a *Assignment) {
 	order.Outfit, err = set.OnInstanceCreate(list, &self)
 	switch {
 	case errors.Is(err, plugin.ErrWaits):
+		r.out.Waits = append(r.out.Waits, Wait{order.ID, "others: " + err.Error()})
 		return
 	case err != nil:
 		order.Refusal = err.Error()

@@ -78,6 +78,8 @@ type Reactions struct {
 	Start    []Order
 	Stop     []StopOrder
 	Renew    []Renewal
+	// Waits are the allocations that cannot be started before others have nodes.
+	Waits []Wait
 	// Probe lists all instances that run here and are to be asked whether they are well.
 	Probe []Order
 	// Forget lists ended allocations whose end the value knows, or does not care for.
@@ -95,6 +97,12 @@ type Reactions struct {
 // reportsMax bounds the news in one entry, so that they fit into it whatever their details say; the rest goes with the
 // next.
 const reportsMax = 1024
+
+// Wait says what an allocation waits for that has its node.
+type Wait struct {
+	ID     terms.AllocationID
+	Reason string
+}
 
 // graceOrphanMillis is the grace of allocations that the value knows nothing of any more.
 const graceOrphanMillis = 5000

@@ -7131,7 +7131,9 @@ type InfoResponse struct {
 	// Of the program.
 	Version string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
 	// Of the fold.
-	Rules         uint32 `protobuf:"varint,7,opt,name=rules,proto3" json:"rules,omitempty"`
+	Rules uint32 `protobuf:"varint,7,opt,name=rules,proto3" json:"rules,omitempty"`
+	// What instances wait for that have this node and do not run yet, as far as the peer knows it; in no order.
+	Waits         []*Wait `protobuf:"bytes,8,rep,name=waits,proto3" json:"waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7213,6 +7215,68 @@ func (x *InfoResponse) GetRules() uint32 {
 		return x.Rules
 	}
 	return 0
+}
+
+func (x *InfoResponse) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+// Wait says what an instance waits for.
+type Wait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "web.server[2]#4711".
+	Allocation string `protobuf:"bytes,1,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// It completes "waits for".
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_v1_starling_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *Wait) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *Wait) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 var File_v1_starling_proto protoreflect.FileDescriptor
@@ -7842,7 +7906,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0eOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"*\n" +
 	"\vInfoRequest\x12\x1b\n" +
-	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\xca\x01\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\xf3\x01\n" +
 	"\fInfoResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -7850,7 +7914,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12\x14\n" +
-	"\x05rules\x18\a \x01(\rR\x05rules2\x86\x0e\n" +
+	"\x05rules\x18\a \x01(\rR\x05rules\x12'\n" +
+	"\x05waits\x18\b \x03(\v2\x11.starling.v1.WaitR\x05waits\">\n" +
+	"\x04Wait\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x01 \x01(\tR\n" +
+	"allocation\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x86\x0e\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -7892,7 +7962,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -7983,7 +8053,8 @@ var file_v1_starling_proto_goTypes = []any{
 	(*OutputResponse)(nil),        // 86: starling.v1.OutputResponse
 	(*InfoRequest)(nil),           // 87: starling.v1.InfoRequest
 	(*InfoResponse)(nil),          // 88: starling.v1.InfoResponse
-	(*timestamppb.Timestamp)(nil), // 89: google.protobuf.Timestamp
+	(*Wait)(nil),                  // 89: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 90: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8020,110 +8091,111 @@ var file_v1_starling_proto_depIdxs = []int32{
 	46,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	89,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	49,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	50,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	39,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	51,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	89,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	50,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	54,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	55,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	89,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	58,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	89,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	90,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	89,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	65,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	89,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	89,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	90,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	90,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	64,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
-	89,  // 56: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	89,  // 57: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	89,  // 58: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	89,  // 59: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 56: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	90,  // 57: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	90,  // 58: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	90,  // 59: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 60: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 61: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	68,  // 62: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
 	70,  // 63: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
 	65,  // 64: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	69,  // 65: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	89,  // 66: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	89,  // 67: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	89,  // 68: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	90,  // 66: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	90,  // 67: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	90,  // 68: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	71,  // 69: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	89,  // 70: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 70: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 71: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	74,  // 72: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	89,  // 73: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	89,  // 74: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	89,  // 75: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 73: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	90,  // 74: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	90,  // 75: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	77,  // 76: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 77: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 78: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 79: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 80: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	89,  // 81: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	90,  // 81: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	80,  // 82: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	89,  // 83: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	90,  // 83: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	81,  // 84: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	82,  // 85: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	89,  // 86: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	17,  // 87: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 88: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 89: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 90: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 91: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 92: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 93: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 94: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	37,  // 95: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	41,  // 96: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	43,  // 97: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	47,  // 98: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	52,  // 99: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	56,  // 100: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	59,  // 101: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	61,  // 102: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	66,  // 103: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	72,  // 104: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	75,  // 105: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	78,  // 106: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	83,  // 107: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	85,  // 108: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	87,  // 109: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 110: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 111: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 112: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 113: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 114: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 115: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 116: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 117: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	38,  // 118: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	42,  // 119: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	44,  // 120: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	48,  // 121: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	53,  // 122: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	57,  // 123: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	60,  // 124: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	62,  // 125: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	67,  // 126: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	73,  // 127: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	76,  // 128: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	79,  // 129: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	84,  // 130: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	86,  // 131: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	88,  // 132: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	110, // [110:133] is the sub-list for method output_type
-	87,  // [87:110] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	90,  // 86: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	89,  // 87: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 88: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 89: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 90: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 91: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 92: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 93: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 94: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 95: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	37,  // 96: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	41,  // 97: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	43,  // 98: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	47,  // 99: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	52,  // 100: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	56,  // 101: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	59,  // 102: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	61,  // 103: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	66,  // 104: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	72,  // 105: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	75,  // 106: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	78,  // 107: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	83,  // 108: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	85,  // 109: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	87,  // 110: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 111: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 112: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 113: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 114: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 115: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 116: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 117: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 118: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	38,  // 119: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	42,  // 120: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	44,  // 121: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	48,  // 122: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	53,  // 123: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	57,  // 124: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	60,  // 125: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	62,  // 126: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	67,  // 127: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	73,  // 128: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	76,  // 129: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	79,  // 130: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	84,  // 131: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	86,  // 132: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	88,  // 133: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	111, // [111:134] is the sub-list for method output_type
+	88,  // [88:111] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -8144,7 +8216,7 @@ func file_v1_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   89,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,15 +38,19 @@ type Obstacle struct {
 	Nodes int
 }
 
+// Said returns what an allocation on a node that does not run yet waits for, as the peer there says; "" if that is not known.
+type Said func(id terms.AllocationID, node terms.NodeName) string
+
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
-// wanted runs or has succeeded. It copies s, so it must not run beside another copying.
-func Job(s *cluster.State, j *cluster.Job) []Finding {
+// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. Job copies s, so it
+// must not run beside another copying.
+func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
 		found = append(found, Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt})
 	}
 	for i, t := range j.Tasks {
-		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i}
+		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said}
 		found = append(found, e.findings()...)
 	}
 	return found
@@ -66,6 +70,7 @@ type explainer struct {
 	number int
 	// spec is the newest version, nil if that has no such task any more.
 	spec *terms.Task
+	said Said
 }
 
 // held is a slot that does not run.
@@ -152,7 +157,22 @@ func (e *explainer) assigned(slots []held) Finding {
 		}
 		return line
 	})
+	f.Details = append(f.Details, lines(e.waitsOnNodes(slots), "instances", func(line string) string { return line })...)
 	return f
+}
+
+// waitsOnNodes says what instances wait for before their nodes can start them.
+func (e *explainer) waitsOnNodes(slots []held) (all []string) {
+	for _, h := range slots {
+		id, node := terms.AllocationID{Slot: e.slotName(h.index), Order: h.slot.Order}, e.s.Node(h.slot.Node).Name
+		if e.said == nil {
+			return nil
+		}
+		if reason := e.said(id, node); reason != "" {
+			all = append(all, fmt.Sprintf("%s on %s waits for %s", id.Slot, node, reason))
+		}
+	}
+	return all
 }
 
 // delayed explains instances that failed and will start again.
@@ -248,8 +268,10 @@ func (e *explainer) perNode(slots []held) []group {
 
 func (e *explainer) key() cluster.TaskKey { return cluster.KeyOf(e.job.ID, e.number) }
 
-func (e *explainer) name(index uint32) string {
-	return terms.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}.String()
+func (e *explainer) name(index uint32) string { return e.slotName(index).String() }
+
+func (e *explainer) slotName(index uint32) terms.SlotName {
+	return terms.SlotName{Job: e.job.Name(), Task: e.task.Name, Index: index}
 }
 
 // earliest returns when the first of the slots got into its phase.

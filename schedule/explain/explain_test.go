@@ -33,7 +33,7 @@ var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	stop JOB
 //	later 30s                    time passes
 //	unfinished                   work was left over
-//	why JOB                      what explain finds
+//	why JOB                      what explain finds; the peer of a node called slow says that starts wait for input
 type story struct{ s *cluster.State }
 
 func TestStories(t *testing.T) {
@@ -65,7 +65,7 @@ func TestStories(t *testing.T) {
 			case "unfinished":
 				st.s.Unfinished = true
 			case "why":
-				return words(explain.Job(st.s, st.job(t, d)))
+				return words(explain.Job(st.s, st.job(t, d), said))
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}
@@ -201,6 +201,14 @@ func millis(t *testing.T, text string) terms.Time {
 		t.Fatal(err)
 	}
 	return terms.Time(d.Milliseconds())
+}
+
+// said tells of one node what a start there waits for.
+func said(id terms.AllocationID, node terms.NodeName) string {
+	if node != "slow" {
+		return ""
+	}
+	return fmt.Sprintf("the input of number %d", id.Slot.Index)
 }
 
 // words writes findings as a test file holds them.

@@ -44,7 +44,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 					unable++
 				}
 			}
-			Job(s, s.Job(j.ID))
+			Job(s, s.Job(j.ID), nil)
 		}
 	}
 	if able < 1000 || unable < 1000 {
