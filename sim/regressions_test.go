@@ -39,6 +39,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{3572, "two hungry pools woke each other for ever"},
 		{4083, "a gang lacked one more, and nobody looked who could come"},
 		{4302, "work gave way to such as was to run beside it"},
+		{12083, "a leaf was admitted below a limit that another leaf had used up"},
+		{8401, "work gave way for ever to a gang whose tasks cannot stand beside each other"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

@@ -3,6 +3,7 @@ package terms
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -109,6 +110,11 @@ func (s *Pool) SlackMost(k Kind) int64 {
 
 // ControllerMost returns the most that controllers may have.
 func (s *Pool) ControllerMost(k Kind) int64 { return s.ControllerLimit.of(s.Quotas[k].Reservation) }
+
+// Limited tells whether the pool has a limit of any kind.
+func (s *Pool) Limited() bool {
+	return slices.ContainsFunc(s.Quotas[:], func(q Quota) bool { return q.Limit != Unlimited })
+}
 
 // of returns that part of an amount, rounded down; Unlimited for NoPercent.
 func (p Percent) of(amount int64) int64 {

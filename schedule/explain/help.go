@@ -86,6 +86,8 @@ func (p *prospect) admission() (all []string) {
 			all = append(all, more+" that others leave idle or give up")
 		case byReservation:
 			all = append(all, p.reserve(book, p.Number, b)+", or preemptible: true")
+		case byCeiling:
+			all = append(all, more+" that another pool below "+string(b.above)+" gives back")
 		case byControllers:
 			all = append(all, fmt.Sprintf("a higher controller_limit of pool %s, or %s more reserved for it", p.path, more))
 		}

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/place"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -31,6 +32,8 @@ type bound struct {
 	by               limitation
 	kind             terms.Kind
 	most, held, need int64
+	// above is the pool whose limit it is, if it is not that of the work.
+	above terms.PoolPath
 }
 
 // limitation is what a pool bounds.
@@ -41,6 +44,7 @@ const (
 	bySlack
 	byReservation
 	byControllers
+	byCeiling
 )
 
 // prospect looks at a lane of the task; nil if it waits in no pool.
@@ -66,7 +70,7 @@ func (p *prospect) exceeded() (all []bound) {
 	add := func(by limitation, most, held *terms.Amounts) {
 		for k, need := range p.Unit.Need {
 			if need > 0 && need > most[k]-held[k] {
-				all = append(all, bound{by, terms.Kind(k), most[k], held[k], need})
+				all = append(all, bound{by: by, kind: terms.Kind(k), most: most[k], held: held[k], need: need})
 			}
 		}
 	}
@@ -81,6 +85,22 @@ func (p *prospect) exceeded() (all []bound) {
 	}
 	if p.Unit.Controller {
 		add(byControllers, &p.Pool.ControllerLimit, &held.Controller)
+	}
+	return append(all, p.lowered()...)
+}
+
+// lowered returns the limits of pools above that leave less than the pool is entitled to.
+func (p *prospect) lowered() (all []bound) {
+	above, _, left, short := share.CeilingsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
+	if !short {
+		return nil
+	}
+	for k, need := range p.Unit.Need {
+		if need > left[k] && need <= p.Pool.Entitlement.NonSlack[k]-p.Pool.Allocated.NonSlack[k] {
+			spec := &p.e.s.Pools()[above]
+			most := spec.Quotas[k].Limit
+			all = append(all, bound{by: byCeiling, kind: terms.Kind(k), most: most, held: most - left[k], need: need, above: spec.Path})
+		}
 	}
 	return all
 }
@@ -97,6 +117,9 @@ func (p *prospect) bound(b *bound) string {
 		return fmt.Sprintf("pool %s reserves %s, and what is not preemptible holds %s of that: %s more is needed", p.path, most, held, need)
 	case byControllers:
 		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)
+	case byCeiling:
+		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most, held,
+			amount(b.kind, b.missing()))
 	}
 	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need)
 }

@@ -39,7 +39,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 			p.refused(key, p.s.Blocked(key))
 			p.refused(key.Special(), p.s.Blocked(key.Special()))
 		}
-		p.hungry(head{job: j.ID}, gang)
+		p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
 		p.await(gang, func() bool { return p.possibleGang(j) })
 	case blocked && len(p.grown) == 0:
 		p.hungry(head{job: j.ID, entitled: true}, gang)

@@ -57,6 +57,18 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 	p.heads[p.number] = append(p.heads[p.number], h)
 }
 
+// refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the same
+// limit still holds it; then so much of it may run.
+func (p *turns) refusedHead(h head, gang *share.Gang) head {
+	if p.admission == nil {
+		return h
+	}
+	if entitled := p.admission.Entitled(gang); entitled > p.room(gang) {
+		h.entitled, h.most = true, min(h.most, entitled)
+	}
+	return h
+}
+
 // seeksCompany tells whether work is to run where others do: who gives way may be just those.
 func (p *pass) seeksCompany(h *head) (seeks bool) {
 	j := p.s.Job(h.job)
@@ -200,7 +212,7 @@ func (p *pass) keeps(number int) bool {
 // keep claims nodes for work for which nobody gives way: those where the least has to end by itself.
 func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
-	in.Revocable, in.Over, in.Gangs = false, nil, nil
+	in.Revocable, in.Over, in.Gangs, in.Circle = false, nil, nil, preempt.Circle{}
 	for k := range in.Room {
 		in.Room[k] = terms.Unlimited
 	}

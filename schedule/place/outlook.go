@@ -34,14 +34,16 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 		return nil, false
 	}
 	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: PlacementsMax, gaps: &gaps{known: s.Shapes()}, entitled: entitle.Entitlements(entitle.Of(s))}
+	p := &pass{s: s, left: PlacementsMax, gaps: &gaps{known: s.Shapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: share.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
-	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number])}
+	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
 	o.Unit = *share.GangOf(j, o.turn.Need, 1)
 	if o.head = (head{job: id}); j.GangState() != cluster.GangAbsent {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
+	admission := share.NewAdmission(o.Pool)
+	o.head.entitled = admission.Entitled(&o.Unit) > admission.Room(&o.Unit)
 	return o, true
 }
 

@@ -1,9 +1,13 @@
 package place
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/schedule/share"
 	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one entry.
@@ -162,6 +166,14 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 			}
 		}
 	}
+	p.addWants(in, h)
+	p.lower(in, h)
+	return in
+}
+
+// addWants adds what the head wants to the input.
+func (p *pass) addWants(in *preempt.Input, h *head) {
+	j := p.s.Job(h.job)
 	for _, task := range p.tasksOf(h) {
 		count := h.most
 		if h.key == 0 {
@@ -170,7 +182,36 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil)
 		in.Wants = append(in.Wants, preempt.Want{Need: q.spec.Amounts(), Count: count, Most: q.most})
 	}
-	return in
+}
+
+// lower bounds the room of the pool by the limits of those above it. If the head is entitled to more, others below the
+// same limit have to make room.
+func (p *pass) lower(in *preempt.Input, h *head) {
+	ceilings, need := share.CeilingsOf(p.s, p.look().stopping), terms.Amounts{}
+	if ceilings == nil {
+		return
+	}
+	for _, id := range p.s.ClaimingJobs() {
+		claims, _ := p.s.ClaimsOf(id)
+		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !claims.Patient {
+			for _, seat := range claims.Seats {
+				ceilings.Charge(number, &terms.Work{NonSlack: seat.Need}, int64(seat.Count))
+			}
+		}
+	}
+	for _, want := range in.Wants {
+		for k, amount := range want.Need {
+			need[k] += amount * int64(want.Count)
+		}
+	}
+	if above, end, left, short := ceilings.Short(in.Pool, &need); short && h.entitled {
+		in.Room, in.Circle = left, preempt.Circle{First: above, End: end}
+		return
+	}
+	left := ceilings.Of(in.Pool, false)
+	for k := range in.Room {
+		in.Room[k] = min(in.Room[k], left[k])
+	}
 }
 
 // most returns how many instances of the task a node may run by its rules, whatever room it has.
@@ -179,12 +220,7 @@ func (q *search) most(n cluster.NodeIndex) uint32 {
 	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
 		return 0
 	}
-	able := false
-	for phase := range q.phases() {
-		q.enter(phase)
-		able = able || q.allowed(node)
-	}
-	if !able {
+	if !q.ruled(node) {
 		return 0
 	}
 	most := q.offers(node, terms.InstancesMax)
@@ -202,7 +238,8 @@ func (q *search) most(n cluster.NodeIndex) uint32 {
 // triesMax bounds how often nodes are left out that turn out not to have the devices or ports.
 const triesMax = 4
 
-// choose returns who gives way to a head. Devices and ports are not amounts: where some are asked for, the plan is tried.
+// choose returns who gives way to a head. Where it asks for devices or ports, which are not amounts, or minds who runs
+// beside it, the plan is tried: its own instances may be in each other's way.
 func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	for range triesMax {
 		plan, ok = preempt.Choose(in)
@@ -215,7 +252,7 @@ func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 		}
 		var nodes []preempt.Node
 		for _, n := range in.Nodes {
-			if !wrong[n.Index] {
+			if !slices.Contains(wrong, n.Index) {
 				nodes = append(nodes, n)
 			}
 		}
@@ -224,15 +261,14 @@ func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	return plan, false
 }
 
-// unfit returns the nodes of a plan that would not have the devices and ports.
-func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong map[cluster.NodeIndex]bool) {
-	tasks, asks := p.tasksOf(h), false
-	j := p.s.Job(h.job)
-	for _, task := range tasks {
+// unfit returns the nodes of a plan on which its seats would not do, taken one after the other.
+func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cluster.NodeIndex) {
+	tasks, j := p.tasksOf(h), p.s.Job(h.job)
+	social := func(c constraint.Constraint) bool { return c.Social() }
+	if !slices.ContainsFunc(tasks, func(task int) bool {
 		spec := j.TaskSpecOf(task, j.Version)
-		asks = asks || len(spec.Devices)+len(spec.Ports) > 0
-	}
-	if !asks {
+		return len(spec.Devices)+len(spec.Ports) > 0 || slices.ContainsFunc(spec.Constraints, social)
+	}) {
 		return nil
 	}
 	trial := p.s.Copy()
@@ -243,19 +279,37 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong map[
 	for _, chosen := range plan.Victims {
 		end(in.Victims[chosen.Victim].Slot)
 	}
-	wrong = map[cluster.NodeIndex]bool{}
 	for _, seat := range plan.Seats {
 		for _, r := range append([]cluster.SlotRef(nil), trial.Node(seat.Node).Held...) {
 			if slot, _ := trial.SlotAt(r); slot.Phase == cluster.Stopping {
 				end(r)
 			}
 		}
-		q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil)
-		if q.times(seat.Node, seat.Count) < seat.Count {
-			wrong[seat.Node] = true
-			continue
+	}
+	for _, seat := range plan.Seats {
+		if q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil); !q.seat(seat.Node, seat.Count) {
+			wrong = append(wrong, seat.Node)
 		}
-		trial.Assign(q.key, seat.Node, min(seat.Count, q.task().Waits()), nil) // others of the plan may want the same ports
 	}
 	return wrong
+}
+
+// seat places instances on a node one after the other, as long as that takes them, and tells whether it took all.
+func (q *search) seat(n cluster.NodeIndex, count uint32) bool {
+	for range count {
+		if q.times(n, 1) == 0 || !q.ruled(q.s.Node(n)) {
+			return false
+		}
+		q.s.Assign(q.key, n, min(1, q.task().Waits()), nil)
+	}
+	return true
+}
+
+// ruled tells whether the rules of the task hold on a node, all or those that are not soft any more.
+func (q *search) ruled(node *cluster.Node) (able bool) {
+	for phase := range q.phases() {
+		q.enter(phase)
+		able = able || q.allowed(node)
+	}
+	return able
 }

@@ -25,6 +25,7 @@ type pass struct {
 	// later are the lanes with seats of slots that were ordered with this entry already.
 	later    []cluster.TaskKey
 	entitled []entitle.Entitlement
+	ceilings *share.Ceilings
 	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
 	outgrown []cluster.TaskKey
 	hunger
@@ -71,7 +72,7 @@ func (p *pass) rounds() {
 		before, p.dropped = p.left, false
 		clear(p.heads)
 		if p.s.Waiting() > 0 {
-			p.entitled = entitle.Entitlements(entitle.Of(p.s))
+			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), share.CeilingsOf(p.s, nil)
 			p.round()
 		}
 		for _, key := range p.outgrown {
@@ -91,10 +92,13 @@ func (p *pass) round() {
 			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
 				continue
 			}
-			pool := share.PoolOf(p.s, number, &p.entitled[number])
+			pool := share.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
 			*t = turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}
 			t.findClaimers()
 			t.take()
+			now := p.s.Account(number).Held
+			p.ceilings.Charge(number, &account.Held, -1)
+			p.ceilings.Charge(number, &now, 1)
 		}
 	}
 }
@@ -211,7 +215,7 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	case p.left == 0 || placed == most:
 	case placed == room:
 		p.refused(key, blocked)
-		p.hungry(head{job: j.ID, key: key, most: most - placed}, gang)
+		p.hungry(p.refusedHead(head{job: j.ID, key: key, most: most - placed}, gang), gang)
 		p.await(gang, func() bool { return q.possible(1) })
 	default:
 		if !blocked {

@@ -41,6 +41,31 @@ func (c *choice) exhausted(need *terms.Amounts, count int64) bool {
 	return false
 }
 
+// roomOf returns what comes free for the pool if a victim goes that makes room in it.
+func (c *choice) roomOf(v *Victim) terms.Amounts {
+	room := v.Need
+	for k := range room {
+		if v.Revocable && !c.in.Revocable && terms.Kind(k).Overcommitted() {
+			room[k] = 0 // it stood beyond all limits
+		}
+	}
+	return room
+}
+
+// slackRelieves tells whether the pool is out of room of a kind that comes free for it if something revocable goes.
+func (c *choice) slackRelieves() bool {
+	var need terms.Amounts
+	for i := range c.in.Wants {
+		add(&need, &c.in.Wants[i].Need, int64(c.in.Wants[i].Count))
+	}
+	for k := range need {
+		if !terms.Kind(k).Overcommitted() && need[k] > 0 && c.room[k] < need[k] {
+			return true
+		}
+	}
+	return false
+}
+
 // mayGo tells whether a victim may be ended by itself, as things are.
 func (c *choice) mayGo(i int32) bool {
 	v := &c.in.Victims[i]
@@ -124,8 +149,9 @@ func (c *choice) mend(id int32) {
 func (c *choice) vacate(i int32, by int64) {
 	v := &c.in.Victims[i]
 	c.gone[i] = by > 0
-	if c.rules[i] == ByPriority {
-		add(&c.room, &v.Need, by)
+	if c.makesRoom[i] {
+		room := c.roomOf(v)
+		add(&c.room, &room, by)
 	}
 	if c.sites[i] >= 0 {
 		n := c.touch(c.sites[i])

@@ -65,8 +65,10 @@ type choice struct {
 	// rules allow to end the victims, 0 does not. Gone are those that have been chosen, singly or with their gang.
 	rules []Rule
 	gone  []bool
-	gangs []gang
-	nodes []node
+	// makesRoom tells who makes room in the pool.
+	makesRoom []bool
+	gangs     []gang
+	nodes     []node
 	// at is the position of each node by its index, from 1; sites are the positions of the victims' nodes, -1 for none.
 	at    []int32
 	sites []int32
@@ -74,7 +76,7 @@ type choice struct {
 	order []int32
 	// singles and broken are the victims and the gangs that were chosen, in this order.
 	singles, broken []int32
-	// own are the victims that make room in the pool, least valuable first; next is where to look for one that has
+	// own are those who make room in the pool, least valuable first; next is where to look for one that has
 	// something of a kind.
 	own  []int32
 	next [terms.AmountCount]int
@@ -146,7 +148,7 @@ func (c *choice) hardestFirst() []int {
 	return wants
 }
 
-// affordable returns how many instances the pool may hold if all victims of its own go.
+// affordable returns how many instances the pool may hold if all go that make room in it.
 func (c *choice) affordable(want int) uint32 {
 	need, count := &c.in.Wants[want].Need, c.in.Wants[want].Count
 	if !c.exhausted(need, int64(count)) {
@@ -154,8 +156,9 @@ func (c *choice) affordable(want int) uint32 {
 	}
 	room := c.room
 	for i := range c.in.Victims {
-		if c.rules[i] == ByPriority && !c.gone[i] {
-			add(&room, &c.in.Victims[i].Need, 1)
+		if c.makesRoom[i] && !c.gone[i] {
+			made := c.roomOf(&c.in.Victims[i])
+			add(&room, &made, 1)
 		}
 	}
 	return times(need, &room, count)

@@ -114,7 +114,7 @@ func (c *choice) collectOne(victims []int32, own bool) bool {
 // take lets a victim go if that helps and is allowed, and tells whether it does.
 func (c *choice) take(i int32, own bool) bool {
 	o, v := &c.offer, &c.in.Victims[i]
-	if c.gone[i] || own && c.rules[i] != ByPriority || !lessens(&v.Need, &o.short) {
+	if c.gone[i] || own && !c.makesRoom[i] || !lessens(&v.Need, &o.short) {
 		return false
 	}
 	if !c.mayGo(i) {
@@ -139,7 +139,7 @@ func (c *choice) collectGangs(victims []int32, own bool) bool {
 	var ids []int32
 	for _, i := range victims {
 		id := int32(c.in.Victims[i].Gang)
-		if id != NoGang && !c.gone[i] && !slices.Contains(ids, id) && (!own || c.rules[i] == ByPriority) {
+		if id != NoGang && !c.gone[i] && !slices.Contains(ids, id) && (!own || c.makesRoom[i]) {
 			ids = append(ids, id)
 		}
 	}

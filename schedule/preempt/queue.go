@@ -48,7 +48,7 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
 	n, most := &c.nodes[at], c.nodes[at].free
 	for _, i := range c.order[n.first : n.first+n.count] {
 		v := &c.in.Victims[i]
-		if c.gone[i] || own && c.rules[i] != ByPriority {
+		if c.gone[i] || own && !c.makesRoom[i] {
 			continue
 		}
 		worth := valueOf(v)

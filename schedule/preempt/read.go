@@ -5,7 +5,8 @@ import "slices"
 func newChoice(in *Input) *choice {
 	c := &choice{
 		in: in, room: in.Room, over: slices.Clone(in.Over), rules: make([]Rule, len(in.Victims)), gone: make([]bool, len(in.Victims)),
-		gangs: make([]gang, len(in.Gangs)), nodes: make([]node, len(in.Nodes)), sites: make([]int32, len(in.Victims)),
+		makesRoom: make([]bool, len(in.Victims)),
+		gangs:     make([]gang, len(in.Gangs)), nodes: make([]node, len(in.Nodes)), sites: make([]int32, len(in.Victims)),
 	}
 	for i := range in.Wants {
 		for k, need := range in.Wants[i].Need {
@@ -51,12 +52,14 @@ func (c *choice) readGangs() {
 
 // readVictims finds the rule for each victim and lists those of each node that may be ended.
 func (c *choice) readVictims() {
+	slack := c.slackRelieves()
 	for i := range c.in.Victims {
-		v := &c.in.Victims[i]
+		in, v := c.in, &c.in.Victims[i]
 		c.sites[i] = -1
 		if c.rules[i] = c.rule(v); c.rules[i] == 0 {
 			continue
 		}
+		c.makesRoom[i] = c.rules[i] == ByPriority || v.Pool >= in.Circle.First && v.Pool < in.Circle.End && (!v.Revocable || in.Revocable || slack)
 		if int(v.Node) < len(c.at) && c.at[v.Node] > 0 {
 			c.sites[i] = c.at[v.Node] - 1
 			c.nodes[c.sites[i]].count++

@@ -25,7 +25,7 @@ func (c *choice) seat(want int, most uint32) (seated uint32) {
 	return seated
 }
 
-// seatSome finds room for one instance, or for several where nobody has to go. If the pool is out of room, its own work
+// seatSome finds room for one instance, or for several where nobody has to go. If the pool is out of room, who makes some
 // has to go anyway: that is the first to make room on the machines as well.
 func (c *choice) seatSome(want int, most uint32) uint32 {
 	need, singles, broken := &c.in.Wants[want].Need, len(c.singles), len(c.broken)
@@ -103,7 +103,7 @@ func (c *choice) listOwn() {
 		return
 	}
 	for i := range c.in.Victims {
-		if c.rules[i] == ByPriority {
+		if c.makesRoom[i] {
 			c.own = append(c.own, int32(i))
 		}
 	}
@@ -120,7 +120,7 @@ func (c *choice) lacking() (short terms.Amounts) {
 	return short
 }
 
-// relieve lets the pool's own victims go, wherever they are, until it holds no more than it may. It returns false if that
+// relieve lets those go who make room in the pool, wherever they are, until it holds no more than it may. It returns false if that
 // cannot be.
 func (c *choice) relieve() bool {
 	for {
@@ -168,7 +168,7 @@ func (c *choice) nextGang(short *terms.Amounts) (int32, bool) {
 	best := int32(-1)
 	for id := range c.gangs {
 		g := &c.gangs[id]
-		if len(g.members) == 0 || c.rules[g.members[0]] != ByPriority || !c.mayBreak(int32(id)) || !lessens(&g.need, short) {
+		if len(g.members) == 0 || !c.makesRoom[g.members[0]] || !c.mayBreak(int32(id)) || !lessens(&g.need, short) {
 			continue
 		}
 		if best < 0 || c.compareGangs(int32(id), best) < 0 {

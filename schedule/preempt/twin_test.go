@@ -166,8 +166,17 @@ func (w *twin) room(victims []int) uint32 {
 func (w *twin) held(victims []int) terms.Amounts {
 	room := w.in.Room
 	for _, i := range victims {
-		if v := &w.in.Victims[i]; v.Pool == w.in.Pool && v.Revocable == w.in.Revocable {
+		v := &w.in.Victims[i]
+		near := w.in.Circle.First <= v.Pool && v.Pool < w.in.Circle.End
+		switch {
+		case (v.Pool == w.in.Pool || near) && v.Revocable == w.in.Revocable:
 			add(&room, &v.Need, 1)
+		case near:
+			for k := range room {
+				if !terms.Kind(k).Overcommitted() {
+					room[k] += v.Need[k]
+				}
+			}
 		}
 	}
 	return room
@@ -331,6 +340,9 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 	in.Room = amount(12)
 	if rng.IntN(3) > 0 {
 		in.Room = terms.Amounts{100, 100}
+	}
+	if in.Pool > 0 && rng.IntN(2) == 0 {
+		in.Circle = Circle{First: 1, End: 3}
 	}
 	for pool := range in.Over {
 		in.Over[pool] = amount(8)

@@ -24,6 +24,8 @@ type Pool struct {
 	Entitlement entitle.Entitlement
 	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
 	Reservation, ControllerLimit terms.Amounts
+	// Ceiling is how much more the pool may hold below the limits of the pools above it; nil is without any.
+	Ceiling *terms.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
 	Allocated, Lasting terms.Work
 }
@@ -36,6 +38,7 @@ const (
 	slack
 	reserved
 	controlled
+	ceiling
 	boundCount
 )
 
@@ -44,10 +47,15 @@ func (g *Gang) class() terms.Class {
 	return terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 }
 
-// bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well.
+// bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well,
+// but in the last, which others are below as well.
 var bounds = [terms.ClassCount][]bound{
-	{entitled}, {entitled, reserved}, {entitled, controlled}, {entitled, reserved, controlled}, {slack},
+	{entitled, ceiling}, {entitled, reserved, ceiling}, {entitled, controlled, ceiling}, {entitled, reserved, controlled, ceiling},
+	{slack, ceiling},
 }
+
+// ownBounds are those of the pool itself.
+func ownBounds(class terms.Class) []bound { return bounds[class][:len(bounds[class])-1] }
 
 // Admission is one pass over the waiting gangs of a pool.
 type Admission struct {
@@ -68,8 +76,12 @@ func NewAdmission(p *Pool) *Admission {
 			slack:      {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
 			reserved:   {p.Reservation[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
 			controlled: {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
+			ceiling:    {terms.Unlimited, 0, 0}, // what others borrow they have to give back
 		} {
 			a.free[b][k], a.ever[b][k] = row.most-row.held, row.most-row.lasting
+		}
+		if p.Ceiling != nil {
+			a.free[ceiling][k] = p.Ceiling[k]
 		}
 		if !k.Overcommitted() {
 			// Revocable work that has not given way yet is within the same entitlement.
@@ -81,9 +93,15 @@ func NewAdmission(p *Pool) *Admission {
 }
 
 // Room returns how many of the equal gangs can be admitted now.
-func (a *Admission) Room(g *Gang) uint32 {
+func (a *Admission) Room(g *Gang) uint32 { return a.room(g, bounds[g.class()]) }
+
+// Entitled returns how many of the equal gangs could be admitted now if the pools beside held only what they are entitled
+// to.
+func (a *Admission) Entitled(g *Gang) uint32 { return a.room(g, ownBounds(g.class())) }
+
+func (a *Admission) room(g *Gang, within []bound) uint32 {
 	times := int64(g.Count)
-	for _, b := range bounds[g.class()] {
+	for _, b := range within {
 		for k, need := range g.Need {
 			if need > 0 {
 				times = min(times, max(a.free[b][k], 0)/need)
@@ -107,7 +125,7 @@ func (a *Admission) Fits(class terms.Class, need *terms.Amounts) bool {
 
 // FitsWithin tells whether work of a class is within all its bounds but the entitlement.
 func (a *Admission) FitsWithin(class terms.Class, need *terms.Amounts) bool {
-	for _, b := range bounds[class][1:] {
+	for _, b := range ownBounds(class)[1:] {
 		for k, amount := range need {
 			if amount > 0 && amount > a.free[b][k] {
 				return false
@@ -153,7 +171,7 @@ func (a *Admission) Await(g *Gang) {
 		}
 	}
 	a.awaited[class] = true
-	outer, inner := bounds[class][0], bounds[class][1:]
+	outer, inner := bounds[class][0], ownBounds(class)[1:]
 	for k, need := range g.Need {
 		// What is still to come free in an inner bound comes free in the entitlement then: only the rest is kept there.
 		for _, b := range inner {
@@ -162,5 +180,6 @@ func (a *Admission) Await(g *Gang) {
 			need = min(need, kept)
 		}
 		a.free[outer][k] -= min(need, max(a.free[outer][k], 0))
+		a.free[ceiling][k] -= min(g.Need[k], max(a.free[ceiling][k], 0))
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"starling/terms"
 )
 
-// PoolOf returns the leaf at a number of the tree as admission sees it.
-func PoolOf(s *cluster.State, number int, e *entitle.Entitlement) *Pool {
+// PoolOf returns the leaf at a number of the tree as admission sees it; the ceiling is that of the work that asks.
+func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms.Amounts) *Pool {
 	spec, account := &s.Pools()[number], s.Account(number)
-	p := &Pool{Entitlement: *e, Allocated: account.Held, Lasting: account.Lasting}
+	p := &Pool{Entitlement: *e, Ceiling: ceiling, Allocated: account.Held, Lasting: account.Lasting}
 	for k := range terms.AmountCount {
 		p.Reservation[k], p.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(k)
 	}

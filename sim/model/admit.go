@@ -122,6 +122,8 @@ func (p *placing) of(number int, revocable bool) *turns {
 	for k := range one.Reservation {
 		one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(terms.Kind(k))
 	}
+	ceiling := p.m.ceiling(number, revocable)
+	one.Ceiling = &ceiling
 	all.admission = share.NewAdmission(one)
 	return all
 }
@@ -322,7 +324,7 @@ func (p *turns) singles(l lane, most uint32) {
 		p.m.beginPatience(l.t, false)
 		p.hungry(head{l.t.job, l.t, room - placed, true}, g)
 	default:
-		p.hungry(head{l.t.job, l.t, most - placed, false}, g)
+		p.hungry(p.refused(head{l.t.job, l.t, most - placed, false}, g), g)
 		p.await(g, func() bool { return p.possible(spec, 1) })
 	}
 }
@@ -418,7 +420,7 @@ func (p *turns) gang(j *Job) bool {
 		return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
 	}
 	if p.room(g) == 0 {
-		p.hungry(head{job: j}, g)
+		p.hungry(p.refused(head{job: j}, g), g)
 		p.await(g, possible)
 		return false
 	}

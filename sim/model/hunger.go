@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 
 	"starling/cluster"
@@ -126,6 +125,14 @@ func (p *turns) hungry(h head, g *share.Gang) {
 		return
 	}
 	p.heads[p.number] = append(p.heads[p.number], h)
+}
+
+// refused returns work that is not admitted, as entitled to room if others below the limit of a pool above hold that.
+func (p *turns) refused(h head, g *share.Gang) head {
+	if p.admission != nil && p.admission.Entitled(g) > p.admission.Room(g) {
+		h.entitled, h.most = true, min(h.most, p.admission.Entitled(g))
+	}
+	return h
 }
 
 // outranks tells whether anything less important runs in the pool of a job and could give way to it.
@@ -293,57 +300,64 @@ func (p *placing) giveWay(number int, h head) bool {
 	return false
 }
 
-// unfit returns the nodes of a plan that do not have the devices and ports for those that it puts there. Seats that want a
-// particular node or version are looked at each by itself.
+// unfit returns the nodes of a plan on which its seats would not do, taken one after the other: for want of devices and
+// ports, or because they mind each other. Seats that want a particular node or version are looked at each by itself.
 func (p *placing) unfit(h head, c *candidates, plan *preempt.Plan) (wrong []cluster.NodeIndex) {
-	asks := func(t *task) bool { return len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0 }
+	asks := func(t *task) bool {
+		minds := slices.ContainsFunc(t.spec(0).Constraints, func(c constraint.Constraint) bool { return c.Social() })
+		return len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0 || minds
+	}
 	if !slices.ContainsFunc(h.tasks(), asks) {
 		return nil
 	}
-	rooms := map[cluster.NodeIndex]*room{}
+	rooms := make([]*room, len(p.m.Nodes))
+	for i, n := range p.m.Nodes {
+		taken := slices.ContainsFunc(plan.Seats, func(one preempt.Seat) bool { return one.Node == n.number })
+		rooms[i] = p.m.roomWithout(n, func(s *seat) bool {
+			goes := slices.ContainsFunc(plan.Victims, func(v preempt.Chosen) bool { return c.seats[v.Victim] == s })
+			return goes || taken && s.Phase == cluster.Stopping
+		})
+	}
+	waiting := map[*task]int{}
+	for _, t := range h.tasks() {
+		waiting[t] = len(t.waiting(false))
+	}
 	for _, one := range plan.Seats {
-		r := rooms[one.Node]
-		if r == nil {
-			r = p.m.roomWithout(p.m.Nodes[one.Node], func(s *seat) bool {
-				return s.Phase == cluster.Stopping || slices.ContainsFunc(plan.Victims, func(v preempt.Chosen) bool { return c.seats[v.Victim] == s })
-			})
-			rooms[one.Node] = r
-		}
 		t := h.tasks()[one.Want]
-		if all := r.imagine(t, int(one.Count)); all == nil {
-			wrong = append(wrong, one.Node)
-		} else if len(t.waiting(false)) > 0 {
-			rooms[one.Node] = all
+		for range one.Count {
+			if !p.imagine(rooms, t, rooms[one.Node], waiting[t] > 0) {
+				wrong = append(wrong, one.Node)
+				break
+			}
+			waiting[t]--
 		}
 	}
 	return wrong
 }
 
-// imagine returns the room with so many more instances of a task, nil if it has not the room.
-func (r *room) imagine(t *task, count int) *room {
-	with := *r
-	with.labels, with.own = maps.Clone(r.labels), maps.Clone(r.own)
-	with.ports, with.devices = slices.Clone(r.ports), slices.Clone(r.devices)
-	// What is given to whom does not matter here.
-	portNext := r.node.portNext
-	defer func() { r.node.portNext = portNext }()
-	for range count {
-		spec := t.spec(0)
-		if !with.fits(spec) || spec.PerNodeMax > 0 && with.own[t] >= int(spec.PerNodeMax) {
-			return nil
-		}
-		imagined := t.newSlot().main()
-		imagined.Version = t.job.version()
-		with.give(imagined)
+// imagine tells whether a node takes an instance of a task more, and if it waits for any node puts it there.
+func (p *placing) imagine(rooms []*room, t *task, r *room, put bool) bool {
+	spec := t.spec(0)
+	q := search{t, spec, false}
+	if !r.fits(spec) || spec.PerNodeMax > 0 && r.own[t] >= int(spec.PerNodeMax) ||
+		!p.ruled(rooms, q, r, false) && !p.ruled(rooms, q, r, true) {
+		return false
 	}
-	return &with
+	if put {
+		// What is given to whom does not matter here.
+		portNext, imagined := r.node.portNext, t.newSlot().main()
+		imagined.Version = t.job.version()
+		r.give(imagined)
+		r.node.portNext = portNext
+	}
+	return true
 }
 
 // keepEmptying claims the nodes where the least has to end by itself.
 func (p *placing) keepEmptying(number int, h head) {
 	c := p.m.look()
 	in := p.input(number, h, c)
-	in.Revocable, in.Over, in.Gangs, in.Victims = false, nil, nil, c.ending
+	in.Revocable, in.Over, in.Gangs, in.Victims, in.Circle = false, nil, nil, c.ending, preempt.Circle{}
 	for k := range in.Room {
 		in.Room[k] = terms.Unlimited
 	}
@@ -513,6 +527,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 			return p.mostBy(rooms, t, rooms[n])
 		}})
 	}
+	m.lower(in, h)
 	return in
 }
 
