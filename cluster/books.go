@@ -188,8 +188,10 @@ func (s *State) givenBy(row *Node) (given terms.Amounts) {
 	for k := range free {
 		held[k] -= free[k]
 	}
-	held[terms.GPU] = 0
-	row.EachDeviceInUse(terms.GPU.String(), func(_ uint32, used terms.Millidevices) { held[terms.GPU] += int64(used) })
+	for k := terms.GPU; k < terms.AmountCount; k++ {
+		held[k] = 0
+		row.EachDeviceInUse(k.String(), func(_ uint32, used terms.Millidevices) { held[k] += int64(used) })
+	}
 	for k := range given {
 		given[k] = held[k]
 		if s.Eligible(row.Index) {

@@ -78,11 +78,13 @@ func (s *State) FreeAmounts(n NodeIndex) (free terms.Amounts) {
 		free = row.Offer.Amounts()
 	}
 	for _, use := range row.Devices {
-		if use.Kind == terms.GPU.String() {
-			free[terms.GPU] -= int64(use.Amount)
+		if k, ok := terms.DeviceKind(use.Kind); ok {
+			free[k] -= int64(use.Amount)
 		}
 	}
-	free[terms.GPU] -= row.claimed[terms.GPU]
+	for k := terms.GPU; k < terms.AmountCount; k++ {
+		free[k] -= row.claimed[k]
+	}
 	rest := s.free(n)
 	copy(free[:], rest[:])
 	return free
@@ -151,8 +153,10 @@ func (s *State) countPriority(j *Job, times int64) {
 func (c *Claims) hash(id terms.JobID) uint64 {
 	h := hashWords(tagPools, uint64(id), bit(c.Patient))
 	for _, seat := range c.Seats {
-		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count), uint64(seat.Need[terms.CPU]),
-			uint64(seat.Need[terms.Memory]), uint64(seat.Need[terms.Disk]), uint64(seat.Need[terms.GPU])))
+		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count)))
+		for _, need := range seat.Need {
+			h = mix(h, uint64(need))
+		}
 	}
 	for _, r := range c.Leaving {
 		h = mix(h, hashWords(tagPools, uint64(r.Job), uint64(r.Task)<<32|uint64(r.Index), uint64(r.Seat)))

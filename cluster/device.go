@@ -53,9 +53,9 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 			shares += uint32((terms.WholeDevice - used) / q.Amount)
 		}
 	})
-	if q.Kind == terms.GPU.String() {
+	if k, ok := terms.DeviceKind(q.Kind); ok {
 		// What is kept for others is taken from the devices that nobody has.
-		unused -= min(unused, uint32((n.claimed[terms.GPU]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
+		unused -= min(unused, uint32((n.claimed[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
 	}
 	if q.Share() {
 		return min(most, shares+unused*uint32(terms.WholeDevice/q.Amount))

@@ -70,6 +70,7 @@ func samples() map[Kind]*Entry {
 		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{
 			{Reservation: 4000, Limit: terms.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
 			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
+			{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
 		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
 	} {
 		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}

@@ -172,6 +172,7 @@ func quotaWords() [terms.AmountCount]string {
 	return [...]string{
 		"What the pool may have of the processor.", "What the pool may have of the memory.", "What the pool may have of the disk space.",
 		"What the pool may have of the GPUs: whole ones or parts, as in 0.5.",
+		"What the pool may have of the virtual peers, for jobs that share them.",
 	}
 }
 
@@ -198,7 +199,7 @@ func amountForm(k terms.Kind) form[int64] {
 	case terms.CPU:
 		q.words, q.pattern, q.bare = cpuWords, cpuPattern, number
 		q.parse = func(text string) (int64, error) { return parseCPU(text, terms.BytesMax) }
-	case terms.GPU:
+	case terms.GPU, terms.VirtualPeers:
 		q.words, q.pattern, q.bare = devicesWords, `^`+decimalPattern+`$`, number
 		q.parse = func(text string) (int64, error) { return parseDevices(text, terms.BytesMax) }
 	}

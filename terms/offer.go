@@ -39,8 +39,8 @@ func (o *Offer) Attribute(name string) (string, bool) {
 func (o *Offer) Amounts() (a Amounts) {
 	copy(a[:], o.Capacity[:])
 	for _, d := range o.Devices {
-		if d.Kind == GPU.String() {
-			a[GPU] += int64(d.Count) * int64(WholeDevice)
+		if k, ok := DeviceKind(d.Kind); ok {
+			a[k] += int64(d.Count) * int64(WholeDevice)
 		}
 	}
 	return a

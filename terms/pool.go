@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AmountCount is the number of kinds that pools divide: the resources, and GPU.
-const AmountCount = GPU + 1
+// AmountCount is the number of kinds that pools divide: the resources, and some kinds of device.
+const AmountCount = VirtualPeers + 1
 
 // Amounts is an amount of every kind that pools divide. It is a small array and no table by name, because it is
 // computed with whenever demand changes. All code runs over it alike: one more device is one more constant and name.

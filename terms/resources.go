@@ -17,12 +17,26 @@ const (
 	KindCount
 )
 
-// GPU is a kind that only pools count, in thousandths of a device: tasks ask for devices by name.
-const GPU = KindCount
+// The kinds that only pools count, in thousandths of a device: tasks ask for devices by name.
+const (
+	GPU Kind = KindCount + iota
+	// VirtualPeers are what a machine has for tasks that share: each executes at most one instance at a time.
+	VirtualPeers
+)
+
+// DeviceKind returns the kind of a device that pools count; ok is false for others.
+func DeviceKind(name string) (k Kind, ok bool) {
+	for k = GPU; k < AmountCount; k++ {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
 
 // String returns the kind's name in job files and reports.
 func (k Kind) String() string {
-	return [...]string{"cpu", "memory", "disk", "gpu"}[k]
+	return [...]string{"cpu", "memory", "disk", "gpu", "peers"}[k]
 }
 
 // Text writes an amount as job files do, exactly: "20", "500m", "64Gi", "0.5".
@@ -32,9 +46,9 @@ func (k Kind) Text(amount int64) string {
 		return "unlimited"
 	case k == CPU && amount%1000 != 0:
 		return strconv.FormatInt(amount, 10) + "m"
-	case k == CPU || k == GPU && amount%1000 == 0:
+	case k == CPU || k >= GPU && amount%1000 == 0:
 		return strconv.FormatInt(amount/1000, 10)
-	case k == GPU:
+	case k >= GPU:
 		return strings.TrimRight(fmt.Sprintf("%d.%03d", amount/1000, amount%1000), "0")
 	case amount == 0:
 		return "0"
@@ -51,9 +65,9 @@ func (k Kind) Text(amount int64) string {
 // "1.333", "6.6Gi".
 func (k Kind) Round(amount int64) string {
 	switch {
-	case amount == Unlimited || amount < 1024 && k != CPU && k != GPU:
+	case amount == Unlimited || amount < 1024 && k != CPU && k < GPU:
 		return k.Text(amount)
-	case k == CPU || k == GPU:
+	case k == CPU || k >= GPU:
 		return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", amount/1000, amount%1000), "0"), ".")
 	}
 	units, unit := [...]string{"Ki", "Mi", "Gi", "Ti", "Pi"}, 0

@@ -57,8 +57,8 @@ func (s *Job) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Co
 func (t *Task) Amounts() (a Amounts) {
 	copy(a[:], t.Resources[:])
 	for i := range t.Devices {
-		if t.Devices[i].Kind == GPU.String() {
-			a[GPU] += int64(t.Devices[i].Amount)
+		if k, ok := DeviceKind(t.Devices[i].Kind); ok {
+			a[k] += int64(t.Devices[i].Amount)
 		}
 	}
 	return a

@@ -62,7 +62,7 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 		path := m.GetPath() + "." + one.GetKind()
 		switch {
 		case !known:
-			problems = append(problems, terms.Problem{Path: path, Reason: "must be cpu, memory, disk or gpu"})
+			problems = append(problems, terms.Problem{Path: path, Reason: "must be cpu, memory, disk, gpu or peers"})
 			continue
 		case given[k]:
 			problems = append(problems, terms.Problem{Path: path, Reason: "is there twice"})

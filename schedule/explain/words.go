@@ -15,8 +15,8 @@ import (
 func amount(k terms.Kind, value int64) string {
 	const manyMillicores = 10_000
 	switch tenths := (value + 99) / 100; {
-	case k == terms.GPU:
-		return k.Text(value) + " gpu"
+	case k >= terms.GPU:
+		return k.Text(value) + " " + k.String()
 	case k != terms.CPU:
 		return bytesWords(value) + " " + k.String()
 	case value%1000 == 0:

@@ -24,7 +24,7 @@ type room struct {
 	labels map[terms.EnvVar]int
 	own    map[*task]int
 	// kept is how many whole devices are kept for others.
-	kept int
+	kept map[string]int
 }
 
 func (r *room) portTaken(number uint16) bool {
@@ -68,7 +68,7 @@ func (m *Model) empty(n *Node) *room {
 	for k := range r.free {
 		r.free[k] -= kept[k]
 	}
-	r.kept = int(kept[terms.GPU]+999) / 1000
+	r.kept = map[string]int{"gpu": int(kept[terms.GPU]+999) / 1000, "peers": int(kept[terms.VirtualPeers]+999) / 1000}
 	return r
 }
 
@@ -245,10 +245,7 @@ func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 			}
 		}
 	}
-	kept := 0
-	if q.Kind == "gpu" {
-		kept = r.kept
-	}
+	kept := r.kept[q.Kind]
 	switch count := int(q.Amount / 1000); {
 	case count > 0 && count <= len(whole)-kept:
 		return whole[:count]

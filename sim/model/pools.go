@@ -57,8 +57,11 @@ func (m *Model) isLeaf(path terms.PoolPath) bool {
 func amountsOf(spec *terms.Task) (a terms.Amounts) {
 	copy(a[:], spec.Resources[:])
 	for _, d := range spec.Devices {
-		if d.Kind == "gpu" {
+		switch d.Kind {
+		case "gpu":
 			a[terms.GPU] += int64(d.Amount)
+		case "peers":
+			a[terms.VirtualPeers] += int64(d.Amount)
 		}
 	}
 	return a
@@ -163,8 +166,11 @@ func (m *Model) capacity() (sum terms.Amounts) {
 func (n *Node) offers() (all terms.Amounts) {
 	copy(all[:], n.offer.Capacity[:])
 	for _, d := range n.offer.Devices {
-		if d.Kind == "gpu" {
+		switch d.Kind {
+		case "gpu":
 			all[terms.GPU] += int64(d.Count) * 1000
+		case "peers":
+			all[terms.VirtualPeers] += int64(d.Count) * 1000
 		}
 	}
 	return all

@@ -190,7 +190,7 @@ func (a *agent) offer() (terms.Offer, error) {
 	maps.Copy(attributes, a.config.Attributes)
 	offer := host.OfferOf(capacity, attributes)
 	offer.Address = a.config.Advertise
-	offer.Devices, offer.PortFirst, offer.PortLast = a.config.Devices, a.config.PortFirst, a.config.PortLast
+	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst, a.config.PortLast
 	return offer, nil
 }
 

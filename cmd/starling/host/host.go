@@ -208,7 +208,7 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 
 // OfferOf puts an offer together, in the order that the cluster wants.
 func OfferOf(capacity terms.Resources, attributes map[string]string) terms.Offer {
-	offer := terms.Offer{Capacity: capacity}
+	offer := terms.Offer{Capacity: capacity, Devices: WithPeers(nil, capacity)}
 	for name, value := range attributes {
 		offer.Attributes = append(offer.Attributes, terms.EnvVar{Name: name, Value: value})
 	}

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,4 +51,16 @@ func Attributes(node terms.NodeName) map[string]string {
 	return map[string]string{
 		"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": strconv.Itoa(runtime.GOMAXPROCS(0)), "node": string(node),
 	}
+}
+
+// WithPeers returns the devices with as many virtual peers as there are whole processors, at least one, if they do not say
+// how many.
+func WithPeers(devices []terms.DeviceOffer, capacity terms.Resources) []terms.DeviceOffer {
+	kind := terms.VirtualPeers.String()
+	at, told := slices.BinarySearchFunc(devices, kind, func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	if told {
+		return devices
+	}
+	count := min(max(capacity[terms.CPU]/1000, 1), terms.DevicesMax)
+	return slices.Insert(slices.Clone(devices), at, terms.DeviceOffer{Kind: kind, Count: uint32(count)})
 }

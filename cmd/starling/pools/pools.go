@@ -208,14 +208,14 @@ func newExplain(r *remote.Remote) *cobra.Command {
 		Short: "Tell how a pool's entitlement came about, and what would change it",
 		Long: `Tell how a pool's entitlement came about: what its parent has to divide, what the pool and its siblings ask for, what the
 reservation and the share gave, what is left over, what keeps the pool from more, and what would help. KIND is cpu, memory,
-disk or gpu; without it all is told of those of which the pool gets less than it asks for.`,
+disk, gpu or peers; without it all is told of those of which the pool gets less than it asks for.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return usage.Error(command, fmt.Errorf("%s needs a pool's PATH, and takes a KIND", command.CommandPath()))
 			}
 			if len(args) == 2 {
 				if _, known := pool.Kind(args[1]); !known {
-					return usage.Error(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk or gpu", args[1]))
+					return usage.Error(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk, gpu or peers", args[1]))
 				}
 			}
 			return nil
