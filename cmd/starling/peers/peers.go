@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,8 +61,8 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 		}
 		t.Row(name, state, console.Dash(p.GetWatches()),
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
-			part(p, func(r *starlingv1.Resources) string { return size(r.GetMemoryBytes()) }),
-			part(p, func(r *starlingv1.Resources) string { return size(r.GetDiskBytes()) }),
+			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetMemoryBytes()) }),
+			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetDiskBytes()) }),
 			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
@@ -106,16 +105,4 @@ func digest(p *starlingv1.Peer) string {
 // cores writes millicores as cores.
 func cores(millicores int64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", millicores/1000, millicores%1000), "0"), ".")
-}
-
-// size writes bytes with the unit that leaves one to four digits.
-func size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	unit, value := 0, float64(bytes)
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	text := strconv.FormatFloat(value, 'f', 1, 64)
-	return strings.TrimSuffix(text, ".0") + units[unit]
 }
