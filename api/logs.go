@@ -100,8 +100,15 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 	}
 }
 
-// slotOf returns the slot that the request names by job, task and number.
-func slotOf(state *cluster.State, request *starlingv1.LogsRequest) (cluster.SlotRef, error) {
+// slotNamed is a request that names a slot by job, task and number.
+type slotNamed interface {
+	GetJob() string
+	GetTask() string
+	GetSlot() uint32
+}
+
+// slotOf returns the slot that the request names.
+func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
 	j, err := jobOf(state, request.GetJob())
 	if err != nil {
 		return cluster.SlotRef{}, err

@@ -11,18 +11,64 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/replica"
 	"starling/terms"
 )
 
-// Output sends the output folder of an instance, for instances elsewhere that come after it.
-func (s *server) Output(
-	ctx context.Context, request *starlingv1.OutputRequest, stream *connect.ServerStream[starlingv1.OutputResponse],
-) error {
+type outputStream = connect.ServerStream[starlingv1.OutputResponse]
+
+// Output sends the output folder of an instance: for instances elsewhere that come after it what this node has, and for users
+// what any node has.
+func (s *server) Output(ctx context.Context, request *starlingv1.OutputRequest, stream *outputStream) error {
+	if request.GetOutput() == "" {
+		return s.outputOf(ctx, request, stream)
+	}
 	set, ok := terms.ParseOutputSet(request.GetOutput())
 	if !ok {
 		return invalid("the request", terms.Problem{Path: "output", Reason: fmt.Sprintf(
 			"must be as in words.count[2]#4711@17, is %q", request.GetOutput())})
 	}
+	return s.ownOutput(ctx, set, stream)
+}
+
+// outputOf finds the output of an instance, and passes it on.
+func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest, stream *outputStream) error {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return err
+	}
+	r, err := slotOf(state, request)
+	if err != nil {
+		return err
+	}
+	set, problem := replica.OutputOf(state, r)
+	if problem != "" {
+		return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: problem}
+	}
+	slot, _ := state.SlotAt(r)
+	at := locationOf(state, r, slot)
+	switch {
+	case at.node == s.backend.Self().Node():
+		return s.ownOutput(ctx, set, stream)
+	case at.address == "":
+		return &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
+			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
+	}
+	answers, err := wire.Peer(s.peers, at.address).Output(ctx, &starlingv1.OutputRequest{Output: set.String()})
+	if err != nil {
+		return proxyFailure(at, err)
+	}
+	defer answers.Close()
+	for answers.Receive() {
+		if err := stream.Send(answers.Msg()); err != nil {
+			return err
+		}
+	}
+	return proxyFailure(at, answers.Err())
+}
+
+// ownOutput sends what this node has.
+func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *outputStream) error {
 	pieces := bufio.NewWriterSize(pieceWriter{stream}, chunkBytes)
 	err := s.backend.SendOutput(ctx, set, pieces)
 	switch {
@@ -37,7 +83,7 @@ func (s *server) Output(
 
 // pieceWriter sends what is written in messages.
 type pieceWriter struct {
-	stream *connect.ServerStream[starlingv1.OutputResponse]
+	stream *outputStream
 }
 
 // Write sends one.

@@ -245,7 +245,7 @@ func (o *outputs) bring(ctx context.Context, in *replica.Input, path, beside str
 		return later(err)
 	}
 	defer stream.Close()
-	m, err := manifest.Receive(stream, incoming)
+	m, err := manifest.Receive(stream, incoming, nil)
 	if err != nil {
 		return later(err)
 	}

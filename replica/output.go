@@ -59,6 +59,22 @@ func HandoverOf(s *cluster.State, id terms.AllocationID) (h Handover, ok bool) {
 	return h, true
 }
 
+// OutputOf returns the output that an instance has left, or why it has left none.
+func OutputOf(s *cluster.State, r cluster.SlotRef) (set terms.OutputSet, problem string) {
+	j, name := s.Job(r.Job), s.NameOf(r)
+	slot, _ := s.SlotAt(r)
+	set = terms.OutputSet{Allocation: terms.AllocationID{Slot: name, Order: slot.Order}, Job: j.ID}
+	switch {
+	case !slices.ContainsFunc(j.Spec.Tasks, comesAfter):
+		return set, fmt.Sprintf("%s has no output folder: only in jobs whose tasks come after each other have instances such", name)
+	case slot.Phase != cluster.Succeeded:
+		return set, fmt.Sprintf("%s is %s, and its output is whole only when it has succeeded", name, slot.Phase)
+	case !keepsOutput(s, set):
+		return set, fmt.Sprintf("the output of %s was deleted when the job ended: only that of tasks which no other comes after is kept", name)
+	}
+	return set, ""
+}
+
 func comesAfter(t terms.Task) bool { return len(t.After) > 0 }
 
 // take adds the outputs of a task.
@@ -100,14 +116,14 @@ func (r *reacting) outputs() {
 		}
 	}
 	for _, set := range r.o.Outputs {
-		if !used[set.Allocation.Slot.Job] && !r.keepsOutput(set) {
+		if !used[set.Allocation.Slot.Job] && !keepsOutput(r.s, set) {
 			r.out.DeleteOutputs = append(r.out.DeleteOutputs, set)
 		}
 	}
 }
 
-func (r *reacting) keepsOutput(set terms.OutputSet) bool {
-	j, slotName := r.s.Job(set.Job), set.Allocation.Slot
+func keepsOutput(s *cluster.State, set terms.OutputSet) bool {
+	j, slotName := s.Job(set.Job), set.Allocation.Slot
 	if j == nil || j.Name() != slotName.Job {
 		return false
 	}
@@ -115,7 +131,7 @@ func (r *reacting) keepsOutput(set terms.OutputSet) bool {
 	if task < 0 {
 		return false
 	}
-	slot, ok := r.s.SlotAt(cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
+	slot, ok := s.SlotAt(cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
 	switch {
 	case !ok || slot.Order != set.Allocation.Order:
 		return false

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -252,6 +253,17 @@ func (c *Client) Logs(
 	request.MinIndex = c.least(request.MinIndex)
 	return stream(ctx, c, streamCall[starlingv1.LogsRequest, starlingv1.LogsResponse]{
 		request: request, method: starlingv1connect.StarlingClient.Logs, visit: visit,
+	})
+}
+
+// Output writes the output of an instance: a manifest, and then what is in the files.
+func (c *Client) Output(ctx context.Context, request *starlingv1.OutputRequest, to io.Writer) error {
+	request.MinIndex = c.least(request.MinIndex)
+	return stream(ctx, c, streamCall[starlingv1.OutputRequest, starlingv1.OutputResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Output, visit: func(piece *starlingv1.OutputResponse) error {
+			_, err := to.Write(piece.GetData())
+			return err
+		},
 	})
 }
 

@@ -6985,8 +6985,14 @@ func (x *LogsResponse) GetData() []byte {
 
 type OutputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "words.count[2]#4711@17": the allocation, and the number of its job.
-	Output        string `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
+	// "words.count[2]#4711@17": the allocation, and the number of its job. It is read from the peer's own node, as other peers
+	// ask; all else is for those who do not know where it is.
+	Output   string `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
+	MinIndex uint64 `protobuf:"varint,2,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// The instance; the task may be left out if the job has only one.
+	Job           string `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	Task          string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Slot          uint32 `protobuf:"varint,5,opt,name=slot,proto3" json:"slot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7026,6 +7032,34 @@ func (x *OutputRequest) GetOutput() string {
 		return x.Output
 	}
 	return ""
+}
+
+func (x *OutputRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *OutputRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *OutputRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *OutputRequest) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
 }
 
 // OutputResponse is a piece of it.
@@ -7900,9 +7934,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"'\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"~\n" +
 	"\rOutputRequest\x12\x16\n" +
-	"\x06output\x18\x01 \x01(\tR\x06output\"$\n" +
+	"\x06output\x18\x01 \x01(\tR\x06output\x12\x1b\n" +
+	"\tmin_index\x18\x02 \x01(\x04R\bminIndex\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
+	"\x04slot\x18\x05 \x01(\rR\x04slot\"$\n" +
 	"\x0eOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"*\n" +
 	"\vInfoRequest\x12\x1b\n" +

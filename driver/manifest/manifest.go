@@ -157,8 +157,9 @@ func (f *File) send(root *os.Root, to io.Writer) error {
 	return err
 }
 
-// Receive reads what Send has written into an empty folder, and checks every file by its digest.
-func Receive(from io.Reader, dir string) (*Manifest, error) {
+// Receive reads what Send has written into an empty folder, and checks every file by its digest. Progress, unless it is nil,
+// is told again and again how many bytes of all have come.
+func Receive(from io.Reader, dir string, progress func(done, total int64)) (*Manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -180,6 +181,9 @@ func Receive(from io.Reader, dir string) (*Manifest, error) {
 			return nil, err
 		}
 	}
+	if progress != nil {
+		stream = bufio.NewReaderSize(&counted{from: stream, total: total, progress: progress}, 64<<10)
+	}
 	for i := range m.Files {
 		if err := m.Files[i].receive(root, stream); err != nil {
 			return nil, fmt.Errorf("receive %q: %w", m.Files[i].Path, err)
@@ -189,6 +193,21 @@ func Receive(from io.Reader, dir string) (*Manifest, error) {
 		return nil, errors.Join(errors.New("there is more than the manifest says"), err)
 	}
 	return m, nil
+}
+
+// counted tells what was read.
+type counted struct {
+	from        io.Reader
+	done, total int64
+	progress    func(done, total int64)
+}
+
+// Read reads on.
+func (c *counted) Read(data []byte) (int, error) {
+	n, err := c.from.Read(data)
+	c.done += int64(n)
+	c.progress(c.done, c.total)
+	return n, err
 }
 
 // readHead reads a line.

@@ -43,7 +43,7 @@ func sent(t *testing.T, dir string) []byte {
 
 func TestSendAndReceive(t *testing.T) {
 	from, to, beside := full(t), t.TempDir(), t.TempDir()
-	m, err := manifest.Receive(bytes.NewReader(sent(t, from)), to)
+	m, err := manifest.Receive(bytes.NewReader(sent(t, from)), to, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +79,13 @@ func TestDamage(t *testing.T) {
 		changed := bytes.Clone(whole)
 		changed[at] ^= 1
 		for what, stream := range map[string][]byte{"cut": whole[:at], "changed": changed} {
-			m, err := manifest.Receive(bytes.NewReader(stream), t.TempDir())
+			m, err := manifest.Receive(bytes.NewReader(stream), t.TempDir(), nil)
 			if err == nil && (what == "cut" || at > bytes.IndexByte(whole, '\n')) {
 				t.Errorf("%s at %d: got %v", what, at, m)
 			}
 		}
 	}
-	if _, err := manifest.Receive(bytes.NewReader(append(whole, 'x')), t.TempDir()); err == nil {
+	if _, err := manifest.Receive(bytes.NewReader(append(whole, 'x')), t.TempDir(), nil); err == nil {
 		t.Error("more than the manifest says was taken")
 	}
 }
@@ -94,7 +94,7 @@ func TestDamage(t *testing.T) {
 func TestEvil(t *testing.T) {
 	for _, path := range []string{"../x", "/x", "a/../../x", ""} {
 		head := `{"files":[{"path":"` + path + `","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}` + "\n"
-		if _, err := manifest.Receive(strings.NewReader(head), t.TempDir()); err == nil {
+		if _, err := manifest.Receive(strings.NewReader(head), t.TempDir(), nil); err == nil {
 			t.Errorf("%q was taken", path)
 		}
 	}

@@ -134,8 +134,8 @@ type StarlingClient interface {
 	TailJournal(context.Context, *v1.TailJournalRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
-	// Output reads the output folder of an instance of a workflow that is whole on the peer's own node: a manifest, and then
-	// what is in the files.
+	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
+	// the files.
 	Output(context.Context, *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
@@ -573,8 +573,8 @@ type StarlingHandler interface {
 	TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
-	// Output reads the output folder of an instance of a workflow that is whole on the peer's own node: a manifest, and then
-	// what is in the files.
+	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
+	// the files.
 	Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)

@@ -20,6 +20,6 @@ func newJob(r *remote.Remote) *cobra.Command {
 		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
+	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobOutput(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
 	return command
 }
