@@ -53,6 +53,9 @@ func (j *Job) hash() uint64 {
 	if j.Suspended {
 		h = mix(h, tagJob)
 	}
+	if j.Fate != (Fate{}) {
+		h = mix(h, j.Fate.hash())
+	}
 	for i := range j.versions {
 		v := &j.versions[i]
 		h = mix(h, hashWords(tagJob, uint64(v.Number)<<32|uint64(v.Of), uint64(v.Kind)<<8|uint64(v.Outcome), uint64(v.Index), uint64(v.At), v.hash))
@@ -65,7 +68,7 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash, t.Preemption.hash())
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<1|bit(t.Restarting))
 }
 
 func (f *Failure) hash() uint64 {

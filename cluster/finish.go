@@ -5,6 +5,7 @@ import "starling/terms"
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *Job) { j.Stop, j.Changed = true, s.Index })
+	cause := [...]Cause{NoVerdict: ByJob, Terminated: ByTermination, Completed: ByCompletion}[s.Job(id).Fate.Verdict]
 	for task := range s.Job(id).Tasks {
 		var all []SlotRef
 		s.EachSlot(id, task, func(r SlotRef, slot Slot) bool {
@@ -14,7 +15,7 @@ func (s *State) StopJob(id terms.JobID) {
 			return true
 		})
 		for _, r := range all {
-			s.StopSlot(r, ByJob)
+			s.StopSlot(r, cause)
 		}
 		s.SetDesired(id, task, min(s.Job(id).Tasks[task].Desired, s.Job(id).Tasks[task].Fresh))
 	}
@@ -61,7 +62,6 @@ func (s *State) FinishIfDone(id terms.JobID) {
 			return
 		}
 	}
-	s.SetUpdate(id, j.Update, 0)
 	s.daemons.Delete(id)
 	s.workflows.Delete(id)
 	if len(j.Awaits) > 0 {
@@ -72,6 +72,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
 		j.finishOrder = s.finishedNext
 	})
+	s.SetUpdate(id, j.Update, 0)
 	s.finished.Set(s.finishedNext, id)
 	s.finishedNext++
 	s.finishedSlots += j.slots()
@@ -95,6 +96,9 @@ func (s *State) ForgetJob(id terms.JobID) {
 	j := s.Job(id)
 	s.finished.Delete(j.finishOrder)
 	s.finishedSlots -= j.slots()
+	if j.updateDeadline != 0 {
+		s.deadlines.Delete(due{j.updateDeadline, SlotRef{Job: id, Task: jobDeadline}})
+	}
 	s.digest -= j.row
 	for _, t := range j.Tasks {
 		s.digest -= t.digest + t.row

@@ -21,8 +21,10 @@ type Job struct {
 	Stop bool
 	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
 	Awaits []terms.JobName
-	// Suspended tells that its user wants nothing of it to run for now.
+	// Suspended tells that its user, or a policy, wants nothing of it to run for now.
 	Suspended bool
+	// Fate is what policies made of it.
+	Fate Fate
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
 	Finished   terms.Index
 	FinishedAt terms.Time
@@ -73,6 +75,10 @@ type Task struct {
 	Failure Failure
 	// Preemption is the latest end of an allocation that gave way.
 	Preemption Preemption
+	// Restarts is how often policies restarted it in the newest version. Restarting tells that nothing of it begins before
+	// all that lives has ended.
+	Restarts   uint32
+	Restarting bool
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
@@ -159,7 +165,7 @@ const (
 	StatusPending Status = iota + 1
 	// StatusRunning: at least one instance has a node.
 	StatusRunning
-	// StatusSuspended: its user wants nothing of it to run for now.
+	// StatusSuspended: its user, or a policy, wants nothing of it to run for now.
 	StatusSuspended
 	// StatusStopping: it was told to stop and some instance has not ended.
 	StatusStopping
@@ -187,9 +193,13 @@ func (j *Job) Status() Status {
 		}
 	}
 	switch {
+	case j.Finished != 0 && j.Fate.Verdict == Completed:
+		return StatusSucceeded
+	case j.Finished != 0 && j.Fate.Verdict == Terminated:
+		return StatusFailed
 	case j.Finished != 0 && j.Stop:
 		return StatusStopped
-	case j.Finished != 0 && total[Failed] > 0:
+	case j.Finished != 0 && total[Failed] > 0 && !j.Enough():
 		return StatusFailed
 	case j.Finished != 0:
 		return StatusSucceeded

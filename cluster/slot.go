@@ -101,6 +101,16 @@ const (
 	ByRunTime
 	// BySuspension: its job is suspended; it waits until that is resumed.
 	BySuspension
+	// ByTaskRestart and ByJobRestart: it begins anew when all of the task, or of the job, has ended.
+	ByTaskRestart
+	ByJobRestart
+	// ByTermination and ByCompletion: a policy ended the job as a failure, or as a success.
+	ByTermination
+	ByCompletion
+	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done, because
+	// its instance failed or was evicted, or has failed for good.
+	ByPolicy
+	ByTaskPolicy
 )
 
 // String returns the cause in words.
@@ -108,7 +118,8 @@ func (c Cause) String() string {
 	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
 		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays",
 		"it gave way to work that is entitled to its room", "it ran for as long as it may",
-		"the job was suspended"}[c]
+		"the job was suspended", "it is restarted with its task", "it is restarted with its job", "the job has failed by a policy",
+		"the job has succeeded", "a policy decides what follows", "a policy decides what follows"}[c]
 }
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
@@ -116,8 +127,8 @@ type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
-	// of a Postponed one, the verdict on the health of one that is Assigned or Running, the end of patience with one that
-	// is Away. 0 is never.
+	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the end of
+	// patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since terms.Time
@@ -136,6 +147,11 @@ type Slot struct {
 	Health Health
 	Wish   Wish
 	Cause  Cause
+}
+
+// ByPolicy tells whether a policy is to decide what becomes of a slot that does not run.
+func (s *Slot) ByPolicy() bool {
+	return s.Phase == Waiting && s.Deadline != 0 || s.Phase == Postponed && s.Cause != NoCause
 }
 
 // Seat tells the allocations of one slot apart.

@@ -127,6 +127,11 @@ func (j *Job) Good(below uint32) uint32 {
 // AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
 // version are of it from now on; how many there are to be is not changed.
 func (s *State) AddVersion(id terms.JobID, v JobVersion) {
+	for task, t := range s.Job(id).Tasks {
+		if t.Restarts > 0 {
+			s.SetRestarts(id, task, 0)
+		}
+	}
 	s.countPriority(s.Job(id), -s.Job(id).live())
 	s.changeJob(id, func(j *Job) { j.addVersion(s, v) })
 	s.regroup(s.Job(id))
@@ -150,6 +155,7 @@ func (j *Job) live() int64 {
 
 func (j *Job) addVersion(s *State, v JobVersion) {
 	j.Version++
+	j.Fate.Restarts = 0
 	v.Number, v.Index, v.At, v.hash = j.Version, s.Index, s.Time, fingerprint.Job(v.Spec)
 	j.versions = append(j.versions, v)
 	j.Spec, j.Changed = v.Spec, s.Index
@@ -220,10 +226,13 @@ func (s *State) dropVersions(id terms.JobID) {
 }
 
 // SetUpdate replaces the job's record of its update, notes how it ended on the version that it brought, and looks to the
-// time by which it must get on; 0 for none.
+// time by which it must get on; 0 for none. Of a job that has ended it is the time when it is forgotten.
 func (s *State) SetUpdate(id terms.JobID, u Update, deadline terms.Time) {
 	r := SlotRef{Job: id, Task: jobDeadline}
 	s.changeJob(id, func(j *Job) {
+		if j.Finished != 0 {
+			deadline = j.forgetAt()
+		}
 		if j.updateDeadline != 0 {
 			s.deadlines.Delete(due{j.updateDeadline, r})
 		}

@@ -108,7 +108,9 @@ func (s *State) follow(j *Job, task int) {
 }
 
 // Idle tells whether nothing of a task asks for room for now, whatever it lacks.
-func (j *Job) Idle(task int) bool { return j.Suspended || len(j.Awaits) > 0 || j.Held(task) }
+func (j *Job) Idle(task int) bool {
+	return j.Suspended || len(j.Awaits) > 0 || j.Tasks[task].Restarting || j.Held(task)
+}
 
 // follower is a job that comes after another, by the name of that.
 type follower struct {

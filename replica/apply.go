@@ -22,6 +22,8 @@ type fold struct {
 	outcome Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
+	// heeds are the slots of which it is due now what a policy says.
+	heeds []cluster.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
 	over []verdict
 	// result is that of the last question to reconcile.
@@ -53,6 +55,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
+	f.heedAll()
 	f.advance()
 	f.followJobs()
 	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
@@ -135,6 +138,8 @@ func (f *fold) meetDeadlines() bool {
 func (f *fold) slotDue(r cluster.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
 	switch slot.Phase {
+	case cluster.Waiting:
+		f.policyDue(r, slot)
 	case cluster.Delayed:
 		if f.s.OrderedNow(r) {
 			slot.Deadline = f.s.Time + 1
@@ -145,6 +150,10 @@ func (f *fold) slotDue(r cluster.SlotRef) {
 		f.s.SetSlot(r, slot)
 		f.effect(Placed, r, "started again after its delay")
 	case cluster.Postponed:
+		if slot.Cause != cluster.NoCause {
+			f.policyDue(r, slot)
+			return
+		}
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
 	case cluster.Away:
@@ -165,9 +174,11 @@ func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
 		f.vacate(r, slot)
 	case lived:
 		f.wait(r, slot, cluster.AnyNode)
+		f.evicted(r)
 	default:
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		f.evicted(r)
 	}
 }
 

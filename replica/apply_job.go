@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/plugin"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // JobsMax bounds the jobs that have not finished.
@@ -143,7 +144,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 		return
 	}
 	if stopped.Finished != 0 {
-		f.over = append(f.over, verdict{job: j.Name()})
+		f.over = append(f.over, verdict{j.Name(), stopped.Status() == cluster.StatusSucceeded})
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
@@ -186,30 +187,44 @@ func (f *fold) suspendJob(c *command.SuspendJob) Result {
 		case j.Suspended != c.Resume:
 			return Result{Job: c.Job}
 		}
-		f.s.SetSuspended(j.ID, !c.Resume)
-		if u := f.s.Job(j.ID).Update; u.State.Rolls() {
-			u.ProgressAt = f.s.Time
-			f.setUpdate(f.s.Job(j.ID), u)
-		}
-		f.touch(j.ID)
-		if !c.Resume {
-			f.endAll(j.ID)
-		}
+		f.suspend(j.ID, !c.Resume)
 		return Result{Job: c.Job}
 	})
 }
 
-// endAll tells every instance of a suspended job to end.
+// suspend ends all instances of a job, or lets it go on.
+func (f *fold) suspend(id terms.JobID, suspended bool) {
+	f.s.SetSuspended(id, suspended)
+	if u := f.s.Job(id).Update; u.State.Rolls() {
+		u.ProgressAt = f.s.Time
+		f.setUpdate(f.s.Job(id), u)
+	}
+	f.touch(id)
+	if suspended {
+		f.endAll(id)
+		return
+	}
+	if fate := f.s.Job(id).Fate; fate.Last.Action == lifecycle.Abort {
+		fate.Last = cluster.Deed{}
+		f.s.SetFate(id, fate)
+	}
+}
+
+// endAll tells every instance of a suspended job to end. What a policy was to decide is not due any more.
 func (f *fold) endAll(id terms.JobID) {
 	for task := range f.s.Job(id).Tasks {
 		var all []cluster.SlotRef
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Phase.Holds() && slot.Phase != cluster.Stopping {
+			if slot.Phase.Holds() && slot.Phase != cluster.Stopping || slot.ByPolicy() {
 				all = append(all, r)
 			}
 			return true
 		})
 		for _, r := range all {
+			if slot, _ := f.s.SlotAt(r); slot.ByPolicy() {
+				f.anew(r, slot)
+				continue
+			}
 			f.stop(r, cluster.BySuspension)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"starling/reconcile"
 	"starling/rollout"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // reportTasks takes the news of allocations. News of an allocation that is none of the slot's present ones is void.
@@ -106,6 +107,7 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 	case news.Ended == cluster.NodeLost:
 		// It stopped with its node, or because its node was cut off: that is no failure of its own.
 		f.wait(r, slot, cluster.AnyNode)
+		f.evicted(r)
 		f.finish(r.Job)
 		return
 	}
@@ -135,13 +137,20 @@ func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot
 	}
 	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
 	away := slot.Phase == cluster.Away
+	if !away && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
+		return
+	}
 	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
 		slot.Phase = cluster.Failed
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
-	delay := restart.Delay(slot.Failures)
-	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+terms.Time(delay)
+	f.delay(r, slot, terms.Time(restart.Delay(slot.Failures)))
+}
+
+// delay lets an instance that failed start again on its node later.
+func (f *fold) delay(r cluster.SlotRef, slot cluster.Slot, delay terms.Time) {
+	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+delay
 	f.s.SetSlot(r, slot)
 	f.effect(Delayed, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
 }
@@ -160,6 +169,9 @@ func (f *fold) succeed(r cluster.SlotRef, slot cluster.Slot) {
 		r.Seat = cluster.MainSeat
 	}
 	f.s.SetSlot(r, slot)
+	if _, _, ok := f.heard(r, lifecycle.TaskCompleted, 0); ok && f.s.Job(r.Job).Complete(int(r.Task)) {
+		f.heed(r)
+	}
 	f.finish(r.Job)
 }
 
@@ -194,6 +206,9 @@ func (f *fold) lose(r cluster.SlotRef) {
 				c.Node = reconcile.NodeDisconnected
 			}
 		})
+		if spec.Disconnect.LostAfterMillis == 0 {
+			f.evicted(r)
+		}
 	}
 }
 
@@ -254,16 +269,21 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	case f.inherited(r, slot):
 	case cause == cluster.ByRunTime:
 		f.giveUp(r, slot, cluster.OutOfTime)
-	case cause == cluster.ByPreemption && j.Spec.KillOnPreempt:
+	case cause == cluster.ByPreemption && j.Spec.KillOnPreempt && !f.hearsEviction(r):
 		f.giveUp(r, slot, cluster.Preempted)
 	case cause == cluster.ByUpdate:
 		f.renew(r, slot)
+	case cause == cluster.ByTaskRestart || cause == cluster.ByJobRestart:
+		f.anew(r, slot)
 	case cause == cluster.ByRestart:
 		f.wait(r, slot, cluster.PreferNode)
 	case cause == cluster.ByMove:
 		f.wait(r, slot, cluster.AvoidNode)
 	default:
 		f.wait(r, slot, cluster.AnyNode)
+	}
+	if cause == cluster.ByPreemption || cause == cluster.ByDrain {
+		f.evicted(r)
 	}
 	f.finish(r.Job)
 }
@@ -279,7 +299,14 @@ func endingBy(cause cluster.Cause, seen cluster.Ending) cluster.Ending {
 // giveUp ends a slot for good, as a failure.
 func (f *fold) giveUp(r cluster.SlotRef, slot cluster.Slot, ended cluster.Ending) {
 	slot.Phase, slot.Ended, slot.Health = cluster.Failed, ended, cluster.Unhealthy
+	if ended == cluster.OutOfTime {
+		slot.Failures++
+		if f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
+			return
+		}
+	}
 	f.s.SetSlot(r, slot)
+	f.exhausted(r)
 }
 
 // inherited lets whoever has a seat beside the main one of a slot and is to have the main one take it.

@@ -118,8 +118,12 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 	}
 }
 
-// updateDue fails an update that has not got on in time.
+// updateDue fails an update that has not got on in time. A job that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
+	if f.s.Job(id).Finished != 0 {
+		f.s.ForgetJob(id)
+		return
+	}
 	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
 }
 
@@ -252,7 +256,11 @@ func (f *fold) advance() {
 		if j == nil || j.Finished != 0 || j.Stop {
 			continue
 		}
-		if j.Update.State.Rolls() {
+		f.beginAnew(id)
+		if f.enough(id) {
+			continue
+		}
+		if j = f.s.Job(id); j.Update.State.Rolls() {
 			f.roll(j)
 		}
 		if j.Spec.Type == terms.Batch && f.s.Job(id).Update.State.Final() {

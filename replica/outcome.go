@@ -65,6 +65,8 @@ const (
 	Updating
 	// GaveWay: the allocation was chosen to give way, to whom and by which rule Reason tells.
 	GaveWay
+	// Decided: something followed by a policy, as Reason tells.
+	Decided
 	// More: there were more effects than are kept.
 	More
 )
@@ -74,5 +76,5 @@ const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "gave way", "more"}[k]
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "gave way", "policy", "more"}[k]
 }

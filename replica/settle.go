@@ -27,9 +27,14 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 		}
 		all = append(all, c)
 	}
+	main := seatOf(r, cluster.MainSeat)
+	before, _ := f.s.SlotAt(main)
 	f.s.SetSlot(r, slot)
 	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Candidates: all}}, reconcile.Tally{}, &f.result)
 	f.obeyResult(j, r, &question)
+	if before.Phase != cluster.Failed {
+		f.exhausted(main)
+	}
 	f.finish(r.Job)
 }
 
@@ -151,6 +156,8 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 		return
 	}
 	switch {
+	case slot.ByPolicy() && v.Reason != reconcile.NotWanted:
+		// A policy decides.
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		f.again(r, slot, question)
 	case slot.Phase == cluster.Away && slot.Cause != cluster.NoCause:

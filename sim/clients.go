@@ -19,13 +19,15 @@ type clients struct {
 	// it was asked for.
 	accepted []terms.JobName
 	killed   map[terms.JobName]terms.Index
+	// kept are the jobs that were once to be forgotten some time after their end.
+	kept map[terms.JobName]bool
 	// succeeded are the allocations whose program ended well, started how often each was run.
 	succeeded map[terms.AllocationID]bool
 	started   map[terms.AllocationID]int
 }
 
 func newClients(w *World) *clients {
-	return &clients{w: w, killed: map[terms.JobName]terms.Index{},
+	return &clients{w: w, kept: map[terms.JobName]bool{}, killed: map[terms.JobName]terms.Index{},
 		succeeded: map[terms.AllocationID]bool{}, started: map[terms.AllocationID]int{}}
 }
 
@@ -68,6 +70,9 @@ func (c *clients) request(one command.Command) {
 	sent := terms.Index(len(c.w.records))
 	if one == nil {
 		return
+	}
+	if submit, ok := one.(*command.SubmitJob); ok && submit.Spec.KeepMillis > 0 {
+		c.kept[submit.Spec.Name] = true
 	}
 	c.send(one, func(r replica.Receipt) {
 		switch one := one.(type) {

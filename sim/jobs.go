@@ -87,6 +87,9 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 	if w.rng.IntN(2) == 0 {
 		spec.Update = c.updatePolicy(spec.Type)
 	}
+	if w.rng.IntN(4) == 0 {
+		c.lifecycle(&spec)
+	}
 	switch w.rng.IntN(10) {
 	case 0, 1:
 		t.Instances = uint32(w.between(0, 8))
@@ -146,6 +149,9 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 	spec.Plugins = pluginsBy(spec.Priority)
 	if kind != terms.Daemon && len(c.names) > 0 && c.w.rng.IntN(6) == 0 {
 		spec.After = []terms.JobName{c.names[c.w.rng.IntN(len(c.names))]}
+	}
+	if c.w.rng.IntN(2) == 0 {
+		c.lifecycle(&spec)
 	}
 	if kind <= terms.Stateless && c.w.chance(hugeJob) {
 		c.w.rates[hugeJob] = 0

@@ -162,11 +162,12 @@ func (c *clients) order(spec *terms.Job) {
 	}
 }
 
-// fit makes the gang of a job small enough for its tasks.
+// fit makes the gang of a job, and how many must succeed, small enough for its tasks.
 func fit(spec *terms.Job) {
-	least, most := uint32(0), uint32(0)
+	least, most, all := uint32(0), uint32(0), uint32(0)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
+		all += t.Instances
 		t.MinAvailable = min(t.MinAvailable, atOnce(t))
 		least += t.MinAvailable
 		most += atOnce(t)
@@ -174,6 +175,7 @@ func fit(spec *terms.Job) {
 	if spec.MinAvailable > 0 {
 		spec.MinAvailable = min(max(spec.MinAvailable, least), most)
 	}
+	spec.MinSuccess = min(spec.MinSuccess, all)
 }
 
 // atOnce is how many instances of a task may run at a time.

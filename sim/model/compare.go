@@ -121,6 +121,7 @@ func (c *comparison) job(fast *cluster.Job, j *Job) {
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
 	same(c, about{name, "jobs that it waits for"}, fmt.Sprint(fast.Awaits), fmt.Sprint(j.awaits))
 	same(c, about{name, "suspended"}, fast.Suspended, j.suspended)
+	same(c, about{name, "fate"}, fast.Fate, j.fate)
 	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]terms.Index{j.submitted, j.changed, j.finished})
 	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt}, [2]terms.Time{j.submittedAt, j.finishedAt})
 	c.versions(fast, j)
@@ -158,6 +159,8 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 	same(c, about{who, "task"}, fast.Name, t.name)
 	same(c, about{who, "desired"}, fast.Desired, t.desired)
 	same(c, about{who, "failure"}, fast.Failure, t.failure)
+	same(c, about{who, "restarts"}, fast.Restarts, t.restarts)
+	same(c, about{who, "restarting"}, fast.Restarting, t.restarting)
 	sums := t.standing()
 	same(c, about{who, "sums"}, standing{fast.New, fast.Old, fast.Canaries}, sums)
 	if same(c, about{who, "slots"}, fast.Slots.Len(), len(t.slots)); fast.Slots.Len() != len(t.slots) {

@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // Job is a job with its slots.
@@ -27,6 +28,8 @@ type Job struct {
 	awaits []terms.JobName
 	// suspended tells that nothing is to run for now.
 	suspended bool
+	// fate is what policies made of it.
+	fate cluster.Fate
 	// touched tells that something happened to it in this entry, so that its update is looked at.
 	touched bool
 }
@@ -38,6 +41,9 @@ type task struct {
 	desired uint32
 	slots   []*slot
 	failure cluster.Failure
+	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
+	restarts   uint32
+	restarting bool
 	// patience is that of the seats that take any node, and of the others.
 	patience [2]patience
 }
@@ -256,6 +262,10 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 		v.Number = j.version() + 1
 	}
 	j.versions, j.changed = append(j.versions, v), m.index
+	j.fate.Restarts = 0
+	for _, t := range j.tasks {
+		t.restarts = 0
+	}
 	for i := range v.Spec.Tasks {
 		name := v.Spec.Tasks[i].Name
 		if !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.name == name }) {
@@ -371,13 +381,16 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 // kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
 func (m *Model) kill(j *Job) bool {
 	j.stop, j.changed = true, m.index
+	cause := map[cluster.Verdict]cluster.Cause{
+		cluster.NoVerdict: cluster.ByJob, cluster.Terminated: cluster.ByTermination, cluster.Completed: cluster.ByCompletion,
+	}[j.fate.Verdict]
 	j.each(func(s *seat) {
 		row := s.Slot
 		switch {
 		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == cluster.Stopping:
 			return
 		case row.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
-			row.Cause = cluster.ByJob
+			row.Cause = cause
 			m.put(s, row)
 			return
 		}
@@ -385,7 +398,7 @@ func (m *Model) kill(j *Job) bool {
 		if row.Phase == cluster.Assigned || row.Phase == cluster.Running {
 			next = cluster.Stopping
 		}
-		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, cluster.AnyNode, cluster.ByJob
+		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, cluster.AnyNode, cause
 		if row.Version == 0 {
 			row.Version = j.version()
 		}
@@ -436,10 +449,16 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 	}
 	j.endPatience()
 	j.each(func(s *seat) {
-		if suspended && s.Phase.Holds() && s.Phase != cluster.Stopping {
+		switch {
+		case suspended && s.byPolicy():
+			m.anew(s, s.Slot)
+		case suspended && s.Phase.Holds() && s.Phase != cluster.Stopping:
 			m.stop(s, cluster.BySuspension)
 		}
 	})
+	if !suspended && j.fate.Last.Action == lifecycle.Abort {
+		j.fate.Last = cluster.Deed{}
+	}
 	return true
 }
 

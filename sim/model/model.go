@@ -26,6 +26,8 @@ type Model struct {
 	Nodes []*Node
 	// Jobs are kept in the order of their submission, ended in that of their ends.
 	Jobs, ended []*Job
+	// heeds are the seats of which it is due now what a policy says.
+	heeds []*seat
 	// closed are the jobs that have ended with the entry.
 	closed  []*Job
 	lastJob terms.JobID
@@ -84,13 +86,15 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
-	m.closed = nil
+	m.closed, m.heeds = nil, nil
 	finished := m.meetDeadlines()
 	m.tidy()
 	for _, c := range e.Commands {
 		m.refused = append(m.refused, !m.obey(e.Writer, c))
 		m.tidy()
 	}
+	m.heedAll()
+	m.tidy()
 	m.advance()
 	m.tidy()
 	m.followJobs()
@@ -248,6 +252,8 @@ func (m *Model) meetDeadlines() bool {
 			return true
 		case d.node != nil:
 			m.drainDue(d.node)
+		case d.job != nil && d.job.finished != 0:
+			m.forget(d.job)
 		case d.job != nil:
 			m.fail(d.job)
 		default:
@@ -260,6 +266,9 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
+		if slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
+			continue
+		}
 		m.abandon(j)
 		if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() || j.grows() {
 			continue

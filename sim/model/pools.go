@@ -120,7 +120,7 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 // asks returns how many instances of a task ask for room: those that wait and may run beside those that do.
 func (t *task) asks() uint32 {
 	spec, waiting, live := t.spec(0), uint32(0), uint32(0)
-	if spec == nil || t.job.suspended || len(t.job.awaits) > 0 || t.held() {
+	if spec == nil || t.job.suspended || t.restarting || len(t.job.awaits) > 0 || t.held() {
 		return 0
 	}
 	t.each(func(s *seat) {

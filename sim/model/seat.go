@@ -5,6 +5,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 func (m *Model) reports(writer terms.PeerID, all []command.Report) bool {
@@ -94,6 +95,10 @@ func (m *Model) judge(s *seat) {
 // seatDue does what is due about a seat.
 func (m *Model) seatDue(s *seat) {
 	row := s.Slot
+	if s.byPolicy() {
+		m.policyDue(s)
+		return
+	}
 	switch row.Phase {
 	case cluster.Delayed:
 		if s.slot.ordered(m.index) != nil {
@@ -123,10 +128,12 @@ func (m *Model) awayDue(s *seat) {
 		row := s.Slot
 		row.Deadline = 0
 		m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		m.evicted(s)
 	case s.Cause != cluster.NoCause:
 		m.vacate(s, s.Slot)
 	default:
 		m.wait(s, s.Slot, cluster.AnyNode)
+		m.evicted(s)
 	}
 }
 
@@ -145,6 +152,7 @@ func (m *Model) over(s *seat, news *command.Report) {
 		m.vacate(s, row)
 	case news.Ended == cluster.NodeLost:
 		m.wait(s, row, cluster.AnyNode)
+		m.evicted(s)
 	case done:
 		m.succeed(s, row)
 	default:
@@ -170,17 +178,16 @@ func (m *Model) failed(s *seat, row cluster.Slot, news *command.Report) {
 		row.Health = cluster.Untried
 	}
 	away := row.Phase == cluster.Away
+	if !away && m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
+		return
+	}
 	spent := rule.AttemptsMax != terms.RestartsUnlimited && row.Failures > rule.AttemptsMax
 	if away || spent || s.slot.index >= s.slot.task.desired {
 		row.Phase = cluster.Failed
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
-	wait := terms.Time(rule.DelayMillis)
-	for i := uint32(1); i < row.Failures && wait > 0 && wait < terms.Time(rule.DelayMaxMillis); i++ {
-		wait *= 2
-	}
-	row.Phase, row.Deadline = cluster.Delayed, m.time+min(wait, terms.Time(rule.DelayMaxMillis))
+	row.Phase, row.Deadline = cluster.Delayed, m.time+s.restartDelay(row.Failures)
 	m.put(s, row)
 }
 
@@ -196,6 +203,9 @@ func (m *Model) succeed(s *seat, row cluster.Slot) {
 		}
 	}
 	m.put(main, row)
+	if p, _ := m.policy(main, lifecycle.TaskCompleted, 0); p != nil && main.slot.task.complete() {
+		m.heeds = append(m.heeds, main)
+	}
 }
 
 // lose decides what becomes of an allocation whose node left.
@@ -217,6 +227,7 @@ func (m *Model) lose(s *seat) {
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Node = reconcile.NodeDisconnected })
 	default:
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Node = reconcile.NodeGone })
+		m.evicted(s)
 	}
 }
 
@@ -262,6 +273,7 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	if cause == cluster.ByPreemption {
 		row.Ended = cluster.Preempted
 	}
+	eviction, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
 	over := s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival
 	switch {
 	case s.kind != cluster.MainSeat && (over || !s.slot.wanted()):
@@ -272,18 +284,34 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		heir := m.heir(s.slot)
 		m.put(s, row)
 		m.move(heir, cluster.MainSeat)
-	case cause == cluster.ByRunTime, cause == cluster.ByPreemption && s.job().newest().KillOnPreempt:
-		row.Phase, row.Health = cluster.Failed, cluster.Unhealthy
-		if cause == cluster.ByRunTime {
-			row.Ended = cluster.OutOfTime
-		}
-		m.put(s, row)
+	case cause == cluster.ByRunTime, cause == cluster.ByPreemption && s.job().newest().KillOnPreempt && eviction == nil:
+		m.giveUp(s, row, cause == cluster.ByRunTime)
+		return
+	case cause == cluster.ByTaskRestart || cause == cluster.ByJobRestart:
+		m.anew(s, row)
 	case cause == cluster.ByUpdate:
 		m.renew(s, row)
 	default:
 		wishes := map[cluster.Cause]cluster.Wish{cluster.ByRestart: cluster.PreferNode, cluster.ByMove: cluster.AvoidNode}
 		m.wait(s, row, wishes[cause])
 	}
+	if cause == cluster.ByPreemption || cause == cluster.ByDrain {
+		m.evicted(s)
+	}
+}
+
+// giveUp ends a seat for good, as a failure.
+func (m *Model) giveUp(s *seat, row cluster.Slot, late bool) {
+	row.Phase, row.Health = cluster.Failed, cluster.Unhealthy
+	if late {
+		row.Ended = cluster.OutOfTime
+		row.Failures++
+		if m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
+			return
+		}
+	}
+	m.put(s, row)
+	m.failedByPolicy(s, row, lifecycle.TaskFailed)
 }
 
 // heir returns who takes over the main seat: a canary that was promoted, or one that returned.

@@ -4,6 +4,7 @@ import (
 	"starling/cluster"
 	"starling/reconcile"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // listedMax is up to how many slots of a task reconcile is asked about all of them.
@@ -12,7 +13,7 @@ const listedMax = 64
 // settle keeps a seat's row after an event, asks reconcile what becomes of its slot, and does it. Event says what the row
 // cannot.
 func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidate)) {
-	t := s.slot.task
+	t, main, before := s.slot.task, s.slot.main(), s.slot.main().Phase
 	m.put(s, row)
 	if s.slot.gone() {
 		return
@@ -38,6 +39,9 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 	question, result := m.question(t), reconcile.Result{}
 	reconcile.Reconcile(&question, all, reconcile.Tally{}, &result)
 	m.obeyResult(s.slot, &question, &result)
+	if before != cluster.Failed && main.Phase == cluster.Failed {
+		m.failedByPolicy(main, main.Slot, lifecycle.TaskFailed)
+	}
 }
 
 func (m *Model) question(t *task) reconcile.Task {
@@ -154,6 +158,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	}
 	row := s.Slot
 	switch {
+	case s.byPolicy() && v.Reason != reconcile.NotWanted:
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == cluster.Away && row.Cause != cluster.NoCause:

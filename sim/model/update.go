@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // change brings a new version of a job and begins the update to it; one that runs is over.
@@ -73,6 +74,9 @@ func (m *Model) succeedUpdate(j *Job) {
 // deadline is by when the update must get on; 0 if it need not.
 func (j *Job) deadline() terms.Time {
 	limit := j.newest().Update.ProgressDeadlineMillis
+	if keep := j.newest().KeepMillis; j.finished != 0 && keep > 0 {
+		return j.finishedAt + terms.Time(keep)
+	}
 	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
 		return 0
 	}
@@ -273,7 +277,14 @@ func (m *Model) advance() {
 	}
 	m.drains()
 	for _, j := range slices.Clone(m.Jobs) {
-		if j.touched && j.finished == 0 && !j.stop && j.update.State.Rolls() {
+		if !j.touched || j.finished != 0 || j.stop {
+			continue
+		}
+		m.beginAnew(j)
+		if j.enough() {
+			j.fate.Verdict, j.fate.Last = cluster.Completed, cluster.Deed{Entry: m.index, At: m.time, Action: lifecycle.Complete}
+			m.kill(j)
+		} else if j.update.State.Rolls() {
 			m.roll(j)
 		}
 	}

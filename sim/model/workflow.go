@@ -83,9 +83,12 @@ func (m *Model) mayFollow(spec *terms.Job) bool {
 
 // succeeded tells whether a job that has ended was neither stopped nor has failed.
 func (j *Job) succeeded() bool {
-	failed := j.stop
+	if j.fate.Verdict != cluster.NoVerdict {
+		return j.fate.Verdict == cluster.Completed
+	}
+	failed := false
 	j.each(func(s *seat) { failed = failed || s.Phase == cluster.Failed })
-	return !failed
+	return !j.stop && (!failed || j.enough())
 }
 
 // followJobs tells those that wait for jobs which have ended with this entry.

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/terms"
+	"starling/terms/lifecycle"
+)
+
+// Verdict is as what a job ends that policies have ended.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// NoVerdict is that of a job which ends by itself, or because a user stopped it.
+	NoVerdict Verdict = iota
+	// Terminated ends it as a failure, Completed as a success.
+	Terminated
+	Completed
+)
+
+// Fate is what policies made of a job. The zero Fate is none.
+type Fate struct {
+	Verdict Verdict
+	// Restarts is how often they restarted all of it in its newest version.
+	Restarts uint32
+	// Last is the latest that they did.
+	Last Deed
+}
+
+// Deed is what followed from a policy, or from enough successes, and why.
+type Deed struct {
+	// Entry is that of the journal with which it was done, 0 for nothing.
+	Entry  terms.Index
+	At     terms.Time
+	Action lifecycle.Action
+	// Event is what happened; 0 is that enough instances have succeeded.
+	Event lifecycle.Event
+	// OfJob tells that the policy is one of the job, and not of the task.
+	OfJob bool
+	// Spent tells that the restarts were used up, and the job has failed instead.
+	Spent bool
+	// Task and Index name the slot to which it happened, Order its allocation, and Ended and ExitCode how that ended.
+	Task     uint16
+	Index    uint32
+	Order    terms.Index
+	Ended    Ending
+	ExitCode int32
+}
+
+func (f *Fate) hash() uint64 {
+	d := &f.Last
+	return hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At), uint64(d.Action)<<8|uint64(d.Event),
+		bit(d.OfJob)<<1|bit(d.Spent), uint64(d.Task)<<32|uint64(d.Index), uint64(d.Order), uint64(d.Ended)<<32|uint64(uint32(d.ExitCode)))
+}
+
+// SetFate replaces what policies made of a job.
+func (s *State) SetFate(id terms.JobID, f Fate) { s.changeJob(id, func(j *Job) { j.Fate = f }) }
+
+// SetRestarts notes how often policies restarted a task in the newest version of its job.
+func (s *State) SetRestarts(id terms.JobID, task int, restarts uint32) {
+	s.changeTask(id, task, func(t *Task) { t.Restarts = restarts })
+}
+
+// SetRestarting lets nothing of a task begin before all that lives of it has ended, or lets it begin again.
+func (s *State) SetRestarting(id terms.JobID, task int, restarting bool) {
+	s.changeTask(id, task, func(t *Task) { t.Restarting = restarting })
+	s.SetBlocked(KeyOf(id, task), false)
+	s.SetBlocked(KeyOf(id, task).Special(), false)
+}
+
+// Behind returns a task and all that come after it, directly or not.
+func (j *Job) Behind(task int) []int {
+	all := []int{task}
+	if j.graph == nil {
+		return all
+	}
+	for _, other := range j.graph.order {
+		if slices.ContainsFunc(j.graph.after[other], func(before int) bool { return slices.Contains(all, before) }) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// Enough tells whether as many instances have succeeded as must for the job to have succeeded.
+func (j *Job) Enough() bool {
+	succeeded := uint32(0)
+	for _, t := range j.Tasks {
+		succeeded += t.Counts[Succeeded]
+	}
+	return j.Spec.MinSuccess > 0 && succeeded >= j.Spec.MinSuccess
+}
+
+// forgetAt returns when a finished job is forgotten, 0 for when there is no room for it any more.
+func (j *Job) forgetAt() terms.Time {
+	if j.Spec.KeepMillis == 0 {
+		return 0
+	}
+	return j.FinishedAt + terms.Time(j.Spec.KeepMillis)
+}
+
+// Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
+func (j *Job) Why(d *Deed) string {
+	if d.Event == 0 {
+		return fmt.Sprintf("%d instances have succeeded, as many as min_success wants", j.Spec.MinSuccess)
+	}
+	task := j.Tasks[d.Task].Name
+	slot := fmt.Sprintf("%s[%d]", task, d.Index)
+	what := map[lifecycle.Event]string{
+		lifecycle.InstanceFailed:  slot + " failed: " + d.Ended.String(),
+		lifecycle.InstanceEvicted: slot + " was evicted: " + d.Ended.String(),
+		lifecycle.TaskCompleted:   fmt.Sprintf("all instances of %s have succeeded", task),
+		lifecycle.TaskFailed:      slot + " has failed for good: " + d.Ended.String(),
+	}[d.Event]
+	if d.Event == lifecycle.InstanceFailed && d.Ended == ByItself {
+		what = fmt.Sprintf("%s failed with exit code %d", slot, d.ExitCode)
+	}
+	if d.OfJob {
+		return what + " (policy of the job)"
+	}
+	return what + " (policy of the task)"
+}

@@ -1,0 +1,300 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/reconcile"
+	"starling/terms"
+	"starling/terms/lifecycle"
+)
+
+// Policies. What a policy is about is noted in the slot to which it happened: one that failed is postponed until the policy's
+// delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before. What follows is
+// done with the entry in which it is due, after the commands.
+
+// heard returns the policy that is about what happened to the instance in a seat, and whether it is one of the job.
+func (f *fold) heard(r cluster.SlotRef, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
+	j := f.s.Job(r.Job)
+	if j.Stop || j.Suspended || r.Seat != cluster.MainSeat || r.Index >= j.Tasks[r.Task].Desired {
+		return p, false, false
+	}
+	if spec := j.TaskSpecOf(int(r.Task), j.Version); spec != nil {
+		if p, ok = lifecycle.First(spec.Policies, e, code); ok {
+			return p, false, true
+		}
+		p, ok = lifecycle.First(j.Spec.Policies, e, code)
+	}
+	return p, true, ok
+}
+
+// spent tells whether an instance is out of restarts on its node.
+func (f *fold) spent(r cluster.SlotRef, slot *cluster.Slot) bool {
+	most := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.AttemptsMax
+	return most != terms.RestartsUnlimited && slot.Failures > most
+}
+
+// failedByPolicy lets a policy decide what follows a failure. It returns false if none is about it.
+func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.Event) bool {
+	p, _, ok := f.heard(r, e, slot.ExitCode)
+	switch {
+	case !ok:
+		return false
+	case p.Action == lifecycle.RestartInstance && !f.spent(r, &slot):
+		delay := terms.Time(p.DelayMillis)
+		if delay == 0 {
+			delay = terms.Time(f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.Delay(slot.Failures))
+		}
+		f.delay(r, slot, delay)
+	case p.Action == lifecycle.RestartInstance:
+		f.postpone(r, slot, 0)
+	case e == lifecycle.TaskFailed:
+		slot.Cause = cluster.ByTaskPolicy
+		f.postpone(r, slot, p.DelayMillis)
+	default:
+		f.postpone(r, slot, p.DelayMillis)
+	}
+	return true
+}
+
+// postpone keeps a slot as it is until what a policy says of it is done.
+func (f *fold) postpone(r cluster.SlotRef, slot cluster.Slot, delay uint32) {
+	slot.Phase, slot.Deadline = cluster.Postponed, f.s.Time+terms.Time(delay)
+	if slot.Cause != cluster.ByTaskPolicy {
+		slot.Cause = cluster.ByPolicy
+	}
+	f.s.SetSlot(r, slot)
+	if delay == 0 {
+		f.heed(r)
+	} else {
+		f.effect(Delayed, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
+	}
+}
+
+// heed notes that what a policy says of a slot is due now.
+func (f *fold) heed(r cluster.SlotRef) {
+	f.heeds = append(f.heeds, r)
+	f.touch(r.Job)
+}
+
+// evicted lets a policy decide what becomes of a slot that lost its instance through no fault of that, and waits now.
+func (f *fold) evicted(r cluster.SlotRef) {
+	slot, _ := f.s.SlotAt(r)
+	p, _, ok := f.heard(r, lifecycle.InstanceEvicted, 0)
+	if !ok || slot.Phase != cluster.Waiting {
+		return
+	}
+	if p.Action == lifecycle.RestartInstance {
+		slot.Failures++
+		if f.spent(r, &slot) {
+			slot.Ended = evictedBy(slot.Ended)
+			f.postpone(r, slot, 0)
+			return
+		}
+		f.s.SetSlot(r, slot)
+		return
+	}
+	slot.Ended, slot.Deadline = evictedBy(slot.Ended), f.s.Time+terms.Time(p.DelayMillis)
+	f.s.SetSlot(r, slot)
+	if p.DelayMillis == 0 {
+		f.heed(r)
+	}
+}
+
+// hearsEviction tells whether a policy is about the eviction of an instance.
+func (f *fold) hearsEviction(r cluster.SlotRef) bool {
+	_, _, ok := f.heard(r, lifecycle.InstanceEvicted, 0)
+	return ok
+}
+
+// evictedBy returns how an allocation ended that was evicted: what its program did when it was told to stop is not what matters.
+func evictedBy(seen cluster.Ending) cluster.Ending {
+	if seen == cluster.Preempted || seen == cluster.NodeLost {
+		return seen
+	}
+	return cluster.OnRequest
+}
+
+// exhausted lets a policy decide what follows when an instance has failed for good.
+func (f *fold) exhausted(r cluster.SlotRef) {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Failed {
+		f.failedByPolicy(r, slot, lifecycle.TaskFailed)
+	}
+}
+
+// heedAll does what policies say that is due because of this entry.
+func (f *fold) heedAll() {
+	for _, r := range f.heeds {
+		if j := f.s.Job(r.Job); j != nil && j.Finished == 0 {
+			if slot, ok := f.s.SlotAt(r); ok {
+				f.obeyPolicy(r, slot)
+			}
+		}
+	}
+	heeded := f.heeds
+	f.heeds = nil
+	for _, r := range heeded {
+		if f.s.Job(r.Job) != nil {
+			f.finish(r.Job)
+		}
+	}
+}
+
+// policyDue does what a policy says of a slot whose time has come. If none does any more, the slot goes on.
+func (f *fold) policyDue(r cluster.SlotRef, slot cluster.Slot) {
+	switch {
+	case f.obeyPolicy(r, slot):
+	case slot.Phase == cluster.Waiting:
+		slot.Deadline = 0
+		f.s.SetSlot(r, slot)
+	default:
+		slot.Deadline, slot.Cause = 0, cluster.NoCause
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+	}
+	f.finish(r.Job)
+}
+
+// obeyPolicy does what the policy says that is about a slot as it is now. It returns false if there is none.
+func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
+	deed := cluster.Deed{
+		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended, ExitCode: slot.ExitCode,
+	}
+	postponed := slot.Phase == cluster.Postponed
+	switch {
+	case postponed && slot.Cause == cluster.ByTaskPolicy:
+		deed.Event = lifecycle.TaskFailed
+	case postponed && slot.Cause == cluster.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
+		deed.Event = lifecycle.InstanceFailed
+	case postponed && slot.Cause == cluster.ByPolicy, slot.Phase == cluster.Waiting && slot.Deadline != 0:
+		deed.Event = lifecycle.InstanceEvicted
+	case slot.Phase == cluster.Succeeded && f.s.Job(r.Job).Complete(int(r.Task)):
+		deed.Event = lifecycle.TaskCompleted
+	default:
+		return false
+	}
+	p, ofJob, ok := f.heard(r, deed.Event, slot.ExitCode)
+	if ok {
+		deed.Action, deed.OfJob = p.Action, ofJob
+		f.act(r, deed)
+	}
+	return ok
+}
+
+// act does what follows from an event.
+func (f *fold) act(r cluster.SlotRef, deed cluster.Deed) {
+	j := f.s.Job(r.Job)
+	f.touch(r.Job)
+	fate, spec := j.Fate, j.TaskSpecOf(int(r.Task), j.Version)
+	switch deed.Action {
+	case lifecycle.RestartInstance:
+		deed.Spent = true
+	case lifecycle.RestartTask:
+		deed.Spent = !mayRestart(j.Tasks[r.Task].Restarts, spec.MaxRestarts)
+	case lifecycle.RestartJob:
+		deed.Spent = !mayRestart(fate.Restarts, j.Spec.MaxRestarts)
+	}
+	fate.Last = deed
+	if deed.Action == lifecycle.RestartJob && !deed.Spent {
+		fate.Restarts++
+	}
+	f.s.SetFate(j.ID, fate)
+	f.effect(Decided, r, deed.Action.String()+": "+j.Why(&deed))
+	switch {
+	case deed.Spent, deed.Action == lifecycle.Terminate:
+		f.end(r, cluster.Terminated)
+	case deed.Action == lifecycle.Complete:
+		f.end(r, cluster.Completed)
+	case deed.Action == lifecycle.Abort:
+		f.suspend(j.ID, true)
+	case deed.Action == lifecycle.RestartTask:
+		f.s.SetRestarts(j.ID, int(r.Task), j.Tasks[r.Task].Restarts+1)
+		f.renewAll(j.ID, j.Behind(int(r.Task)), cluster.ByTaskRestart)
+	default:
+		all := make([]int, len(j.Tasks))
+		for task := range all {
+			all[task] = task
+		}
+		f.renewAll(j.ID, all, cluster.ByJobRestart)
+	}
+}
+
+func mayRestart(restarts, most uint32) bool {
+	return most == terms.RestartsUnlimited || restarts < most
+}
+
+// end ends a job by a verdict. A slot that waits for the verdict has failed.
+func (f *fold) end(r cluster.SlotRef, v cluster.Verdict) {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Postponed {
+		slot.Phase, slot.Cause, slot.Deadline, slot.Health = cluster.Failed, cluster.NoCause, 0, cluster.Unhealthy
+		f.s.SetSlot(r, slot)
+	}
+	fate := f.s.Job(r.Job).Fate
+	fate.Verdict = v
+	f.s.SetFate(r.Job, fate)
+	f.stopJob(f.s.Job(r.Job))
+}
+
+// enough ends a job of which as many instances have succeeded as it wants. It returns false if there are fewer.
+func (f *fold) enough(id terms.JobID) bool {
+	j := f.s.Job(id)
+	if !j.Enough() {
+		return false
+	}
+	fate := j.Fate
+	fate.Verdict, fate.Last = cluster.Completed, cluster.Deed{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
+	f.s.SetFate(id, fate)
+	f.stopJob(f.s.Job(id))
+	return true
+}
+
+// renewAll ends all that lives of some tasks and lets every slot begin anew when the last has ended, also where nothing was
+// wanted any more because of a task before.
+func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
+	for _, task := range tasks {
+		f.s.SetRestarting(id, task, true)
+		j := f.s.Job(id)
+		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && j.Tasks[task].Desired == 0 && spec != nil {
+			f.s.SetDesired(id, task, spec.Instances)
+		}
+		var all []cluster.SlotRef
+		f.s.EachSlot(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+			all = append(all, r)
+			return true
+		})
+		for _, r := range all {
+			slot, ok := f.s.SlotAt(r)
+			switch {
+			case !ok:
+			case slot.Phase == cluster.Stopping && slices.Contains([]cluster.Cause{cluster.ByUpdate, cluster.ByScale, cluster.ByRival}, slot.Cause):
+			case slot.Phase.Holds():
+				f.stop(r, cause)
+			case r.Seat == cluster.MainSeat && r.Index < f.s.Job(id).Tasks[task].Desired:
+				f.anew(r, slot)
+			}
+		}
+	}
+	f.loseOutputs(id)
+}
+
+// anew lets a slot wait for a node as if nothing had been before.
+func (f *fold) anew(r cluster.SlotRef, slot cluster.Slot) {
+	slot.Failures, slot.Health = 0, cluster.Untried
+	f.s.SetAttempts(r, nil)
+	f.wait(r, slot, cluster.AnyNode)
+}
+
+// beginAnew lets the tasks of a job that are restarted begin when nothing of them lives any more.
+func (f *fold) beginAnew(id terms.JobID) {
+	j, restarting := f.s.Job(id), false
+	for _, t := range j.Tasks {
+		if restarting = restarting || t.Restarting; t.Restarting && t.Live() > 0 {
+			return
+		}
+	}
+	for task := range j.Tasks {
+		if restarting && j.Tasks[task].Restarting {
+			f.s.SetRestarting(id, task, false)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/reconcile"
+	"starling/terms"
+	"starling/terms/lifecycle"
+)
+
+// Policies, plainly: what happened to an instance stands in its seat, and what follows is found there again when it is due.
+
+// policy returns the first policy that is about what happened to the instance in a seat, and whether the job has it.
+func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle.Policy, ofJob bool) {
+	j, spec := s.job(), s.slot.task.spec(0)
+	if spec == nil || j.suspended || s.kind != cluster.MainSeat || !s.slot.wanted() {
+		return nil, false
+	}
+	for i, p := range slices.Concat(spec.Policies, j.newest().Policies) {
+		if p.Hears(e, code) {
+			return &p, i >= len(spec.Policies)
+		}
+	}
+	return nil, false
+}
+
+// outOfRestarts tells whether an instance that has failed so often may not start again on its node.
+func (s *seat) outOfRestarts(failures uint32) bool {
+	most := s.spec().Restart.AttemptsMax
+	return most != terms.RestartsUnlimited && failures > most
+}
+
+// failedByPolicy does what comes of a failure by a policy, if one is about it.
+func (m *Model) failedByPolicy(s *seat, row cluster.Slot, e lifecycle.Event) bool {
+	p, _ := m.policy(s, e, row.ExitCode)
+	if p == nil {
+		return false
+	}
+	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) {
+		row.Phase, row.Deadline = cluster.Delayed, m.time+s.restartDelay(row.Failures)
+		if p.DelayMillis > 0 {
+			row.Deadline = m.time + terms.Time(p.DelayMillis)
+		}
+		m.put(s, row)
+		return true
+	}
+	row.Cause = cluster.ByPolicy
+	if e == lifecycle.TaskFailed {
+		row.Cause = cluster.ByTaskPolicy
+	}
+	wait := p.DelayMillis
+	if p.Action == lifecycle.RestartInstance {
+		wait = 0
+	}
+	m.ponder(s, row, wait)
+	return true
+}
+
+// ponder leaves a seat as it is until what a policy says is done.
+func (m *Model) ponder(s *seat, row cluster.Slot, wait uint32) {
+	row.Phase, row.Deadline = cluster.Postponed, m.time+terms.Time(wait)
+	m.put(s, row)
+	if wait == 0 {
+		m.heeds = append(m.heeds, s)
+	}
+}
+
+// restartDelay is how long an instance waits that failed so often in a row.
+func (s *seat) restartDelay(failures uint32) terms.Time {
+	rule := s.spec().Restart
+	wait := terms.Time(rule.DelayMillis)
+	for i := uint32(1); i < failures && wait > 0 && wait < terms.Time(rule.DelayMaxMillis); i++ {
+		wait *= 2
+	}
+	return min(wait, terms.Time(rule.DelayMaxMillis))
+}
+
+// evicted looks whether a policy is about a seat that waits because its instance was evicted.
+func (m *Model) evicted(s *seat) {
+	p, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
+	if p == nil || s.slot.gone() || s.Phase != cluster.Waiting {
+		return
+	}
+	row := s.Slot
+	if p.Action == lifecycle.RestartInstance {
+		if row.Failures++; !s.outOfRestarts(row.Failures) {
+			m.put(s, row)
+			return
+		}
+	}
+	if row.Ended != cluster.Preempted && row.Ended != cluster.NodeLost {
+		row.Ended = cluster.OnRequest
+	}
+	if p.Action == lifecycle.RestartInstance {
+		row.Cause = cluster.ByPolicy
+		m.ponder(s, row, 0)
+		return
+	}
+	row.Deadline = m.time + terms.Time(p.DelayMillis)
+	m.put(s, row)
+	if p.DelayMillis == 0 {
+		m.heeds = append(m.heeds, s)
+	}
+}
+
+// byPolicy tells whether a policy is to decide about a seat.
+func (s *seat) byPolicy() bool {
+	return s.Phase == cluster.Waiting && s.Deadline > 0 || s.Phase == cluster.Postponed && s.Cause > 0
+}
+
+// event returns what happened to a seat of which a policy is to decide, 0 for nothing.
+func (s *seat) event() lifecycle.Event {
+	evicted := s.Ended == cluster.Preempted || s.Ended == cluster.NodeLost || s.Ended == cluster.OnRequest
+	switch {
+	case s.Phase == cluster.Succeeded && s.slot.task.complete():
+		return lifecycle.TaskCompleted
+	case !s.byPolicy():
+		return 0
+	case s.Cause == cluster.ByTaskPolicy:
+		return lifecycle.TaskFailed
+	case s.Phase == cluster.Waiting || evicted:
+		return lifecycle.InstanceEvicted
+	}
+	return lifecycle.InstanceFailed
+}
+
+// heedAll does what is due because of the entry.
+func (m *Model) heedAll() {
+	for _, s := range m.heeds {
+		if s.job().finished == 0 && !s.slot.gone() && slices.Contains(m.Jobs, s.job()) {
+			m.decide(s)
+		}
+	}
+	m.heeds = nil
+}
+
+// policyDue does what a policy says of a seat whose time has come, or lets the seat go on if none does.
+func (m *Model) policyDue(s *seat) {
+	if m.decide(s) {
+		return
+	}
+	row := s.Slot
+	row.Deadline = 0
+	if row.Phase == cluster.Waiting {
+		m.put(s, row)
+		return
+	}
+	row.Cause = cluster.NoCause
+	m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+}
+
+// decide does what a policy says of a seat. It returns false if none does.
+func (m *Model) decide(s *seat) bool {
+	j, t, e := s.job(), s.slot.task, s.event()
+	if e == 0 {
+		return false
+	}
+	p, ofJob := m.policy(s, e, s.ExitCode)
+	if p == nil {
+		return false
+	}
+	j.touched = true
+	spent := p.Action == lifecycle.RestartInstance
+	if p.Action == lifecycle.RestartTask {
+		spent = t.spec(0).MaxRestarts != terms.RestartsUnlimited && t.restarts >= t.spec(0).MaxRestarts
+	}
+	if p.Action == lifecycle.RestartJob {
+		spent = j.newest().MaxRestarts != terms.RestartsUnlimited && j.fate.Restarts >= j.newest().MaxRestarts
+	}
+	j.fate.Last = cluster.Deed{
+		Entry: m.index, At: m.time, Action: p.Action, Event: e, OfJob: ofJob, Spent: spent,
+		Task: uint16(t.number), Index: s.slot.index, Order: s.Order, Ended: s.Ended, ExitCode: s.ExitCode,
+	}
+	switch {
+	case spent || p.Action == lifecycle.Terminate:
+		m.end(s, cluster.Terminated)
+	case p.Action == lifecycle.Complete:
+		m.end(s, cluster.Completed)
+	case p.Action == lifecycle.Abort:
+		m.suspend(j, true)
+	case p.Action == lifecycle.RestartTask:
+		t.restarts++
+		var all []*task
+		for _, other := range j.tasks {
+			if other == t || other.behind(t) {
+				all = append(all, other)
+			}
+		}
+		m.renewAll(j, all, cluster.ByTaskRestart)
+	default:
+		j.fate.Restarts++
+		m.renewAll(j, j.tasks, cluster.ByJobRestart)
+	}
+	return true
+}
+
+// behind tells whether a task comes after another, directly or not.
+func (t *task) behind(other *task) bool {
+	return slices.ContainsFunc(t.after(), func(before *task) bool { return before == other || before.behind(other) })
+}
+
+// end stops a job, which has failed or succeeded by that.
+func (m *Model) end(s *seat, v cluster.Verdict) {
+	if row := s.Slot; row.Phase == cluster.Postponed {
+		row.Phase, row.Cause, row.Deadline, row.Health = cluster.Failed, cluster.NoCause, 0, cluster.Unhealthy
+		m.put(s, row)
+	}
+	s.job().fate.Verdict = v
+	m.kill(s.job())
+}
+
+// enough tells whether as many instances have succeeded as the job wants.
+func (j *Job) enough() bool {
+	count := uint32(0)
+	j.each(func(s *seat) {
+		if s.Phase == cluster.Succeeded {
+			count++
+		}
+	})
+	return j.newest().MinSuccess > 0 && count >= j.newest().MinSuccess
+}
+
+// renewAll ends what lives of some tasks, and lets each slot begin anew.
+func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
+	for _, t := range tasks {
+		t.restarting = true
+		if j.newest().Type == terms.Batch && t.desired == 0 && t.spec(0) != nil {
+			m.want(t, t.spec(0).Instances)
+		}
+		used := t.used()
+		t.each(func(s *seat) {
+			goes := s.Phase == cluster.Stopping && (s.Cause == cluster.ByUpdate || s.Cause == cluster.ByScale || s.Cause == cluster.ByRival)
+			switch {
+			case s.slot.gone() || !s.taken() || goes || s.slot.index >= used:
+			case s.Phase.Holds():
+				m.stop(s, cause)
+			case s.kind == cluster.MainSeat && s.slot.index < t.desired:
+				m.anew(s, s.Slot)
+			}
+		})
+	}
+	j.endPatience()
+	m.loseOutputs(j)
+}
+
+// anew lets a seat wait as if nothing had been before.
+func (m *Model) anew(s *seat, row cluster.Slot) {
+	row.Failures, row.Health = 0, cluster.Untried
+	s.slot.attempts = nil
+	m.wait(s, row, cluster.AnyNode)
+}
+
+// beginAnew lets the tasks that are restarted begin when nothing of them lives any more.
+func (m *Model) beginAnew(j *Job) {
+	alive := false
+	j.each(func(s *seat) { alive = alive || s.slot.task.restarting && s.Phase.Holds() })
+	for _, t := range j.tasks {
+		if t.restarting && !alive {
+			t.restarting = false
+			j.endPatience()
+		}
+	}
+}
