@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 
 	"starling/terms"
@@ -99,26 +98,4 @@ func (j *Job) forgetAt() terms.Time {
 		return 0
 	}
 	return j.FinishedAt + terms.Time(j.Spec.KeepMillis)
-}
-
-// Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
-func (j *Job) Why(d *Deed) string {
-	if d.Event == 0 {
-		return fmt.Sprintf("%d instances have succeeded, as many as min_success wants", j.Spec.MinSuccess)
-	}
-	task := j.Tasks[d.Task].Name
-	slot := fmt.Sprintf("%s[%d]", task, d.Index)
-	what := map[lifecycle.Event]string{
-		lifecycle.InstanceFailed:  slot + " failed: " + d.Ended.String(),
-		lifecycle.InstanceEvicted: slot + " was evicted: " + d.Ended.String(),
-		lifecycle.TaskCompleted:   fmt.Sprintf("all instances of %s have succeeded", task),
-		lifecycle.TaskFailed:      slot + " has failed for good: " + d.Ended.String(),
-	}[d.Event]
-	if d.Event == lifecycle.InstanceFailed && d.Ended == ByItself {
-		what = fmt.Sprintf("%s failed with exit code %d", slot, d.ExitCode)
-	}
-	if d.OfJob {
-		return what + " (policy of the job)"
-	}
-	return what + " (policy of the task)"
 }

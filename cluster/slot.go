@@ -149,6 +149,12 @@ type Slot struct {
 	Cause  Cause
 }
 
+// Anew tells whether what is stopped begins anew as if nothing had been before.
+func (c Cause) Anew() bool { return c == ByTaskRestart || c == ByJobRestart }
+
+// Evicts tells whether an instance is stopped through no fault of its own.
+func (c Cause) Evicts() bool { return c == ByPreemption || c == ByDrain }
+
 // ByPolicy tells whether a policy is to decide what becomes of a slot that does not run.
 func (s *Slot) ByPolicy() bool {
 	return s.Phase == Waiting && s.Deadline != 0 || s.Phase == Postponed && s.Cause != NoCause

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/reconcile"
+	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -199,7 +200,7 @@ func (f *fold) act(r cluster.SlotRef, deed cluster.Deed) {
 		fate.Restarts++
 	}
 	f.s.SetFate(j.ID, fate)
-	f.effect(Decided, r, deed.Action.String()+": "+j.Why(&deed))
+	f.effect(Decided, r, explain.Deed(j, &deed))
 	switch {
 	case deed.Spent, deed.Action == lifecycle.Terminate:
 		f.end(r, cluster.Terminated)

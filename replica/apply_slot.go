@@ -273,7 +273,7 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 		f.giveUp(r, slot, cluster.Preempted)
 	case cause == cluster.ByUpdate:
 		f.renew(r, slot)
-	case cause == cluster.ByTaskRestart || cause == cluster.ByJobRestart:
+	case cause.Anew():
 		f.anew(r, slot)
 	case cause == cluster.ByRestart:
 		f.wait(r, slot, cluster.PreferNode)
@@ -282,7 +282,7 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	default:
 		f.wait(r, slot, cluster.AnyNode)
 	}
-	if cause == cluster.ByPreemption || cause == cluster.ByDrain {
+	if cause.Evicts() {
 		f.evicted(r)
 	}
 	f.finish(r.Job)

@@ -106,7 +106,9 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	for _, stop := range f.result.Stops {
 		f.dismiss(r, &stop)
 	}
-	f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
+	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted {
+		f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
+	}
 	f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Canary, question)
 }
 
@@ -156,8 +158,6 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 		return
 	}
 	switch {
-	case slot.ByPolicy() && v.Reason != reconcile.NotWanted:
-		// A policy decides.
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		f.again(r, slot, question)
 	case slot.Phase == cluster.Away && slot.Cause != cluster.NoCause:

@@ -134,6 +134,8 @@ func Effect(e *replica.Effect) string {
 		text = fmt.Sprintf("%s on node %s counts as failed", e.Slot, e.Node)
 	case replica.GaveWay:
 		return fmt.Sprintf("%s on node %s gives way %s", e.Slot, e.Node, e.Reason)
+	case replica.Decided:
+		return fmt.Sprintf("job %s: %s", e.Slot.Job, e.Reason)
 	case replica.Updating:
 		return fmt.Sprintf("update of job %s %s", e.Slot.Job, e.Reason)
 	case replica.More:

@@ -104,6 +104,8 @@ func TestEffects(t *testing.T) {
 			"update of job web to version 2: PAUSED"},
 		{replica.Effect{Kind: replica.GaveWay, Slot: slot, Order: 7, Node: "b", Reason: "to a/nightly: it has a higher priority"},
 			"web.server[2] on node b gives way to a/nightly: it has a higher priority"},
+		{replica.Effect{Kind: replica.Decided, Slot: slot, Order: 7, Node: "b", Reason: "the job is suspended: worker[3] failed: out of memory (policy of the job)"},
+			"job web: the job is suspended: worker[3] failed: out of memory (policy of the job)"},
 		{replica.Effect{Kind: replica.More}, "and more that is not listed"},
 	}
 	tried := map[replica.EffectKind]bool{}

@@ -273,7 +273,6 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	if cause == cluster.ByPreemption {
 		row.Ended = cluster.Preempted
 	}
-	eviction, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
 	over := s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival
 	switch {
 	case s.kind != cluster.MainSeat && (over || !s.slot.wanted()):
@@ -284,10 +283,10 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		heir := m.heir(s.slot)
 		m.put(s, row)
 		m.move(heir, cluster.MainSeat)
-	case cause == cluster.ByRunTime, cause == cluster.ByPreemption && s.job().newest().KillOnPreempt && eviction == nil:
+	case m.final(s, cause):
 		m.giveUp(s, row, cause == cluster.ByRunTime)
 		return
-	case cause == cluster.ByTaskRestart || cause == cluster.ByJobRestart:
+	case cause.Anew():
 		m.anew(s, row)
 	case cause == cluster.ByUpdate:
 		m.renew(s, row)
@@ -295,9 +294,15 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		wishes := map[cluster.Cause]cluster.Wish{cluster.ByRestart: cluster.PreferNode, cluster.ByMove: cluster.AvoidNode}
 		m.wait(s, row, wishes[cause])
 	}
-	if cause == cluster.ByPreemption || cause == cluster.ByDrain {
+	if cause.Evicts() {
 		m.evicted(s)
 	}
+}
+
+// final tells whether a cause ends a seat for good.
+func (m *Model) final(s *seat, cause cluster.Cause) bool {
+	eviction, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
+	return cause == cluster.ByRunTime || cause == cluster.ByPreemption && s.job().newest().KillOnPreempt && eviction == nil
 }
 
 // giveUp ends a seat for good, as a failure.

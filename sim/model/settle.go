@@ -124,7 +124,9 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 			m.dismiss(one, stop.Client)
 		}
 	}
-	m.fill(s.main(), &decision.Main, question)
+	if !s.main().byPolicy() || decision.Main.Reason == reconcile.NotWanted {
+		m.fill(s.main(), &decision.Main, question)
+	}
 	if canary := &s.seats[cluster.CanarySeat]; canary.taken() {
 		m.fill(canary, &decision.Canary, question)
 	}
@@ -158,7 +160,6 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	}
 	row := s.Slot
 	switch {
-	case s.byPolicy() && v.Reason != reconcile.NotWanted:
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == cluster.Away && row.Cause != cluster.NoCause:
