@@ -202,13 +202,15 @@ const (
 	Preempted
 	// OutOfTime: it ran for as long as it may.
 	OutOfTime
+	// OutputLost: it succeeded, and its node has not got any more what it left for others.
+	OutputLost
 	EndingCount
 )
 
 // String returns the ending in words.
 func (e Ending) String() string {
 	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed",
-		"gave way to others", "ran for too long"}[e]
+		"gave way to others", "ran for too long", "its output was lost"}[e]
 }
 
 // SlotRef names a slot by numbers, and one of its seats.

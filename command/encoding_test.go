@@ -89,7 +89,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an unknown job type", after(1, byte(KindSubmitJob), 0, 0, 0, 5), "entry holds 5 where at most 4 is allowed"},
 		{"too many tasks", after(append(policy, terms.TasksMax+1)...), "entry holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", after(append(policy, 64, 0, 0)...), "entry ends within a list"},
-		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 10 where at most 9 is allowed"},
+		{"an unknown ending", after(1, byte(KindReportTasks), 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "entry holds 11 where at most 10 is allowed"},
 		{"a slot beyond 16 bits", after(1, byte(KindReportTasks), 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0), "entry holds 65536 where at most 65535 is allowed"},
 	}
 	for _, c := range cases {

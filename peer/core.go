@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"starling/cluster"
@@ -49,6 +50,8 @@ type Core struct {
 	refused  map[terms.AllocationID]string
 	// unwell are the allocations of which a check failed too often, with the reason.
 	unwell map[terms.AllocationID]string
+	// lost are the allocations of which this node should have the outputs and has not.
+	lost map[terms.AllocationID]bool
 	// stopping are the allocations that the driver was told to end, with the grace told.
 	stopping map[terms.AllocationID]uint32
 	// Renewing tells that the driver is replacing files.
@@ -63,7 +66,7 @@ type Core struct {
 func NewCore() *Core {
 	return &Core{
 		state: cluster.NewState(), starting: map[terms.AllocationID]bool{},
-		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{},
+		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
 }
 
@@ -169,6 +172,9 @@ func (c *Core) DriverKeeps(sets []terms.VolumeSet, outputs []terms.OutputSet) {
 // CheckFailed takes the news that a check of an allocation that runs failed too often.
 func (c *Core) CheckFailed(id terms.AllocationID, why string) { c.unwell[id] = why }
 
+// OutputLost takes the news that the output of an allocation that has succeeded here is not there any more.
+func (c *Core) OutputLost(id terms.AllocationID) { c.lost[id] = true }
+
 // DriverStarted takes the driver's answer to a start: refusal is why it does not have the allocation, "" if it has.
 func (c *Core) DriverStarted(id terms.AllocationID, refusal string) {
 	delete(c.starting, id)
@@ -207,7 +213,7 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
+	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(), Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
@@ -233,6 +239,12 @@ func (c *Core) React(own terms.Time) Work {
 		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
 	}
 	return w
+}
+
+// missing returns the allocations whose outputs are lost, without those of which the value knows it or does not care.
+func (c *Core) missing() []terms.AllocationID {
+	maps.DeleteFunc(c.lost, func(id terms.AllocationID, _ bool) bool { return !replica.IsKept(c.state, id) })
+	return slices.SortedFunc(maps.Keys(c.lost), terms.AllocationID.Compare)
 }
 
 // seen is what the driver has, with what checks say; what it refused to start as if it had ended; and what it was told to

@@ -51,6 +51,8 @@ type outputs struct {
 	// fetches has a place for every output on its way here, seals for every manifest that is made.
 	fetches, seals chan struct{}
 	lock           sync.Mutex
+	// lost takes the news that what was made here is not here any more.
+	lost func(terms.AllocationID)
 	// busy has those that somebody looks for; the channel is closed when that is over.
 	busy map[terms.OutputSet]chan struct{}
 }
@@ -185,12 +187,18 @@ func (o *outputs) obtain(ctx context.Context, in *replica.Input, user string, te
 	if path, err = o.volume(in.Output, outputVolume, in.User); err != nil {
 		return "", err
 	}
-	_, err = manifest.Kept(beside)
+	m, err := manifest.Kept(beside)
+	if err == nil {
+		err = m.Check(path)
+	}
 	switch {
 	case err == nil:
 		return path, nil
+	case in.Node == o.node && isGone(err):
+		o.lost(in.Output.Allocation)
+		return "", fmt.Errorf("%w: it is not there any more, and is made again", errLater)
 	case in.Node == o.node:
-		return "", errors.New("it is not there any more")
+		return "", err
 	case in.Address == "":
 		return "", fmt.Errorf("%w: the node is not in the cluster now", errLater)
 	}
@@ -242,7 +250,7 @@ func (o *outputs) bring(ctx context.Context, in *replica.Input, path, beside str
 	}
 	stream, err := o.fetch(ctx, in.Address, in.Output)
 	if err != nil {
-		return later(err)
+		return fmt.Errorf("%w: %w", errLater, err)
 	}
 	defer stream.Close()
 	m, err := manifest.Receive(stream, incoming, nil)
@@ -258,10 +266,15 @@ func (o *outputs) bring(ctx context.Context, in *replica.Input, path, beside str
 	return m.Keep(beside)
 }
 
-// later marks an error of the way between two machines: all but what the other does not have, what cannot be passed on, and
-// what is wrong with the files here.
+// isGone tells whether an output is not what it was when it was whole.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, manifest.ErrChanged)
+}
+
+// later marks an error of what comes from another machine: all but what cannot be passed on, and what is wrong with the files
+// here. What the other does not have any more is made again.
 func later(err error) error {
-	if here := (*fs.PathError)(nil); errors.As(err, &here) || errors.Is(err, manifest.ErrUnfit) || errors.Is(err, os.ErrNotExist) {
+	if here := (*fs.PathError)(nil); errors.As(err, &here) || errors.Is(err, manifest.ErrUnfit) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errLater, err)
@@ -282,11 +295,23 @@ func give(dir, like string) error {
 	})
 }
 
-// SendOutput writes an output that is whole here; the error is os.ErrNotExist if there is none.
+// SendOutput writes an output that is whole here; the error is os.ErrNotExist if there is none. That it should be here and is
+// not the peer tells the others.
 func (p *Peer) SendOutput(_ context.Context, set terms.OutputSet, to io.Writer) error {
-	o := p.outputs
+	err := p.outputs.send(set, to)
+	if isGone(err) {
+		p.outputs.lost(set.Allocation)
+		err = fmt.Errorf("%w: %w", os.ErrNotExist, err)
+	}
+	if err != nil {
+		return fmt.Errorf("the output of %s: %w", set.Allocation, err)
+	}
+	return nil
+}
+
+func (o *outputs) send(set terms.OutputSet, to io.Writer) error {
 	if !slices.Contains(o.driver.VolumeSets(), set.String()) {
-		return fmt.Errorf("the output of %s: %w", set.Allocation, os.ErrNotExist)
+		return os.ErrNotExist
 	}
 	beside, err := o.volume(set, manifestVolume, "")
 	if err != nil {
@@ -294,9 +319,13 @@ func (p *Peer) SendOutput(_ context.Context, set terms.OutputSet, to io.Writer) 
 	}
 	m, err := manifest.Kept(beside)
 	if err != nil {
-		return fmt.Errorf("the output of %s: %w", set.Allocation, err)
+		return err
 	}
-	return m.Send(filepath.Join(filepath.Dir(beside), outputVolume), to)
+	dir := filepath.Join(filepath.Dir(beside), outputVolume)
+	if err := m.Check(dir); err != nil {
+		return err
+	}
+	return m.Send(dir, to)
 }
 
 // handOver prepares a task of a workflow, beside the loop. It returns why it cannot be started, if so, and false if that is to

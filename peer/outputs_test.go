@@ -111,6 +111,52 @@ func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
 	})
 }
 
+// TestALostOutputIsMadeAgain deletes or spoils what one instance has left before others read it, on the same machine and on
+// another. Nobody fails for it.
+func TestALostOutputIsMadeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(path string) error
+	}{
+		{"all of it", func(path string) error { return os.RemoveAll(filepath.Dir(filepath.Dir(path))) }},
+		{"the folder", func(path string) error { return os.RemoveAll(filepath.Dir(path)) }},
+		{"the file", os.Remove},
+		{"what is in the file", func(path string) error { return os.WriteFile(path, []byte("TWO ONE"), 0o600) }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFlock(t, "a", "b")
+			defer f.stop()
+			f.lost.Store(true)
+			spec := words("split", 1)
+			spec.Tasks = append(spec.Tasks, spec.Tasks[1])
+			spec.Tasks[2].Name, spec.Tasks[2].After, spec.Tasks[2].Constraints = "top", []terms.TaskName{"split", "count"}, spec.Tasks[0].Constraints
+			f.submit("a", spec)
+			split := func(s *cluster.State) cluster.Slot { return s.JobOf("words").Tasks[0].Slots.At(0) }
+			first := split(f.await("a", "split has ended", func(s *cluster.State) bool { return split(s).Phase == cluster.Succeeded })).Order
+			spoil := func() {
+				found, err := filepath.Glob(filepath.Join(f.machines["a"].Volumes, "words.split*", outputVolume, "text"))
+				if err != nil || len(found) != 1 {
+					t.Fatalf("%s: found %q, %v", c.name, found, err)
+				}
+				if err := c.spoil(found[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			spoil()
+			f.lost.Store(false)
+			s := f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+			if split(s).Order == first {
+				t.Errorf("%s: it was not made again", c.name)
+			}
+			for _, task := range s.JobOf("words").Tasks {
+				if task.Failure != (cluster.Failure{}) {
+					t.Errorf("%s: %s has failed: %+v", c.name, task.Name, task.Failure)
+				}
+			}
+		})
+	}
+}
+
 // TestGive passes files on to another account, as a machine does whose tasks do not run as root.
 func TestGive(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -135,21 +181,26 @@ func TestObtain(t *testing.T) {
 	o := newOutputs(&Config{Node: "b", Driver: fake.Open(m), Fetch: func(context.Context, string, terms.OutputSet) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
 	}})
+	lost := 0
+	o.lost = func(terms.AllocationID) { lost++ }
 	for _, c := range []struct {
 		in    replica.Input
 		user  string
 		want  string
 		later bool
 	}{
-		{replica.Input{Node: "b"}, "", "not there any more", false},
+		{replica.Input{Node: "b"}, "", "not there any more", true},
 		{replica.Input{Node: "a"}, "", "not in the cluster now", true},
-		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", false},
+		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", true},
 		{replica.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
 	} {
 		_, err := o.obtain(t.Context(), &c.in, c.user, func() {})
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, errLater) != c.later {
 			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
 		}
+	}
+	if lost != 1 {
+		t.Errorf("got %d lost outputs, want that of this node", lost)
 	}
 	task := driver.Task{}
 	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err, errLater) {

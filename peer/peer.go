@@ -94,6 +94,7 @@ func Start(ctx context.Context, config Config) *Peer {
 	}
 	p.core.Explain, p.outputs = true, newOutputs(&config)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
+	p.outputs.lost = func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) }
 	p.startProber(ctx)
 	p.history.init()
 	none := terms.PeerID("")

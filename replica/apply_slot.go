@@ -27,6 +27,10 @@ func (f *fold) reportTasks(c *command.ReportTasks) Result {
 
 func (f *fold) report(news *command.Report) {
 	r, slot, ok := f.s.SeatOf(news.Slot, news.Order)
+	if ok && news.Ended == cluster.OutputLost {
+		f.outputLost(r, slot)
+		return
+	}
 	if !ok || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Node != f.writer.Index {
 		return
 	}

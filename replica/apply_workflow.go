@@ -54,6 +54,24 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 	return len(lost) > 0
 }
 
+// outputLost lets an instance run again whose node has not got its output any more, if that is needed.
+func (f *fold) outputLost(r cluster.SlotRef, slot cluster.Slot) {
+	if slot.Node != f.writer.Index || !needsOutput(f.s, r, &slot) {
+		return
+	}
+	f.effect(Lost, r, "its output is not on its node any more")
+	slot.Ended = cluster.OutputLost
+	f.wait(r, slot, cluster.AnyNode)
+	f.touch(r.Job)
+	f.loseOutputs(r.Job)
+}
+
+// needsOutput tells whether others wait for what an allocation has left, or use it.
+func needsOutput(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
+	j := s.Job(r.Job)
+	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 && slices.Contains(j.Needed(), int(r.Task))
+}
+
 // followProblem refuses a job that comes after others which will not succeed.
 func (f *fold) followProblem(spec *terms.Job) Result {
 	for _, name := range spec.After {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/command"
 	"starling/terms"
 )
 
@@ -100,6 +101,26 @@ func (h *Handover) take(s *cluster.State, j *cluster.Job, task int) {
 		}
 		h.Inputs = append(h.Inputs, in)
 	}
+}
+
+// lostOutputs tells, of so many at most, that what others need is not here any more.
+func (r *reacting) lostOutputs(most int) (news []command.Report) {
+	for _, id := range r.o.Lost {
+		ref, ok := r.s.RefOf(id.Slot)
+		slot, _ := r.s.SlotAt(ref)
+		mine := ok && slot.Order == id.Order && r.s.Node(slot.Node).Peer == r.self
+		if mine && len(news) < most && needsOutput(r.s, ref, &slot) {
+			news = append(news, command.Report{Slot: ref, Order: id.Order, Ended: cluster.OutputLost})
+		}
+	}
+	return news
+}
+
+// IsKept tells whether the node where an allocation ran is to have its output.
+func IsKept(s *cluster.State, id terms.AllocationID) bool {
+	ref, ok := s.RefOf(id.Slot)
+	slot, _ := s.SlotAt(ref)
+	return ok && slot.Order == id.Order && slot.Phase == cluster.Succeeded
 }
 
 // outputs lists the outputs that nobody will ask for. The rule: one stays, where it was made and where it was brought,

@@ -23,6 +23,8 @@ type Observed struct {
 	Volumes []terms.VolumeSet
 	// Outputs are the outputs that it keeps, of instances that ran here or elsewhere.
 	Outputs []terms.OutputSet
+	// Lost are the allocations of which the node should have the outputs and has not, ordered.
+	Lost []terms.AllocationID
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
 	// Renewing tells that files are being replaced: no others are asked for until that is done.
@@ -211,6 +213,7 @@ func (r *reacting) tasks() {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
+	reports.Reports = append(reports.Reports, r.lostOutputs(reportsMax-len(reports.Reports))...)
 	if len(reports.Reports) > 0 {
 		r.write(reports)
 	}

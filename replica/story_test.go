@@ -41,6 +41,7 @@ import (
 //	after 5000                   the clocks go on
 //	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
 //	fails web.main.0             a node finds that it cannot start one
+//	loses web.main.0             a node has not got any more what an instance that succeeded has left
 //	act a                        a does what React asks for, again and again, until there is nothing to do
 //	idle a                       what React asks of a, which does not do it
 //	leave a by=b                 b reports that a's pulse ended; what runs there goes on
@@ -54,7 +55,7 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newStory()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails"
+			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses"
 			line := d.Cmd
 			for _, argument := range d.CmdArgs {
 				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
@@ -82,6 +83,7 @@ type story struct {
 	seqs   map[terms.PeerID]uint64
 	offers map[terms.PeerID]*terms.Offer
 	local  map[terms.NodeName][]LocalTask
+	lost   []terms.AllocationID
 	last   *command.Entry
 	out    strings.Builder
 	quiet  bool
@@ -210,6 +212,9 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.why(terms.JobName(plain[0]))
 	case "passes":
 		w.passes(plain[0])
+	case "loses":
+		_, _, id := w.slot(plain[0])
+		w.lost = append(w.lost, id)
 	default:
 		return false
 	}
@@ -400,7 +405,7 @@ func (w *story) report(by terms.PeerID, text string, status int32, order string)
 }
 
 func (w *story) react(p terms.PeerID) (terms.PeerID, Reactions) {
-	return p, React(p, w.s, &Observed{Now: w.now, Local: w.local[p.Node()], Offer: w.offers[p]})
+	return p, React(p, w.s, &Observed{Now: w.now, Local: w.local[p.Node()], Lost: w.lost, Offer: w.offers[p]})
 }
 
 // told writes out what React asks for beside the entries that it wants.

@@ -43,6 +43,7 @@ const (
 	staleWrite
 	drainMachine
 	changePools
+	loseOutput
 	faultCount
 )
 
@@ -87,6 +88,7 @@ var faultTable = [faultCount]struct {
 	staleWrite:       {"write against an old version", 300},
 	drainMachine:     {"drained machine", 800},
 	changePools:      {"changed pools", 500},
+	loseOutput:       {"lost output", 300},
 }
 
 // String returns the fault's name in reports.
@@ -149,6 +151,8 @@ func (w *World) troubleMachine(m *machine) {
 		m.wake()
 	case w.chance(leaveGracefully):
 		m.goodbye()
+	case w.chance(loseOutput):
+		m.loseOutput()
 	}
 }
 

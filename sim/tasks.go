@@ -118,6 +118,28 @@ func (m *machine) renew(all []replica.Renewal) {
 // repairMillis is how long after the end of the faults a bad program stays bad.
 const repairMillis = 60_000
 
+// loseOutput lets the peer notice that something has deleted what a task has left here.
+func (m *machine) loseOutput() {
+	state := m.core.State()
+	var left []terms.AllocationID
+	for _, id := range state.Workflows() {
+		for task := range state.Job(id).Tasks {
+			state.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+				if slot.Phase == cluster.Succeeded && state.Node(slot.Node).Name == m.name {
+					left = append(left, terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order})
+				}
+				return true
+			})
+		}
+	}
+	if len(left) > 0 {
+		id := left[m.w.rng.IntN(len(left))]
+		m.tell("has lost the output of %s", id)
+		m.core.OutputLost(id)
+		m.wake()
+	}
+}
+
 // readySoon lets a task pass its checks after a while, or late, or never.
 func (m *machine) readySoon(t *running, checked bool, fares string) {
 	wait := m.w.between(0, 500)

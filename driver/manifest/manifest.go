@@ -30,8 +30,12 @@ const (
 	headBytesMax = 32 << 20
 )
 
-// ErrUnfit is what a folder is that cannot be passed on as it is.
-var ErrUnfit = errors.New("it cannot be passed on")
+var (
+	// ErrUnfit is what a folder is that cannot be passed on as it is.
+	ErrUnfit = errors.New("it cannot be passed on")
+	// ErrChanged is what a folder is that is not any more what its manifest says.
+	ErrChanged = errors.New("it has changed since it was whole")
+)
 
 // Manifest is what a folder holds, folders before what is in them.
 type Manifest struct {
@@ -126,7 +130,37 @@ func read(root *os.Root, path string, entry fs.DirEntry) (File, error) {
 	return file, err
 }
 
-// Send writes the manifest and then what is in the files of the folder, as Receive reads it.
+// Check looks whether all files and folders are there, with their sizes; what is in them it does not read. The error is
+// ErrChanged if something is missing.
+func (m *Manifest) Check(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return missing(err)
+	}
+	defer root.Close()
+	for i := range m.Files {
+		f := &m.Files[i]
+		info, err := root.Lstat(filepath.FromSlash(f.Path))
+		switch {
+		case err != nil:
+			return missing(err)
+		case info.IsDir() != f.Folder || !f.Folder && (!info.Mode().IsRegular() || info.Size() != f.Bytes):
+			return fmt.Errorf("%w: %q is another", ErrChanged, f.Path)
+		}
+	}
+	return nil
+}
+
+// missing marks the error of what is not there.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// Send writes the manifest and then what is in the files of the folder, as Receive reads it. The error is ErrChanged if they
+// are not what the manifest says.
 func (m *Manifest) Send(dir string, to io.Writer) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -150,10 +184,14 @@ func (m *Manifest) Send(dir string, to io.Writer) error {
 func (f *File) send(root *os.Root, to io.Writer) error {
 	open, err := root.Open(f.Path)
 	if err != nil {
-		return err
+		return missing(err)
 	}
 	defer open.Close()
-	_, err = io.CopyN(to, open, f.Bytes)
+	digest := sha256.New()
+	_, err = io.CopyN(to, io.TeeReader(open, digest), f.Bytes)
+	if got := hex.EncodeToString(digest.Sum(nil)); errors.Is(err, io.EOF) || err == nil && got != f.SHA256 {
+		return fmt.Errorf("%w: its digest is %s, and was %s", ErrChanged, got, f.SHA256)
+	}
 	return err
 }
 
@@ -244,7 +282,7 @@ func (f *File) receive(root *os.Root, from io.Reader) error {
 		return err
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != f.SHA256 {
-		return fmt.Errorf("%w: its digest is %s, and was %s when it was made", ErrUnfit, got, f.SHA256)
+		return fmt.Errorf("%w: its digest is %s, and was %s", ErrChanged, got, f.SHA256)
 	}
 	return nil
 }

@@ -112,3 +112,32 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck spoils a folder in several ways. What is in the files is checked when it is sent.
+func TestCheck(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"nothing":  func(string) error { return nil },
+		"a file":   func(dir string) error { return os.Remove(filepath.Join(dir, "deep/c")) },
+		"a folder": func(dir string) error { return os.Remove(filepath.Join(dir, "empty")) },
+		"a size":   func(dir string) error { return os.Truncate(filepath.Join(dir, "a"), 2) },
+		"a kind": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "a")), os.Symlink("run.sh", filepath.Join(dir, "a")))
+		},
+		"a text": func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), []byte("two"), 0o600) },
+		"all":    os.RemoveAll,
+	} {
+		dir := full(t)
+		m, err := manifest.Of(t.Context(), dir)
+		if err = errors.Join(err, spoil(dir)); err != nil {
+			t.Fatal(err)
+		}
+		err = m.Check(dir)
+		if want := name != "nothing" && name != "a text"; errors.Is(err, manifest.ErrChanged) != want || !want && err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+		err = m.Send(dir, &bytes.Buffer{})
+		if want := name == "a file" || name == "a size" || name == "a text"; errors.Is(err, manifest.ErrChanged) != want && name != "all" && name != "a kind" {
+			t.Errorf("%s, sent: got %v", name, err)
+		}
+	}
+}

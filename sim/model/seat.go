@@ -29,6 +29,10 @@ func (m *Model) find(r cluster.SlotRef, order terms.Index) *seat {
 }
 
 func (m *Model) report(s *seat, news *command.Report) {
+	if news.Ended == cluster.OutputLost {
+		m.outputLost(s)
+		return
+	}
 	if !s.Phase.Holds() || s.Phase == cluster.Delayed {
 		return
 	}

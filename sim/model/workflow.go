@@ -73,6 +73,18 @@ func (m *Model) loseOutputs(j *Job) {
 	}
 }
 
+// outputLost lets what has succeeded run again if its output is needed, and with it what it needs itself.
+func (m *Model) outputLost(s *seat) {
+	j := s.job()
+	if s != s.slot.main() || s.Phase != cluster.Succeeded || j.finished != 0 || j.stop || !s.slot.task.needed() {
+		return
+	}
+	row := s.Slot
+	row.Ended, j.touched = cluster.OutputLost, true
+	m.wait(s, row, cluster.AnyNode)
+	m.loseOutputs(j)
+}
+
 // mayFollow tells whether all jobs that a new one comes after may still succeed, or have.
 func (m *Model) mayFollow(spec *terms.Job) bool {
 	return !slices.ContainsFunc(spec.After, func(name terms.JobName) bool {
