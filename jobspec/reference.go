@@ -100,7 +100,7 @@ const referenceEnvironment = `
 | ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
 | ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
 | ` + "`STARLING_VOLUME_<NAME>`" + ` | the folder of each volume |
-| ` + "`STARLING_OUTPUT`" + ` | in a job whose tasks come after each other: the folder for what the tasks after this one are to have, empty at the start; at most 10,000 files and folders with 64 GiB, and no links. What no task comes after stays on its machine until the job is forgotten; ` + "`starling job output`" + ` copies it |
+| ` + "`STARLING_OUTPUT`" + ` | in a job whose tasks come after each other: the folder for what the tasks after this one are to have, empty at the start; at most 10,000 files and folders with 64 GiB, and no links. The size is looked at every ten seconds, and an instance that has written more is stopped and has failed; what is written between two looks is not bounded, so leave that much room on the disk. What no task comes after stays on its machine until the job is forgotten; ` + "`starling job output`" + ` copies it |
 | ` + "`STARLING_INPUT`" + ` | in a task that comes after others: a folder with those of them, ` + "`TASK/INDEX/`" + `; only to be read |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"starling/cluster"
 	"starling/driver"
@@ -43,11 +44,12 @@ type outputs struct {
 	driver driver.Driver
 	node   terms.NodeName
 	fetch  func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
-	// Only the loop touches the next three. sealed has true for what has its manifest, or cannot have one, and false while
+	// Only the loop touches the next four. growing are the outputs of instances that run; sealed has true for what has its manifest, or cannot have one, and false while
 	// it is made; cancel ends the preparation of an instance; waits says why one is not started.
-	sealed map[terms.AllocationID]bool
-	cancel map[terms.AllocationID]context.CancelFunc
-	waits  map[terms.AllocationID]string
+	growing []terms.OutputSet
+	sealed  map[terms.AllocationID]bool
+	cancel  map[terms.AllocationID]context.CancelFunc
+	waits   map[terms.AllocationID]string
 	// fetches has a place for every output on its way here, seals for every manifest that is made.
 	fetches, seals chan struct{}
 	lock           sync.Mutex
@@ -117,6 +119,39 @@ func (p *Peer) sealing(ctx context.Context, set terms.OutputSet) bool {
 		})
 	}()
 	return true
+}
+
+// measureEvery is the pause between two looks at how large outputs have become.
+const measureEvery = 10 * time.Second
+
+// measure ends instances whose output has outgrown the limits before it fills the disk, until ctx ends.
+func (p *Peer) measure(ctx context.Context) {
+	defer p.group.Done()
+	for pause(ctx, measureEvery); ctx.Err() == nil; pause(ctx, measureEvery) {
+		growing := make(chan []terms.OutputSet, 1)
+		p.post(ctx, func() { growing <- slices.Clone(p.outputs.growing) })
+		select {
+		case all := <-growing:
+			for _, set := range all {
+				p.measureOne(ctx, set)
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (p *Peer) measureOne(ctx context.Context, set terms.OutputSet) {
+	dir, err := p.outputs.volume(set, outputVolume, "")
+	if err == nil {
+		err = manifest.Grown(ctx, dir)
+	}
+	switch {
+	case errors.Is(err, manifest.ErrUnfit):
+		p.log.Error("an output has become too large", "allocation", set.Allocation.String(), "error", err)
+		p.post(ctx, func() { p.core.CheckFailed(set.Allocation, fmt.Sprintf("its output folder: %v", err)) })
+	case err != nil && ctx.Err() == nil:
+		p.log.Warn("an output cannot be measured", "allocation", set.Allocation.String(), "error", err)
+	}
 }
 
 // prepare gives a task its folders, with the outputs of what it comes after, and tells which it brings from elsewhere. An error

@@ -157,6 +157,19 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestAnOutputThatOutgrowsTheLimitsIsAFailure has a task that never ends write too much.
+func TestAnOutputThatOutgrowsTheLimitsIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		f.submit("a", words("grow", 1))
+		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed || !strings.Contains(got.Detail, "its files have more than 68719476736 bytes") {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
 // TestGive passes files on to another account, as a machine does whose tasks do not run as root.
 func TestGive(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -17,6 +17,7 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/driver/manifest"
 	"starling/journal"
 	"starling/journal/memory"
 	"starling/replica"
@@ -61,6 +62,10 @@ func script(t driver.Task) fake.Behaviour {
 		switch name, path, _ := strings.Cut(entry, "="); {
 		case name == "STARLING_OUTPUT" && t.Command[0] == "split":
 			_ = os.WriteFile(filepath.Join(path, "text"), []byte("one two"), 0o600) // whoever reads it sees whether it is there
+		case name == "STARLING_OUTPUT" && t.Command[0] == "grow":
+			_ = os.WriteFile(filepath.Join(path, "text"), nil, 0o600)
+			_ = os.Truncate(filepath.Join(path, "text"), manifest.BytesMax+1) // a hole
+			return fake.Behaviour{}
 		case name == "STARLING_OUTPUT" && t.Command[0] == "link":
 			_ = os.Symlink("text", filepath.Join(path, "text"))
 		}

@@ -22,6 +22,7 @@ func (p *Peer) driverChanged(ctx context.Context) {
 		made[set.Allocation] = set
 	}
 	statuses := p.config.Driver.Tasks()
+	p.outputs.growing = nil
 	local := make([]replica.LocalTask, 0, len(statuses))
 	has := make(map[terms.AllocationID]bool, len(statuses))
 	for _, status := range statuses {
@@ -35,6 +36,9 @@ func (p *Peer) driverChanged(ctx context.Context) {
 		switch set, makes := made[id]; {
 		case task.Ended == cluster.NotEnded:
 			p.askProber(&task)
+			if makes {
+				p.outputs.growing = append(p.outputs.growing, set)
+			}
 		case makes && task.Ended == cluster.ByItself && task.ExitCode == 0 && p.sealing(ctx, set):
 			task = replica.LocalTask{ID: id, Files: task.Files}
 		}

@@ -82,6 +82,25 @@ func Of(ctx context.Context, dir string) (*Manifest, error) {
 	return m, err
 }
 
+// Grown returns ErrUnfit if a folder that is still written to is beyond the limits already. What vanishes meanwhile is passed
+// over.
+func Grown(ctx context.Context, dir string) error {
+	files, total := 0, int64(0)
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && path == dir {
+			return nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		files++
+		return bounded(files, total)
+	})
+}
+
 // bounded returns an error for what is beyond the limits.
 func bounded(files int, bytes int64) error {
 	switch {

@@ -141,3 +141,19 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestGrown(t *testing.T) {
+	dir := full(t)
+	if err := manifest.Grown(t.Context(), dir); err != nil {
+		t.Errorf("a small folder: %v", err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "deep/c"), manifest.BytesMax+1); err != nil {
+		t.Skip("no file with so large a hole can be made here:", err)
+	}
+	if err := manifest.Grown(t.Context(), dir); !errors.Is(err, manifest.ErrUnfit) {
+		t.Errorf("a large file: %v", err)
+	}
+	if err := manifest.Grown(t.Context(), filepath.Join(dir, "gone")); err != nil {
+		t.Errorf("a folder that has gone: %v", err)
+	}
+}
