@@ -32,7 +32,10 @@ func jobMessage(j *cluster.Job) *starlingv1.Job {
 	for _, t := range j.Tasks {
 		add(m.Counts, t)
 	}
-	m.Update = updateMessage(&j.Update)
+	m.Update, m.Restarts = updateMessage(&j.Update), j.Fate.Restarts
+	if d := &j.Fate.Last; d.Entry != 0 {
+		m.Deed = &starlingv1.Deed{Index: uint64(d.Entry), At: timestamp(d.At), Text: explain.Deed(j, d)}
+	}
 	return m
 }
 

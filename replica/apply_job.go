@@ -137,7 +137,8 @@ func (f *fold) stopJob(j *cluster.Job) {
 	}
 	f.s.StopJob(j.ID)
 	for _, r := range running {
-		f.effect(Stopping, r, cluster.ByJob.String())
+		slot, _ := f.s.SlotAt(r)
+		f.effect(Stopping, r, slot.Cause.String())
 	}
 	stopped := f.s.Job(j.ID)
 	if stopped == nil {

@@ -14,6 +14,7 @@ import (
 	"starling/command"
 	"starling/schedule/explain"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // TestStories plays the stories below testdata. A slot is written web.main.0, a peer without its first incarnation.
@@ -242,6 +243,7 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis, "healthy": &u.HealthyDeadlineMillis,
 		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax, "instances": &t.Instances,
 		"priority": &c.Spec.Priority, "total": &c.Spec.MinAvailable, "gang": &t.MinAvailable, "most": &t.MaxRunning, "runtime": &t.MaxRunMillis,
+		"task-budget": &t.MaxRestarts, "job-budget": &c.Spec.MaxRestarts, "success": &c.Spec.MinSuccess, "kept": &c.Spec.KeepMillis,
 		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax,
 	}
 	if into, ok := numbers[key]; ok {
@@ -258,6 +260,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		s := &c.Spec
 		s.NonPreemptible, s.Revocable = strings.Contains(value, "fixed"), strings.Contains(value, "revocable")
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
+	case "on", "job-on":
+		*map[string]*[]lifecycle.Policy{"on": &t.Policies, "job-on": &c.Spec.Policies}[key] = policiesOf(value)
 	case "follows":
 		for _, name := range strings.Split(value, "+") {
 			c.Spec.After = append(c.Spec.After, terms.JobName(name))
@@ -277,6 +281,21 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 	case "program":
 		t.Command[0] = value
 	}
+}
+
+// policiesOf reads policies such as instance_failed:restart_task:5000 or 7:abort, with "+" between them.
+func policiesOf(text string) (all []lifecycle.Policy) {
+	for _, one := range strings.Split(text, "+") {
+		words := append(strings.Split(one, ":"), "0")
+		p := lifecycle.Policy{Action: lifecycle.Action(slices.Index(lifecycle.Actions(), words[1])), DelayMillis: uint32(number(words[2]))}
+		if code := number(words[0]); code > 0 {
+			p.ExitCodes = []uint32{uint32(code)}
+		} else {
+			p.On = []lifecycle.Event{lifecycle.Event(slices.Index(lifecycle.Events(), words[0]))}
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 func (w *story) submission(name string, set map[string]string) *command.SubmitJob {

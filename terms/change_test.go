@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -190,5 +191,46 @@ func TestChangeTo(t *testing.T) {
 	want := []Difference{{"instances", NoChange}, {"stop_grace", Replace}, {"restart", InPlace}}
 	if got := old.Differences(now); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestEveryFieldHasItsChange says of each field what another value means for an instance that runs: that is what may change on
+// the fly.
+func TestEveryFieldHasItsChange(t *testing.T) {
+	want := map[string]Change{"stop_grace": Replace, "disconnect": InPlace, "plugins": Replace}
+	for key, change := range map[string]Change{
+		"name command env work_dir user checks volumes resources devices ports constraints labels per_machine_max spread_over placement": Replace,
+		"max_run_time on_members_change restart reschedule":                                                InPlace,
+		"instances min_available max_running after":                                                        NoChange,
+		"job type priority preemptible revocable controller kill_on_preempt min_success keep update tasks": NoChange,
+	} {
+		for _, one := range strings.Fields(key) {
+			want[one] = change
+		}
+	}
+	// They are keys of a job, where they concern no instance, and of its tasks.
+	task := map[string]Change{"policies": InPlace, "max_restarts": InPlace}
+	for n := range Mutants() {
+		old, now, path := Mutant(n)
+		if key := seeing(jobFields[:], old, now)[0]; key != "tasks" {
+			if got := old.ChangeTo(now); got != want[key] {
+				t.Errorf("%s: got %s, want %s", path, got, want[key])
+			}
+			continue
+		}
+		if len(now.Tasks) != 1 {
+			continue
+		}
+		key := seeing(taskFields[:], &old.Tasks[0], &now.Tasks[0])[0]
+		expected, known := want[key]
+		if own, ok := task[key]; ok {
+			expected, known = own, true
+		}
+		if key == "disconnect" && strings.HasSuffix(path, "StopAfterMillis") {
+			expected = Replace // its supervisor was told
+		}
+		if got := old.Tasks[0].ChangeTo(&now.Tasks[0]); got != expected || !known {
+			t.Errorf("%s: got %s, want %s (in the table: %v)", path, got, expected, known)
+		}
 	}
 }

@@ -4872,7 +4872,11 @@ type Job struct {
 	FinishedIndex uint64                 `protobuf:"varint,11,opt,name=finished_index,json=finishedIndex,proto3" json:"finished_index,omitempty"`
 	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
 	// The latest; absent if there never was one.
-	Update        *Update `protobuf:"bytes,13,opt,name=update,proto3" json:"update,omitempty"`
+	Update *Update `protobuf:"bytes,13,opt,name=update,proto3" json:"update,omitempty"`
+	// The latest that followed by a policy; absent if nothing ever did.
+	Deed *Deed `protobuf:"bytes,14,opt,name=deed,proto3" json:"deed,omitempty"`
+	// How often policies restarted all of it in this version.
+	Restarts      uint32 `protobuf:"varint,15,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4998,6 +5002,83 @@ func (x *Job) GetUpdate() *Update {
 	return nil
 }
 
+func (x *Job) GetDeed() *Deed {
+	if x != nil {
+		return x.Deed
+	}
+	return nil
+}
+
+func (x *Job) GetRestarts() uint32 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+// Deed is what followed by a policy, or from enough successes.
+type Deed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entry with which it was done.
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	// What, and why: "the job is suspended: worker[3] failed with exit code 7 (policy of the task)".
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deed) Reset() {
+	*x = Deed{}
+	mi := &file_v1_starling_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deed) ProtoMessage() {}
+
+func (x *Deed) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deed.ProtoReflect.Descriptor instead.
+func (*Deed) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *Deed) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Deed) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Deed) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Update is the move of a job from one version to another.
 type Update struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5023,7 +5104,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5035,7 +5116,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5048,7 +5129,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Update) GetState() string {
@@ -5141,7 +5222,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +5234,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +5247,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -5261,7 +5342,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5273,7 +5354,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5286,7 +5367,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5340,7 +5421,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5352,7 +5433,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5365,7 +5446,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5434,7 +5515,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5527,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5540,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Task) GetName() string {
@@ -5515,7 +5596,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5527,7 +5608,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5540,7 +5621,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5617,7 +5698,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +5710,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +5723,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Slot) GetTask() string {
@@ -5775,7 +5856,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5787,7 +5868,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5800,7 +5881,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Port) GetName() string {
@@ -5827,7 +5908,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +5920,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +5933,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -5882,7 +5963,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5894,7 +5975,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5907,7 +5988,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -5958,7 +6039,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6051,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6064,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Finding) GetTask() string {
@@ -6047,7 +6128,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6059,7 +6140,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6072,7 +6153,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -6112,7 +6193,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6124,7 +6205,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6137,7 +6218,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -6215,7 +6296,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6227,7 +6308,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6240,7 +6321,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Peer) GetNode() string {
@@ -6390,7 +6471,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6402,7 +6483,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6415,7 +6496,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6458,7 +6539,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6470,7 +6551,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6483,7 +6564,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6532,7 +6613,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6544,7 +6625,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6557,7 +6638,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6648,7 +6729,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6660,7 +6741,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6673,7 +6754,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6729,7 +6810,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6741,7 +6822,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6754,7 +6835,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6823,7 +6904,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6835,7 +6916,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6848,7 +6929,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -6927,7 +7008,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6939,7 +7020,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6952,7 +7033,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -6999,7 +7080,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7011,7 +7092,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7024,7 +7105,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -7072,7 +7153,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7084,7 +7165,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7097,7 +7178,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -7116,7 +7197,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7128,7 +7209,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7141,7 +7222,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7174,7 +7255,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7186,7 +7267,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7199,7 +7280,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7271,7 +7352,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7283,7 +7364,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7296,7 +7377,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -7727,7 +7808,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12$\n" +
 	"\x04jobs\x18\x03 \x03(\v2\x10.starling.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xd0\x03\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\x93\x04\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x12\n" +
@@ -7743,7 +7824,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0efinished_index\x18\v \x01(\x04R\rfinishedIndex\x12;\n" +
 	"\vfinished_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"finishedAt\x12+\n" +
-	"\x06update\x18\r \x01(\v2\x13.starling.v1.UpdateR\x06update\"\xd8\x02\n" +
+	"\x06update\x18\r \x01(\v2\x13.starling.v1.UpdateR\x06update\x12%\n" +
+	"\x04deed\x18\x0e \x01(\v2\x11.starling.v1.DeedR\x04deed\x12\x1a\n" +
+	"\brestarts\x18\x0f \x01(\rR\brestarts\"\\\n" +
+	"\x04Deed\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xd8\x02\n" +
 	"\x06Update\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x12\n" +
@@ -8000,7 +8087,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -8066,33 +8153,34 @@ var file_v1_starling_proto_goTypes = []any{
 	(*ListJobsRequest)(nil),       // 61: starling.v1.ListJobsRequest
 	(*ListJobsResponse)(nil),      // 62: starling.v1.ListJobsResponse
 	(*Job)(nil),                   // 63: starling.v1.Job
-	(*Update)(nil),                // 64: starling.v1.Update
-	(*Counts)(nil),                // 65: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 66: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 67: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 68: starling.v1.Task
-	(*Preemption)(nil),            // 69: starling.v1.Preemption
-	(*Slot)(nil),                  // 70: starling.v1.Slot
-	(*Port)(nil),                  // 71: starling.v1.Port
-	(*WhyRequest)(nil),            // 72: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 73: starling.v1.WhyResponse
-	(*Finding)(nil),               // 74: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 75: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 76: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 77: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 78: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 79: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 80: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 81: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 82: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 83: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 84: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 85: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 86: starling.v1.OutputResponse
-	(*InfoRequest)(nil),           // 87: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 88: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 89: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 90: google.protobuf.Timestamp
+	(*Deed)(nil),                  // 64: starling.v1.Deed
+	(*Update)(nil),                // 65: starling.v1.Update
+	(*Counts)(nil),                // 66: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 67: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 68: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 69: starling.v1.Task
+	(*Preemption)(nil),            // 70: starling.v1.Preemption
+	(*Slot)(nil),                  // 71: starling.v1.Slot
+	(*Port)(nil),                  // 72: starling.v1.Port
+	(*WhyRequest)(nil),            // 73: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 74: starling.v1.WhyResponse
+	(*Finding)(nil),               // 75: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 76: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 77: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 78: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 79: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 80: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 81: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 82: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 83: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 84: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 85: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 86: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 87: starling.v1.OutputResponse
+	(*InfoRequest)(nil),           // 88: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 89: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 90: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 91: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8119,8 +8207,8 @@ var file_v1_starling_proto_depIdxs = []int32{
 	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	74,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	64,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	75,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	65,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	40,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
 	39,  // 28: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
@@ -8129,111 +8217,113 @@ var file_v1_starling_proto_depIdxs = []int32{
 	46,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	90,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	91,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	49,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	50,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	39,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	51,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	90,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	91,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	50,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	54,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	55,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	90,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	91,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	58,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	90,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	91,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	90,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	91,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	63,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	65,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	90,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	90,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	64,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
-	90,  // 56: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	90,  // 57: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	90,  // 58: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	90,  // 59: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 60: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 61: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	68,  // 62: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	70,  // 63: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	65,  // 64: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	69,  // 65: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	90,  // 66: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	90,  // 67: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	90,  // 68: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	71,  // 69: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	90,  // 70: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 71: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	74,  // 72: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	90,  // 73: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	90,  // 74: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	90,  // 75: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	77,  // 76: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 77: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 78: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 79: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 80: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	90,  // 81: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	80,  // 82: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	90,  // 83: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	81,  // 84: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	82,  // 85: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	90,  // 86: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	89,  // 87: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 88: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 89: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 90: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 91: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 92: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 93: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 94: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 95: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	37,  // 96: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	41,  // 97: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	43,  // 98: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	47,  // 99: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	52,  // 100: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	56,  // 101: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	59,  // 102: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	61,  // 103: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	66,  // 104: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	72,  // 105: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	75,  // 106: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	78,  // 107: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	83,  // 108: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	85,  // 109: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	87,  // 110: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 111: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 112: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 113: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 114: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 115: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 116: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 117: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 118: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	38,  // 119: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	42,  // 120: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	44,  // 121: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	48,  // 122: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	53,  // 123: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	57,  // 124: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	60,  // 125: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	62,  // 126: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	67,  // 127: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	73,  // 128: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	76,  // 129: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	79,  // 130: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	84,  // 131: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	86,  // 132: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	88,  // 133: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	111, // [111:134] is the sub-list for method output_type
-	88,  // [88:111] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	88,  // [88:88] is the sub-list for extension extendee
-	0,   // [0:88] is the sub-list for field type_name
+	66,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	91,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	91,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	65,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
+	64,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
+	91,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
+	91,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	91,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	91,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	91,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	69,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	71,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	66,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	70,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	91,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	91,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	91,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	72,  // 71: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	91,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 73: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	75,  // 74: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	91,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	91,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	91,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	78,  // 78: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 79: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 80: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 81: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 82: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	91,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	81,  // 84: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	91,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	82,  // 86: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	83,  // 87: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	91,  // 88: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 89: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 90: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 91: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 92: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 93: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 94: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 95: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 96: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 97: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	37,  // 98: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	41,  // 99: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	43,  // 100: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	47,  // 101: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	52,  // 102: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	56,  // 103: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	59,  // 104: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	61,  // 105: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	67,  // 106: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	73,  // 107: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	76,  // 108: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	79,  // 109: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	84,  // 110: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	86,  // 111: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	88,  // 112: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 113: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 114: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 115: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 116: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 117: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 118: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 119: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 120: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	38,  // 121: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	42,  // 122: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	44,  // 123: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	48,  // 124: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	53,  // 125: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	57,  // 126: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	60,  // 127: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	62,  // 128: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	68,  // 129: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	74,  // 130: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	77,  // 131: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	80,  // 132: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	85,  // 133: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	87,  // 134: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	89,  // 135: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	113, // [113:136] is the sub-list for method output_type
+	90,  // [90:113] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -8246,15 +8336,15 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[40].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[77].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[83].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[78].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[84].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   90,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/cluster"
 	"starling/terms/lifecycle"
@@ -55,4 +56,53 @@ func times(n uint32) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// stopped explains a job that was stopped, by its user or by a policy.
+func stopped(j *cluster.Job) Finding {
+	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
+	if j.Fate.Verdict != cluster.NoVerdict {
+		f.Reason = Deed(j, &j.Fate.Last)
+	}
+	return f
+}
+
+// suspended explains what waits of a job that is suspended.
+func (e *explainer) suspended(first uint32) Finding {
+	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Reason: "the job is suspended"}
+	if d := &e.job.Fate.Last; d.Action == lifecycle.Abort {
+		f.Reason, f.Since = "the job is suspended: "+Why(e.job, d), d.At
+	}
+	f.Details = []string{fmt.Sprintf("would help: starling job resume %s", e.job.Name())}
+	return f
+}
+
+// restarting explains what waits of a task that is restarted.
+func (e *explainer) restarting(first uint32) Finding {
+	d := &e.job.Fate.Last
+	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Since: d.At,
+		Reason: "begins anew when all that is to end has ended: " + Deed(e.job, d)}
+	for _, t := range e.job.Tasks {
+		if live := t.Live(); t.Restarting && live > 0 {
+			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet", plural(int(live), "instance", "instances"), t.Name))
+		}
+	}
+	return f
+}
+
+// byPolicy parts the slots of which a policy is to decide from the others.
+func byPolicy(slots []held) (decided, others []held) {
+	undecided := func(h held) bool { return !h.slot.ByPolicy() }
+	return slices.DeleteFunc(slices.Clone(slots), undecided),
+		slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.ByPolicy() })
+}
+
+// decided explains instances that ended and that are not tried again before a policy is followed.
+func (e *explainer) decided(slots []held) Finding {
+	f := Finding{Reason: "ended, and what a policy says follows later", Since: earliest(slots)}
+	f.Details = lines(slots, "instances", func(h held) string {
+		return fmt.Sprintf("%s was on %s: %s; a policy is followed at %s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h),
+			clock(h.slot.Deadline))
+	})
+	return f
 }

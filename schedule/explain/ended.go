@@ -15,6 +15,12 @@ func (e *explainer) before(returned []held) []string {
 	all := lines(ran, "instances that ran before", func(h held) string {
 		return fmt.Sprintf("%s ran on %s before: %s", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot))
 	})
+	for _, h := range returned {
+		if h.slot.ByPolicy() {
+			all = append(all, fmt.Sprintf("%s: a policy is followed at %s unless it has a node by then", e.name(h.index), clock(h.slot.Deadline)))
+			break
+		}
+	}
 	if len(ended(returned, cluster.Preempted)) > 0 {
 		all = append(all, e.gaveWay()...)
 	}

@@ -47,7 +47,7 @@ type Said func(id terms.AllocationID, node terms.NodeName) string
 func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
-		found = append(found, Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt})
+		found = append(found, stopped(j))
 	}
 	for i, t := range j.Tasks {
 		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said}
@@ -93,17 +93,9 @@ func (e *explainer) findings() []Finding {
 	if waits := phases[cluster.Waiting]; len(waits) > 0 {
 		first = waits[0].index
 	}
-	switch count := e.task.Waits(); {
-	case e.job.Suspended && e.task.Pending() > 0:
-		found = append(found, Finding{
-			Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Reason: "the job is suspended",
-			Details: []string{fmt.Sprintf("would help: starling job resume %s", e.job.Name())},
-		})
-	case len(e.job.Awaits) > 0 && e.task.Pending() > 0:
-		found = append(found, e.awaits(first))
-	case e.job.Held(e.number) && e.task.Pending() > 0:
-		found = append(found, e.waitsForOthers(first))
-	case count > 0:
+	if f, waits := e.idle(first); waits {
+		found = append(found, f)
+	} else if count := e.task.Waits(); count > 0 && !e.job.Idle(e.number) {
 		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
@@ -117,7 +109,9 @@ func (e *explainer) findings() []Finding {
 	add(phases[cluster.Assigned], e.assigned)
 	add(e.unwell(phases[cluster.Running]), e.ill)
 	add(phases[cluster.Delayed], e.delayed)
-	add(phases[cluster.Postponed], e.postponed)
+	decided, postponed := byPolicy(phases[cluster.Postponed])
+	add(decided, e.decided)
+	add(postponed, e.postponed)
 	add(phases[cluster.Away], e.away)
 	add(phases[cluster.Stopping], e.stopping)
 	add(ended(phases[cluster.Failed], cluster.Preempted), e.displaced)
@@ -129,6 +123,23 @@ func (e *explainer) findings() []Finding {
 			Details: []string{"would help: instances above 0 in the job file"}})
 	}
 	return found
+}
+
+// idle explains why nothing of the task asks for room although it lacks instances; waits is false if it does.
+func (e *explainer) idle(first uint32) (f Finding, waits bool) {
+	switch {
+	case e.task.Pending() == 0:
+		return f, false
+	case e.job.Suspended:
+		return e.suspended(first), true
+	case e.task.Restarting:
+		return e.restarting(first), true
+	case len(e.job.Awaits) > 0:
+		return e.awaits(first), true
+	case e.job.Held(e.number):
+		return e.waitsForOthers(first), true
+	}
+	return f, false
 }
 
 // byPhase returns the slots that were placed once and that something is to be said about.
@@ -220,6 +231,9 @@ func (e *explainer) stopping(slots []held) Finding {
 		}
 		return line
 	})
+	if d := &e.job.Fate.Last; d.Entry != 0 && slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByFate() }) {
+		f.Details = append(f.Details, "by a policy: "+Deed(e.job, d))
+	}
 	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == cluster.ByPreemption }) {
 		f.Details = append(f.Details, e.gaveWay()...)
 	}

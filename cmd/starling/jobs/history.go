@@ -56,6 +56,9 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, console.Dash(stateWords(v.GetOutcome())), changes)
 		before = spec
 	}
+	if d := answer.GetJob().GetDeed(); d != nil {
+		t.Row("-", age(d.GetAt()), "policy", "-", d.GetText())
+	}
 	return t
 }
 

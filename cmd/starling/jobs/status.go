@@ -46,6 +46,9 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	if u := job.GetUpdate(); u.GetFrom() != 0 {
 		head.Row("update", updateText(u))
 	}
+	if d := job.GetDeed(); d != nil {
+		head.Row("by policy", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt()), d.GetIndex()))
+	}
 	head.Row("submitted", age(job.GetSubmittedAt())+" ago")
 	if job.GetFinishedAt() != nil {
 		head.Row("ended", age(job.GetFinishedAt())+" ago")
