@@ -30,6 +30,7 @@ func pool(c *coder, s *terms.Pool) {
 	integer(c, &s.ControllerLimit, math.MaxUint8)
 	integer(c, &s.SlackLimit, math.MaxUint8)
 	integer(c, &s.PatienceMillis, math.MaxUint32)
+	integer(c, &s.JobScheduler, uint64(terms.JobPercentage))
 	list(c, &s.Owners, terms.RequestsPerTaskMax, owner)
 }
 

@@ -25,7 +25,7 @@ func samples() map[Kind]*Entry {
 			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, MinAvailable: 2, After: []terms.JobName{"ops/load"},
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, MinAvailable: 2, After: []terms.JobName{"ops/load"},
 			MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
 				On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137}, Action: lifecycle.Abort, DelayMillis: 3000,
 			}},
@@ -52,6 +52,7 @@ func samples() map[Kind]*Entry {
 					On: []lifecycle.Event{lifecycle.InstanceEvicted}, ExitCodes: []uint32{3}, Action: lifecycle.RestartTask, DelayMillis: 10_000,
 				}},
 				MaxRestarts:     5,
+				Percent:         40,
 				Volumes:         []terms.Volume{{Name: "data"}},
 				StopGraceMillis: 5000, OnMembersChange: terms.SignalHangUp,
 			}}}},
@@ -71,7 +72,7 @@ func samples() map[Kind]*Entry {
 			{Reservation: 4000, Limit: terms.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
 			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
 			{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
-		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
+		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
 	} {
 		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}
@@ -107,7 +108,7 @@ func (f *filler) number(bits int) uint64 {
 
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
-		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
+		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): int(terms.TaskFixed), reflect.TypeFor[terms.JobScheduler](): int(terms.JobPercentage), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
 		reflect.TypeFor[terms.Growth]():   int(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),

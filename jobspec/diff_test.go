@@ -23,6 +23,7 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 		if rapid.Bool().Draw(t, "sharing") {
 			to.Priority, to.KillOnPreempt, to.MinAvailable = other.Priority, other.KillOnPreempt, other.MinAvailable
 		}
+		to.Percent = other.Percent
 		if rapid.Bool().Draw(t, "lifecycle") {
 			to.MinSuccess, to.KeepMillis, to.MaxRestarts = other.MinSuccess, other.KeepMillis, other.MaxRestarts
 			if from.Type == other.Type {

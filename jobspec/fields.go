@@ -48,7 +48,11 @@ func jobForm() form[terms.Job] {
 			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow "+
 				"every change. A change of the plugins replaces all instances."),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
-	), nil)
+	), func(_ *reader, _ place, _ map[string]place, j *terms.Job) {
+		if j.Shares() {
+			j.OnVirtualPeers()
+		}
+	})
 }
 
 // nameTasks gives the only task of a job its name.

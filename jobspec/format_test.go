@@ -49,6 +49,7 @@ func jobs() *rapid.Generator[terms.Job] {
 		}
 		plugins(t, &spec)
 		lifecycles(t, &spec)
+		schedulers(t, &spec)
 		return spec
 	}).Filter(func(spec terms.Job) bool { return len(spec.Problems()) == 0 })
 }
@@ -64,6 +65,16 @@ func sharing(t *rapid.T, spec *terms.Job) {
 	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
 	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
 	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+}
+
+// schedulers draws how such a job divides virtual peers.
+func schedulers(t *rapid.T, spec *terms.Job) {
+	spec.TaskScheduler = rapid.SampledFrom([]terms.TaskScheduler{terms.NoScheduler, terms.TaskGreedy, terms.TaskPercentage}).Draw(t, "task_scheduler")
+	spec.Percent = rapid.Uint32Range(0, 100).Draw(t, "percent")
+	spec.Tasks[0].Percent = rapid.Uint32Range(0, 100).Draw(t, "percent of a task")
+	if spec.Shares() {
+		spec.OnVirtualPeers()
+	}
 }
 
 // lifecycles draws what becomes of such a job when something happens to it.

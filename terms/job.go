@@ -47,6 +47,10 @@ type Job struct {
 	Controller bool
 	// KillOnPreempt ends an instance that gave way for good; otherwise it waits for its next turn.
 	KillOnPreempt bool
+	// TaskScheduler divides the virtual peers that the job gets, if its instances are run by such. Percent is its part of
+	// those of the pool, where the pool divides by that.
+	TaskScheduler TaskScheduler
+	Percent       uint32
 	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32
@@ -110,6 +114,8 @@ type Task struct {
 	MinAvailable uint32
 	// MaxRunning bounds the instances that run at a time, 0 not at all.
 	MaxRunning uint32
+	// Percent is the task's part of the job's virtual peers, where the job divides by that.
+	Percent uint32
 	// MaxRunMillis is after which time an instance is ended as a failure for good; 0 is never.
 	MaxRunMillis uint32
 	// After are tasks of the job, each once: nothing runs before all their instances have succeeded.

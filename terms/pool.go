@@ -87,6 +87,8 @@ type Pool struct {
 	// PatienceMillis is how long work that the pool is entitled to waits for room before others give way, so that nobody
 	// is ended for what comes free by itself in a moment.
 	PatienceMillis uint32
+	// JobScheduler divides the virtual peers of the pool among its jobs.
+	JobScheduler JobScheduler
 	// Owners are the teams and groups that the pool belongs to.
 	Owners []string
 }

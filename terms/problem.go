@@ -82,6 +82,7 @@ func (s *Job) Problems() []Problem {
 		p.add("type", "must be one of %q", JobTypes()[1:])
 	}
 	s.sharingProblems(p)
+	s.schedulerProblems(p)
 	s.followProblems(p)
 	s.lifecycleProblems(p)
 	p.path = "update"

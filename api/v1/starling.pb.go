@@ -182,7 +182,12 @@ type JobSpec struct {
 	// How often policies restart it in one version; 3 if absent, 4294967295 is any number.
 	MaxRestarts *uint32 `protobuf:"varint,19,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
 	// How long it is kept when it has ended; 0 for as long as there is room.
-	KeepMillis    uint32 `protobuf:"varint,20,opt,name=keep_millis,json=keepMillis,proto3" json:"keep_millis,omitempty"`
+	KeepMillis uint32 `protobuf:"varint,20,opt,name=keep_millis,json=keepMillis,proto3" json:"keep_millis,omitempty"`
+	// "greedy", "round-robin", "percentage" or "fixed" if its instances are run by virtual peers: each asks for one of them
+	// then, as a device of the kind "peers".
+	TaskScheduler string `protobuf:"bytes,21,opt,name=task_scheduler,json=taskScheduler,proto3" json:"task_scheduler,omitempty"`
+	// Its part of the virtual peers of the pool, in a pool with the job scheduler "percentage".
+	Percent       uint32 `protobuf:"varint,22,opt,name=percent,proto3" json:"percent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -325,6 +330,20 @@ func (x *JobSpec) GetMaxRestarts() uint32 {
 func (x *JobSpec) GetKeepMillis() uint32 {
 	if x != nil {
 		return x.KeepMillis
+	}
+	return 0
+}
+
+func (x *JobSpec) GetTaskScheduler() string {
+	if x != nil {
+		return x.TaskScheduler
+	}
+	return ""
+}
+
+func (x *JobSpec) GetPercent() uint32 {
+	if x != nil {
+		return x.Percent
 	}
 	return 0
 }
@@ -637,7 +656,9 @@ type TaskSpec struct {
 	// Come before those of the job.
 	Policies []*LifecyclePolicy `protobuf:"bytes,22,rep,name=policies,proto3" json:"policies,omitempty"`
 	// How often policies restart the task in one version of the job; 3 if absent, 4294967295 is any number.
-	MaxRestarts   *uint32 `protobuf:"varint,23,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
+	MaxRestarts *uint32 `protobuf:"varint,23,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
+	// Its part of the virtual peers of the job, with the task scheduler "percentage".
+	Percent       uint32 `protobuf:"varint,24,opt,name=percent,proto3" json:"percent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,6 +878,13 @@ func (x *TaskSpec) GetPolicies() []*LifecyclePolicy {
 func (x *TaskSpec) GetMaxRestarts() uint32 {
 	if x != nil && x.MaxRestarts != nil {
 		return *x.MaxRestarts
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetPercent() uint32 {
+	if x != nil {
+		return x.Percent
 	}
 	return 0
 }
@@ -3050,8 +3078,10 @@ type PoolSpec struct {
 	// How long work that the pool is entitled to waits before others give way; absent for 1000.
 	PatienceMillis *uint32  `protobuf:"varint,5,opt,name=patience_millis,json=patienceMillis,proto3,oneof" json:"patience_millis,omitempty"`
 	Owners         []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
+	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PoolSpec) Reset() {
@@ -3124,6 +3154,13 @@ func (x *PoolSpec) GetOwners() []string {
 		return x.Owners
 	}
 	return nil
+}
+
+func (x *PoolSpec) GetJobScheduler() string {
+	if x != nil {
+		return x.JobScheduler
+	}
+	return ""
 }
 
 // Quota is what a pool may have of one kind. Amounts are millicores of cpu, bytes of memory and disk, thousandths of a gpu.
@@ -7405,7 +7442,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf4\x04\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb5\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -7427,7 +7464,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bpolicies\x18\x12 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
 	"\fmax_restarts\x18\x13 \x01(\rH\x01R\vmaxRestarts\x88\x01\x01\x12\x1f\n" +
 	"\vkeep_millis\x18\x14 \x01(\rR\n" +
-	"keepMillisB\v\n" +
+	"keepMillis\x12%\n" +
+	"\x0etask_scheduler\x18\x15 \x01(\tR\rtaskScheduler\x12\x18\n" +
+	"\apercent\x18\x16 \x01(\rR\apercentB\v\n" +
 	"\t_priorityB\x0f\n" +
 	"\r_max_restarts\"{\n" +
 	"\x0fLifecyclePolicy\x12\x0e\n" +
@@ -7452,7 +7491,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xca\b\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xe4\b\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -7488,7 +7527,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\x12\x14\n" +
 	"\x05after\x18\x15 \x03(\tR\x05after\x128\n" +
 	"\bpolicies\x18\x16 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
-	"\fmax_restarts\x18\x17 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01B\x0f\n" +
+	"\fmax_restarts\x18\x17 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01\x12\x18\n" +
+	"\apercent\x18\x18 \x01(\rR\apercentB\x0f\n" +
 	"\r_max_restarts\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -7657,7 +7697,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\x9f\x02\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xc4\x02\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -7665,7 +7705,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
 	"slackLimit\x88\x01\x01\x12,\n" +
 	"\x0fpatience_millis\x18\x05 \x01(\rH\x02R\x0epatienceMillis\x88\x01\x01\x12\x16\n" +
-	"\x06owners\x18\x06 \x03(\tR\x06ownersB\x13\n" +
+	"\x06owners\x18\x06 \x03(\tR\x06owners\x12#\n" +
+	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x12\n" +
 	"\x10_patience_millis\"\x9f\x01\n" +

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	starlingv1 "starling/api/v1"
 	"starling/terms"
@@ -12,7 +13,8 @@ import (
 // Pool returns the message of a pool.
 func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
-	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis, Owners: s.Owners}
+	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis, Owners: s.Owners,
+		JobScheduler: s.JobScheduler.String()}
 	if s.ControllerLimit != terms.NoPercent {
 		controllers := uint32(s.ControllerLimit)
 		m.ControllerLimit = &controllers
@@ -55,6 +57,12 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	percent("slack_limit", m.SlackLimit, &s.SlackLimit)
 	if m.PatienceMillis != nil {
 		s.PatienceMillis = m.GetPatienceMillis()
+	}
+	if word := m.GetJobScheduler(); word != "" {
+		at := slices.Index(terms.JobSchedulers(), word)
+		if s.JobScheduler = terms.JobScheduler(max(at, 0)); at < 0 {
+			problems = append(problems, terms.Problem{Path: m.GetPath() + ".job_scheduler", Reason: "must be priority, greedy, round-robin or percentage"})
+		}
 	}
 	given := [terms.AmountCount]bool{}
 	for _, one := range m.GetQuotas() {

@@ -27,7 +27,7 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
 		MinAvailable: spec.MinAvailable, After: texts(spec.After),
 		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
-		KeepMillis: spec.KeepMillis,
+		KeepMillis: spec.KeepMillis, TaskScheduler: spec.TaskScheduler.String(), Percent: spec.Percent,
 	}
 	for _, q := range spec.Plugins {
 		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
@@ -58,6 +58,7 @@ func taskMessage(t *terms.Task) *starlingv1.TaskSpec {
 		Instances:       t.Instances,
 		MinAvailable:    t.MinAvailable,
 		MaxRunning:      t.MaxRunning,
+		Percent:         t.Percent,
 		MaxRunMillis:    t.MaxRunMillis,
 		After:           texts(t.After),
 		Command:         t.Command,
@@ -129,6 +130,7 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
 		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
+		TaskScheduler: terms.TaskScheduler(numberOf(m.GetTaskScheduler(), terms.TaskSchedulers())), Percent: m.GetPercent(),
 	}
 	if m != nil && m.MaxRestarts != nil {
 		spec.MaxRestarts = m.GetMaxRestarts()
@@ -155,6 +157,7 @@ func taskOf(m *starlingv1.TaskSpec, path string) (terms.Task, []terms.Problem) {
 		Instances:       m.GetInstances(),
 		MinAvailable:    m.GetMinAvailable(),
 		MaxRunning:      m.GetMaxRunning(),
+		Percent:         m.GetPercent(),
 		MaxRunMillis:    m.GetMaxRunMillis(),
 		After:           namesOf[terms.TaskName](m.GetAfter()),
 		Command:         m.GetCommand(),

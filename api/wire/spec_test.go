@@ -32,7 +32,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
 		reflect.TypeFor[terms.Signal]():    uint64(terms.SignalUser2),
-		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
+		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
@@ -105,7 +105,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		return
 	}
 	words := map[protoreflect.FullName]string{
-		"JobSpec.type": "batch", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
+		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP",
 		"Disconnect.keep":            "replacement", "Check.kind": "command",

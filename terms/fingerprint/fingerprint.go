@@ -73,7 +73,7 @@ func Job(s *terms.Job) uint64 {
 	h := Text(tagJob, string(s.Name))
 	h = Mix(Mix(h, uint64(s.Type)), updatePolicy(&s.Update))
 	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), Bit(s.NonPreemptible), Bit(s.Revocable), Bit(s.Controller),
-		Bit(s.KillOnPreempt)))
+		Bit(s.KillOnPreempt), uint64(s.TaskScheduler)<<32|uint64(s.Percent)))
 	for _, name := range s.After {
 		h = Mix(h, Text(tagJob, string(name)))
 	}
@@ -119,7 +119,7 @@ func task(t *terms.Task) uint64 {
 		h = Mix(h, Text(tagJob, l.Name, l.Value))
 	}
 	h = Mix(Text(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
-	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
+	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.Percent), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))
 }
@@ -187,5 +187,5 @@ func Pool(s *terms.Pool) uint64 {
 	for _, q := range s.Quotas {
 		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
 	}
-	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis)))
+	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis), uint64(s.JobScheduler)))
 }

@@ -42,6 +42,9 @@ func (p *problems) spec(s *terms.Pool) {
 	if s.SlackLimit > 100 {
 		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
 	}
+	if s.JobScheduler > terms.JobPercentage {
+		p.add("job_scheduler", "must be one of %s", strings.Join(terms.JobSchedulers(), ", "))
+	}
 	if s.PatienceMillis > terms.DelayMillisMax {
 		p.add("patience", "must be at most 24 h, is %d ms", s.PatienceMillis)
 	}

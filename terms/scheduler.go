@@ -1,0 +1,106 @@
+package terms
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TaskScheduler says to which of its tasks the next virtual peer of a job goes.
+type TaskScheduler uint8
+
+// The task schedulers.
+const (
+	// NoScheduler is that of jobs that share no virtual peers.
+	NoScheduler TaskScheduler = iota
+	// TaskGreedy gives all to the first task that can use one: a single virtual peer goes through a whole workflow.
+	TaskGreedy
+	// TaskRoundRobin gives the next to the task with the fewest.
+	TaskRoundRobin
+	// TaskPercentage divides by what the tasks state.
+	TaskPercentage
+	// TaskFixed gives each task what belongs to the gang, at least one, and never more.
+	TaskFixed
+)
+
+// TaskSchedulers lists every scheduler's name in job files at its number.
+func TaskSchedulers() []string { return []string{"", "greedy", "round-robin", "percentage", "fixed"} }
+
+// String returns the scheduler's name in job files, "" for none.
+func (s TaskScheduler) String() string { return TaskSchedulers()[s] }
+
+// JobScheduler says to which job of a pool its next virtual peer goes.
+type JobScheduler uint8
+
+// The job schedulers.
+const (
+	// JobPriority gives all to the highest priority, then the oldest.
+	JobPriority JobScheduler = iota
+	// JobGreedy gives all to the oldest that can use one.
+	JobGreedy
+	// JobRoundRobin gives the next to the job with the fewest.
+	JobRoundRobin
+	// JobPercentage divides by what the jobs state.
+	JobPercentage
+)
+
+// JobSchedulers lists every scheduler's name in pool files at its number.
+func JobSchedulers() []string { return []string{"priority", "greedy", "round-robin", "percentage"} }
+
+// String returns the scheduler's name in pool files.
+func (s JobScheduler) String() string { return JobSchedulers()[s] }
+
+// Shares tells whether the instances of the job are run by virtual peers, which it shares with the other such jobs of its pool.
+func (s *Job) Shares() bool { return s.TaskScheduler != NoScheduler }
+
+// OnVirtualPeers makes each instance of the job take one virtual peer.
+func (s *Job) OnVirtualPeers() {
+	for i := range s.Tasks {
+		t, name := &s.Tasks[i], VirtualPeers.String()
+		at, asked := slices.BinarySearchFunc(t.Devices, name, func(q DeviceRequest, name string) int { return strings.Compare(q.Kind, name) })
+		if !asked {
+			t.Devices = slices.Insert(slices.Clip(t.Devices), at, DeviceRequest{Kind: name, Amount: WholeDevice})
+		}
+	}
+}
+
+// virtualPeers returns which of the task's requests is for virtual peers, below 0 for none.
+func (t *Task) virtualPeers() int {
+	return slices.IndexFunc(t.Devices, func(q DeviceRequest) bool { return q.Kind == VirtualPeers.String() })
+}
+
+// schedulerProblems adds what is wrong with what the job says about sharing virtual peers.
+func (s *Job) schedulerProblems(p *problems) {
+	p.bounded("percent", int64(s.Percent), 0, 100)
+	if s.TaskScheduler > TaskFixed {
+		p.add("task_scheduler", "must be one of %s", strings.Join(TaskSchedulers()[1:], ", "))
+		return
+	}
+	if s.Shares() {
+		for _, wrong := range []struct {
+			is   bool
+			what string
+		}{
+			{s.Type != Batch && s.Type != Stateless, "a batch or stateless job: the others belong to their machines"},
+			{s.Revocable || s.NonPreemptible, "a job that is preemptible and not revocable: virtual peers go from job to job"},
+			{s.KillOnPreempt, "kill_on_preempt: false: virtual peers go from job to job"},
+			{s.Update.Canaries > 0, "an update without canaries: each virtual peer runs one instance"},
+		} {
+			if wrong.is {
+				p.add("task_scheduler", "needs %s", wrong.what)
+			}
+		}
+	}
+	for i := range s.Tasks {
+		t, path := &s.Tasks[i], "tasks["+strconv.Itoa(i)+"]"
+		at := t.virtualPeers()
+		switch {
+		case t.Percent > 100:
+			p.add(path+".percent", "must be at most 100, is %d", t.Percent)
+		case s.Shares() && (at < 0 || t.Devices[at].Amount != WholeDevice):
+			p.add(path+".devices", "must ask for 1 of peers: a job with a task_scheduler is run by virtual peers")
+		case !s.Shares() && at >= 0:
+			p.add(path+".devices", "must not ask for peers: virtual peers run jobs with a task_scheduler")
+		}
+	}
+}
