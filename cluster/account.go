@@ -202,5 +202,11 @@ func (t *Task) asks(spec *terms.Task) uint32 {
 	return waits
 }
 
-// Asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
-func (t *Task) Asks() uint32 { return t.asked }
+// Asks returns how many instances of the task are to be given room: those that wait and may run beside those that do, as far
+// as the task has virtual peers for them if such run it.
+func (t *Task) Asks() uint32 {
+	if share, ok := t.Share(); ok {
+		return min(t.asked, share-min(share, t.Live()))
+	}
+	return t.asked
+}

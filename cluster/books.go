@@ -292,6 +292,7 @@ func (s *State) changeJob(id terms.JobID, change func(*Job)) {
 	s.digest -= j.row
 	j.row = j.hash()
 	s.digest += j.row
+	s.stirred = s.stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
 }
 
 // changeTask applies change to the task and counts the digest.

@@ -68,7 +68,7 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len()), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<1|bit(t.Restarting))
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<1|bit(t.Restarting))
 }
 
 func (f *Failure) hash() uint64 {

@@ -64,6 +64,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	}
 	s.daemons.Delete(id)
 	s.workflows.Delete(id)
+	s.sharers.Delete(id)
 	if len(j.Awaits) > 0 {
 		s.SetAwaits(id, nil)
 	}

@@ -47,6 +47,10 @@ type State struct {
 	daemons *btree.Set[terms.JobID]
 	// workflows are the jobs whose tasks have an order and that have not finished.
 	workflows *btree.Set[terms.JobID]
+	// sharers are the jobs that virtual peers run and that have not finished.
+	sharers *btree.Set[terms.JobID]
+	// shared tells from what the virtual peers of each pool were divided last.
+	shared *btree.Map[PoolID, uint64]
 	// followers are the jobs that wait for others.
 	followers *btree.BTreeG[follower]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
@@ -153,7 +157,7 @@ func NewState() *State {
 		}, btree.Options{NoLocks: true}),
 		claims: new(btree.Map[terms.JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
 		nodeNames: new(btree.Map[terms.NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
-		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), followers: btree.NewBTreeGOptions(follower.before, btree.Options{NoLocks: true}), draining: new(btree.Set[NodeIndex]),
+		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), sharers: new(btree.Set[terms.JobID]), shared: new(btree.Map[PoolID, uint64]), followers: btree.NewBTreeGOptions(follower.before, btree.Options{NoLocks: true}), draining: new(btree.Set[NodeIndex]),
 		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
 	}
 }
@@ -168,9 +172,9 @@ func (s *State) Copy() *State {
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.turns = s.turns.Copy()
 	c.followers = s.followers.Copy()
-	c.daemons, c.workflows, c.draining = s.daemons.Copy(), s.workflows.Copy(), s.draining.Copy()
+	c.daemons, c.workflows, c.sharers, c.draining = s.daemons.Copy(), s.workflows.Copy(), s.sharers.Copy(), s.draining.Copy()
 	c.shapes = s.shapes.Copy()
-	c.claims, c.hungers, c.priorities = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy()
+	c.claims, c.hungers, c.priorities, c.shared = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy(), s.shared.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()

@@ -169,6 +169,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 	}
 	j.setGang()
 	j.setGraph(s)
+	j.setSharing(s)
 }
 
 // adopt gives the newest version to the allocations that are as good as of it, and counts anew.

@@ -182,6 +182,9 @@ func (w *story) pools(by terms.PeerID, words []string) {
 		if p.PatienceMillis = 0; len(values) > 3 {
 			p.PatienceMillis = uint32(number(values[3]))
 		}
+		if len(values) > 4 {
+			p.JobScheduler = terms.JobScheduler(slices.Index(terms.JobSchedulers(), values[4]))
+		}
 		c.Pools = append(c.Pools, p)
 	}
 	for _, p := range w.s.Pools()[1:] {
@@ -226,7 +229,10 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 func (w *story) join(names []string, cpu int64) {
 	w.quiet = true
 	for _, name := range names {
-		w.offers[named(name)] = &terms.Offer{Capacity: terms.Resources{max(cpu, 1), 0, 0}, Rules: 1}
+		w.offers[named(name)] = &terms.Offer{
+			Capacity: terms.Resources{max(cpu, 1), 0, 0}, Rules: 1,
+			Devices: []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: uint32(max(cpu/1000, 1))}},
+		}
 		w.write(named(name), &command.PrepareJoin{Joiner: named(name), Attempt: 1})
 		for _, p := range slices.Sorted(maps.Keys(w.offers)) {
 			w.act(p)
@@ -262,6 +268,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "on", "job-on":
 		*map[string]*[]lifecycle.Policy{"on": &t.Policies, "job-on": &c.Spec.Policies}[key] = policiesOf(value)
+	case "shares":
+		c.Spec.TaskScheduler = terms.TaskScheduler(slices.Index(terms.TaskSchedulers(), value))
 	case "follows":
 		for _, name := range strings.Split(value, "+") {
 			c.Spec.After = append(c.Spec.After, terms.JobName(name))
@@ -327,6 +335,9 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 			}
 		}
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
+	}
+	if c.Spec.Shares() {
+		c.Spec.OnVirtualPeers()
 	}
 	return c
 }

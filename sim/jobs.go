@@ -123,7 +123,11 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 			spec.NonPreemptible, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.NonPreemptible, old.Revocable, old.Controller, old.KillOnPreempt
 		}
 	}
+	if w.rng.IntN(12) == 0 {
+		c.scheduler(&spec)
+	}
 	fit(&spec)
+	onPeers(&spec)
 	return spec
 }
 
@@ -146,6 +150,9 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 		spec.Tasks = append(spec.Tasks, c.task(spec.Type, terms.TaskName("t"+strconv.Itoa(i))))
 	}
 	c.sharing(&spec)
+	if c.w.rng.IntN(4) == 0 {
+		c.scheduler(&spec)
+	}
 	spec.Plugins = pluginsBy(spec.Priority)
 	if kind != terms.Daemon && len(c.names) > 0 && c.w.rng.IntN(6) == 0 {
 		spec.After = []terms.JobName{c.names[c.w.rng.IntN(len(c.names))]}
@@ -158,6 +165,7 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 		spec.Tasks[0].Instances, spec.Tasks[0].Ports, spec.Tasks[0].Devices = uint32(c.w.between(500, 3000)), nil, nil
 		spec.Tasks[0].Resources = terms.Resources{10, 1 << 20, 0}
 	}
+	onPeers(&spec)
 	return spec
 }
 

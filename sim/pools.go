@@ -91,7 +91,8 @@ func (c *clients) pool(path terms.PoolPath) terms.Pool {
 	spec.PatienceMillis = []uint32{0, 100, 1000, 4000}[w.rng.IntN(4)]
 	spec.ControllerLimit = []terms.Percent{terms.NoPercent, 0, 50, 100}[w.rng.IntN(4)]
 	spec.SlackLimit = []terms.Percent{0, 20, 50, 100}[w.rng.IntN(4)]
-	units := terms.Amounts{terms.CPU: 1000, terms.Memory: 1 << 28, terms.GPU: 500}
+	spec.JobScheduler = terms.JobScheduler(w.rng.IntN(int(terms.JobPercentage) + 1))
+	units := terms.Amounts{terms.CPU: 1000, terms.Memory: 1 << 28, terms.GPU: 500, terms.VirtualPeers: 1000}
 	for k, unit := range units {
 		q := &spec.Quotas[k]
 		if unit == 0 {
@@ -159,6 +160,35 @@ func (c *clients) order(spec *terms.Job) {
 				spec.Tasks[i].After = append(spec.Tasks[i].After, spec.Tasks[k].Name)
 			}
 		}
+	}
+}
+
+// scheduler draws how a job divides virtual peers, if it is run by such.
+func (c *clients) scheduler(spec *terms.Job) {
+	w := c.w
+	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(w.rng.IntN(int(terms.TaskFixed)+1)), uint32(w.rng.IntN(101))
+	for i := range spec.Tasks {
+		spec.Tasks[i].Percent = uint32(w.rng.IntN(101))
+	}
+}
+
+// onPeers makes the instances of a job take virtual peers if such can run it, and no others.
+func onPeers(spec *terms.Job) {
+	gang := spec.MinAvailable > 0
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		gang = gang || t.MinAvailable > 0
+		t.Devices = slices.DeleteFunc(slices.Clone(t.Devices), func(q terms.DeviceRequest) bool { return q.Kind == terms.VirtualPeers.String() })
+	}
+	if spec.Type > terms.Stateless || spec.Revocable || spec.NonPreemptible || spec.Update.Canaries > 0 {
+		spec.TaskScheduler = terms.NoScheduler
+	}
+	if spec.TaskScheduler == terms.TaskGreedy && gang {
+		spec.TaskScheduler = terms.TaskRoundRobin
+	}
+	if spec.Shares() {
+		spec.KillOnPreempt = false
+		spec.OnVirtualPeers()
 	}
 }
 

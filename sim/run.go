@@ -113,6 +113,9 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 		models := []string{"", "A100", "T4"}
 		offer.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))], Count: uint32(w.between(1, 3))}}
 	}
+	if w.rng.IntN(4) > 0 {
+		offer.Devices = append(offer.Devices, terms.DeviceOffer{Kind: terms.VirtualPeers.String(), Count: uint32(w.between(1, size))})
+	}
 	return offer
 }
 

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
+// gang tells whether some instances of the job start together.
+func (s *Job) gang() bool {
+	return s.MinAvailable > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.MinAvailable > 0 })
+}
+
 // graphProblems adds what is wrong with the order of the tasks.
 func (s *Job) graphProblems(p *problems) {
-	sound, gang := len(p.found) == 0, s.MinAvailable > 0
-	for i := range s.Tasks {
-		gang = gang || s.Tasks[i].MinAvailable > 0
-	}
+	sound, gang := len(p.found) == 0, s.gang()
 	for i := range s.Tasks {
 		p.path = "tasks[" + strconv.Itoa(i) + "]"
 		switch t := &s.Tasks[i]; {

@@ -46,6 +46,8 @@ func (c *survey) reason(p *prospect) string {
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
+	case c.e.served():
+		return c.e.portion()
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
@@ -60,6 +62,32 @@ func (c *survey) reason(p *prospect) string {
 
 // crowded tells whether as many instances of the task run as may at a time.
 func (e *explainer) crowded() bool { return e.task.Asks() == 0 && e.spec.MaxRunning > 0 }
+
+// served tells whether the task runs as many instances as it has virtual peers.
+func (e *explainer) served() bool {
+	share, ok := e.task.Share()
+	return ok && share <= e.task.Live()
+}
+
+// portion says how many virtual peers the task has, and how its pool came to that.
+func (e *explainer) portion() string {
+	spec := &e.s.Pools()[e.s.PoolOf(e.job)]
+	share, _ := e.task.Share()
+	mine, all, jobs := uint32(0), uint32(0), 0
+	for _, id := range e.s.Sharers() {
+		if j := e.s.Job(id); e.s.PoolOf(j) == e.s.PoolOf(e.job) {
+			jobs++
+			for _, t := range j.Tasks {
+				count, _ := t.Share()
+				if all += count; id == e.job.ID {
+					mine += count
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("waits for a virtual peer: the task has %d of %d of its job (by %s), the job %d of %d that pool %s gives to %s (by %s)",
+		share, mine, e.job.Spec.TaskScheduler, mine, all, spec.Path, plural(jobs, "job", "jobs"), spec.JobScheduler)
+}
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
 func (c *survey) softEnd() (end terms.Time) {

@@ -15,7 +15,11 @@ import (
 func amount(k terms.Kind, value int64) string {
 	const manyMillicores = 10_000
 	switch tenths := (value + 99) / 100; {
-	case k >= terms.GPU:
+	case k == terms.VirtualPeers && value == int64(terms.WholeDevice):
+		return "1 virtual peer"
+	case k == terms.VirtualPeers:
+		return k.Text(value) + " virtual peers"
+	case k == terms.GPU:
 		return k.Text(value) + " " + k.String()
 	case k != terms.CPU:
 		return bytesWords(value) + " " + k.String()

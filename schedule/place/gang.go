@@ -29,16 +29,13 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 func (p *turns) placeGang(j *cluster.Job) bool {
 	members, blocked, ready := p.missing(j)
 	if !ready {
+		p.refuseGang(j)
 		return false
 	}
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
 	case p.room(gang) == 0:
-		for task := range j.Tasks {
-			key := cluster.KeyOf(j.ID, task)
-			p.refused(key, p.s.Blocked(key))
-			p.refused(key.Special(), p.s.Blocked(key.Special()))
-		}
+		p.refuseGang(j)
 		p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
 		p.await(gang, func() bool { return p.possibleGang(j) })
 	case blocked && len(p.grown) == 0:
@@ -70,6 +67,15 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		}
 	}
 	return false
+}
+
+// refuseGang notes that no lane of a gang may try the nodes.
+func (p *turns) refuseGang(j *cluster.Job) {
+	for task := range j.Tasks {
+		key := cluster.KeyOf(j.ID, task)
+		p.refused(key, p.s.Blocked(key))
+		p.refused(key.Special(), p.s.Blocked(key.Special()))
+	}
 }
 
 // needOf returns what the slots need, each in its version.

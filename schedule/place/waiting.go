@@ -50,6 +50,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 		p.all[page] = page
 	}
 	p.hunger = hunger{evict: evict, plans: plansMax}
+	p.share()
 	p.rounds()
 	s.TakeStirred() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.feed()
@@ -193,10 +194,14 @@ func (p *turns) turn(t cluster.Turn) (gang bool) {
 
 // singles places up to most instances of one lane of a task, each by itself.
 func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
-	if !p.s.Queued(key) || most == 0 {
+	if !p.s.Queued(key) {
 		return
 	}
 	blocked := p.s.Blocked(key)
+	if most == 0 {
+		p.refused(key, blocked)
+		return
+	}
 	if key.IsSpecial() {
 		p.special(j, key, most)
 		return

@@ -111,11 +111,14 @@ const (
 	ByEntitlement
 	// ByPriority is because its own pool has more important work.
 	ByPriority
+	// ByShare is because its job gets fewer of the virtual peers of its pool.
+	ByShare
 )
 
 // String returns the rule in words.
 func (r Rule) String() string {
-	return [...]string{"", "it was revocable", "its pool held more than it was entitled to", "it was less important"}[r]
+	return [...]string{"", "it was revocable", "its pool held more than it was entitled to", "it was less important",
+		"its job gets fewer of the virtual peers of its pool"}[r]
 }
 
 // Seat is how many instances of a want have room on a node.

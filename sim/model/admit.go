@@ -72,6 +72,7 @@ type lane struct {
 // whether it reached the end.
 func (m *Model) placeAll() bool {
 	m.trimClaims()
+	m.share()
 	p := &placing{m: m, known: m.shapes()}
 	p.rounds()
 	finished := p.left() == 0 || p.feed()
@@ -165,12 +166,12 @@ func (p *turns) turn(l lane, first bool) {
 	case gangAbsent:
 		if first && p.gang(j) {
 			p.claims = p.m.left(j, p.claims)
-			p.singles(l, l.t.asks())
+			p.singles(l, l.t.gets())
 		}
 	case gangBroken:
-		p.singles(l, min(l.t.asks(), l.t.missing()))
+		p.singles(l, min(l.t.gets(), l.t.missing()))
 	default:
-		p.singles(l, l.t.asks())
+		p.singles(l, l.t.gets())
 	}
 }
 
@@ -408,7 +409,7 @@ func (p *turns) gang(j *Job) bool {
 			continue
 		}
 		members := slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
-		if min(t.asks(), uint32(len(members)+len(t.waiting(false)))) < missing {
+		if min(t.gets(), uint32(len(members)+len(t.waiting(false)))) < missing {
 			return false
 		}
 		later = later || slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil })

@@ -158,6 +158,10 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 	who := string(t.job.newest().Name) + "." + string(t.name)
 	same(c, about{who, "task"}, fast.Name, t.name)
 	same(c, about{who, "desired"}, fast.Desired, t.desired)
+	share, shares := fast.Share()
+	if same(c, about{who, "shares"}, shares, t.share != nil); shares && t.share != nil {
+		same(c, about{who, "share"}, share, *t.share)
+	}
 	same(c, about{who, "failure"}, fast.Failure, t.failure)
 	same(c, about{who, "restarts"}, fast.Restarts, t.restarts)
 	same(c, about{who, "restarting"}, fast.Restarting, t.restarting)

@@ -103,7 +103,7 @@ func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) 
 	kept.Patient, kept.Leaving = c.Patient, c.Leaving
 	used := map[int]uint32{}
 	for _, one := range c.Seats {
-		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].asks()-used[one.Task])
+		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].gets()-used[one.Task])
 		if one.Count > 0 && m.Nodes[one.Node].open() {
 			used[one.Task] += one.Count
 			kept.Seats = append(kept.Seats, one)

@@ -1,0 +1,54 @@
+package cluster
+
+import "starling/terms"
+
+// Sharers returns the jobs whose instances virtual peers run and that have not finished, the oldest first.
+func (s *State) Sharers() []terms.JobID { return s.sharers.Keys() }
+
+// setSharing notes whether virtual peers run the newest version of a job.
+func (j *Job) setSharing(s *State) {
+	if j.Spec.Shares() {
+		s.sharers.Insert(j.ID)
+		s.stirred = true
+		return
+	}
+	s.sharers.Delete(j.ID)
+	for task, t := range j.Tasks {
+		if t.share > 0 {
+			s.changeTask(j.ID, task, func(t *Task) { t.share = 0 })
+		}
+	}
+}
+
+// Share returns how many instances of a task may run at a time, as its pool divides its virtual peers; ok is false where
+// it does not, or did not yet.
+func (t *Task) Share() (share uint32, ok bool) { return max(t.share, 1) - 1, t.share > 0 }
+
+// SetShare bounds the instances of a task that run at a time. Those that run already stay.
+func (s *State) SetShare(id terms.JobID, task int, share uint32) {
+	if s.Job(id).Tasks[task].share == share+1 {
+		return
+	}
+	s.changeTask(id, task, func(t *Task) { t.share = share + 1 })
+	s.SetBlocked(KeyOf(id, task), false)
+	s.SetBlocked(KeyOf(id, task).Special(), false)
+}
+
+// SharedBy tells whether the virtual peers of the pool at a number were divided last from what has the same fingerprint, and
+// notes that they are now.
+func (s *State) SharedBy(number int, fingerprint uint64) bool {
+	id := s.pools.ids[number]
+	last, _ := s.shared.Set(id, fingerprint)
+	return last == fingerprint
+}
+
+// Order returns the tasks of the newest version, each behind those that it comes after.
+func (j *Job) Order() (order []int) {
+	if j.graph != nil {
+		return j.graph.order
+	}
+	for i := range j.Spec.Tasks {
+		order = append(order, j.TaskIndex(j.Spec.Tasks[i].Name))
+	}
+	return order
+}

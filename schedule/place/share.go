@@ -1,0 +1,112 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/entitle"
+	"starling/schedule/portion"
+	"starling/schedule/preempt"
+	"starling/terms"
+)
+
+// share divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything is
+// placed: counts come first. What runs beyond them gives way.
+func (p *pass) share() {
+	sharers := p.s.Sharers()
+	if len(sharers) == 0 {
+		return
+	}
+	entitled := entitle.Entitlements(entitle.Of(p.s))
+	byPool := make([][]terms.JobID, len(entitled))
+	for _, id := range sharers {
+		number := p.s.PoolOf(p.s.Job(id))
+		byPool[number] = append(byPool[number], id)
+	}
+	for number, jobs := range byPool {
+		if len(jobs) == 0 {
+			continue
+		}
+		peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice)
+		in := portion.Of(p.s, number, jobs, portion.Peers(peers))
+		if !p.s.SharedBy(number, in.Fingerprint(jobs)) {
+			p.setShares(jobs, portion.Counts(in))
+		}
+		p.level(jobs)
+	}
+}
+
+func (p *pass) setShares(jobs []terms.JobID, plan portion.Plan) {
+	for i, id := range jobs {
+		for at, task := range p.s.Job(id).Order() {
+			p.s.SetShare(id, task, uint32(plan.Peers[i][at]))
+		}
+	}
+}
+
+// level tells those to give way that run beyond the shares of their tasks.
+func (p *pass) level(jobs []terms.JobID) {
+	if p.evict == nil {
+		return
+	}
+	for _, id := range jobs {
+		for _, task := range p.s.Job(id).Order() {
+			for _, r := range p.surplus(id, task) {
+				p.evict(r, p.gainer(jobs), preempt.ByShare)
+				p.s.Stir()
+			}
+		}
+	}
+}
+
+// gainer returns the first job that is to have more than it has, or else the first.
+func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
+	at := slices.IndexFunc(jobs, func(id terms.JobID) bool {
+		return slices.ContainsFunc(p.s.Job(id).Tasks, func(t *cluster.Task) bool {
+			share, _ := t.Share()
+			return t.Live() < share
+		})
+	})
+	return jobs[max(at, 0)]
+}
+
+// surplus returns those of a task that run beyond its share: first what has not been started, then who started last, then
+// the highest.
+func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
+	t := p.s.Job(id).Tasks[task]
+	share, _ := t.Share()
+	stays := t.Live() - t.Counts[cluster.Stopping] - t.Beside[cluster.Stopping]
+	if stays <= share {
+		return nil
+	}
+	type running struct {
+		cluster.SlotRef
+		cluster.Slot
+	}
+	var candidates []running
+	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		if slot.Phase == cluster.Delayed || slot.Phase == cluster.Assigned || slot.Phase == cluster.Running {
+			candidates = append(candidates, running{r, slot})
+		}
+		return true
+	})
+	started := func(r *running) bool { return r.Phase == cluster.Running }
+	slices.SortStableFunc(candidates, func(a, b running) int {
+		if started(&a) != started(&b) {
+			return cmp.Compare(bit(started(&a)), bit(started(&b)))
+		}
+		return cmp.Or(cmp.Compare(b.Since, a.Since), b.SlotRef.Compare(a.SlotRef))
+	})
+	for _, one := range candidates[:min(len(candidates), int(stays-share))] {
+		all = append(all, one.SlotRef)
+	}
+	return all
+}
+
+func bit(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

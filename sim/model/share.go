@@ -1,0 +1,125 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/portion"
+	"starling/terms"
+)
+
+// share divides the virtual peers of each pool among its jobs that are run by such, and lets go what runs beyond that.
+func (m *Model) share() {
+	for _, j := range m.Jobs {
+		for _, t := range j.tasks {
+			if !j.newest().Shares() {
+				t.share = nil
+			}
+		}
+	}
+	entitled := m.entitlements()
+	for number := range m.pools {
+		jobs := slices.DeleteFunc(slices.Clone(m.Jobs), func(j *Job) bool {
+			return j.finished != 0 || !j.newest().Shares() || m.poolNumber(j.newest().Name.Pool()) != number
+		})
+		peers := portion.Peers(entitled[number].NonSlack[terms.VirtualPeers] / 1000)
+		in := &portion.Input{Scheduler: portion.JobScheduler(m.pools[number].JobScheduler), Groups: []portion.Group{{Peers: peers}}}
+		for _, j := range jobs {
+			in.Jobs = append(in.Jobs, j.portion())
+		}
+		plan := portion.Counts(in)
+		for i, j := range jobs {
+			for at, t := range j.ordered() {
+				count := uint32(plan.Peers[i][at])
+				t.share = &count
+			}
+		}
+		for _, j := range jobs {
+			for _, t := range j.ordered() {
+				for _, s := range t.beyond() {
+					m.stop(s, cluster.ByPreemption)
+				}
+			}
+		}
+	}
+}
+
+// ordered returns the tasks of the newest version, each behind those that it comes after.
+func (j *Job) ordered() (all []*task) {
+	order, _ := j.newest().Order()
+	for _, number := range order {
+		all = append(all, j.tasks[slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == j.newest().Tasks[number].Name })])
+	}
+	return all
+}
+
+// portion returns a job as the division sees it.
+func (j *Job) portion() portion.Job {
+	spec := j.newest()
+	schedulers := map[terms.TaskScheduler]portion.TaskScheduler{
+		terms.TaskGreedy: portion.TaskGreedy, terms.TaskRoundRobin: portion.TaskRoundRobin, terms.TaskPercentage: portion.TaskPercentage,
+		terms.TaskFixed: portion.TaskFixed,
+	}
+	job := portion.Job{Priority: int(spec.Priority), Part: portion.BasisPoints(100 * spec.Percent), Scheduler: schedulers[spec.TaskScheduler]}
+	for _, t := range j.ordered() {
+		task, live, pending, done := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0
+		t.each(func(s *seat) {
+			switch {
+			case s.Phase.Holds():
+				live++
+			case s.waits() || s.Phase == cluster.Postponed:
+				pending++
+			case s.Phase == cluster.Succeeded:
+				done++
+			}
+		})
+		most := live + pending
+		if bound := int(t.spec(0).MaxRunning); bound > 0 {
+			most = min(most, bound)
+		}
+		if most == 0 || j.stop || j.suspended || len(j.awaits) > 0 || t.held() {
+			task.State = portion.Closed
+		}
+		task.Max = portion.Peers(most)
+		task.Min = portion.Peers(min(max(int(spec.Gang(t.name))-done, 1), most))
+		job.Tasks = append(job.Tasks, task)
+	}
+	return job
+}
+
+// beyond returns what runs of a task beyond its share: first what has not been started, then who started last, then the
+// highest.
+func (t *task) beyond() (all []*seat) {
+	stays := 0
+	t.each(func(s *seat) {
+		switch s.Phase {
+		case cluster.Delayed, cluster.Assigned, cluster.Running:
+			all = append(all, s)
+			stays++
+		case cluster.Away:
+			stays++
+		}
+	})
+	started := map[bool]int{true: 1}
+	slices.SortStableFunc(all, func(a, b *seat) int {
+		return cmp.Or(cmp.Compare(started[a.Phase == cluster.Running], started[b.Phase == cluster.Running]), cmp.Compare(b.Since, a.Since),
+			b.ref().Compare(a.ref()))
+	})
+	return all[:min(len(all), max(stays-int(*t.share), 0))]
+}
+
+// gets returns how many instances of a task are to be given room: those that ask for it, as far as the task has virtual
+// peers for them.
+func (t *task) gets() uint32 {
+	if t.share == nil {
+		return t.asks()
+	}
+	live := uint32(0)
+	t.each(func(s *seat) {
+		if s.Phase.Holds() {
+			live++
+		}
+	})
+	return min(t.asks(), *t.share-min(*t.share, live))
+}
