@@ -107,6 +107,7 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 		c.policies(t, spec.Type)
 	case 7:
 		c.bounds(&spec)
+		c.scheduler(&spec)
 	case 8:
 		spec.Priority = uint32(w.between(0, 100))
 		spec.Plugins = pluginsBy(spec.Priority)
@@ -122,9 +123,6 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 		if kind == old.Type && w.rng.IntN(4) > 0 {
 			spec.NonPreemptible, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.NonPreemptible, old.Revocable, old.Controller, old.KillOnPreempt
 		}
-	}
-	if w.rng.IntN(12) == 0 {
-		c.scheduler(&spec)
 	}
 	fit(&spec)
 	onPeers(&spec)
