@@ -268,8 +268,6 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "on", "job-on":
 		*map[string]*[]lifecycle.Policy{"on": &t.Policies, "job-on": &c.Spec.Policies}[key] = policiesOf(value)
-	case "shares":
-		c.Spec.TaskScheduler = terms.TaskScheduler(slices.Index(terms.TaskSchedulers(), value))
 	case "follows":
 		for _, name := range strings.Split(value, "+") {
 			c.Spec.After = append(c.Spec.After, terms.JobName(name))
@@ -336,7 +334,8 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 		}
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
 	}
-	if c.Spec.Shares() {
+	if word := set["shares"]; word != "" {
+		c.Spec.TaskScheduler = terms.TaskScheduler(slices.Index(terms.TaskSchedulers(), word))
 		c.Spec.OnVirtualPeers()
 	}
 	return c
