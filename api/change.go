@@ -81,8 +81,24 @@ func (s *server) SuspendJob(ctx context.Context, request *starlingv1.SuspendJobR
 	return &starlingv1.SuspendJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
 }
 
-// EndAllocation ends one allocation.
-func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
+// SealTask lets no more instances of an allocation's task begin.
+func (s *server) SealTask(ctx context.Context, request *starlingv1.SealTaskRequest) (*starlingv1.SealTaskResponse, error) {
+	id, err := allocationOf(request)
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := s.submit(ctx, &command.SealTask{RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order})
+	if err != nil {
+		return nil, err
+	}
+	return &starlingv1.SealTaskResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, nil
+}
+
+// allocationOf reads which allocation a request is about.
+func allocationOf(request interface {
+	GetRequestId() string
+	GetAllocation() string
+}) (id terms.AllocationID, err error) {
 	problems := requestIDProblems(request.GetRequestId())
 	id, ok := terms.ParseAllocationID(request.GetAllocation())
 	if !ok {
@@ -90,7 +106,16 @@ func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAlloc
 			"must be an allocation such as web.server[2]#4711, is %q", request.GetAllocation())})
 	}
 	if len(problems) > 0 {
-		return nil, invalid("the request", problems...)
+		return id, invalid("the request", problems...)
+	}
+	return id, nil
+}
+
+// EndAllocation ends one allocation.
+func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
+	id, err := allocationOf(request)
+	if err != nil {
+		return nil, err
 	}
 	receipt, err := s.submit(ctx, &command.EndAllocation{
 		RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order, Elsewhere: request.GetElsewhere(),

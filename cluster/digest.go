@@ -68,7 +68,14 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<1|bit(t.Restarting))
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<1|bit(t.Restarting), t.Seal.hash())
+}
+
+func (s *Seal) hash() uint64 {
+	if *s == (Seal{}) {
+		return 0
+	}
+	return hashWords(tagJob, uint64(s.Index)<<32|uint64(s.Count), uint64(s.Order), uint64(s.Entry))
 }
 
 func (f *Failure) hash() uint64 {

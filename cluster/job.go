@@ -84,6 +84,8 @@ type Task struct {
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
 	asked     uint32
 	askedEach terms.Amounts
+	// Seal tells whether no more instances begin.
+	Seal Seal
 	// share is one more than how many may run at a time, 0 where virtual peers do not run them or have not been divided.
 	share uint32
 	// turn and specialTurn are where its lanes stand in the queue, zero where nothing waits.

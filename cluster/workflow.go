@@ -43,10 +43,40 @@ func (j *Job) After(task int) []int {
 	return j.graph.after[task]
 }
 
+// Seal tells who has seen the end of a task's input, and by which entry he was the first to say so. The zero Seal is none.
+type Seal struct {
+	Index        uint32
+	Order, Entry terms.Index
+	// Count is how many instances had begun: no others do.
+	Count uint32
+}
+
+// SetSeal seals a task, or with the zero Seal takes that back.
+func (s *State) SetSeal(id terms.JobID, task int, seal Seal) {
+	s.changeTask(id, task, func(t *Task) { t.Seal = seal })
+}
+
+// Wants returns how many instances a task of the newest version is to have: if it is sealed, no more than had begun then.
+func (j *Job) Wants(task int) uint32 {
+	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
+	switch {
+	case spec == nil:
+		return 0
+	case t.Seal != Seal{}:
+		return min(spec.Instances, t.Seal.Count)
+	}
+	return spec.Instances
+}
+
+// full tells whether there are as many slots of a task as the newest version wants.
+func (j *Job) full(task int) bool {
+	return j.TaskSpecOf(task, j.Version) != nil && j.Tasks[task].Desired == j.Wants(task)
+}
+
 // Complete tells whether all instances of a task have succeeded.
 func (j *Job) Complete(task int) bool {
-	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
-	return spec != nil && t.Desired == spec.Instances && uint32(t.Slots.Len()) == t.Desired && t.Counts[Succeeded] == t.Desired
+	t := j.Tasks[task]
+	return j.full(task) && uint32(t.Slots.Len()) == t.Desired && t.Counts[Succeeded] == t.Desired
 }
 
 // Held tells whether a task waits for others to be complete.
@@ -75,8 +105,8 @@ func (s *State) Workflows() []terms.JobID { return s.workflows.Keys() }
 
 // ended tells whether a task has come to an end without being complete.
 func (j *Job) ended(task int) bool {
-	t, spec := j.Tasks[task], j.TaskSpecOf(task, j.Version)
-	return spec != nil && t.Desired == spec.Instances && t.Pending() == 0 && t.Live() == 0 && !j.Complete(task)
+	t := j.Tasks[task]
+	return j.full(task) && t.Pending() == 0 && t.Live() == 0 && !j.Complete(task)
 }
 
 // Vain returns the tasks of which nothing will ever run, in the order of the tasks: what they come after has ended without

@@ -54,6 +54,7 @@ const (
 	KindDrainNode
 	KindChangePools
 	KindSuspendJob
+	KindSealTask
 	kindEnd
 )
 
@@ -62,7 +63,7 @@ func (k Kind) String() string {
 	return [...]string{"unknown", "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
-		"change-pools", "suspend-job"}[k]
+		"change-pools", "suspend-job", "seal-task"}[k]
 }
 
 // Command is one verb with its arguments.
@@ -179,6 +180,14 @@ type SuspendJob struct {
 	Resume bool
 }
 
+// SealTask says that an allocation has seen the end of its task's input: no instance that has not begun is needed. The first
+// to say so is granted it.
+type SealTask struct {
+	RequestID string
+	Slot      terms.SlotName
+	Order     terms.Index
+}
+
 // EndAllocation ends one allocation; another takes its place, on its node or elsewhere.
 type EndAllocation struct {
 	RequestID string
@@ -279,6 +288,9 @@ func (*RestartJob) Kind() Kind { return KindRestartJob }
 
 // Kind returns KindSuspendJob.
 func (*SuspendJob) Kind() Kind { return KindSuspendJob }
+
+// Kind returns KindSealTask.
+func (*SealTask) Kind() Kind { return KindSealTask }
 
 // Kind returns KindEndAllocation.
 func (*EndAllocation) Kind() Kind { return KindEndAllocation }

@@ -129,6 +129,8 @@ func blank(k Kind) Command {
 		return &RestartJob{}
 	case KindSuspendJob:
 		return &SuspendJob{}
+	case KindSealTask:
+		return &SealTask{}
 	case KindEndAllocation:
 		return &EndAllocation{}
 	case KindDrainNode:

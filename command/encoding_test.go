@@ -82,7 +82,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a command too many", after(0, byte(KindTellTime)), "entry has 1 bytes too many"},
 		{"too many commands", after(0x81, 0x20), "entry holds 4097 where at most 4096 is allowed"},
 		{"kind 0", after(1, 0), "entry holds a command of kind 0, which this program does not know: run a newer one"},
-		{"a kind of tomorrow", after(1, byte(kindEnd)), "entry holds a command of kind 19, which this program does not know: run a newer one"},
+		{"a kind of tomorrow", after(1, byte(kindEnd)), "entry holds a command of kind 20, which this program does not know: run a newer one"},
 		{"a kind of two bytes", after(1, 0x80, 1), "entry holds 128 where at most 127 is allowed"},
 		{"an attempt beyond 32 bits", after(1, byte(KindPrepareJoin), 0, 0x80, 0x80, 0x80, 0x80, 0x10), "entry holds 4294967296 where at most 4294967295 is allowed"},
 		{"a long request id", after(1, byte(KindKillJob), RequestIDBytesMax+1), "entry holds 65 where at most 64 is allowed"},

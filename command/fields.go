@@ -103,6 +103,13 @@ func (m *SuspendJob) code(c *coder) {
 	flag(c, &m.Resume)
 }
 
+func (m *SealTask) code(c *coder) {
+	request(c, &m.RequestID, &m.Slot.Job)
+	text(c, &m.Slot.Task, terms.NameBytesMax)
+	integer(c, &m.Slot.Index, math.MaxUint32)
+	integer(c, &m.Order, math.MaxUint64)
+}
+
 func (m *EndAllocation) code(c *coder) {
 	request(c, &m.RequestID, &m.Slot.Job)
 	text(c, &m.Slot.Task, terms.NameBytesMax)

@@ -66,6 +66,7 @@ func samples() map[Kind]*Entry {
 		&RevertJob{RequestID: "0f9f", Job: "web", Against: 3, To: 1},
 		&RestartJob{RequestID: "0fa0", Job: "web", Against: 4, Task: "server"},
 		&SuspendJob{RequestID: "0fa0", Job: "web", Against: 4, Resume: true},
+		&SealTask{RequestID: "0fa4", Slot: terms.SlotName{Job: "words", Task: "split", Index: 2}, Order: 4711},
 		&EndAllocation{RequestID: "0fa1", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
 		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{

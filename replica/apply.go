@@ -248,6 +248,8 @@ func (f *fold) obey(c command.Command) Result {
 		return f.restartJob(c)
 	case *command.SuspendJob:
 		return f.suspendJob(c)
+	case *command.SealTask:
+		return f.sealTask(c)
 	case *command.EndAllocation:
 		return f.endAllocation(c)
 	case *command.DrainNode:

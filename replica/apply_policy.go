@@ -255,7 +255,11 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 	for _, task := range tasks {
 		f.s.SetRestarting(id, task, true)
 		j := f.s.Job(id)
-		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && j.Tasks[task].Desired == 0 && spec != nil {
+		sealed := j.Tasks[task].Seal != cluster.Seal{}
+		if sealed {
+			f.s.SetSeal(id, task, cluster.Seal{}) // its input begins anew
+		}
+		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && (j.Tasks[task].Desired == 0 || sealed) && spec != nil {
 			f.s.SetDesired(id, task, spec.Instances)
 		}
 		var all []cluster.SlotRef

@@ -422,7 +422,7 @@ func (f *fold) wanted(j *cluster.Job, task int) uint32 {
 	case slices.Contains(j.Vain(), task):
 		return 0
 	}
-	return spec.Instances
+	return j.Wants(task)
 }
 
 // shrink takes away so many slots, the highest.

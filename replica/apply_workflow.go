@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/command"
 	"starling/terms"
 )
 
@@ -52,6 +53,35 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 		f.touch(id)
 	}
 	return len(lost) > 0
+}
+
+// sealTask lets no more instances of a task begin: who asks has seen the end of its input. The first who asks is granted it,
+// and may ask again. What has begun goes on to its end, also after the end of who asked.
+func (f *fold) sealTask(c *command.SealTask) Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
+		r, known := f.s.RefOf(c.Slot)
+		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
+		if !known || r.Job != j.ID {
+			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		}
+		t := j.Tasks[r.Task]
+		slot, _ := f.s.SlotAt(r)
+		switch {
+		case j.Spec.Type != terms.Batch:
+			return refused(cluster.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
+		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != cluster.Seal{}:
+			return Result{Job: c.Slot.Job}
+		case slot.Order != c.Order || !slot.Phase.Holds():
+			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		case t.Seal != cluster.Seal{}:
+			by := terms.AllocationID{Slot: terms.SlotName{Job: c.Slot.Job, Task: c.Slot.Task, Index: t.Seal.Index}, Order: t.Seal.Order}
+			return refused(cluster.Conflict, "task %s is sealed already: %s was first, with entry %d", c.Slot.Task, by, t.Seal.Entry)
+		}
+		f.s.SetSeal(j.ID, int(r.Task), cluster.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
+		f.s.SetDesired(j.ID, int(r.Task), min(t.Fresh, t.Desired))
+		f.touch(j.ID)
+		return Result{Job: c.Slot.Job}
+	})
 }
 
 // outputLost lets an instance run again whose node has not got its output any more, if that is needed.

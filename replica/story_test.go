@@ -210,6 +210,9 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 	case "move", "again":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb == "move"})
+	case "seal":
+		_, _, id := w.slot(plain[0])
+		w.write(by, &command.SealTask{Slot: id.Slot, Order: id.Order - terms.Index(number(plain[1]))})
 	case "drain", "undrain":
 		w.write(by, &command.DrainNode{Node: terms.NodeName(plain[0]), Drain: verb == "drain", DeadlineMillis: uint32(number(plain[1]))})
 	case "why":

@@ -65,6 +65,9 @@ func (c *clients) end(s *cluster.State, j *cluster.Job) command.Command {
 	}
 	r := all[c.w.rng.IntN(len(all))]
 	slot, _ := s.SlotAt(r)
+	if j.Spec.Type == terms.Batch && c.w.rng.IntN(2) == 0 {
+		return &command.SealTask{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order - terms.Index(c.w.rng.IntN(8)/7)}
+	}
 	return &command.EndAllocation{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order, Elsewhere: c.w.rng.IntN(2) == 0}
 }
 

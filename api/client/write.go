@@ -56,6 +56,12 @@ func (c *Client) RestartJob(
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RestartJob)
 }
 
+// SealTask lets no more instances of an allocation's task begin. It is refused if another was first.
+func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.SealTaskResponse, error) {
+	request := &starlingv1.SealTaskRequest{RequestId: rand.Text(), Allocation: allocation}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.SealTask)
+}
+
 // EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for.
 func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere bool) (*starlingv1.EndAllocationResponse, error) {
 	request := &starlingv1.EndAllocationRequest{RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere}

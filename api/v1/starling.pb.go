@@ -2837,6 +2837,111 @@ func (x *SuspendJobResponse) GetJob() string {
 	return ""
 }
 
+type SealTaskRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// "words.split[2]#4711".
+	Allocation    string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealTaskRequest) Reset() {
+	*x = SealTaskRequest{}
+	mi := &file_v1_starling_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealTaskRequest) ProtoMessage() {}
+
+func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
+func (*SealTaskRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SealTaskRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SealTaskRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+type SealTaskResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealTaskResponse) Reset() {
+	*x = SealTaskResponse{}
+	mi := &file_v1_starling_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealTaskResponse) ProtoMessage() {}
+
+func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
+func (*SealTaskResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SealTaskResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SealTaskResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type EndAllocationRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -2850,7 +2955,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +2967,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +2980,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -2909,7 +3014,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +3026,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3039,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -2965,7 +3070,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3082,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3095,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -3030,7 +3135,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3147,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3160,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -3086,7 +3191,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3203,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3216,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -3181,7 +3286,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3298,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3311,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Quota) GetKind() string {
@@ -3259,7 +3364,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3376,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3389,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -3324,7 +3429,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3441,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3454,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -3372,7 +3477,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3489,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3502,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -3445,7 +3550,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3457,7 +3562,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +3575,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -3522,7 +3627,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3639,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3652,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -3584,7 +3689,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3596,7 +3701,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3609,7 +3714,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -3654,7 +3759,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3771,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3784,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -3729,7 +3834,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +3846,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +3859,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -3816,7 +3921,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3933,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3946,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Amount) GetKind() string {
@@ -3874,7 +3979,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +3991,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +4004,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -3953,7 +4058,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4070,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4083,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -4054,7 +4159,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4171,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4184,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -4111,7 +4216,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4123,7 +4228,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4136,7 +4241,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -4190,7 +4295,7 @@ type Reckoning struct {
 
 func (x *Reckoning) Reset() {
 	*x = Reckoning{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4202,7 +4307,7 @@ func (x *Reckoning) String() string {
 func (*Reckoning) ProtoMessage() {}
 
 func (x *Reckoning) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4215,7 +4320,7 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
 func (*Reckoning) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Reckoning) GetKind() string {
@@ -4272,7 +4377,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4389,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4402,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Part) GetPath() string {
@@ -4394,7 +4499,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +4511,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +4524,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -4449,7 +4554,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4461,7 +4566,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4474,7 +4579,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -4525,7 +4630,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +4642,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +4655,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -4615,7 +4720,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4627,7 +4732,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4640,7 +4745,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -4684,7 +4789,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4696,7 +4801,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4709,7 +4814,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -4762,7 +4867,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4774,7 +4879,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4787,7 +4892,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -4831,7 +4936,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4843,7 +4948,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4856,7 +4961,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -4920,7 +5025,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4932,7 +5037,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4945,7 +5050,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Job) GetName() string {
@@ -5067,7 +5172,7 @@ type Deed struct {
 
 func (x *Deed) Reset() {
 	*x = Deed{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5079,7 +5184,7 @@ func (x *Deed) String() string {
 func (*Deed) ProtoMessage() {}
 
 func (x *Deed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5092,7 +5197,7 @@ func (x *Deed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deed.ProtoReflect.Descriptor instead.
 func (*Deed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Deed) GetIndex() uint64 {
@@ -5141,7 +5246,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +5258,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +5271,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Update) GetState() string {
@@ -5259,7 +5364,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5376,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5284,7 +5389,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -5379,7 +5484,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5391,7 +5496,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5404,7 +5509,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5458,7 +5563,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5575,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5588,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5552,7 +5657,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5564,7 +5669,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5577,7 +5682,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Task) GetName() string {
@@ -5633,7 +5738,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5645,7 +5750,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +5763,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5735,7 +5840,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5747,7 +5852,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5760,7 +5865,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Slot) GetTask() string {
@@ -5893,7 +5998,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5905,7 +6010,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5918,7 +6023,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Port) GetName() string {
@@ -5945,7 +6050,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5957,7 +6062,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5970,7 +6075,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -6000,7 +6105,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6012,7 +6117,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6025,7 +6130,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -6076,7 +6181,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6088,7 +6193,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6101,7 +6206,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Finding) GetTask() string {
@@ -6165,7 +6270,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6177,7 +6282,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6190,7 +6295,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -6230,7 +6335,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6242,7 +6347,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6255,7 +6360,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -6333,7 +6438,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6345,7 +6450,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6358,7 +6463,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Peer) GetNode() string {
@@ -6508,7 +6613,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6520,7 +6625,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6533,7 +6638,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6576,7 +6681,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6588,7 +6693,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6601,7 +6706,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6650,7 +6755,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6662,7 +6767,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6675,7 +6780,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6766,7 +6871,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6778,7 +6883,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6791,7 +6896,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -6847,7 +6952,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6859,7 +6964,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6872,7 +6977,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -6941,7 +7046,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6953,7 +7058,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6966,7 +7071,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -7045,7 +7150,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7057,7 +7162,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7070,7 +7175,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -7117,7 +7222,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7129,7 +7234,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7142,7 +7247,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -7190,7 +7295,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7202,7 +7307,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7215,7 +7320,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -7234,7 +7339,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7246,7 +7351,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7259,7 +7364,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7292,7 +7397,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7304,7 +7409,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7317,7 +7422,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7389,7 +7494,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7401,7 +7506,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7414,7 +7519,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -7678,6 +7783,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x16\n" +
 	"\x06resume\x18\x04 \x01(\bR\x06resume\"<\n" +
 	"\x12SuspendJobResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"P\n" +
+	"\x0fSealTaskRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\":\n" +
+	"\x10SealTaskResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"s\n" +
 	"\x14EndAllocationRequest\x12\x1d\n" +
@@ -8086,7 +8200,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x86\x0e\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xcf\x0e\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -8096,7 +8210,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"RestartJob\x12\x1e.starling.v1.RestartJobRequest\x1a\x1f.starling.v1.RestartJobResponse\x12M\n" +
 	"\n" +
-	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12V\n" +
+	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12G\n" +
+	"\bSealTask\x12\x1c.starling.v1.SealTaskRequest\x1a\x1d.starling.v1.SealTaskResponse\x12V\n" +
 	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
@@ -8128,7 +8243,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -8165,63 +8280,65 @@ var file_v1_starling_proto_goTypes = []any{
 	(*RestartJobResponse)(nil),    // 32: starling.v1.RestartJobResponse
 	(*SuspendJobRequest)(nil),     // 33: starling.v1.SuspendJobRequest
 	(*SuspendJobResponse)(nil),    // 34: starling.v1.SuspendJobResponse
-	(*EndAllocationRequest)(nil),  // 35: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 36: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 37: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 38: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 39: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 40: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 41: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 42: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 43: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 44: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 45: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 46: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 47: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 48: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 49: starling.v1.Amount
-	(*Pool)(nil),                  // 50: starling.v1.Pool
-	(*PoolUse)(nil),               // 51: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 52: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 53: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 54: starling.v1.Reckoning
-	(*Part)(nil),                  // 55: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 56: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 57: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 58: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 59: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 60: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 61: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 62: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 63: starling.v1.Job
-	(*Deed)(nil),                  // 64: starling.v1.Deed
-	(*Update)(nil),                // 65: starling.v1.Update
-	(*Counts)(nil),                // 66: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 67: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 68: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 69: starling.v1.Task
-	(*Preemption)(nil),            // 70: starling.v1.Preemption
-	(*Slot)(nil),                  // 71: starling.v1.Slot
-	(*Port)(nil),                  // 72: starling.v1.Port
-	(*WhyRequest)(nil),            // 73: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 74: starling.v1.WhyResponse
-	(*Finding)(nil),               // 75: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 76: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 77: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 78: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 79: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 80: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 81: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 82: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 83: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 84: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 85: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 86: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 87: starling.v1.OutputResponse
-	(*InfoRequest)(nil),           // 88: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 89: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 90: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 91: google.protobuf.Timestamp
+	(*SealTaskRequest)(nil),       // 35: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 36: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 37: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 38: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 39: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 40: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 41: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 42: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 43: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 44: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 45: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 46: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 47: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 48: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 49: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 50: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 51: starling.v1.Amount
+	(*Pool)(nil),                  // 52: starling.v1.Pool
+	(*PoolUse)(nil),               // 53: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 54: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 55: starling.v1.PoolStatusResponse
+	(*Reckoning)(nil),             // 56: starling.v1.Reckoning
+	(*Part)(nil),                  // 57: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 58: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 59: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 60: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 61: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 62: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 63: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 64: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 65: starling.v1.Job
+	(*Deed)(nil),                  // 66: starling.v1.Deed
+	(*Update)(nil),                // 67: starling.v1.Update
+	(*Counts)(nil),                // 68: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 69: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 70: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 71: starling.v1.Task
+	(*Preemption)(nil),            // 72: starling.v1.Preemption
+	(*Slot)(nil),                  // 73: starling.v1.Slot
+	(*Port)(nil),                  // 74: starling.v1.Port
+	(*WhyRequest)(nil),            // 75: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 76: starling.v1.WhyResponse
+	(*Finding)(nil),               // 77: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 78: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 79: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 80: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 81: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 82: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 83: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 84: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 85: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 86: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 87: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 88: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 89: starling.v1.OutputResponse
+	(*InfoRequest)(nil),           // 90: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 91: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 92: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 93: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8248,72 +8365,72 @@ var file_v1_starling_proto_depIdxs = []int32{
 	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	75,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	65,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	77,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	67,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	40,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	39,  // 28: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	39,  // 29: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	45,  // 30: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	46,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	42,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	41,  // 28: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	41,  // 29: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	47,  // 30: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	48,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	91,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	49,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	50,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	93,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	51,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	52,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	39,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	51,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	91,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	50,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	54,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	55,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	91,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	58,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	91,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	41,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	93,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
+	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	93,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	93,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	91,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	66,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	91,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	91,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	65,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
-	64,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
-	91,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
-	91,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	91,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	91,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	91,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	93,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	68,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	93,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	93,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
+	66,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
+	93,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
+	93,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	93,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	93,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	93,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	69,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	71,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	66,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	70,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	91,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	91,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	91,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	72,  // 71: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	91,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 73: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	75,  // 74: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	91,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	91,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	91,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	78,  // 78: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	71,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	73,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	68,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	72,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	93,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	93,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	93,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	74,  // 71: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	93,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 73: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	77,  // 74: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	93,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	93,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	93,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	80,  // 78: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 79: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 80: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 81: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 82: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	91,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	81,  // 84: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	91,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	82,  // 86: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	83,  // 87: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	91,  // 88: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	90,  // 89: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	93,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	83,  // 84: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	93,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	84,  // 86: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	85,  // 87: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	93,  // 88: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 89: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
 	17,  // 90: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
 	19,  // 91: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
 	21,  // 92: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
@@ -8321,47 +8438,49 @@ var file_v1_starling_proto_depIdxs = []int32{
 	29,  // 94: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
 	31,  // 95: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
 	33,  // 96: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 97: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	37,  // 98: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	41,  // 99: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	43,  // 100: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	47,  // 101: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	52,  // 102: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	56,  // 103: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	59,  // 104: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	61,  // 105: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	67,  // 106: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	73,  // 107: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	76,  // 108: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	79,  // 109: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	84,  // 110: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	86,  // 111: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	88,  // 112: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 113: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 114: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 115: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 116: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 117: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 118: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 119: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 120: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	38,  // 121: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	42,  // 122: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	44,  // 123: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	48,  // 124: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	53,  // 125: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	57,  // 126: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	60,  // 127: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	62,  // 128: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	68,  // 129: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	74,  // 130: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	77,  // 131: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	80,  // 132: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	85,  // 133: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	87,  // 134: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	89,  // 135: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	113, // [113:136] is the sub-list for method output_type
-	90,  // [90:113] is the sub-list for method input_type
+	35,  // 97: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	37,  // 98: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	39,  // 99: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	43,  // 100: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	45,  // 101: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	49,  // 102: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	54,  // 103: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	58,  // 104: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	61,  // 105: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	63,  // 106: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	69,  // 107: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	75,  // 108: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	78,  // 109: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	81,  // 110: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	86,  // 111: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	88,  // 112: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	90,  // 113: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 114: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 115: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 116: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 117: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 118: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 119: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 120: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 121: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	38,  // 122: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	40,  // 123: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	44,  // 124: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	46,  // 125: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	50,  // 126: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	55,  // 127: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	59,  // 128: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	62,  // 129: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	64,  // 130: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	70,  // 131: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	76,  // 132: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	79,  // 133: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	82,  // 134: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	87,  // 135: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	89,  // 136: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	91,  // 137: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	114, // [114:138] is the sub-list for method output_type
+	90,  // [90:114] is the sub-list for method input_type
 	90,  // [90:90] is the sub-list for extension type_name
 	90,  // [90:90] is the sub-list for extension extendee
 	0,   // [0:90] is the sub-list for field type_name
@@ -8374,18 +8493,18 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[39].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[40].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[78].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[84].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[41].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[42].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[57].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[86].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   91,
+			NumMessages:   93,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

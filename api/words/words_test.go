@@ -45,6 +45,7 @@ func TestCommands(t *testing.T) {
 		{&command.SuspendJob{Job: "web"}, "suspend job web"},
 		{&command.SuspendJob{Job: "web", Resume: true}, "resume job web"},
 		{&command.RestartJob{Job: "web", Task: "server"}, "restart task server of job web"},
+		{&command.SealTask{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "seal task server of job web by web.server[2]#4711"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711}, "restart web.server[2]#4711"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
 			"stop web.server[2]#4711, to be replaced elsewhere"},

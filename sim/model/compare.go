@@ -158,6 +158,7 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 	who := string(t.job.newest().Name) + "." + string(t.name)
 	same(c, about{who, "task"}, fast.Name, t.name)
 	same(c, about{who, "desired"}, fast.Desired, t.desired)
+	same(c, about{who, "seal"}, fast.Seal, t.sealed)
 	share, shares := fast.Share()
 	if same(c, about{who, "shares"}, shares, t.share != nil); shares && t.share != nil {
 		same(c, about{who, "share"}, share, *t.share)

@@ -44,6 +44,8 @@ type task struct {
 	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
 	restarts   uint32
 	restarting bool
+	// sealed tells whether no more instances begin.
+	sealed cluster.Seal
 	// share is how many instances virtual peers may run, nil if none do.
 	share *uint32
 	// patience is that of the seats that take any node, and of the others.

@@ -178,6 +178,10 @@ func (m *Model) ask(c command.Command) bool {
 		return m.once(c.RequestID, func() bool {
 			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.suspend(j, !c.Resume) })
 		})
+	case *command.SealTask:
+		return m.once(c.RequestID, func() bool {
+			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.seal(j, c) })
+		})
 	case *command.EndAllocation:
 		return m.once(c.RequestID, func() bool {
 			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.endAllocation(j, c) })

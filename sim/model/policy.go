@@ -225,7 +225,9 @@ func (j *Job) enough() bool {
 func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 	for _, t := range tasks {
 		t.restarting = true
-		if j.newest().Type == terms.Batch && t.desired == 0 && t.spec(0) != nil {
+		sealed := t.sealed.Entry > 0
+		t.sealed = cluster.Seal{}
+		if j.newest().Type == terms.Batch && (t.desired == 0 || sealed) && t.spec(0) != nil {
 			m.want(t, t.spec(0).Instances)
 		}
 		used := t.used()

@@ -395,7 +395,7 @@ func (t *task) wanted() uint32 {
 	case t.vain():
 		return 0
 	default:
-		return spec.Instances
+		return t.wants()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/command"
 	"starling/terms"
 )
 
@@ -23,7 +24,35 @@ func (t *task) complete() bool {
 }
 
 // full tells whether as many instances are wanted as the newest version has.
-func (t *task) full() bool { return t.spec(0) != nil && t.desired == t.spec(0).Instances }
+func (t *task) full() bool { return t.spec(0) != nil && t.desired == t.wants() }
+
+// wants returns how many instances the newest version wants; of a sealed task no more than had begun.
+func (t *task) wants() uint32 {
+	if t.sealed.Entry > 0 {
+		return min(t.spec(0).Instances, t.sealed.Count)
+	}
+	return t.spec(0).Instances
+}
+
+// seal lets no more instances of a task begin than have.
+func (m *Model) seal(j *Job, c *command.SealTask) bool {
+	at := slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == c.Slot.Task })
+	if at < 0 || j.newest().Type != terms.Batch || int(c.Slot.Index) >= len(j.tasks[at].slots) {
+		return false
+	}
+	t := j.tasks[at]
+	main := t.slots[c.Slot.Index].main()
+	switch {
+	case t.sealed.Entry > 0 && t.sealed.Index == c.Slot.Index && t.sealed.Order == c.Order:
+		return true
+	case main.Order != c.Order || !main.Phase.Holds() || t.sealed.Entry > 0:
+		return false
+	}
+	count := min(t.used(), t.desired)
+	t.sealed = cluster.Seal{Index: c.Slot.Index, Order: c.Order, Entry: m.index, Count: count}
+	m.want(t, count)
+	return true
+}
 
 // held tells whether a task waits for others.
 func (t *task) held() bool {

@@ -56,6 +56,8 @@ const (
 	StarlingRestartJobProcedure = "/starling.v1.Starling/RestartJob"
 	// StarlingSuspendJobProcedure is the fully-qualified name of the Starling's SuspendJob RPC.
 	StarlingSuspendJobProcedure = "/starling.v1.Starling/SuspendJob"
+	// StarlingSealTaskProcedure is the fully-qualified name of the Starling's SealTask RPC.
+	StarlingSealTaskProcedure = "/starling.v1.Starling/SealTask"
 	// StarlingEndAllocationProcedure is the fully-qualified name of the Starling's EndAllocation RPC.
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
@@ -106,6 +108,8 @@ type StarlingClient interface {
 	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
 	// SuspendJob ends all instances of a job and starts none until it is resumed, or resumes it.
 	SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error)
+	// SealTask says that an allocation has seen the end of its task's input: no more instances begin. The first is granted it.
+	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -193,6 +197,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingSuspendJobProcedure,
 			connect.WithSchema(starlingMethods.ByName("SuspendJob")),
+			connect.WithClientOptions(opts...),
+		),
+		sealTask: connect.NewClient[v1.SealTaskRequest, v1.SealTaskResponse](
+			httpClient,
+			baseURL+StarlingSealTaskProcedure,
+			connect.WithSchema(starlingMethods.ByName("SealTask")),
 			connect.WithClientOptions(opts...),
 		),
 		endAllocation: connect.NewClient[v1.EndAllocationRequest, v1.EndAllocationResponse](
@@ -316,6 +326,7 @@ type starlingClient struct {
 	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
 	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
 	suspendJob    *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
+	sealTask      *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
@@ -391,6 +402,15 @@ func (c *starlingClient) RestartJob(ctx context.Context, req *v1.RestartJobReque
 // SuspendJob calls starling.v1.Starling.SuspendJob.
 func (c *starlingClient) SuspendJob(ctx context.Context, req *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error) {
 	response, err := c.suspendJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SealTask calls starling.v1.Starling.SealTask.
+func (c *starlingClient) SealTask(ctx context.Context, req *v1.SealTaskRequest) (*v1.SealTaskResponse, error) {
+	response, err := c.sealTask.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -545,6 +565,8 @@ type StarlingHandler interface {
 	RestartJob(context.Context, *v1.RestartJobRequest) (*v1.RestartJobResponse, error)
 	// SuspendJob ends all instances of a job and starts none until it is resumed, or resumes it.
 	SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error)
+	// SealTask says that an allocation has seen the end of its task's input: no more instances begin. The first is granted it.
+	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -628,6 +650,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingSuspendJobProcedure,
 		svc.SuspendJob,
 		connect.WithSchema(starlingMethods.ByName("SuspendJob")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingSealTaskHandler := connect.NewUnaryHandlerSimple(
+		StarlingSealTaskProcedure,
+		svc.SealTask,
+		connect.WithSchema(starlingMethods.ByName("SealTask")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingEndAllocationHandler := connect.NewUnaryHandlerSimple(
@@ -755,6 +783,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRestartJobHandler.ServeHTTP(w, r)
 		case StarlingSuspendJobProcedure:
 			starlingSuspendJobHandler.ServeHTTP(w, r)
+		case StarlingSealTaskProcedure:
+			starlingSealTaskHandler.ServeHTTP(w, r)
 		case StarlingEndAllocationProcedure:
 			starlingEndAllocationHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
@@ -822,6 +852,10 @@ func (UnimplementedStarlingHandler) RestartJob(context.Context, *v1.RestartJobRe
 
 func (UnimplementedStarlingHandler) SuspendJob(context.Context, *v1.SuspendJobRequest) (*v1.SuspendJobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.SuspendJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.SealTask is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {

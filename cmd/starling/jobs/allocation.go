@@ -1,12 +1,17 @@
 package jobs
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
+	"starling/api/client"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
@@ -34,16 +39,42 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
 			Args:  usage.OneArgument("an ALLOCATION"),
 			RunE: func(command *cobra.Command, args []string) error {
-				return endAllocation(r, command, args[0], one.elsewhere)
+				return onAllocation(r, command, args[0], func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
+					return peer.EndAllocation(ctx, which, one.elsewhere)
+				})
 			},
 			ValidArgsFunction: target.Complete(r),
 		})
 	}
+	allocation.AddCommand(newSeal(r))
 	return allocation
 }
 
-// endAllocation ends an allocation, or the present one of an instance.
-func endAllocation(r *remote.Remote, command *cobra.Command, name string, elsewhere bool) error {
+// newSeal is what a program says that has seen the end of its task's input.
+func newSeal(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal [ALLOCATION]",
+		Short: "Let no more instances of a task begin",
+		Long: `Say that an instance of a batch job has seen the end of its task's input: no instance of the task begins that has not
+begun yet, and the task is complete when those that have begun have succeeded. The first to say so is granted it; for the others the
+command fails. It is meant for programs: without an ALLOCATION it is about the one that it runs in, $STARLING_ALLOCATION.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			name := append(args, os.Getenv("STARLING_ALLOCATION"))[0]
+			if name == "" {
+				return usage.Error(command, errors.New("name an ALLOCATION: $STARLING_ALLOCATION is set only in an instance"))
+			}
+			return onAllocation(r, command, name, func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
+				return peer.SealTask(ctx, which)
+			})
+		},
+		ValidArgsFunction: target.Complete(r),
+	}
+}
+
+// onAllocation does something with an allocation, or the present one of an instance.
+func onAllocation(r *remote.Remote, command *cobra.Command, name string,
+	act func(ctx context.Context, peer *client.Client, which string) (proto.Message, error)) error {
 	readings, err := target.Parse(name)
 	if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number < 0 }); err != nil || len(readings) == 0 {
 		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
@@ -66,7 +97,7 @@ func endAllocation(r *remote.Remote, command *cobra.Command, name string, elsewh
 		}
 		which.Allocation = slot.GetAllocation()
 	}
-	answer, err := peer.EndAllocation(ctx, which.Allocation, elsewhere)
+	answer, err := act(ctx, peer, which.Allocation)
 	if err != nil {
 		return err
 	}

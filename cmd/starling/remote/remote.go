@@ -39,7 +39,7 @@ type Remote struct {
 // Declare gives a command, and all below it, the flags that say where and how.
 func (r *Remote) Declare(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&r.Address, "address", "",
-		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS (default "+client.DefaultAddress+")")
+		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable, "print answers as `FORMAT`: table, json or yaml")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if r.format != formatTable && r.format != formatJSON && r.format != formatYAML {
@@ -55,7 +55,7 @@ func (r *Remote) Declare(root *cobra.Command) {
 
 // Dial returns a client of the peers at the address: the flag's, the environment's, or the default.
 func (r *Remote) Dial() (*client.Client, error) {
-	addresses, err := client.Addresses(cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS")))
+	addresses, err := client.Addresses(cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"), os.Getenv("STARLING_API")))
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
