@@ -42,11 +42,15 @@ var suites = []struct {
 	{"volcano/*gang*.yaml", cycles},
 	{"volcano/*plugins*.yaml", plugins},
 	{"volcano/*min-resources*.yaml", minima},
+	{"volcano/*policy*.yaml", life},
+	{"volcano/*state*.yaml", life},
+	{"volcano/*admission*.yaml", admittance},
+	{"volcano/*scale*.yaml", scaling},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.
 var excluded = []struct{ pattern, reason string }{
-	{"volcano/", "elastic jobs are not built yet"},
+	{"volcano/*topology*.yaml", "nodes have attributes and no tiers, in which a gang would be kept together"},
 }
 
 // TestConformance runs the files below testdata, or those below the folder that STARLING_CONFORMANCE names.

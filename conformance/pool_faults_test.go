@@ -59,6 +59,10 @@ func TestUnknownKeys(t *testing.T) {
 		"volcano/gang.yaml":           func() any { return &cycleCase{} },
 		"volcano/plugins.yaml":        func() any { return &pluginCase{} },
 		"volcano/min-resources.yaml":  func() any { return &minimumCase{} },
+		"volcano/policy.yaml":         func() any { return &policyCase{} },
+		"volcano/state.yaml":          func() any { return &standCase{} },
+		"volcano/admission.yaml":      func() any { return &admittanceCase{} },
+		"volcano/scale.yaml":          func() any { return &scaleCase{} },
 	} {
 		for _, node := range nodes(t, file) {
 			if decode(&node, form()) != nil {

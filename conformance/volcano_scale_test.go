@@ -1,0 +1,255 @@
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/terms"
+)
+
+// scaleExcluded are what cases of scaling want that is not here, with the reason.
+var scaleExcluded = map[string]string{
+	"partition": lifeExcluded["partition"],
+	"pass":      "no pass creates or deletes anything: a slot waits from the entry on that wants it, and is placed when its turn has come",
+	"ready":     "a task begins when all instances of those before it have succeeded, and not when some of them run or are ready",
+	"mark":      lifeExcluded["mark"],
+	"ended":     "a job that has ended has no further versions: submitted again it is a new one",
+	"refused":   "minima are changed with the numbers that they no longer fit",
+	"class":     "a job has a priority and no class of it",
+}
+
+// The differences from Volcano in a change of numbers. Each holds for every file.
+var (
+	notHosts = &difference{name: "not hosts", reason: "who the members are is compared by the cases about plugins; here the list follows every change, also " +
+		"of a job that waits"}
+	triedAgain = &difference{name: "tried again", reason: "what has failed for good gets another try with a new version"}
+)
+
+// scaleCase is a job with instances, and what a change of its numbers makes of them.
+type scaleCase struct {
+	ID, Kind, Title, Source, Basis, Note string
+	Given                                struct {
+		Job           lifeJob
+		Status        map[string]any
+		PodGroupPhase any `yaml:"podGroupPhase"`
+		Tasks         map[string]map[int]string
+		Flags         any
+		PartitionSize any `yaml:"partitionSize"`
+	}
+	When struct {
+		Update map[string]any
+		Action string
+		Event  any
+		Group  string
+		Index  any
+	}
+	Then struct {
+		Create, Delete, Keep map[string][]int
+		Counts               map[string]int
+		Phase                string
+		HostsTold            any `yaml:"hosts"`
+		Gang                 any `yaml:"podGroup"`
+		Total, Partition     any
+		Admitted, Ready      *bool
+	}
+}
+
+// scaling runs a file of cases about the numbers of instances.
+func scaling(t *testing.T, data []byte) {
+	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+		c := &scaleCase{}
+		s.read(t, c)
+		switch c.Kind {
+		case "partition-index":
+			t.Skipf("not run: %s", scaleExcluded["partition"])
+		case "depends-ready":
+			c.ready(t)
+		case "reconcile", "hosts":
+			c.scale(t, differences)
+		default:
+			t.Fatalf("no rule for kind %s", c.Kind)
+		}
+	})
+}
+
+// spec returns the job with its minima and its order.
+func (c *scaleCase) spec() *terms.Job {
+	spec := c.Given.Job.spec()
+	spec.MinAvailable = c.Given.Job.MinAvailable
+	for i, g := range c.Given.Job.Groups {
+		if minimum, told := g.MinAvailable.(int); told {
+			spec.Tasks[i].MinAvailable = uint32(minimum)
+		}
+		if after, told := g.DependsOn.(map[string]any); told {
+			names, _ := after["names"].([]any)
+			for _, name := range names {
+				spec.Tasks[i].After = append(spec.Tasks[i].After, terms.TaskName(name.(string)))
+			}
+		}
+	}
+	return spec
+}
+
+// ready asks whether a task may begin.
+func (c *scaleCase) ready(t *testing.T) {
+	spec := c.spec()
+	spec.MinAvailable = 0
+	states := ""
+	for i := range spec.Tasks {
+		spec.Tasks[i].MinAvailable = 0
+		for _, state := range c.Given.Tasks[string(spec.Tasks[i].Name)] {
+			states += state
+		}
+	}
+	if strings.Contains(states, "Running") || strings.Contains(states, "!") {
+		t.Skipf("not run: %s", scaleExcluded["ready"])
+	}
+	w := machines(t, spec)
+	w.submit(spec)
+	w.play(always(runs))
+	for _, task := range slices.Sorted(maps.Keys(c.Given.Tasks)) {
+		for _, index := range slices.Sorted(maps.Keys(c.Given.Tasks[task])) {
+			if slot, _ := w.s.SlotAt(w.at(task, index)); slot.Phase == cluster.Running && c.Given.Tasks[task][index] == "Succeeded" {
+				w.exits(w.at(task, index), 0)
+			}
+		}
+	}
+	if got := !w.job().Held(w.job().TaskIndex(terms.TaskName(c.When.Group))); got != *c.Then.Ready {
+		t.Errorf("task %s may begin: %v, want %v", c.When.Group, got, *c.Then.Ready)
+	}
+}
+
+// leave leaves out what is no change of numbers, and what cannot be set up.
+func (c *scaleCase) leave(t *testing.T, spec *terms.Job) {
+	reason := ""
+	for i := range spec.Tasks {
+		states := c.Given.Tasks[string(spec.Tasks[i].Name)]
+		for index := range int(spec.Tasks[i].Instances) {
+			if states[index] == "" || strings.Contains(states[index], "!") || states[index] == "Terminating" || states[index] == "Unknown" {
+				reason = "mark"
+			}
+		}
+		if len(spec.Tasks[i].After) > 0 {
+			reason = "ready"
+		}
+		if c.Given.Job.Groups[i].Partition != nil {
+			reason = "partition"
+		}
+	}
+	phase, _ := c.Given.Status["phase"].(string)
+	switch {
+	case c.When.Update == nil:
+		reason = "pass"
+	case slices.Contains([]string{"Completed", "Failed", "Terminated"}, phase):
+		reason = "ended"
+	}
+	if reason != "" {
+		t.Skipf("not run: %s", scaleExcluded[reason])
+	}
+}
+
+func (c *scaleCase) scale(t *testing.T, differences tally) {
+	spec := c.spec()
+	c.leave(t, spec)
+	next := *spec
+	next.Tasks = slices.Clone(spec.Tasks)
+	c.change(t, &next)
+	if problems := next.Problems(); len(problems) > 0 {
+		if c.Then.Admitted != nil && !*c.Then.Admitted {
+			return
+		}
+		t.Skipf("not run: %s: %s", scaleExcluded["refused"], problems[0].Reason)
+	}
+	w := newStage(t, slices.Repeat([]terms.Resources{{1000, 0, 0}}, 64)...)
+	w.submit(spec)
+	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+		if c.Given.Tasks[string(spec.Tasks[r.Task].Name)][int(r.Index)] == "Pending" {
+			return silent
+		}
+		return runs
+	})
+	for task, states := range c.Given.Tasks {
+		for index, state := range states {
+			if code, ends := map[string]int32{"Succeeded": 0, "Failed": 1}[state]; ends {
+				w.exits(w.at(task, index), code)
+			}
+		}
+	}
+	before := w.s.Index
+	w.submit(&next)
+	if c.Then.HostsTold != nil {
+		differences.state(t, notHosts)
+	}
+	c.compare(t, w, before, differences)
+}
+
+// change does with the job what the case says.
+func (c *scaleCase) change(t *testing.T, next *terms.Job) {
+	for key, value := range c.When.Update {
+		switch key {
+		case "minAvailable":
+			next.MinAvailable = uint32(value.(int))
+		case "groups":
+			for i := range next.Tasks {
+				change, _ := value.(map[string]any)[string(next.Tasks[i].Name)].(map[string]any)
+				if replicas, told := change["replicas"].(int); told {
+					next.Tasks[i].Instances = uint32(replicas)
+				}
+				if minimum, told := change["minAvailable"].(int); told {
+					next.Tasks[i].MinAvailable = uint32(minimum)
+				}
+				next.Tasks[i].MinAvailable = min(next.Tasks[i].MinAvailable, next.Tasks[i].Instances)
+			}
+		default:
+			t.Logf("not compared: %s: %s", key, scaleExcluded["class"])
+		}
+	}
+}
+
+// compare compares who came, who goes and who stays.
+func (c *scaleCase) compare(t *testing.T, w *stage, before terms.Index, differences tally) {
+	created, deleted, kept := map[string][]int{}, map[string][]int{}, map[string][]int{}
+	counts := map[string]int{}
+	for number, task := range w.job().Tasks {
+		name := string(task.Name)
+		for index := range max(task.Slots.Len(), len(c.Given.Tasks[name])) {
+			slot, there := w.s.SlotAt(cluster.SlotRef{Job: w.job().ID, Task: uint16(number), Index: uint32(index)})
+			_, had := c.Given.Tasks[name][index]
+			switch {
+			case !there || slot.Phase == cluster.Stopping:
+				deleted[name] = append(deleted[name], index)
+				counts["terminating"]++
+			case had && slot.Order > before && c.Given.Tasks[name][index] == "Failed":
+				differences.state(t, triedAgain)
+				kept[name] = append(kept[name], index)
+				counts["failed"]++
+			case !had || slot.Order > before:
+				created[name] = append(created[name], index)
+				counts["pending"]++
+			default:
+				kept[name] = append(kept[name], index)
+				counts[map[cluster.Phase]string{cluster.Running: "running", cluster.Failed: "failed", cluster.Succeeded: "succeeded", cluster.Assigned: "pending"}[slot.Phase]]++
+			}
+		}
+	}
+	c.agree(t, "created", created, c.Then.Create)
+	c.agree(t, "deleted", deleted, c.Then.Delete)
+	c.agree(t, "kept", kept, c.Then.Keep)
+	for what, want := range c.Then.Counts {
+		if counts[what] != want {
+			t.Errorf("%s: %d, want %d", what, counts[what], want)
+		}
+	}
+}
+
+// agree compares indices of each task, if the case tells any.
+func (c *scaleCase) agree(t *testing.T, words string, got, want map[string][]int) {
+	for task := range c.Given.Tasks {
+		if want != nil && numbered(got[task]) != numbered(want[task]) {
+			t.Errorf("%s of %s: %s, want %s", words, task, numbered(got[task]), numbered(want[task]))
+		}
+	}
+}
