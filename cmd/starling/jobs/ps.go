@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -61,14 +62,23 @@ func hideEnded(answer *starlingv1.ListJobsResponse) int {
 }
 
 func jobTable(jobs []*starlingv1.Job) *console.Table {
-	t := console.NewTable("JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED")
+	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
+	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetDeed() != nil })
+	if decided {
+		columns = append(columns, "BY POLICY")
+	}
+	t := console.NewTable(columns...)
 	for _, job := range jobs {
 		ended := "-"
 		if job.GetFinishedAt() != nil {
 			ended = age(job.GetFinishedAt()) + " ago"
 		}
-		t.Row(job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
-			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended)
+		row := []string{job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
+			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended}
+		if decided {
+			row = append(row, console.Dash(job.GetDeed().GetText()))
+		}
+		t.Row(row...)
 	}
 	return t
 }
