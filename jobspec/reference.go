@@ -120,6 +120,13 @@ number changed. Variables stay as they were at the start; files follow, within m
 | ` + "`pytorch`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `RANK`, `WORLD_SIZE`" + ` | ` + "`master`, `worker`" + `: the tasks; ` + "`port`" + `: a number, or the name of a port of the master |
 | ` + "`tensorflow`" + ` | ` + "`TF_CONFIG`" + ` | ` + "`chief`, `evaluator`, `ps`, `worker`, `port`" + ` |
 | ` + "`ray`" + ` | ` + "`STARLING_RAY_START`" + `: what to call ray start with | ` + "`head`, `worker`, `port`, `dashboard_port`, `client_port`" + ` |
+| ` + "`ssh`" + ` | what ` + "`svc`" + ` gives, ` + "`STARLING_SSH_CONFIG`" + `, and in the folder ` + "`ssh`" + ` the keys of the job | ` + "`port`" + `: a number, or the name of a port of the tasks, 22 |
+| ` + "`mpi`" + ` | what ` + "`ssh`" + ` gives; to the masters ` + "`MPI_HOST`" + ` and the file ` + "`hostfile`" + ` with the workers | ` + "`master`, `worker`" + `: the tasks; ` + "`slots`" + ` of each worker, 1 |
+
+With ` + "`ssh`" + ` members log in to each other by ` + "`ssh -F $STARLING_SSH_CONFIG worker-0`" + `, which knows where each is and by which key its server is
+known. A member that lets others in starts a server of its own, as ` + "`/usr/sbin/sshd -D -f /dev/null -p $STARLING_PORT_SSH -h " +
+	"$STARLING_MEMBERS/ssh/host_key -o AuthorizedKeysFile=$STARLING_MEMBERS/ssh/authorized_keys`" + ` with a port that is called ssh. All machines
+derive the same keys for a job from the secret of the cluster: an agent without it (` + "`secret_file`" + `) fails to start such instances.
 
 The files are ` + "`members.json`" + `, all that is known, with the version; ` + "`<task>.hosts`" + `, a host a line, without those that wait for a node;
 and ` + "`hosts`" + `, addresses and names in DNS as in /etc/hosts. The folder is replaced as a whole: a program that resolves its path once,

@@ -10,7 +10,7 @@ import (
 // ssh lets members log in to each other with a key pair of the job, and know each other's servers by another. A member that
 // lets others in starts a server of its own, with the port that the plugin is told:
 //
-//	sshd -D -f /dev/null -p PORT -h $STARLING_MEMBERS/ssh/host_key -o AuthorizedKeysFile=$STARLING_MEMBERS/ssh/authorized_keys
+//	/usr/sbin/sshd -D -f /dev/null -p PORT -h $STARLING_MEMBERS/ssh/host_key -o AuthorizedKeysFile=$STARLING_MEMBERS/ssh/authorized_keys
 type ssh struct{ port portChoice }
 
 func newSSH(a *arguments) Plugin { return &ssh{port: a.port("port", 22)} }
@@ -46,7 +46,8 @@ func (s *ssh) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
 	}, nil
 }
 
-// config names every member that has a node by its name and as worker-3. The servers of all have one key, so that no list of
+// config names every member that has a node by its name, its address, and as worker-3. Of several at one address that means the
+// first. The servers of all have one key, so that no list of
 // keys has to follow who comes and goes.
 func (s *ssh) config(r *Roster, self *Self) []byte {
 	var text strings.Builder
@@ -58,7 +59,7 @@ func (s *ssh) config(r *Roster, self *Self) []byte {
 			if m.Address == "" || !known {
 				continue
 			}
-			fmt.Fprintf(&text, "Host %s-%d %s\n    HostName %s\n    Port %d\n", t.Name, m.Index, m.Name, m.Address, port)
+			fmt.Fprintf(&text, "Host %s-%d %s %s\n    HostName %s\n    Port %d\n", t.Name, m.Index, m.Name, m.Address, m.Address, port)
 		}
 	}
 	fmt.Fprintf(&text, "Host *\n    IdentityFile \"%s/ssh/id\"\n    IdentitiesOnly yes\n    StrictHostKeyChecking yes\n    UserKnownHostsFile \"%s/ssh/known_hosts\"\n",
