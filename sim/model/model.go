@@ -28,6 +28,8 @@ type Model struct {
 	Jobs, ended []*Job
 	// heeds are the seats of which it is due now what a policy says.
 	heeds []*seat
+	// changed are the jobs with a new version whose instances have not been looked at.
+	changed []*Job
 	// closed are the jobs that have ended with the entry.
 	closed  []*Job
 	lastJob terms.JobID
@@ -86,7 +88,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
-	m.closed, m.heeds = nil, nil
+	m.closed, m.heeds, m.changed = nil, nil, nil
 	finished := m.meetDeadlines()
 	m.tidy()
 	for _, c := range e.Commands {
@@ -270,7 +272,7 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
-		if slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
+		if slices.Contains(m.changed, j) || slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
 			continue
 		}
 		m.abandon(j)

@@ -24,6 +24,7 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 	})
 	m.loseOutputs(j)
 	m.beginUpdate(j, from)
+	m.changed = append(m.changed, j)
 }
 
 func (j *Job) updating() bool { return j.update.State != cluster.NoUpdate && !j.update.State.Final() }
@@ -276,6 +277,7 @@ func (m *Model) advance() {
 		return
 	}
 	m.drains()
+	m.changed = nil
 	for _, j := range slices.Clone(m.Jobs) {
 		if !j.touched || j.finished != 0 || j.stop {
 			continue
