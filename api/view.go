@@ -73,6 +73,13 @@ func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
 	}
+	if t.Seal != (cluster.Seal{}) {
+		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}
+		m.SealedBy = terms.AllocationID{Slot: slot, Order: t.Seal.Order}.String()
+	}
+	if share, ok := t.Share(); ok {
+		m.Share = &share
+	}
 	for _, before := range j.After(number) {
 		if !j.Complete(before) {
 			m.HeldBy = append(m.HeldBy, string(j.Tasks[before].Name))

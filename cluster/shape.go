@@ -21,6 +21,9 @@ type Shape struct {
 func (s *State) countShape(spec *terms.Task, change int) {
 	for i := range spec.Devices {
 		q := &spec.Devices[i]
+		if q.Kind == terms.VirtualPeers.String() {
+			continue // nothing of them can become useless: each instance takes one
+		}
 		name := string(binary.BigEndian.AppendUint32([]byte(q.Kind+"\x00"), uint32(q.Amount))) + strings.Join(q.Models, "\x00")
 		shape, _ := s.shapes.Get(name)
 		shape.Request = *q

@@ -7,6 +7,7 @@ func (s *State) Sharers() []terms.JobID { return s.sharers.Keys() }
 
 // setSharing notes whether virtual peers run the newest version of a job.
 func (j *Job) setSharing(s *State) {
+	s.shared.Delete(j.pool) // its tasks are others, or have no shares
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
 		s.stirred = true
@@ -34,12 +35,15 @@ func (s *State) SetShare(id terms.JobID, task int, share uint32) {
 	s.SetBlocked(KeyOf(id, task).Special(), false)
 }
 
-// SharedBy tells whether the virtual peers of the pool at a number were divided last from what has the same fingerprint, and
-// notes that they are now.
+// SharedBy tells whether the virtual peers of the pool at a number were divided last from what has the fingerprint.
 func (s *State) SharedBy(number int, fingerprint uint64) bool {
-	id := s.pools.ids[number]
-	last, _ := s.shared.Set(id, fingerprint)
-	return last == fingerprint
+	last, ok := s.shared.Get(s.pools.ids[number])
+	return ok && last == fingerprint
+}
+
+// SetShared notes from what the virtual peers of a pool are divided.
+func (s *State) SetShared(number int, fingerprint uint64) {
+	s.shared.Set(s.pools.ids[number], fingerprint)
 }
 
 // Order returns the tasks of the newest version, each behind those that it comes after.

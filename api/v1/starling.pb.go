@@ -5650,7 +5650,11 @@ type Task struct {
 	// cannot be any more.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// The tasks that it comes after and that are not complete.
-	HeldBy        []string `protobuf:"bytes,5,rep,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	HeldBy []string `protobuf:"bytes,5,rep,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	// The allocation that was the first to see the end of the task's input: no more instances begin; empty if none has.
+	SealedBy string `protobuf:"bytes,6,opt,name=sealed_by,json=sealedBy,proto3" json:"sealed_by,omitempty"`
+	// How many of its instances virtual peers may run, if such run the job.
+	Share         *uint32 `protobuf:"varint,7,opt,name=share,proto3,oneof" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5718,6 +5722,20 @@ func (x *Task) GetHeldBy() []string {
 		return x.HeldBy
 	}
 	return nil
+}
+
+func (x *Task) GetSealedBy() string {
+	if x != nil {
+		return x.SealedBy
+	}
+	return ""
+}
+
+func (x *Task) GetShare() uint32 {
+	if x != nil && x.Share != nil {
+		return *x.Share
+	}
+	return 0
 }
 
 // Preemption tells how an instance gave way.
@@ -8027,7 +8045,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xaf\x01\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xf1\x01\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
@@ -8035,7 +8053,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"preemption\x18\x03 \x01(\v2\x17.starling.v1.PreemptionR\n" +
 	"preemption\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x17\n" +
-	"\aheld_by\x18\x05 \x03(\tR\x06heldBy\"\x86\x01\n" +
+	"\aheld_by\x18\x05 \x03(\tR\x06heldBy\x12\x1b\n" +
+	"\tsealed_by\x18\x06 \x01(\tR\bsealedBy\x12\x19\n" +
+	"\x05share\x18\a \x01(\rH\x00R\x05share\x88\x01\x01B\b\n" +
+	"\x06_share\"\x86\x01\n" +
 	"\n" +
 	"Preemption\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x14\n" +
@@ -8496,6 +8517,7 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[41].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[42].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[57].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[71].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[86].OneofWrappers = []any{}
 	type x struct{}

@@ -14,6 +14,26 @@ import (
 // share divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything is
 // placed: counts come first. What runs beyond them gives way.
 func (p *pass) share() {
+	p.eachSharing(func(number int, jobs []terms.JobID, in *portion.Input) {
+		if key := in.Fingerprint(jobs); !p.s.SharedBy(number, key) {
+			p.s.SetShared(number, key)
+			p.setShares(jobs, portion.Counts(in))
+		}
+		p.level(jobs)
+	})
+}
+
+// shareAgain lets the next entry divide again if what was placed has changed what the shares depend on.
+func (p *pass) shareAgain() {
+	p.eachSharing(func(number int, jobs []terms.JobID, in *portion.Input) {
+		if !p.s.SharedBy(number, in.Fingerprint(jobs)) {
+			p.s.Stir()
+		}
+	})
+}
+
+// eachSharing visits the pools with jobs that share, with these and what their shares depend on.
+func (p *pass) eachSharing(visit func(number int, jobs []terms.JobID, in *portion.Input)) {
 	sharers := p.s.Sharers()
 	if len(sharers) == 0 {
 		return
@@ -25,15 +45,9 @@ func (p *pass) share() {
 		byPool[number] = append(byPool[number], id)
 	}
 	for number, jobs := range byPool {
-		if len(jobs) == 0 {
-			continue
+		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
+			visit(number, jobs, portion.Of(p.s, number, jobs, portion.Peers(peers)))
 		}
-		peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice)
-		in := portion.Of(p.s, number, jobs, portion.Peers(peers))
-		if !p.s.SharedBy(number, in.Fingerprint(jobs)) {
-			p.setShares(jobs, portion.Counts(in))
-		}
-		p.level(jobs)
 	}
 }
 

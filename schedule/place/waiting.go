@@ -63,6 +63,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	if p.left == 0 {
 		unblockRest(s)
 	}
+	p.shareAgain()
 	return finished && p.left > 0 && len(p.later) == 0
 }
 

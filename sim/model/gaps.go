@@ -24,7 +24,9 @@ func (m *Model) shapes() []shape {
 				return
 			}
 			for _, q := range spec.Devices {
-				all = append(all, shape{q, spec.Resources})
+				if q.Kind != "peers" {
+					all = append(all, shape{q, spec.Resources})
+				}
 			}
 		})
 	}

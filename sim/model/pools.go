@@ -117,10 +117,15 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 	return a
 }
 
+// idle tells whether nothing of a task asks for room for now, whatever it lacks.
+func (t *task) idle() bool {
+	return t.job.suspended || t.restarting || len(t.job.awaits) > 0 || t.held()
+}
+
 // asks returns how many instances of a task ask for room: those that wait and may run beside those that do.
 func (t *task) asks() uint32 {
 	spec, waiting, live := t.spec(0), uint32(0), uint32(0)
-	if spec == nil || t.job.suspended || t.restarting || len(t.job.awaits) > 0 || t.held() {
+	if spec == nil || t.idle() {
 		return 0
 	}
 	t.each(func(s *seat) {

@@ -78,7 +78,7 @@ func (j *Job) portion() portion.Job {
 		if bound := int(t.spec(0).MaxRunning); bound > 0 {
 			most = min(most, bound)
 		}
-		if most == 0 || j.stop || j.suspended || t.restarting || len(j.awaits) > 0 || t.held() {
+		if most == 0 || j.stop || t.idle() {
 			task.State = portion.Closed
 		}
 		task.Max = portion.Peers(most)

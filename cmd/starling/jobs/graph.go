@@ -170,6 +170,9 @@ func stateText(task *starlingv1.Task) string {
 // bar shows how many of the wanted instances have succeeded, or run if the task has no end: "████······ 4 of 10, 3 running".
 func bar(answer *starlingv1.JobStatusResponse, spec *starlingv1.TaskSpec, task *starlingv1.Task) string {
 	c, wanted := task.GetCounts(), max(task.GetCounts().GetDesired(), spec.GetInstances())
+	if task.GetSealedBy() != "" {
+		wanted = c.GetDesired()
+	}
 	done, rest := c.GetSucceeded(), &starlingv1.Counts{
 		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(), Away: c.GetAway(),
 		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
@@ -184,6 +187,9 @@ func bar(answer *starlingv1.JobStatusResponse, spec *starlingv1.TaskSpec, task *
 	text := fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", barCells-full), done, wanted)
 	if more := tally(rest); more != noInstances {
 		text += ", " + more
+	}
+	if task.GetSealedBy() != "" {
+		text += ", sealed"
 	}
 	return text
 }
