@@ -85,13 +85,13 @@ func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
 	return jobs[max(at, 0)]
 }
 
-// surplus returns those of a task that run beyond its share: first what has not been started, then who started last, then
-// the highest.
+// surplus returns those of a task that virtual peers run beyond its share: first what has not been started, then who
+// started last, then the highest. What is of a version that such do not run is none of them.
 func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
-	t := p.s.Job(id).Tasks[task]
+	j := p.s.Job(id)
+	t := j.Tasks[task]
 	share, _ := t.Share()
-	stays := t.Live() - t.Counts[cluster.Stopping] - t.Beside[cluster.Stopping]
-	if stays <= share {
+	if t.Live()-t.Counts[cluster.Stopping]-t.Beside[cluster.Stopping] <= share {
 		return nil
 	}
 	type running struct {
@@ -99,8 +99,12 @@ func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
 		cluster.Slot
 	}
 	var candidates []running
+	stays := uint32(0)
 	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-		if slot.Phase == cluster.Delayed || slot.Phase == cluster.Assigned || slot.Phase == cluster.Running {
+		if !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() {
+			return true
+		}
+		if stays++; slot.Phase != cluster.Away {
 			candidates = append(candidates, running{r, slot})
 		}
 		return true
@@ -112,7 +116,7 @@ func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
 		}
 		return cmp.Or(cmp.Compare(b.Since, a.Since), b.SlotRef.Compare(a.SlotRef))
 	})
-	for _, one := range candidates[:min(len(candidates), int(stays-share))] {
+	for _, one := range candidates[:min(len(candidates), int(stays-min(stays, share)))] {
 		all = append(all, one.SlotRef)
 	}
 	return all

@@ -93,6 +93,9 @@ func (j *Job) portion() portion.Job {
 func (t *task) beyond() (all []*seat) {
 	stays := 0
 	t.each(func(s *seat) {
+		if !s.Phase.Holds() || !slices.ContainsFunc(s.spec().Devices, func(q terms.DeviceRequest) bool { return q.Kind == "peers" }) {
+			return
+		}
 		switch s.Phase {
 		case cluster.Delayed, cluster.Assigned, cluster.Running:
 			all = append(all, s)
