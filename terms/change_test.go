@@ -201,7 +201,7 @@ func TestEveryFieldHasItsChange(t *testing.T) {
 	for key, change := range map[string]Change{
 		"name command env work_dir user checks volumes resources devices ports constraints labels per_machine_max spread_over placement": Replace,
 		"max_run_time on_members_change restart reschedule":                                                InPlace,
-		"instances min_available max_running after":                                                        NoChange,
+		"instances min_available max_running after percent task_scheduler":                                 NoChange,
 		"job type priority preemptible revocable controller kill_on_preempt min_success keep update tasks": NoChange,
 	} {
 		for _, one := range strings.Fields(key) {
