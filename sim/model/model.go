@@ -272,7 +272,7 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
-		if slices.Contains(m.changed, j) || slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
+		if slices.Contains(m.changed, j) || !j.stop && slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
 			continue
 		}
 		m.abandon(j)
