@@ -21,6 +21,11 @@ func (j *Job) setSharing(s *State) {
 	}
 }
 
+// stirShares lets placement look at what virtual peers run of a job: what is over needs none.
+func (s *State) stirShares(j *Job, old, next Phase) {
+	s.stirred = s.stirred || old != next && j.Spec.Shares()
+}
+
 // Share returns how many instances of a task may run at a time, as its pool divides its virtual peers; ok is false where
 // it does not, or did not yet.
 func (t *Task) Share() (share uint32, ok bool) { return max(t.share, 1) - 1, t.share > 0 }

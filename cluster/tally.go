@@ -85,7 +85,7 @@ func (s *State) putSlot(j *Job, r SlotRef, next Slot) {
 	t := s.editTask(j, int(r.Task))
 	old := t.seat(r)
 	s.count(t, next.hash(r)-old.hash(r))
-	s.stirred = s.stirred || old.Phase != next.Phase && j.Spec.Shares() // what is over needs no virtual peer
+	s.stirShares(j, old.Phase, next.Phase)
 	if r.Seat == MainSeat {
 		s.putMain(j, t, r, &next)
 	} else {
