@@ -163,6 +163,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
 	head.Row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
+	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
 	head.Row("controller limit", percentText(spec.ControllerLimit))
 	quotas := console.NewTable("KIND", "RESERVED", "LIMIT", "SHARE", "USED", "WAITS FOR", "ENTITLED", "BORROWED", "LENT")
