@@ -46,12 +46,11 @@ var suites = []struct {
 	{"volcano/*state*.yaml", life},
 	{"volcano/*admission*.yaml", admittance},
 	{"volcano/*scale*.yaml", scaling},
+	{"volcano/*topology*.yaml", topologies},
 }
 
 // excluded lists the files that are not run. A pattern that ends in "/" means all that is below the folder.
-var excluded = []struct{ pattern, reason string }{
-	{"volcano/*topology*.yaml", "nodes have attributes and no tiers, in which a gang would be kept together"},
-}
+var excluded []struct{ pattern, reason string }
 
 // TestConformance runs the files below testdata, or those below the folder that STARLING_CONFORMANCE names.
 func TestConformance(t *testing.T) {
