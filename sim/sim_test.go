@@ -3,7 +3,7 @@ package sim
 import "testing"
 
 func TestSeeds(t *testing.T) {
-	seeds := Seeds{1, 5000} // docs/plan.md says which beyond that fail
+	seeds := Seeds{1, 5000}
 	if testing.Short() {
 		seeds.To = 300
 	}

@@ -415,6 +415,7 @@ func (m *Model) kill(j *Job) bool {
 		m.want(t, min(t.desired, t.used()))
 	}
 	m.endUpdate(j)
+	m.finish(j) // whatever else is due of it
 	return true
 }
 

@@ -272,20 +272,27 @@ func (m *Model) meetDeadlines() bool {
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
 func (m *Model) tidy() {
 	for _, j := range slices.Clone(m.Jobs) {
-		if slices.Contains(m.changed, j) || !j.stop && slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
+		if slices.Contains(m.changed, j) || slices.ContainsFunc(m.heeds, func(s *seat) bool { return s.job() == j }) {
 			continue
 		}
 		m.abandon(j)
-		if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() || j.grows() {
-			continue
+		if !j.grows() {
+			m.finish(j)
 		}
-		j.finished, j.finishedAt, j.awaits = m.index, m.time, nil
-		m.ended, m.closed = append(m.ended, j), append(m.closed, j)
-		m.endUpdate(j)
 	}
 	for len(m.ended) > cluster.FinishedJobsMax || len(m.ended) > 1 && m.endedSlots() > cluster.FinishedSlotsMax {
 		m.forget(m.ended[0])
 	}
+}
+
+// finish ends a job if its type lets it end and nothing of it waits or runs.
+func (m *Model) finish(j *Job) {
+	if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() {
+		return
+	}
+	j.finished, j.finishedAt, j.awaits = m.index, m.time, nil
+	m.ended, m.closed = append(m.ended, j), append(m.closed, j)
+	m.endUpdate(j)
 }
 
 func (m *Model) endedSlots() int {
