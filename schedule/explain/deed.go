@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 
 	"starling/cluster"
 	"starling/terms/lifecycle"
@@ -92,9 +91,14 @@ func (e *explainer) restarting(first uint32) Finding {
 
 // byPolicy parts the slots of which a policy is to decide from the others.
 func byPolicy(slots []held) (decided, others []held) {
-	undecided := func(h held) bool { return !h.slot.ByPolicy() }
-	return slices.DeleteFunc(slices.Clone(slots), undecided),
-		slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.ByPolicy() })
+	for _, h := range slots {
+		if h.slot.ByPolicy() {
+			decided = append(decided, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return decided, others
 }
 
 // decided explains instances that ended and that are not tried again before a policy is followed.

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"slices"
 
 	"starling/cluster"
@@ -85,8 +84,8 @@ func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
 	return jobs[max(at, 0)]
 }
 
-// surplus returns those of a task that virtual peers run beyond its share: first what has not been started, then who
-// started last, then the highest. What is of a version that such do not run is none of them.
+// surplus returns those of a task that virtual peers run beyond its share, as they give way. What is of a version that such
+// do not run is none of them.
 func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
 	j := p.s.Job(id)
 	t := j.Tasks[task]
@@ -94,37 +93,21 @@ func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
 	if t.Live()-t.Counts[cluster.Stopping]-t.Beside[cluster.Stopping] <= share {
 		return nil
 	}
-	type running struct {
-		cluster.SlotRef
-		cluster.Slot
-	}
-	var candidates []running
-	stays := uint32(0)
+	var victims []preempt.Victim
+	one := terms.Amounts{terms.VirtualPeers: int64(terms.WholeDevice)}
+	over := terms.Amounts{terms.VirtualPeers: -int64(share) * int64(terms.WholeDevice)}
 	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 		if !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() {
 			return true
 		}
-		if stays++; slot.Phase != cluster.Away {
-			candidates = append(candidates, running{r, slot})
+		over[terms.VirtualPeers] += one[terms.VirtualPeers]
+		if stage, yields := stageOf(slot.Phase); yields {
+			victims = append(victims, preempt.Victim{Slot: r, Need: one, Stage: stage, Since: slot.Since})
 		}
 		return true
 	})
-	started := func(r *running) bool { return r.Phase == cluster.Running }
-	slices.SortStableFunc(candidates, func(a, b running) int {
-		if started(&a) != started(&b) {
-			return cmp.Compare(bit(started(&a)), bit(started(&b)))
-		}
-		return cmp.Or(cmp.Compare(b.Since, a.Since), b.SlotRef.Compare(a.SlotRef))
-	})
-	for _, one := range candidates[:min(len(candidates), int(stays-min(stays, share)))] {
-		all = append(all, one.SlotRef)
+	for _, i := range preempt.Shed(victims, terms.Amounts{}, over) {
+		all = append(all, victims[i].Slot)
 	}
 	return all
-}
-
-func bit(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }

@@ -58,7 +58,6 @@ func (p *pass) look() *tenants {
 // readJob adds what runs of a job.
 func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts) {
 	pool, gang := s.PoolOf(j), preempt.NoGang
-	stages := [cluster.PhaseCount]int{cluster.Delayed: 1 + int(preempt.Delayed), cluster.Assigned: 1 + int(preempt.Ordered), cluster.Running: 1 + int(preempt.Running)}
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
 			continue
@@ -79,12 +78,12 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 					c.stopping[pool].Add(j.Spec, &need, 1)
 				}
 			}
-			stage := stages[slot.Phase]
-			if stage == 0 || pool < 0 {
+			stage, yields := stageOf(slot.Phase)
+			if !yields || pool < 0 {
 				return true
 			}
 			v := preempt.Victim{
-				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: preempt.Stage(stage - 1),
+				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: stage,
 				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 			}
 			if j.Spec.NonPreemptible {
@@ -103,6 +102,19 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 			return true
 		})
 	}
+}
+
+// stageOf returns how far an instance is that could give way; ok is false for one that could not.
+func stageOf(phase cluster.Phase) (stage preempt.Stage, ok bool) {
+	switch phase {
+	case cluster.Delayed:
+		return preempt.Delayed, true
+	case cluster.Assigned:
+		return preempt.Ordered, true
+	case cluster.Running:
+		return preempt.Running, true
+	}
+	return 0, false
 }
 
 // ending returns all instances that end by themselves, as if all had to give way.

@@ -88,8 +88,7 @@ func (j *Job) portion() portion.Job {
 	return job
 }
 
-// beyond returns what runs of a task beyond its share: first what has not been started, then who started last, then the
-// highest.
+// beyond returns what runs of a task beyond its share: those first that are least far, then who started last, then the highest.
 func (t *task) beyond() (all []*seat) {
 	stays := 0
 	t.each(func(s *seat) {
@@ -104,9 +103,9 @@ func (t *task) beyond() (all []*seat) {
 			stays++
 		}
 	})
-	started := map[bool]int{true: 1}
+	stage := map[cluster.Phase]int{cluster.Assigned: 1, cluster.Running: 2}
 	slices.SortStableFunc(all, func(a, b *seat) int {
-		return cmp.Or(cmp.Compare(started[a.Phase == cluster.Running], started[b.Phase == cluster.Running]), cmp.Compare(b.Since, a.Since),
+		return cmp.Or(cmp.Compare(stage[a.Phase], stage[b.Phase]), cmp.Compare(b.Since, a.Since),
 			b.ref().Compare(a.ref()))
 	})
 	return all[:min(len(all), max(stays-int(*t.share), 0))]
