@@ -17,8 +17,10 @@ import (
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// OutColour and ErrLive tell what the terminals behind Out and Err can show.
-	OutColour, ErrLive bool
+	// OutLive and ErrLive tell that Out and Err are terminals on which lines can be written over, OutColour that Out shows colours.
+	OutColour, OutLive, ErrLive bool
+	// Size returns how many columns and rows the terminal has, 0 for as many as are wanted; nil is always that.
+	Size func() (columns, rows int)
 	// LogPath is where this process logs, "" if it does not.
 	LogPath string
 }
@@ -26,11 +28,38 @@ type Console struct {
 // Standard returns the console of the process.
 func Standard() *Console {
 	plain := os.Getenv("TERM") == "dumb"
-	return &Console{
+	out, err := int(os.Stdout.Fd()), int(os.Stderr.Fd())
+	c := &Console{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		OutColour: !plain && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(os.Stdout.Fd())),
-		ErrLive:   !plain && term.IsTerminal(int(os.Stderr.Fd())),
+		OutLive: !plain && term.IsTerminal(out),
+		ErrLive: !plain && term.IsTerminal(err),
 	}
+	c.OutColour = c.OutLive && os.Getenv("NO_COLOR") == ""
+	c.Size = func() (columns, rows int) {
+		for _, terminal := range []int{out, err} {
+			if columns, rows, err := term.GetSize(terminal); err == nil {
+				return columns, rows
+			}
+		}
+		return 0, 0
+	}
+	return c
+}
+
+// Columns returns how wide a line of Out may be, 0 for as wide as it is.
+func (c *Console) Columns() int {
+	columns, _ := c.size()
+	if !c.OutLive {
+		return 0
+	}
+	return columns
+}
+
+func (c *Console) size() (columns, rows int) {
+	if c.Size == nil {
+		return 0, 0
+	}
+	return c.Size()
 }
 
 // Hint says something on the side.

@@ -60,11 +60,13 @@ func (p *Progress) Say(text string) {
 	}
 }
 
-// Draw prints a picture: in place of the last one on a terminal that can, and otherwise behind it.
-func (p *Progress) Draw(text string) error {
-	if p.ErrLive && p.OutColour {
-		p.Clear()
-		p.shown = strings.Count(text, "\n")
+// Draw prints a picture: in place of the last one on a terminal that can, as far as that has room for it, and otherwise
+// behind it. The last picture is whole in any case.
+func (p *Progress) Draw(text string, last bool) error {
+	p.Clear()
+	if p.ErrLive && p.OutLive && !last {
+		lines := p.fitted(strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
+		p.shown, text = len(lines), strings.Join(lines, "\n")+"\n"
 	}
 	_, err := io.WriteString(p.Out, text)
 	return err
@@ -72,12 +74,32 @@ func (p *Progress) Draw(text string) error {
 
 func (p *Progress) redraw() {
 	p.Clear()
+	var lines []string
 	for _, name := range p.names {
 		if text := p.texts[name]; text != "" {
-			fmt.Fprintf(p.Err, "%s: %s\n", name, text)
-			p.shown++
+			lines = append(lines, name+": "+text)
 		}
 	}
+	for _, line := range p.fitted(lines) {
+		fmt.Fprintln(p.Err, line)
+		p.shown++
+	}
+}
+
+// fitted returns as much of the lines as the terminal has room for: what it wrapped or scrolled away could not be written
+// over. A row is left for the cursor.
+func (p *Progress) fitted(lines []string) []string {
+	columns, rows := p.size()
+	if rows > 2 && len(lines) >= rows {
+		hidden := len(lines) - (rows - 2)
+		lines = append(slices.Clone(lines[:rows-2]), fmt.Sprintf("… %d more", hidden))
+	}
+	if columns > 0 {
+		for i, line := range lines {
+			lines[i] = Cut(line, columns)
+		}
+	}
+	return lines
 }
 
 // Clear takes the live lines off the terminal.

@@ -32,3 +32,44 @@ func TestProgressLineByLine(t *testing.T) {
 		t.Errorf("got %q, want a line for each change", lines)
 	}
 }
+
+// TestProgressFitsTerminal writes no line that the terminal would wrap, and no more than it shows: it could not be written over.
+func TestProgressFitsTerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&Console{Err: &out, ErrLive: true, Size: func() (int, int) { return 12, 4 }}, nil)
+	p.Show([]string{"a", "b"}, []string{"1 of 2 done", "1 waiting"})
+	p.Show([]string{"a", "b", "c", "d", "e"}, []string{"1", "2", "3", "4", "5"})
+	p.Show([]string{"a"}, []string{"3"})
+	want := "a: 1 of 2 d…\nb: 1 waiting\n" +
+		"\x1b[2A\x1b[J" + "a: 1\nb: 2\n… 3 more\n" +
+		"\x1b[3A\x1b[J" + "a: 3\n"
+	if out.String() != want {
+		t.Errorf("got\n%q, want\n%q", out.String(), want)
+	}
+}
+
+func TestDraw(t *testing.T) {
+	size := func() (int, int) { return 8, 4 }
+	const red = "\x1b[31m"
+	for _, c := range []struct {
+		name    string
+		console Console
+		want    string
+	}{
+		{"a terminal, whether it has colours or not", Console{ErrLive: true, OutLive: true, Size: size},
+			"one\n" + red + "foursco…" + colourEnd + "\n" + "\x1b[2A\x1b[J" + "1\n2\n… 2 more\n" + "\x1b[3A\x1b[J" + "the last is whole\n"},
+		{"a file", Console{ErrLive: true, Size: size}, "one\n" + red + "fourscore" + colourEnd + "\n" + "1\n2\n3\n4\n" + "the last is whole\n"},
+	} {
+		var out bytes.Buffer
+		c.console.Out, c.console.Err = &out, &out
+		p := NewProgress(&c.console, nil)
+		for i, picture := range []string{"one\n" + red + "fourscore" + colourEnd + "\n", "1\n2\n3\n4\n", "the last is whole\n"} {
+			if err := p.Draw(picture, i == 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != c.want {
+			t.Errorf("%s: got\n%q, want\n%q", c.name, out.String(), c.want)
+		}
+	}
+}

@@ -22,9 +22,26 @@ func NewTable(headings ...string) *Table {
 // Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
+// Width returns how wide the table is, in characters.
+func (t *Table) Width() int {
+	text, widest := strings.Builder{}, 0
+	(&Table{Rows: t.Rows}).write(&text)
+	for line := range strings.Lines(text.String()) {
+		widest = max(widest, width(strings.TrimRight(line, " \n")))
+	}
+	return widest
+}
+
 // Write aligns and prints the table. The last column is never padded; words of state are coloured where the terminal
 // can, and never say anything by colour alone.
 func (t *Table) Write(w io.Writer) error {
+	text := strings.Builder{}
+	t.write(&text)
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func (t *Table) write(text *strings.Builder) {
 	var widths []int
 	for _, row := range t.Rows {
 		for i, cell := range row {
@@ -34,7 +51,6 @@ func (t *Table) Write(w io.Writer) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	text := strings.Builder{}
 	for _, row := range t.Rows {
 		for i, cell := range row {
 			text.WriteString(t.paint(cell))
@@ -44,8 +60,6 @@ func (t *Table) Write(w io.Writer) error {
 		}
 		text.WriteByte('\n')
 	}
-	_, err := io.WriteString(w, text.String())
-	return err
 }
 
 // stateColours are the terminal's colours of the words of state.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ succeeded, and for a service how many run. Other tasks that it comes after stand
 				return err
 			}
 			answer.Slots, answer.NextPageToken = nil, ""
-			return r.Show(answer, func() *console.Table { return graph(answer) })
+			return r.Show(answer, func() *console.Table { return graph(answer, r.Columns()) })
 		},
 	}
 	command.Flags().BoolVarP(&watch, "watch", "w", false, "draw it again whenever it changes, until the job has ended")
@@ -62,13 +63,13 @@ func watchGraph(command *cobra.Command, r *remote.Remote, question *starlingv1.J
 		if !r.ForPeople() {
 			return answer.GetJob().GetFinal(), r.ShowNext(answer, nil)
 		}
-		t, text := graph(answer), strings.Builder{}
+		t, text, final := graph(answer, r.Columns()), strings.Builder{}, answer.GetJob().GetFinal()
 		t.Colour = r.OutColour
 		if err := t.Write(&text); err != nil || text.String() == last {
-			return answer.GetJob().GetFinal(), err
+			return final, err
 		}
 		last = text.String()
-		return answer.GetJob().GetFinal(), p.Draw(last + "\n")
+		return final, p.Draw(last+"\n", final)
 	})
 	if interrupted() {
 		return exit.Silent(exit.Detached)
@@ -76,39 +77,91 @@ func watchGraph(command *cobra.Command, r *remote.Remote, question *starlingv1.J
 	return err
 }
 
-// barCells is the width of a bar.
-const barCells = 20
+// What a drawing is made of where it has room.
+const (
+	barCells = 20
+	// barCellsMin is the width below which a bar tells nothing.
+	barCellsMin = 4
+	// flatDepth is from which depth on a tree grows less to the right.
+	flatDepth = 10
+)
+
+// extent is how much room a drawing has: the cells of a bar, and the characters of a name and of a state, 0 for as many as
+// they have.
+type extent struct {
+	bar, name, state int
+}
 
 // graph draws the tasks as trees: each below the one that it comes after which comes last itself, and so likely holds it
-// longest.
-func graph(answer *starlingv1.JobStatusResponse) *console.Table {
+// longest. In columns that are too few it has shorter bars, or none, and then shorter texts; 0 columns are enough for all.
+func graph(answer *starlingv1.JobStatusResponse, columns int) *console.Table {
 	g := newGrove(answer)
-	t := console.NewTable(answer.GetJob().GetName(), answer.GetJob().GetStatus())
-	var draw func(tasks []*starlingv1.TaskSpec, indent string, root bool)
-	draw = func(tasks []*starlingv1.TaskSpec, indent string, root bool) {
+	t := g.draw(extent{bar: barCells})
+	over := t.Width() - columns
+	if columns == 0 || over <= 0 {
+		return t
+	}
+	e := extent{bar: barCells - over}
+	if e.bar < barCellsMin {
+		e.bar = 0
+	}
+	if t = g.draw(e); t.Width() > columns {
+		t = g.draw(extent{bar: e.bar, name: max(columns*2/5, 1), state: max(columns*3/10, 1)})
+	}
+	return t
+}
+
+// draw draws the tasks in some room.
+func (g *grove) draw(e extent) *console.Table {
+	t := console.NewTable(shortened(g.job.GetName(), e.name), g.job.GetStatus())
+	var draw func(tasks []*starlingv1.TaskSpec, indent string, depth int)
+	draw = func(tasks []*starlingv1.TaskSpec, indent string, depth int) {
 		for i, spec := range tasks {
-			branch, below := "├─ ", "│  "
-			switch {
-			case root:
-				branch, below = "", ""
-			case i == len(tasks)-1:
-				branch, below = "└─ ", "   "
-			}
+			branch, below := g.branch(i == len(tasks)-1, depth)
 			task := g.tasks[spec.GetName()]
-			cells := []string{indent + branch + spec.GetName(), stateText(task), bar(answer, spec, task)}
+			cells := []string{shortened(indent+branch+spec.GetName(), e.name), shortened(stateText(task), e.state), bar(g.job, spec, task, e.bar)}
 			if others := g.others(spec); others != "" {
 				cells = append(cells, "also after "+others)
 			}
 			t.Row(cells...)
-			draw(g.below[spec.GetName()], indent+below, false)
+			draw(g.below[spec.GetName()], indent+below, depth+1)
 		}
 	}
-	draw(g.below[""], "", true)
+	draw(g.below[""], "", 0)
 	return t
+}
+
+// branch returns what stands before a task at some depth, and before those below it.
+func (g *grove) branch(last bool, depth int) (branch, below string) {
+	switch {
+	case depth == 0:
+		return "", ""
+	case last && depth < flatDepth:
+		return "└─ ", "   "
+	case last:
+		return "└ ", " "
+	case depth < flatDepth:
+		return "├─ ", "│  "
+	}
+	return "├ ", "│"
+}
+
+// shortened returns a text with at most so many characters, 0 for as many as it has. Of the lines of a tree, which begin
+// alike, the end is what tells.
+func shortened(text string, charactersMax int) string {
+	characters := []rune(text)
+	if charactersMax == 0 || len(characters) <= charactersMax {
+		return text
+	}
+	if indent := strings.IndexFunc(text, func(c rune) bool { return !strings.ContainsRune("│├└─ ", c) }); utf8.RuneCountInString(text[:indent]) > charactersMax/2 {
+		return "…" + string(characters[len(characters)-charactersMax+1:])
+	}
+	return console.Cut(text, charactersMax)
 }
 
 // grove is the tasks of a job as trees; below "" are the roots.
 type grove struct {
+	job   *starlingv1.Job
 	tasks map[string]*starlingv1.Task
 	specs map[string]*starlingv1.TaskSpec
 	below map[string][]*starlingv1.TaskSpec
@@ -117,7 +170,7 @@ type grove struct {
 
 func newGrove(answer *starlingv1.JobStatusResponse) *grove {
 	g := &grove{
-		tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
+		job: answer.GetJob(), tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
 		below: map[string][]*starlingv1.TaskSpec{}, depth: map[string]int{},
 	}
 	for _, task := range answer.GetTasks() {
@@ -168,7 +221,8 @@ func stateText(task *starlingv1.Task) string {
 }
 
 // bar shows how many of the wanted instances have succeeded, or run if the task has no end: "████······ 4 of 10, 3 running".
-func bar(answer *starlingv1.JobStatusResponse, spec *starlingv1.TaskSpec, task *starlingv1.Task) string {
+// A bar without cells leaves only the words.
+func bar(job *starlingv1.Job, spec *starlingv1.TaskSpec, task *starlingv1.Task, cells int) string {
 	c, wanted := task.GetCounts(), max(task.GetCounts().GetDesired(), spec.GetInstances())
 	if task.GetSealedBy() != "" {
 		wanted = c.GetDesired()
@@ -177,14 +231,14 @@ func bar(answer *starlingv1.JobStatusResponse, spec *starlingv1.TaskSpec, task *
 		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(), Away: c.GetAway(),
 		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
 	}
-	if answer.GetJob().GetType() != "batch" {
+	if job.GetType() != "batch" {
 		done, rest.Running = c.GetRunning(), 0
 	}
 	full := 0
 	if wanted > 0 {
-		full = int(min(uint64(done)*barCells/uint64(wanted), barCells))
+		full = int(min(uint64(done)*uint64(cells)/uint64(wanted), uint64(cells)))
 	}
-	text := fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", barCells-full), done, wanted)
+	text := strings.TrimPrefix(fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", cells-full), done, wanted), " ")
 	if more := tally(rest); more != noInstances {
 		text += ", " + more
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,8 +35,68 @@ split           complete                  ████████████�
 lint            failed                    ···················· 0 of 1, 1 failed
 `
 	var got strings.Builder
-	if err := graph(diamond()).Write(&got); err != nil || got.String() != want {
+	if err := graph(diamond(), 0).Write(&got); err != nil || got.String() != want {
 		t.Errorf("got\n%s%v, want\n%s", got.String(), err, want)
+	}
+}
+
+func TestGraphInFewColumns(t *testing.T) {
+	for _, c := range []struct {
+		columns int
+		want    string
+	}{
+		{90, `words           running
+split           complete                  ████ 1 of 1
+└─ count        running                   ██·· 5 of 10, 2 running
+   └─ index     waiting for count         ···· 0 of 4
+      └─ merge  waiting for index, count  ···· 0 of 1              also after split, count
+lint            failed                    ···· 0 of 1, 1 failed
+`},
+		{80, `words           running
+split           complete                  1 of 1
+└─ count        running                   5 of 10, 2 running
+   └─ index     waiting for count         0 of 4
+      └─ merge  waiting for index, count  0 of 1              also after split, count
+lint            failed                    0 of 1, 1 failed
+`},
+		{30, `words         running
+split         complete   1 of 1
+└─ count      running    5 of 10, 2 running
+   └─ index   waiting …  0 of 4
+…   └─ merge  waiting …  0 of 1              also after split, count
+lint          failed     0 of 1, 1 failed
+`},
+	} {
+		var got strings.Builder
+		if err := graph(diamond(), c.columns).Write(&got); err != nil || got.String() != c.want {
+			t.Errorf("%d columns: got\n%s%v, want\n%s", c.columns, got.String(), err, c.want)
+		}
+	}
+}
+
+// TestGraphOfLongRow keeps a workflow of as many tasks as there may be, one after the other, on a screen.
+func TestGraphOfLongRow(t *testing.T) {
+	row := &starlingv1.JobStatusResponse{Job: &starlingv1.Job{Name: "row", Type: "batch", Status: "running"}, Spec: &starlingv1.JobSpec{}}
+	for i := range 64 {
+		spec := &starlingv1.TaskSpec{Name: fmt.Sprintf("t%d", i), Instances: 1}
+		if i > 0 {
+			spec.After = []string{fmt.Sprintf("t%d", i-1)}
+		}
+		row.Spec.Tasks = append(row.Spec.Tasks, spec)
+		row.Tasks = append(row.Tasks, &starlingv1.Task{Name: spec.GetName(), State: "waiting", Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}})
+	}
+	for _, c := range []struct {
+		columns, widthMax int
+		last              string
+	}{
+		{0, 130, "└ t63  waiting  ···················· 0 of 1"}, {80, 80, "└ t63  waiting  0 of 1"}, {40, 40, "└ t63  waiting  0 of 1"},
+	} {
+		drawn := graph(row, c.columns)
+		var got strings.Builder
+		if err := drawn.Write(&got); err != nil || drawn.Width() > c.widthMax || !strings.HasSuffix(got.String(), c.last+"\n") {
+			t.Errorf("%d columns: got %d columns that end with\n%s%v, want at most %d, and %q", c.columns, drawn.Width(),
+				got.String()[strings.LastIndex(strings.TrimSpace(got.String()), "\n"):], err, c.widthMax, c.last)
+		}
 	}
 }
 
