@@ -17,8 +17,9 @@ type Size struct {
 }
 
 // Scaled returns a job with other numbers of instances. A minimum that was as large as a number, or as a sum of them, stays
-// so; one that does not fit any more is an error that names it. All else is as it was.
-func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
+// so; one that does not fit any more is an error that names it. All else is as it was. Of what has no instances now, an
+// earlier version tells which minimum it had: the newest come first.
+func Scaled(spec *terms.Job, earlier []*terms.Job, sizes []Size) (*terms.Job, error) {
 	if spec.Type == terms.Daemon {
 		return nil, fmt.Errorf("job %s cannot be scaled: a daemon has one instance on every machine that can run it", spec.Name)
 	}
@@ -32,7 +33,7 @@ func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
 		if slices.ContainsFunc(sizes[:i], func(s Size) bool { return s.Task == size.Task || s.Task == "" || size.Task == "" }) {
 			return nil, fmt.Errorf("task %s of job %s is given two numbers", t.Name, spec.Name)
 		}
-		if t.MinAvailable == t.Instances {
+		if last := lastSized(t, earlier); last.Instances > 0 && last.MinAvailable == last.Instances {
 			t.MinAvailable = size.Instances
 		}
 		t.Instances = size.Instances
@@ -40,7 +41,8 @@ func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
 	if instances, _ := totals(spec); instances > 0 && spec.MinSuccess == instances {
 		next.MinSuccess, _ = totals(&next)
 	}
-	switch instances, minima := totals(spec); spec.MinAvailable {
+	last := lastWithInstances(spec, earlier)
+	switch instances, minima := totals(last); last.MinAvailable {
 	case 0:
 	case instances:
 		next.MinAvailable, _ = totals(&next)
@@ -55,6 +57,28 @@ func Scaled(spec *terms.Job, sizes []Size) (*terms.Job, error) {
 		return nil, fmt.Errorf("%w\nhint: what does not follow the numbers by itself is changed in the job file", errors.Join(wrong...))
 	}
 	return &next, nil
+}
+
+// lastSized returns the task as it was when it last had instances, itself if that is not known.
+func lastSized(t *terms.Task, earlier []*terms.Job) *terms.Task {
+	for i := 0; t.Instances == 0 && i < len(earlier); i++ {
+		for k := range earlier[i].Tasks {
+			if before := &earlier[i].Tasks[k]; before.Name == t.Name && before.Instances > 0 {
+				return before
+			}
+		}
+	}
+	return t
+}
+
+// lastWithInstances returns the job as it was when it last had instances, itself if that is not known.
+func lastWithInstances(spec *terms.Job, earlier []*terms.Job) *terms.Job {
+	for _, one := range append([]*terms.Job{spec}, earlier...) {
+		if instances, _ := totals(one); instances > 0 {
+			return one
+		}
+	}
+	return spec
 }
 
 // sized returns the task that is to have another number.

@@ -22,6 +22,8 @@ func TestScaled(t *testing.T) {
 		{"below the minimum", "1/1 4/2 3", "worker=1", "tasks.worker.min_available must be at most the number of instances that may run, 1, is 2"},
 		{"below the minimum of the job", "1/0 4/0 4", "worker=2", "min_available must be at most the number of instances that may run, 3, is 4"},
 		{"to none", "1/1 4/4 5", "worker=0", "1/1 0/0 1"},
+		{"from none, without a minimum", "1/0 0/0 0", "worker=3", "1/0 3/0 0"},
+		{"all of the job from none", "0/0 0/0 0", "worker=3,leader=1", "1/0 3/0 0"},
 		{"too many", "1/0 4/0 0", "worker=2000000", "tasks.worker.instances must be 0 to 1000000, is 2000000"},
 		{"no such task", "1/0 4/0 0", "nobody=1", "job train has no task nobody: there are leader, worker"},
 		{"which task", "1/0 4/0 0", "=1", "job train has several tasks: write which, as in train/leader=3: there are leader, worker"},
@@ -47,7 +49,7 @@ func TestScaled(t *testing.T) {
 			sizes = append(sizes, Size{terms.TaskName(task), count})
 		}
 		before := fmt.Sprint(spec)
-		next, err := Scaled(&spec, sizes)
+		next, err := Scaled(&spec, nil, sizes)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -60,6 +62,34 @@ func TestScaled(t *testing.T) {
 		}
 		if after := fmt.Sprint(spec); after != before {
 			t.Errorf("%s: the job itself has changed to %s", c.name, after)
+		}
+	}
+}
+
+// TestScaledFromNone takes jobs to none and back: what had a minimum has it again, and nothing else does.
+func TestScaledFromNone(t *testing.T) {
+	for _, c := range []struct{ name, before, want string }{
+		{"no minimum", "2/0 0", "5/0 0"},
+		{"the task is the gang", "2/2 0", "5/5 0"},
+		{"the job is the gang", "2/0 2", "5/0 5"},
+		{"both", "2/2 2", "5/5 5"},
+	} {
+		spec := Command("train", []string{"true"})
+		spec.Type = terms.Stateless
+		if _, err := fmt.Sscanf(c.before, "%d/%d %d", &spec.Tasks[0].Instances, &spec.Tasks[0].MinAvailable, &spec.MinAvailable); err != nil {
+			t.Fatal(err)
+		}
+		earlier := []*terms.Job{&spec}
+		for _, size := range []uint32{0, 0, 5} {
+			next, err := Scaled(earlier[0], earlier[1:], []Size{{Instances: size}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			earlier = append([]*terms.Job{next}, earlier...)
+		}
+		last := earlier[0]
+		if got := fmt.Sprintf("%d/%d %d", last.Tasks[0].Instances, last.Tasks[0].MinAvailable, last.MinAvailable); got != c.want {
+			t.Errorf("%s: %s is %s in the end, want %s", c.name, c.before, got, c.want)
 		}
 	}
 }

@@ -3,12 +3,14 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -56,13 +58,17 @@ Ctrl-C detaches: the change goes on.`,
 
 // sizesOf reads what the tasks of one job are to have.
 func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job string, sizes []jobspec.Size, err error) {
+	integer := regexp.MustCompile(`^[+-]?\d+$`)
 	for _, arg := range args {
 		name, text, found := strings.Cut(arg, "=")
 		number, wrong := strconv.ParseUint(text, 10, 32)
 		readings, unnamed := target.Parse(name)
 		readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 })
-		if !found || wrong != nil || unnamed != nil || len(readings) == 0 {
+		switch {
+		case !found || unnamed != nil || len(readings) == 0 || wrong != nil && !integer.MatchString(text):
 			return "", nil, usage.Error(command, fmt.Errorf("%q is no JOB=NUMBER or JOB/TASK=NUMBER", arg))
+		case wrong != nil || number > terms.InstancesMax:
+			return "", nil, usage.Error(command, fmt.Errorf("%q: the NUMBER must be from 0 to %d", arg, terms.InstancesMax))
 		}
 		which, err := target.Resolve(command.Context(), r, readings)
 		if err != nil {
@@ -87,7 +93,11 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 	if err != nil {
 		return err
 	}
-	spec, err := rescaled(job, status, sizes)
+	earlier, err := earlierVersions(ctx, peer, status)
+	if err != nil {
+		return err
+	}
+	spec, err := rescaled(job, status, earlier, sizes)
 	if err != nil {
 		return err
 	}
@@ -112,7 +122,7 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 }
 
 // rescaled returns the job with its new numbers, nil if it has them already.
-func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.Size) (*terms.Job, error) {
+func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms.Job, sizes []jobspec.Size) (*terms.Job, error) {
 	now := status.GetJob()
 	switch {
 	case status == nil:
@@ -124,7 +134,7 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
 	}
-	spec, err := jobspec.Scaled(old, sizes)
+	spec, err := jobspec.Scaled(old, earlier, sizes)
 	switch {
 	case err != nil:
 		return nil, exit.Fail(exit.Usage, "%w", err)
@@ -132,6 +142,23 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, sizes []jobspec.
 		return nil, nil
 	}
 	return spec, nil
+}
+
+// earlierVersions returns the versions of a job before the present one, the newest first, if it has a task without instances.
+func earlierVersions(ctx context.Context, peer *client.Client, status *starlingv1.JobStatusResponse) (earlier []*terms.Job, err error) {
+	if !slices.ContainsFunc(status.GetSpec().GetTasks(), func(t *starlingv1.TaskSpec) bool { return t.GetInstances() == 0 }) {
+		return nil, nil
+	}
+	history, err := peer.JobHistory(ctx, terms.JobName(status.GetJob().GetName()))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Backward(history.GetVersions()) {
+		if spec, problems := wire.SpecOf(v.GetSpec()); len(problems) == 0 && v.GetNumber() < status.GetJob().GetVersion() {
+			earlier = append(earlier, spec)
+		}
+	}
+	return earlier, nil
 }
 
 // scaled tells whether a job has as many instances as it is to have, and nothing is on its way.
