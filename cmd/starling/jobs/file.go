@@ -188,6 +188,12 @@ func failures(r *remote.Remote, t *tracker) error {
 		} else if status == "failed" || status == "stopped" {
 			failed = append(failed, job.name)
 		}
+		if status == suspended {
+			r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
+			if !job.rested {
+				failed = append(failed, job.name)
+			}
+		}
 		if u.GetState() == paused {
 			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
 		}

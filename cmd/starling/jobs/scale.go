@@ -166,5 +166,5 @@ func scaled(job *starlingv1.Job) bool {
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
 	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
-	return job.GetFinal() || !updates && moving == 0
+	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

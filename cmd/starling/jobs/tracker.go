@@ -37,6 +37,8 @@ type tracked struct {
 	stalls time.Time
 	told   string
 	done   bool
+	// rested tells that the job was suspended from the beginning, so that nobody expects it to run.
+	rested bool
 	// unchanged tells that this command changed nothing, so that what its update came to is not its doing.
 	unchanged bool
 }
@@ -57,12 +59,19 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 }
 
 // settled tells whether a job has got where it will stay: a batch job has ended; the update of another has, and all its
-// instances run. An update that is paused is not waited for, nor the health of instances where none ran before.
+// instances run. An update that is paused is not waited for, nor the health of instances where none ran before, nor a job
+// that is suspended.
 func settled(job *starlingv1.Job) bool {
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
 	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
-	return job.GetFinal() || job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
+	return job.GetFinal() || rests(job) || job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
+}
+
+// rests tells whether a job is suspended, and nothing of it runs any more: nothing happens until its user wants it to.
+func rests(job *starlingv1.Job) bool {
+	c := job.GetCounts()
+	return job.GetStatus() == suspended && c.GetRunning()+c.GetAssigned()+c.GetStopping() == 0
 }
 
 // wait returns nil when all goals are reached, or why that is not known: ctx has ended, or no peer answers.
@@ -126,6 +135,7 @@ func (t *tracker) take(u update) bool {
 	case job.last == nil || waits < waited || waited == 0:
 		job.stalls = time.Now().Add(stalledAfter)
 	}
+	job.rested = job.rested || job.last == nil && u.status.GetJob().GetStatus() == suspended
 	job.last = u.status
 	if t.visit != nil {
 		t.visit(u.status)

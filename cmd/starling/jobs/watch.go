@@ -21,6 +21,9 @@ const (
 	paused    = "PAUSED"
 )
 
+// suspended is the status of jobs of which nothing is wanted for now.
+const suspended = "suspended"
+
 // linesShownMax bounds the instances that are shown at a time; those that are done give way.
 const linesShownMax = 30
 

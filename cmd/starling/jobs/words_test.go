@@ -19,3 +19,22 @@ func TestJobWords(t *testing.T) {
 		}
 	}
 }
+
+// TestSuspendedIsSettled lets nobody wait for a job of which nothing is wanted, once nothing of it runs any more.
+func TestSuspendedIsSettled(t *testing.T) {
+	for _, c := range []struct {
+		job  *starlingv1.Job
+		want bool
+	}{
+		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 3, Waiting: 2, Succeeded: 1}}, true},
+		{&starlingv1.Job{Type: "stateless", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 2}, Update: &starlingv1.Update{From: 1, State: "ROLLING_FORWARD"}}, true},
+		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 1, Stopping: 1}}, false},
+		{&starlingv1.Job{Type: "batch", Status: "pending", Counts: &starlingv1.Counts{Desired: 2, Waiting: 2}}, false},
+	} {
+		for name, reached := range map[string]func(*starlingv1.Job) bool{"settled": settled, "scaled": scaled} {
+			if got := reached(c.job); got != c.want {
+				t.Errorf("%s: got %v, want %v for %v", name, got, c.want, c.job)
+			}
+		}
+	}
+}
