@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/driver"
@@ -32,11 +33,12 @@ func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stre
 	if request.GetDirect() || at.node == s.backend.Self().Node() {
 		return s.ownLogs(ctx, at, options, stream)
 	}
-	if at.address == "" {
-		return &wire.Failure{Code: wire.Unavailable, Index: at.index, Reason: fmt.Sprintf(
-			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
-	}
-	return s.proxyLogs(ctx, at, request, stream)
+	return passOn(s, at, stream, func(peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.LogsResponse], error) {
+		return peer.Logs(ctx, &starlingv1.LogsRequest{
+			MinIndex: uint64(at.index), Allocation: at.id.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
+			TailBytes: request.TailBytes, Direct: true,
+		})
+	})
 }
 
 func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
@@ -54,16 +56,6 @@ func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
 		o.TailBytes = int64(min(request.GetTailBytes(), 1<<62))
 	}
 	return o, nil
-}
-
-// location is where the output of an allocation is.
-type location struct {
-	id      terms.AllocationID
-	node    terms.NodeName
-	address string
-	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
-	index terms.Index
-	phase cluster.Phase
 }
 
 // locate finds the allocation that is meant. For one who follows it waits until the slot has one.
@@ -98,49 +90,6 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 			return nil, err
 		}
 	}
-}
-
-// slotNamed is a request that names a slot by job, task and number.
-type slotNamed interface {
-	GetJob() string
-	GetTask() string
-	GetSlot() uint32
-}
-
-// slotOf returns the slot that the request names.
-func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
-	j, err := jobOf(state, request.GetJob())
-	if err != nil {
-		return cluster.SlotRef{}, err
-	}
-	task := 0
-	switch {
-	case request.GetTask() != "":
-		if task, err = taskIndexOf(j, request.GetTask()); err != nil {
-			return cluster.SlotRef{}, err
-		}
-	case len(j.Tasks) > 1:
-		return cluster.SlotRef{}, invalid("the request", terms.Problem{
-			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
-	}
-	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
-	if _, ok := state.SlotAt(r); !ok {
-		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
-			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index, j.Tasks[task].Slots.Len())}
-	}
-	return r, nil
-}
-
-func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
-	node := state.Node(slot.Node)
-	at := &location{
-		id:   terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order},
-		node: node.Name, index: state.Index, phase: slot.Phase,
-	}
-	if node.Offer != nil && node.Peer != "" {
-		at.address = node.Offer.Address
-	}
-	return at
 }
 
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
@@ -236,33 +185,4 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			}
 		}
 	}
-}
-
-// proxyLogs passes on what the peer on the allocation's node answers.
-func (s *server) proxyLogs(ctx context.Context, at *location, request *starlingv1.LogsRequest, stream *logStream) error {
-	answers, err := wire.Peer(s.peers, at.address).Logs(ctx, &starlingv1.LogsRequest{
-		MinIndex: uint64(at.index), Allocation: at.id.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
-		TailBytes: request.TailBytes, Direct: true,
-	})
-	if err != nil {
-		return proxyFailure(at, err)
-	}
-	defer answers.Close()
-	for answers.Receive() {
-		if err := stream.Send(answers.Msg()); err != nil {
-			return err
-		}
-	}
-	return proxyFailure(at, answers.Err())
-}
-
-func proxyFailure(at *location, err error) error {
-	failure := wire.FailureOf(err)
-	if failure == nil {
-		return nil
-	}
-	if failure.Code == wire.Unavailable && !failure.Decided {
-		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node, at.address, failure.Reason)
-	}
-	return failure
 }

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/replica"
 	"starling/terms"
@@ -47,24 +48,12 @@ func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest
 	}
 	slot, _ := state.SlotAt(r)
 	at := locationOf(state, r, slot)
-	switch {
-	case at.node == s.backend.Self().Node():
+	if at.node == s.backend.Self().Node() {
 		return s.ownOutput(ctx, set, stream)
-	case at.address == "":
-		return &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
-			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
 	}
-	answers, err := wire.Peer(s.peers, at.address).Output(ctx, &starlingv1.OutputRequest{Output: set.String()})
-	if err != nil {
-		return proxyFailure(at, err)
-	}
-	defer answers.Close()
-	for answers.Receive() {
-		if err := stream.Send(answers.Msg()); err != nil {
-			return err
-		}
-	}
-	return proxyFailure(at, answers.Err())
+	return passOn(s, at, stream, func(peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.OutputResponse], error) {
+		return peer.Output(ctx, &starlingv1.OutputRequest{Output: set.String()})
+	})
 }
 
 // ownOutput sends what this node has.
