@@ -134,6 +134,15 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
 	}
+	for _, task := range status.GetTasks() {
+		isMeant := func(s jobspec.Size) bool {
+			return string(s.Task) == task.GetName() || s.Task == "" && len(status.GetTasks()) == 1
+		}
+		if task.GetSealedBy() != "" && slices.ContainsFunc(sizes, isMeant) {
+			return nil, exit.Fail(exit.Conflict, "task %s of job %s is not scaled any more: %s has sealed it, so that no instance of it begins",
+				task.GetName(), job, task.GetSealedBy())
+		}
+	}
 	spec, err := jobspec.Scaled(old, earlier, sizes)
 	switch {
 	case err != nil:
@@ -161,10 +170,12 @@ func earlierVersions(ctx context.Context, peer *client.Client, status *starlingv
 	return earlier, nil
 }
 
-// scaled tells whether a job has as many instances as it is to have, and nothing is on its way.
-func scaled(job *starlingv1.Job) bool {
+// scaled tells whether a job has as many instances as it is to have, and nothing is on its way. What is to come after other
+// tasks is not waited for, nor the update of a batch job, which ends with its tasks.
+func scaled(status *starlingv1.JobStatusResponse) bool {
+	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
-	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
-	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
+	moving := waitingOf(status) + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
+	updates := job.GetType() != "batch" && u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
 	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

@@ -43,7 +43,7 @@ its job file grants.`,
 			following, interrupted, release := console.Attached(command.Context(), timeout)
 			defer release()
 			t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
-			t.reached = (*starlingv1.Job).GetFinal
+			t.reached = func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() }
 			err = t.wait(following)
 			switch {
 			case interrupted():

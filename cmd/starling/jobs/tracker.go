@@ -21,7 +21,7 @@ type tracker struct {
 	peer     *client.Client
 	progress *console.Progress
 	// reached tells whether the goal is.
-	reached func(*starlingv1.Job) bool
+	reached func(*starlingv1.JobStatusResponse) bool
 	// visit sees every status; it may be nil.
 	visit func(*starlingv1.JobStatusResponse)
 	// quiet tells only what keeps a job from running.
@@ -61,7 +61,8 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 // settled tells whether a job has got where it will stay: a batch job has ended; the update of another has, and all its
 // instances run. An update that is paused is not waited for, nor the health of instances where none ran before, nor a job
 // that is suspended.
-func settled(job *starlingv1.Job) bool {
+func settled(status *starlingv1.JobStatusResponse) bool {
+	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
 	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
@@ -118,7 +119,7 @@ func (t *tracker) follow(ctx context.Context, number int, name string, news chan
 	question := &starlingv1.JobStatusRequest{Job: name, PageSize: 1}
 	err := t.peer.FollowJob(ctx, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
 		send(update{number: number, status: status})
-		return t.reached(status.GetJob()), nil
+		return t.reached(status), nil
 	})
 	if err != nil {
 		send(update{number: number, err: fmt.Errorf("follow %s: %w", name, err)})
@@ -143,7 +144,7 @@ func (t *tracker) take(u update) bool {
 	if !t.quiet {
 		t.progress.Set(job.name, standing(u.status))
 	}
-	job.done = t.reached(u.status.GetJob())
+	job.done = t.reached(u.status)
 	return job.done
 }
 

@@ -31,10 +31,27 @@ func TestSuspendedIsSettled(t *testing.T) {
 		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 1, Stopping: 1}}, false},
 		{&starlingv1.Job{Type: "batch", Status: "pending", Counts: &starlingv1.Counts{Desired: 2, Waiting: 2}}, false},
 	} {
-		for name, reached := range map[string]func(*starlingv1.Job) bool{"settled": settled, "scaled": scaled} {
-			if got := reached(c.job); got != c.want {
+		for name, reached := range map[string]func(*starlingv1.JobStatusResponse) bool{"settled": settled, "scaled": scaled} {
+			if got := reached(&starlingv1.JobStatusResponse{Job: c.job}); got != c.want {
 				t.Errorf("%s: got %v, want %v for %v", name, got, c.want, c.job)
 			}
 		}
+	}
+}
+
+// TestScaledWorkflow waits for the instances of the task that was scaled, and not for what comes after it.
+func TestScaledWorkflow(t *testing.T) {
+	status := func(starting uint32) *starlingv1.JobStatusResponse {
+		return &starlingv1.JobStatusResponse{
+			Job: &starlingv1.Job{Type: "batch", Status: "running", Counts: &starlingv1.Counts{Desired: 5, Running: 4 - starting, Assigned: starting, Waiting: 1},
+				Update: &starlingv1.Update{From: 1, To: 2, State: "ROLLING_FORWARD"}},
+			Tasks: []*starlingv1.Task{
+				{Name: "map", State: "running", Counts: &starlingv1.Counts{Desired: 4, Running: 4 - starting, Assigned: starting}},
+				{Name: "reduce", State: "held", HeldBy: []string{"map"}, Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}},
+			},
+		}
+	}
+	if scaled(status(1)) || !scaled(status(0)) {
+		t.Errorf("got %v while an instance starts, %v when all run, want false and true", scaled(status(1)), scaled(status(0)))
 	}
 }
