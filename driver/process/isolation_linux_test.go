@@ -160,6 +160,26 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
+// TestSharedMemory has a task leave shared memory by name: no other finds it, and it is gone with the task.
+func TestSharedMemory(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only with namespaces")
+	}
+	b := newBench(t)
+	b.start(t, driver.Task{ID: "writer", Command: []string{"/bin/sh", "-c", "echo mine > /dev/shm/starling-test && cat /dev/shm/starling-test"}})
+	if got := b.exited(t, "writer"); got.ExitCode != 0 || b.output(t, "writer", driver.Stdout) != "mine\n" {
+		t.Errorf("got %+v, %q", got, b.output(t, "writer", driver.Stderr))
+	}
+	if _, err := os.Stat("/dev/shm/starling-test"); err == nil {
+		t.Error("the machine has what the task left")
+	}
+	b.start(t, driver.Task{ID: "reader", Command: []string{"/bin/sh", "-c", "test ! -e /dev/shm/starling-test"}})
+	if got := b.exited(t, "reader"); got.ExitCode != 0 {
+		t.Errorf("another task finds what the first one left: %+v", got)
+	}
+}
+
 // openFolder is a folder that every account may pass through.
 func openFolder(t *testing.T) string {
 	t.Helper()

@@ -116,6 +116,11 @@ func newFamily(namespaces bool) (*family, []string, error) {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their /proc could not be mounted: %v", err)}, nil
 	}
+	// What lies there is called by the numbers of processes, as by Open MPI, which tasks with namespaces have in common.
+	err = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return f, []string{fmt.Sprintf("tasks share memory by name with all of the machine: their /dev/shm could not be mounted: %v", err)}, nil
+	}
 	return f, nil, nil
 }
 
