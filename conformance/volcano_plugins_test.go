@@ -33,6 +33,8 @@ var (
 		"so none has to keep what is open already"}
 	toldAtOnce = &difference{name: "told at once", reason: "a job without the task that its plugin needs is refused when it is submitted; " +
 		"there it runs, and gets nothing"}
+	mpirunTold = &difference{name: "mpirun told", reason: "where mpirun finds the workers and how it logs in to them is told by variables of Open MPI; " +
+		"there each user passes it as arguments: these variables are not compared"}
 	refusedArgument = &difference{name: "refused argument", reason: "what is no port is refused, and not replaced by the default in silence"}
 	ownFolder       = &difference{name: "own folder", reason: "keys are below the instance's folder and not in the home of root, which is the machine's own"}
 )
@@ -156,14 +158,18 @@ func (c *pluginCase) run(t *testing.T, differences tally) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.stateDifferences(t, differences)
-	for _, line := range c.compare(newGiven(&outfit)) {
+	g := newGiven(&outfit)
+	c.stateDifferences(t, g, differences)
+	for _, line := range c.compare(g) {
 		t.Error(line)
 	}
 }
 
 // stateDifferences says what is not compared of a case that is run.
-func (c *pluginCase) stateDifferences(t *testing.T, differences tally) {
+func (c *pluginCase) stateDifferences(t *testing.T, g *given, differences tally) {
+	if len(g.mpirun) > 0 {
+		differences.state(t, mpirunTold)
+	}
 	if c.Then.KeyPath == keyPathDefault {
 		differences.state(t, ownFolder)
 	}
@@ -322,6 +328,8 @@ type given struct {
 	ours map[string]string
 	// ray is what ray starts with.
 	ray string
+	// mpirun are the variables of Open MPI.
+	mpirun []string
 	// files are by path; in those of svc the lines are.
 	files map[string][]string
 }
@@ -340,6 +348,8 @@ func newGiven(o *plugin.Outfit) *given {
 			g.ray = v.Value
 		case v.Name == "STARLING_INDEX":
 			g.ours["VC_TASK_INDEX"], g.ours["VK_TASK_INDEX"] = v.Value, v.Value
+		case strings.HasPrefix(v.Name, "OMPI_MCA_"):
+			g.mpirun = append(g.mpirun, v.Name)
 		case !strings.HasPrefix(v.Name, "STARLING_"):
 			g.env[v.Name] = v.Value
 		}

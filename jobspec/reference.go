@@ -120,13 +120,18 @@ number changed. Variables stay as they were at the start; files follow, within m
 | ` + "`pytorch`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `RANK`, `WORLD_SIZE`" + ` | ` + "`master`, `worker`" + `: the tasks; ` + "`port`" + `: a number, or the name of a port of the master |
 | ` + "`tensorflow`" + ` | ` + "`TF_CONFIG`" + ` | ` + "`chief`, `evaluator`, `ps`, `worker`, `port`" + ` |
 | ` + "`ray`" + ` | ` + "`STARLING_RAY_START`" + `: what to call ray start with | ` + "`head`, `worker`, `port`, `dashboard_port`, `client_port`" + ` |
-| ` + "`ssh`" + ` | what ` + "`svc`" + ` gives, ` + "`STARLING_SSH_CONFIG`" + `, and in the folder ` + "`ssh`" + ` the keys of the job | ` + "`port`" + `: a number, or the name of a port of the tasks, 22 |
-| ` + "`mpi`" + ` | what ` + "`ssh`" + ` gives; to the masters ` + "`MPI_HOST`" + ` and the file ` + "`hostfile`" + ` with the workers | ` + "`master`, `worker`" + `: the tasks; ` + "`slots`" + ` of each worker, 1 |
+| ` + "`ssh`" + ` | what ` + "`svc`" + ` gives, and in the folder ` + "`ssh`" + ` the keys of the job and configurations that name them: ` + "`STARLING_SSH_CONFIG`" + ` for clients, ` + "`STARLING_SSHD_CONFIG`" + ` for servers | ` + "`port`" + `: a number, or the name of a port of those that others log in to, 22 |
+| ` + "`mpi`" + ` | what ` + "`ssh`" + ` gives; to the masters ` + "`MPI_HOST`" + ` and the file ` + "`hostfile`" + ` with the workers, and what ` + "`mpirun`" + ` of Open MPI needs to find them by itself | ` + "`master`" + `, ` + "`worker`" + `: the tasks; ` + "`slots`" + ` of each worker, 1 |
 
 With ` + "`ssh`" + ` members log in to each other by ` + "`ssh -F $STARLING_SSH_CONFIG worker-0`" + `, which knows where each is and by which key its server is
-known. A member that lets others in starts a server of its own, as ` + "`/usr/sbin/sshd -D -f /dev/null -p $STARLING_PORT_SSH -h " +
-	"$STARLING_MEMBERS/ssh/host_key -o AuthorizedKeysFile=$STARLING_MEMBERS/ssh/authorized_keys`" + ` with a port that is called ssh. All machines
-derive the same keys for a job from the secret of the cluster: an agent without it (` + "`secret_file`" + `) fails to start such instances.
+known, and tries for a minute if that has not begun yet. A member that lets others in starts a server of its own, as
+` + "`/usr/sbin/sshd -D -e -f $STARLING_SSHD_CONFIG`" + `. One of root needs the folder ` + "`/run/sshd`" + `, and refuses accounts whose
+password is locked. What it starts counts to the instance and ends with it, but has an environment of its own: what is to be in that is
+said by ` + "`-o \"SetEnv=TMPDIR=$PWD NAME=$NAME\"`" + `. All machines derive the same keys for a job from the secret of the cluster: an agent without it (` + "`secret_file`" + `) fails to start such instances.
+
+With ` + "`mpi`" + ` a master starts when one worker has a node at least, or all that start together by ` + "`min_available`" + `, and runs programs on them by
+` + "`mpirun PROGRAM`" + `. Give each member a ` + "`TMPDIR`" + ` of its own, such as ` + "`TMPDIR=$PWD`" + `: Open MPI calls its files there by the number of a process,
+which instances may have in common. ` + "`starling init mpi`" + ` writes an example.
 
 The files are ` + "`members.json`" + `, all that is known, with the version; ` + "`<task>.hosts`" + `, a host a line, without those that wait for a node;
 and ` + "`hosts`" + `, addresses and names in DNS as in /etc/hosts. The folder is replaced as a whole: a program that resolves its path once,

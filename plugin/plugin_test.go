@@ -43,6 +43,9 @@ func TestPlugins(t *testing.T) {
 				set = slices.DeleteFunc(set, func(p Plugin) bool { return p.Name() != only })
 			}
 			self := &Self{Folder: "/run/members"}
+			if d.HasArg("folder") {
+				d.ScanArgs(t, "folder", &self.Folder)
+			}
 			if d.HasArg("self") {
 				var who string
 				d.ScanArgs(t, "self", &who)
