@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
-TEST_NEEDS :=
+TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000

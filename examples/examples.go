@@ -1,5 +1,5 @@
-// Package examples holds job files that run as they are, on any machine with a shell, and explain themselves, and a
-// pools file for them to run in.
+// Package examples holds job files that run as they are, on any machine with a shell and what they say themselves, and
+// explain themselves, and a pools file for them to run in.
 package examples
 
 import (
@@ -19,7 +19,7 @@ type File struct {
 
 // Files returns all job files, in the order in which a newcomer reads them.
 func Files() []File {
-	names := []string{"hello.yaml", "largest.yaml", "array.yaml", "gang.yaml", "service.yaml", "update.yaml", "constraints.yaml", "neighbours.yaml", "elastic.yaml", "restart.yaml", "policies.yaml", "words.yaml"}
+	names := []string{"hello.yaml", "largest.yaml", "array.yaml", "gang.yaml", "service.yaml", "update.yaml", "constraints.yaml", "neighbours.yaml", "elastic.yaml", "mpi.yaml", "restart.yaml", "policies.yaml", "words.yaml"}
 	all := make([]File, len(names))
 	for i, name := range names {
 		all[i] = file(name)
