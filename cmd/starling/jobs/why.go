@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,21 +18,25 @@ import (
 
 func newWhy(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
-		Use:   "why NAME",
+		Use:   "why NAME[/TASK]",
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
 small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
-job or is protected from that, and what would help.`,
+job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
 		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: target.CompleteJob(r),
+		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
+			readings, err := target.Parse(args[0])
+			if err != nil {
+				return usage.Error(command, err)
+			}
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			peer, err := r.Dial()
+			t, err := target.Resolve(ctx, r, readings)
 			if err != nil {
 				return err
 			}
-			answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: target.JobName(args[0])})
+			answer, err := why(ctx, r, t)
 			if err != nil {
 				return err
 			}
@@ -41,6 +47,24 @@ job or is protected from that, and what would help.`,
 			return err
 		},
 	}
+}
+
+// why asks about a job, or one of its tasks.
+func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.WhyResponse, error) {
+	peer, err := r.Dial()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: t.Job})
+	if err != nil || t.Task == "" {
+		return answer, err
+	}
+	status, err := target.Known(ctx, peer, t.Job)
+	if err == nil {
+		err = t.Check(status)
+	}
+	answer.Findings = slices.DeleteFunc(answer.GetFindings(), func(f *starlingv1.Finding) bool { return f.GetTask() != "" && f.GetTask() != t.Task })
+	return answer, err
 }
 
 // findings tells an answer to "why" to people.

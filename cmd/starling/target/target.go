@@ -4,6 +4,7 @@ package target
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"starling/terms"
 )
 
-// Target is what a user wants to see the output of: a job, one of its tasks, one instance, or one allocation.
+// Target is what a user asks about: a job, one of its tasks, one instance, or one allocation.
 type Target struct {
 	// Job is the name in full, Task "" for all of the job's.
 	Job, Task string
@@ -58,7 +59,7 @@ func Parse(text string) ([]Target, error) {
 }
 
 func badTarget(text string) error {
-	return fmt.Errorf("%q names no output: write JOB, JOB/TASK or JOB/TASK[3]", text)
+	return fmt.Errorf("%q names nothing of a job: write JOB, JOB/TASK or JOB/TASK[3]", text)
 }
 
 // cutLast parts a path before its last name; above is empty if there is only one.
@@ -90,16 +91,22 @@ func (t Target) String() string {
 	return fmt.Sprintf("%s/%s[%d]", t.Job, t.Task, t.Number)
 }
 
-// Choose returns the instances that are meant.
-func (t Target) Choose(answer *starlingv1.JobStatusResponse) ([]Target, error) {
+// Check is an error if the job has no such task.
+func (t Target) Check(answer *starlingv1.JobStatusResponse) error {
 	var names []string
-	known := t.Task == ""
 	for _, task := range answer.GetTasks() {
 		names = append(names, task.GetName())
-		known = known || task.GetName() == t.Task
 	}
-	if !known {
-		return nil, fmt.Errorf("job %s has no task %s: its tasks are %q", t.Job, t.Task, names)
+	if t.Task == "" || slices.Contains(names, t.Task) {
+		return nil
+	}
+	return fmt.Errorf("job %s has no task %s: there are %s", t.Job, t.Task, strings.Join(names, ", "))
+}
+
+// Choose returns the instances that are meant.
+func (t Target) Choose(answer *starlingv1.JobStatusResponse) ([]Target, error) {
+	if err := t.Check(answer); err != nil {
+		return nil, err
 	}
 	var chosen []Target
 	for _, slot := range answer.GetSlots() {
