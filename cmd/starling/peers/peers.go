@@ -43,7 +43,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 }
 
 func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
-	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "DEVICES", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
 	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})
@@ -63,7 +63,7 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetMemoryBytes()) }),
 			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetDiskBytes()) }),
-			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
+			devices(p), fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
 }
@@ -74,6 +74,15 @@ func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {
 		return "-"
 	}
 	return write(p.GetFree()) + "/" + write(p.GetCapacity())
+}
+
+// devices tells what else there is: "gpu=2 peers=4".
+func devices(p *starlingv1.Peer) string {
+	var all []string
+	for _, d := range p.GetDevices() {
+		all = append(all, fmt.Sprintf("%s=%d", d.GetKind(), d.GetCount()))
+	}
+	return console.Dash(strings.Join(all, " "))
 }
 
 func position(p *starlingv1.Peer) string {

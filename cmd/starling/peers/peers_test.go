@@ -2,6 +2,8 @@ package peers
 
 import (
 	"testing"
+
+	starlingv1 "starling/api/v1"
 )
 
 func TestAmounts(t *testing.T) {
@@ -10,6 +12,20 @@ func TestAmounts(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestDevices(t *testing.T) {
+	for _, c := range []struct {
+		devices []*starlingv1.Device
+		want    string
+	}{
+		{nil, "-"},
+		{[]*starlingv1.Device{{Kind: "gpu", Count: 2, Model: "a100"}, {Kind: "peers", Count: 4}}, "gpu=2 peers=4"},
+	} {
+		if got := devices(&starlingv1.Peer{Devices: c.devices}); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
