@@ -23,7 +23,7 @@ func newJobGraph(r *remote.Remote) *cobra.Command {
 		Use:   "graph NAME",
 		Short: "Draw the tasks of a job in their order, with how far each is",
 		Long: `Draw the tasks of a job, each below one that it comes after, with how far it is: how many of its instances have
-succeeded, and for a service how many run. Other tasks that it comes after stand behind it.`,
+succeeded, and for a service how many run. Other tasks that it comes after stand behind it, and the jobs behind the job.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -113,7 +113,11 @@ func graph(answer *starlingv1.JobStatusResponse, columns int) *console.Table {
 
 // draw draws the tasks in some room.
 func (g *grove) draw(e extent) *console.Table {
-	t := console.NewTable(shortened(g.job.GetName(), e.name), g.job.GetStatus())
+	head := []string{shortened(g.job.GetName(), e.name), g.job.GetStatus()}
+	if len(g.jobs) > 0 {
+		head = append(head, "after "+strings.Join(g.jobs, ", "))
+	}
+	t := console.NewTable(head...)
 	var draw func(tasks []*starlingv1.TaskSpec, indent string, depth int)
 	draw = func(tasks []*starlingv1.TaskSpec, indent string, depth int) {
 		for i, spec := range tasks {
@@ -162,6 +166,7 @@ func shortened(text string, charactersMax int) string {
 // grove is the tasks of a job as trees; below "" are the roots.
 type grove struct {
 	job   *starlingv1.Job
+	jobs  []string // that come before it
 	tasks map[string]*starlingv1.Task
 	specs map[string]*starlingv1.TaskSpec
 	below map[string][]*starlingv1.TaskSpec
@@ -170,7 +175,7 @@ type grove struct {
 
 func newGrove(answer *starlingv1.JobStatusResponse) *grove {
 	g := &grove{
-		job: answer.GetJob(), tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
+		job: answer.GetJob(), jobs: answer.GetSpec().GetAfter(), tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
 		below: map[string][]*starlingv1.TaskSpec{}, depth: map[string]int{},
 	}
 	for _, task := range answer.GetTasks() {

@@ -40,6 +40,15 @@ lint            failed                    ···················
 	}
 }
 
+func TestGraphAfterJobs(t *testing.T) {
+	answer := diamond()
+	answer.Spec.After = []string{"lab/fetch", "clean"}
+	var got strings.Builder
+	if err := graph(answer, 0).Write(&got); err != nil || !strings.HasPrefix(got.String(), "words           running                   after lab/fetch, clean\n") {
+		t.Errorf("got\n%s%v, want the jobs that come before in the first line", got.String(), err)
+	}
+}
+
 func TestGraphInFewColumns(t *testing.T) {
 	for _, c := range []struct {
 		columns int

@@ -42,6 +42,9 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	head.Colour = r.OutColour
 	head.Row("type", job.GetType())
 	head.Row("status", job.GetStatus())
+	if after := answer.GetSpec().GetAfter(); len(after) > 0 {
+		head.Row("after", strings.Join(after, ", "))
+	}
 	head.Row("version", fmt.Sprint(job.GetVersion()))
 	if u := job.GetUpdate(); u.GetFrom() != 0 {
 		head.Row("update", updateText(u))
