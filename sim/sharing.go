@@ -182,7 +182,7 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 				return true
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0 && succeeded < j.TaskSpecOf(before, j.Version).Instances {
+				if slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0 && succeeded < j.Wants(before) {
 					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r), j.Tasks[before].Name, succeeded)
 				}
 				return true
