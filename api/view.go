@@ -72,6 +72,7 @@ func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
 	t := j.Tasks[number]
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
+		Follows: explain.Follows(j, number),
 	}
 	if t.Seal != (cluster.Seal{}) {
 		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}

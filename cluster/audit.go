@@ -127,6 +127,9 @@ func (a *audit) job(j *Job) {
 		if kept := keptSum(t); sum != kept {
 			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
+		if t.Completion.Due != 0 {
+			a.deadlines++
+		}
 		a.asked(j, t, j.TaskSpecOf(i, j.Version), &sum)
 		asks := t.asks(j.TaskSpecOf(i, j.Version)) > 0 && !j.Idle(i)
 		if j.graph != nil && t.complete != j.Complete(i) {

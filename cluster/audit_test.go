@@ -60,6 +60,8 @@ func TestAudit(t *testing.T) {
 		{"accounts", "account 1 is", func(s *State) { s.editAccount(1).Held.NonSlack[terms.CPU]++ }},
 		{"offers", "the nodes offer", func(s *State) { s.offered[terms.GPU]++ }},
 		{"deadlines", "0 deadlines are kept, there are 1", func(s *State) { s.deadlines.PopMin() }},
+		{"what is to follow", "1 deadlines are kept, there are 2", func(s *State) { task(s).Completion.Due = 9 }},
+		{"what has followed", "the digest of the rows", func(s *State) { task(s).Completion.Followed = true }},
 		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).versions[0].Number = 2, 2 }},
 		{"health", "kept is", func(s *State) { task(s).New[Healthy]++ }},
 		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, Slot{Order: 9, Phase: Failed}) }},

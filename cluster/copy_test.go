@@ -112,6 +112,7 @@ func (b *books) submit() {
 			b.s.SetDesired(j.ID, task, want)
 		}
 		b.s.SetUpdate(j.ID, Update{State: RollingForward, To: j.Version}, terms.Time(b.rng.IntN(3)))
+		b.s.SetCompletion(j.ID, 0, Completion{Due: terms.Time(b.rng.IntN(3))})
 	}
 }
 
@@ -173,6 +174,8 @@ func (b *books) advance() {
 	case !ok:
 	case r.OfUpdate():
 		b.s.SetUpdate(r.Job, Update{State: UpdateFailed}, 0)
+	case r.OfTask():
+		b.s.SetCompletion(r.Job, int(r.Task), Completion{Followed: true})
 	default:
 		slot, _ := b.s.SlotAt(r)
 		slot.Deadline = 0

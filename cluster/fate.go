@@ -48,6 +48,14 @@ type Deed struct {
 	ExitCode int32
 }
 
+// Completion is what policies make of it that a task is complete. The zero Completion is nothing.
+type Completion struct {
+	// Due is when what a policy says of it follows, 0 for never.
+	Due terms.Time
+	// Followed tells that it has, which it does once until the task is not complete any more.
+	Followed bool
+}
+
 func (f *Fate) hash() uint64 {
 	d := &f.Last
 	return hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At), uint64(d.Action)<<8|uint64(d.Event),
@@ -67,6 +75,34 @@ func (s *State) SetRestarting(id terms.JobID, task int, restarting bool) {
 	s.changeTask(id, task, func(t *Task) { t.Restarting = restarting })
 	s.SetBlocked(KeyOf(id, task), false)
 	s.SetBlocked(KeyOf(id, task).Special(), false)
+}
+
+// Policy returns the first policy of the newest version that is about what happened to a task or to an instance of it, and
+// whether it is one of the job; code is the exit code of an instance that failed.
+func (j *Job) Policy(task int, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
+	spec := j.TaskSpecOf(task, j.Version)
+	if spec == nil {
+		return p, false, false
+	}
+	if p, ok = lifecycle.First(spec.Policies, e, code); ok {
+		return p, false, true
+	}
+	p, ok = lifecycle.First(j.Spec.Policies, e, code)
+	return p, true, ok
+}
+
+// SetCompletion notes what policies make of it that a task is complete.
+func (s *State) SetCompletion(id terms.JobID, task int, c Completion) {
+	r := SlotRef{Job: id, Task: uint16(task), Index: taskDeadline}
+	s.changeTask(id, task, func(t *Task) {
+		if t.Completion.Due != 0 {
+			s.deadlines.Delete(due{t.Completion.Due, r})
+		}
+		if c.Due != 0 {
+			s.deadlines.Set(due{c.Due, r})
+		}
+		t.Completion = c
+	})
 }
 
 // Behind returns a task and all that come after it, directly or not.

@@ -1,6 +1,10 @@
 package cluster
 
-import "starling/terms"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
@@ -18,6 +22,7 @@ func (s *State) StopJob(id terms.JobID) {
 			s.StopSlot(r, cause)
 		}
 		s.SetDesired(id, task, min(s.Job(id).Tasks[task].Desired, s.Job(id).Tasks[task].Fresh))
+		s.SetCompletion(id, task, Completion{})
 	}
 	s.FinishIfDone(id)
 }
@@ -51,16 +56,11 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 }
 
 // FinishIfDone notes that a job has ended when nothing of it waits or holds room, and forgets the oldest finished jobs
-// beyond the limits.
+// beyond the limits. One that is suspended does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
 	j := s.Job(id)
-	if j.Finished != 0 || !j.Stop && j.Spec.Type != terms.Batch {
+	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended) || j.Busy() {
 		return
-	}
-	for _, t := range j.Tasks {
-		if t.Pending() > 0 || t.Live() > 0 {
-			return
-		}
 	}
 	s.daemons.Delete(id)
 	s.workflows.Delete(id)
@@ -81,6 +81,11 @@ func (s *State) FinishIfDone(id terms.JobID) {
 		_, oldest, _ := s.finished.Min()
 		s.ForgetJob(oldest)
 	}
+}
+
+// Busy tells whether anything of a job waits, holds room or is to follow.
+func (j *Job) Busy() bool {
+	return slices.ContainsFunc(j.Tasks, func(t *Task) bool { return t.Pending() > 0 || t.Live() > 0 || t.Completion.Due != 0 })
 }
 
 // slots counts the slots of all tasks.

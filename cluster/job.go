@@ -79,6 +79,8 @@ type Task struct {
 	// all that lives has ended.
 	Restarts   uint32
 	Restarting bool
+	// Completion is what policies make of it that it is complete.
+	Completion Completion
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
@@ -165,7 +167,7 @@ type Status uint8
 
 // The states of a job.
 const (
-	// StatusPending: some instances wait and none has a node.
+	// StatusPending: some instances wait, or a policy is to be followed, and none has a node.
 	StatusPending Status = iota + 1
 	// StatusRunning: at least one instance has a node.
 	StatusRunning
@@ -213,7 +215,7 @@ func (j *Job) Status() Status {
 		return StatusSuspended
 	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping]+total[Away] > 0:
 		return StatusRunning
-	case total[Failed] > 0 && total[Waiting]+total[Postponed] == 0:
+	case total[Failed] > 0 && !j.Busy():
 		return StatusFailed
 	}
 	return StatusPending

@@ -40,7 +40,7 @@ type State struct {
 	finishedSlots uint32
 	// turns is the queue of what waits.
 	turns *btree.BTreeG[Turn]
-	// deadlines are what is due at a time: seats, updates of jobs and drains of nodes.
+	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
 	deadlines *btree.BTreeG[due]
 
 	// daemons are the daemon jobs that have not finished.
@@ -116,13 +116,20 @@ func (k TaskKey) IsSpecial() bool { return k&1 == 1 }
 // Split returns the job and the number of the task.
 func (k TaskKey) Split() (terms.JobID, int) { return terms.JobID(k >> 17), int(k >> 1 & 0xffff) }
 
-// due is a deadline of a seat; of a job's update, if the task is jobDeadline; or of a node, if the job is 0.
+// due is a deadline of a seat; of a task that is complete, if the number is taskDeadline; of a job's update, if the task is
+// jobDeadline; or of a node, if the job is 0.
 type due struct {
 	at   terms.Time
 	slot SlotRef
 }
 
-const jobDeadline = 0xffff
+const (
+	jobDeadline  = 0xffff
+	taskDeadline = 0xffff_ffff
+)
+
+// OfTask tells whether a deadline that was due is that of a task which is complete.
+func (r SlotRef) OfTask() bool { return r.Job != 0 && r.Index == taskDeadline }
 
 // OfUpdate tells whether a deadline that was due is that of a job's update.
 func (r SlotRef) OfUpdate() bool { return r.Task == jobDeadline }

@@ -59,7 +59,8 @@ func policyForm() form[lifecycle.Policy] {
 			named("action", "What follows: restart_instance, restart_task or restart_job, all of whose instances end and begin anew; abort "+
 				"suspends the job; terminate ends it as a failure, complete as a success.").must(),
 		bind(optional(durationForm(lifecycle.DelayMillisMax)), func(p *spec) *uint32 { return &p.DelayMillis }).
-			named("delay", "How long after. Nothing follows if meanwhile an instance that was evicted has a machine again, or all begins anew."),
+			named("delay", "How long after. Nothing follows if it is not so any more: an instance that was evicted has a machine again, a task that "+
+				"was complete is not, or all begins anew."),
 	}, func(r *reader, p place, given map[string]place, _ *spec) {
 		_, on := given["on"]
 		if _, codes := given["exit_codes"]; on == codes && !r.hasFailed(p.known) {

@@ -83,6 +83,12 @@ runs beside something of the old. Of a task that others come after, those begin 
 the ` + "`attempts`" + ` of its ` + "`restart`" + `, failures in a row; a task and a job ` + "`max_restarts`" + `, in one version. Beyond it the job has failed.
 After ` + "`abort`" + ` the job waits for ` + "`starling job resume`" + `; after ` + "`terminate`" + ` and ` + "`complete`" + ` it has ended, and what ran of it is stopped.
 
+What has a ` + "`delay`" + ` follows if it is still so then: not if an instance that was evicted has a machine again, if a task that was complete is
+to have more instances or has lost an output, or if all began anew. Until then a job does not end by itself, even if nothing is
+left to run: with ` + "`{on: task_completed, action: restart_job, delay: 1h}`" + ` it begins anew an hour after its end, ` + "`max_restarts`" + ` times. A job that
+is suspended does not end by itself either, and no delay passes meanwhile; when it is resumed, what had failed begins anew, and so
+does the wait after a task that is complete. A policy that comes with a new version is about tasks that are complete already, too.
+
 When a machine leaves the cluster, its instances are given up at once and replaced, unless ` + "`disconnect`" + ` says otherwise.
 Of a stateful job no two instances of one number may live, so its machine stops them by itself when it has been without
 the cluster for ` + "`stop_after`" + `, and the replacement waits for that.

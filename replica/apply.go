@@ -126,6 +126,8 @@ func (f *fold) meetDeadlines() bool {
 			f.drainDue(cluster.NodeIndex(r.Index))
 		case r.OfUpdate():
 			f.updateDue(r.Job)
+		case r.OfTask():
+			f.completionDue(r.Job, int(r.Task))
 		default:
 			f.touch(r.Job)
 			f.slotDue(r)

@@ -82,7 +82,7 @@ func (f *fold) finish(id terms.JobID) {
 		return
 	}
 	f.abandon(j)
-	if j = f.s.Job(id); f.grows(j) {
+	if j = f.s.Job(id); j.Busy() || f.grows(j) || f.unheard(j) {
 		return
 	}
 	name := j.Name()

@@ -12,8 +12,9 @@ import (
 )
 
 // Policies. What a policy is about is noted in the slot to which it happened: one that failed is postponed until the policy's
-// delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before. What follows is
-// done with the entry in which it is due, after the commands.
+// delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before. That a task is
+// complete is noted in its row, and nothing follows if it is not any more before. What follows is done with the entry in which
+// it is due, after the commands.
 
 // heard returns the policy that is about what happened to the instance in a seat, and whether it is one of the job.
 func (f *fold) heard(r cluster.SlotRef, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
@@ -21,13 +22,7 @@ func (f *fold) heard(r cluster.SlotRef, e lifecycle.Event, code int32) (p lifecy
 	if j.Stop || j.Suspended || r.Seat != cluster.MainSeat || r.Index >= j.Tasks[r.Task].Desired {
 		return p, false, false
 	}
-	if spec := j.TaskSpecOf(int(r.Task), j.Version); spec != nil {
-		if p, ok = lifecycle.First(spec.Policies, e, code); ok {
-			return p, false, true
-		}
-		p, ok = lifecycle.First(j.Spec.Policies, e, code)
-	}
-	return p, true, ok
+	return j.Policy(int(r.Task), e, code)
 }
 
 // spent tells whether an instance is out of restarts on its node.
@@ -124,6 +119,70 @@ func (f *fold) exhausted(r cluster.SlotRef) {
 	}
 }
 
+// completed returns the policy that is about it that a task is complete, and the slot in whose name it is followed.
+func (f *fold) completed(j *cluster.Job, task int) (p lifecycle.Policy, r cluster.SlotRef, ok bool) {
+	t := j.Tasks[task]
+	r = cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: max(t.Desired, 1) - 1}
+	if t.Desired > 0 && t.Counts[cluster.Succeeded] >= t.Desired {
+		p, _, ok = f.heard(r, lifecycle.TaskCompleted, 0)
+	}
+	return p, r, ok && j.Complete(task)
+}
+
+// hearCompletion notes when what a policy says of it follows that a task is complete, and that nothing does if it is not any
+// more; after a suspension it is heard anew. It returns true for now.
+func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
+	j := f.s.Job(id)
+	next := j.Tasks[task].Completion
+	p, r, ok := f.completed(j, task)
+	switch {
+	case j.Suspended:
+		next.Due = 0
+	case !ok:
+		next = cluster.Completion{}
+	case next != (cluster.Completion{}):
+	case p.DelayMillis == 0:
+		return true
+	default:
+		next.Due = f.s.Time + terms.Time(p.DelayMillis)
+		f.effect(Delayed, r, fmt.Sprintf("what a policy says is done in %d ms", p.DelayMillis))
+	}
+	if next != j.Tasks[task].Completion {
+		f.s.SetCompletion(id, task, next)
+	}
+	return false
+}
+
+// hearCompletions does so for all tasks of a job: one is also complete when it needs no more instances than have succeeded.
+func (f *fold) hearCompletions(id terms.JobID) {
+	for task := range f.s.Job(id).Tasks {
+		if f.hearCompletion(id, task) {
+			f.completionDue(id, task)
+			f.beginAnew(id)
+		}
+	}
+}
+
+// unheard tells whether a task of a job is complete, and what a policy says of it has not been done.
+func (f *fold) unheard(j *cluster.Job) bool {
+	for task, t := range j.Tasks {
+		if _, _, ok := f.completed(j, task); ok && !t.Completion.Followed {
+			return true
+		}
+	}
+	return false
+}
+
+// completionDue does what a policy says of a task that has been complete for long enough.
+func (f *fold) completionDue(id terms.JobID, task int) {
+	f.touch(id)
+	_, r, _ := f.completed(f.s.Job(id), task)
+	f.s.SetCompletion(id, task, cluster.Completion{})
+	slot, _ := f.s.SlotAt(r)
+	f.obeyPolicy(r, slot)
+	f.finish(id)
+}
+
 // heedAll does what policies say that is due because of this entry.
 func (f *fold) heedAll() {
 	for _, r := range f.heeds {
@@ -175,6 +234,9 @@ func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
 		return false
 	}
 	p, ofJob, ok := f.heard(r, deed.Event, slot.ExitCode)
+	if ok && deed.Event == lifecycle.TaskCompleted {
+		f.s.SetCompletion(r.Job, int(r.Task), cluster.Completion{Followed: true})
+	}
 	if ok {
 		deed.Action, deed.OfJob = p.Action, ofJob
 		f.act(r, deed)

@@ -173,7 +173,7 @@ func (f *fold) succeed(r cluster.SlotRef, slot cluster.Slot) {
 		r.Seat = cluster.MainSeat
 	}
 	f.s.SetSlot(r, slot)
-	if _, _, ok := f.heard(r, lifecycle.TaskCompleted, 0); ok && f.s.Job(r.Job).Complete(int(r.Task)) {
+	if f.hearCompletion(r.Job, int(r.Task)) {
 		f.heed(r)
 	}
 	f.finish(r.Job)

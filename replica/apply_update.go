@@ -263,7 +263,8 @@ func (f *fold) advance() {
 		if j = f.s.Job(id); j.Update.State.Rolls() {
 			f.roll(j)
 		}
-		if j.Spec.Type == terms.Batch && f.s.Job(id).Update.State.Final() {
+		if j.Spec.Type == terms.Batch {
+			f.hearCompletions(id)
 			f.finish(id) // it may have waited for the update
 		}
 	}

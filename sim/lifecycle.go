@@ -36,9 +36,12 @@ func (c *clients) lifecyclePolicies(batch bool) (all []lifecycle.Policy) {
 	w := c.w
 	for range w.between(1, 3) {
 		p := lifecycle.Policy{Action: lifecycle.Action(w.between(int(lifecycle.RestartInstance), int(lifecycle.Complete)))}
-		if w.rng.IntN(3) == 0 {
+		switch {
+		case w.rng.IntN(3) == 0:
 			p.ExitCodes = []uint32{[]uint32{1, 3, 143}[w.rng.IntN(3)]}
-		} else {
+		case batch && w.rng.IntN(3) == 0:
+			p.On = []lifecycle.Event{lifecycle.TaskCompleted}
+		default:
 			p.On = []lifecycle.Event{lifecycle.Event(w.between(int(lifecycle.InstanceFailed), int(lifecycle.Any)))}
 		}
 		if w.rng.IntN(2) == 0 {

@@ -5654,7 +5654,9 @@ type Task struct {
 	// The allocation that was the first to see the end of the task's input: no more instances begin; empty if none has.
 	SealedBy string `protobuf:"bytes,6,opt,name=sealed_by,json=sealedBy,proto3" json:"sealed_by,omitempty"`
 	// How many of its instances virtual peers may run, if such run the job.
-	Share         *uint32 `protobuf:"varint,7,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	Share *uint32 `protobuf:"varint,7,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	// What a policy does later because it is complete, as in "restart_job at 06:00:05 UTC (policy of the job)"; empty if none does.
+	Follows       string `protobuf:"bytes,8,opt,name=follows,proto3" json:"follows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5736,6 +5738,13 @@ func (x *Task) GetShare() uint32 {
 		return *x.Share
 	}
 	return 0
+}
+
+func (x *Task) GetFollows() string {
+	if x != nil {
+		return x.Follows
+	}
+	return ""
 }
 
 // Preemption tells how an instance gave way.
@@ -8045,7 +8054,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xf1\x01\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\x8b\x02\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
@@ -8055,7 +8064,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x17\n" +
 	"\aheld_by\x18\x05 \x03(\tR\x06heldBy\x12\x1b\n" +
 	"\tsealed_by\x18\x06 \x01(\tR\bsealedBy\x12\x19\n" +
-	"\x05share\x18\a \x01(\rH\x00R\x05share\x88\x01\x01B\b\n" +
+	"\x05share\x18\a \x01(\rH\x00R\x05share\x88\x01\x01\x12\x18\n" +
+	"\afollows\x18\b \x01(\tR\afollowsB\b\n" +
 	"\x06_share\"\x86\x01\n" +
 	"\n" +
 	"Preemption\x12\x12\n" +

@@ -151,7 +151,7 @@ func (d *dream) rests() bool {
 		return false
 	}
 	for _, t := range j.Tasks {
-		if t.Canaries[cluster.Untried]+t.Canaries[cluster.Ready] > 0 {
+		if t.Canaries[cluster.Untried]+t.Canaries[cluster.Ready] > 0 || t.Completion.Due != 0 {
 			return false
 		}
 		for _, phase := range []cluster.Phase{cluster.Postponed, cluster.Assigned, cluster.Delayed, cluster.Stopping} {

@@ -43,18 +43,22 @@ func Deed(j *cluster.Job, d *cluster.Deed) string {
 	}[d.Action]
 	switch {
 	case d.Spent && d.Action == lifecycle.RestartTask:
-		done = fmt.Sprintf("the job has failed, for task %s was restarted %s already", task, times(j.Tasks[d.Task].Restarts))
+		done = fmt.Sprintf("the job has failed, for task %s %s", task, spent(j.Tasks[d.Task].Restarts))
 	case d.Spent && d.Action == lifecycle.RestartJob:
-		done = fmt.Sprintf("the job has failed, for it was restarted %s already", times(j.Fate.Restarts))
+		done = "the job has failed, for it " + spent(j.Fate.Restarts)
 	}
 	return done + ": " + Why(j, d)
 }
 
-func times(n uint32) string {
-	if n == 1 {
-		return "once"
+// spent says that no restart is left after so many.
+func spent(restarts uint32) string {
+	switch restarts {
+	case 0:
+		return "may not be restarted"
+	case 1:
+		return "was restarted once already"
 	}
-	return fmt.Sprintf("%d times", n)
+	return fmt.Sprintf("was restarted %d times already", restarts)
 }
 
 // stopped explains a job that was stopped, by its user or by a policy.
@@ -103,10 +107,34 @@ func byPolicy(slots []held) (decided, others []held) {
 
 // decided explains instances that ended and that are not tried again before a policy is followed.
 func (e *explainer) decided(slots []held) Finding {
-	f := Finding{Reason: "ended, and what a policy says follows later", Since: earliest(slots)}
+	f := Finding{Reason: "ended, and what a policy says follows later", Since: earliest(slots), Until: slots[0].slot.Deadline}
+	for _, h := range slots {
+		f.Until = min(f.Until, h.slot.Deadline)
+	}
 	f.Details = lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s was on %s: %s; a policy is followed at %s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h),
 			clock(h.slot.Deadline))
 	})
 	return f
+}
+
+// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the job)"; ""
+// if none does.
+func Follows(j *cluster.Job, task int) string {
+	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
+	due := j.Tasks[task].Completion.Due
+	switch {
+	case due == 0 || !ok:
+		return ""
+	case ofJob:
+		return fmt.Sprintf("%s at %s (policy of the job)", p.Action, clock(due))
+	}
+	return fmt.Sprintf("%s at %s (policy of the task)", p.Action, clock(due))
+}
+
+// completed explains a task that is complete, of which a policy is to be followed.
+func (e *explainer) completed() (f Finding, follows bool) {
+	text := Follows(e.job, e.number)
+	return Finding{Task: e.task.Name, Reason: "all instances have succeeded, and what a policy says follows later: " + text,
+		Until: e.task.Completion.Due}, text != ""
 }

@@ -53,6 +53,11 @@ func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
 		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said}
 		found = append(found, e.findings()...)
 	}
+	if len(found) == 0 && j.Suspended && j.Finished == 0 {
+		f := (&explainer{job: j, task: j.Tasks[0]}).suspended(0)
+		f.Task = ""
+		found = append(found, f)
+	}
 	return found
 }
 
@@ -104,6 +109,9 @@ func (e *explainer) findings() []Finding {
 		found = append(found, e.special()...)
 	}
 	if f, vain := e.vain(); vain {
+		found = append(found, f)
+	}
+	if f, follows := e.completed(); follows {
 		found = append(found, f)
 	}
 	add(phases[cluster.Assigned], e.assigned)

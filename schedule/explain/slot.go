@@ -14,8 +14,14 @@ func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string
 	}
 	switch slot.Phase {
 	case cluster.Waiting:
+		if slot.ByPolicy() {
+			return "a machine, or what a policy says at " + clock(slot.Deadline)
+		}
 		return "a machine"
 	case cluster.Postponed:
+		if slot.ByPolicy() {
+			return "what a policy says, at " + clock(slot.Deadline)
+		}
 		return "another machine, at " + clock(slot.Deadline)
 	case cluster.Assigned:
 		return "its start"

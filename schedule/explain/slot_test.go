@@ -24,6 +24,8 @@ func TestSlot(t *testing.T) {
 	}{
 		{rolls, false, 0, cluster.Slot{}, "a machine"},
 		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at, Cause: cluster.ByPolicy}, "what a policy says, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Deadline: at}, "a machine, or what a policy says at 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Assigned}, "its start"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Stopping, Cause: cluster.ByUpdate}, "its end: a new version takes its place"},

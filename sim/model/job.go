@@ -44,6 +44,8 @@ type task struct {
 	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
 	restarts   uint32
 	restarting bool
+	// completion is what policies make of it that all of it has succeeded.
+	completion cluster.Completion
 	// sealed tells whether no more instances begin.
 	sealed cluster.Seal
 	// share is how many instances virtual peers may run, nil if none do.
@@ -412,6 +414,7 @@ func (m *Model) kill(j *Job) bool {
 		m.put(s, row)
 	})
 	for _, t := range j.tasks {
+		t.completion = cluster.Completion{}
 		m.want(t, min(t.desired, t.used()))
 	}
 	m.endUpdate(j)

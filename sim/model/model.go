@@ -223,16 +223,17 @@ func (m *Model) nodeOf(name terms.NodeName) *Node {
 // open tells whether the node takes work.
 func (n *Node) open() bool { return n.offer != nil && !n.drain.On }
 
-// due is something whose time has come: of a node's drain, of a seat, or of a job's update.
+// due is something whose time has come: of a node's drain, of a seat, of a task that is complete, or of a job's update.
 type due struct {
 	at   terms.Time
 	node *Node
 	seat *seat
+	task *task
 	job  *Job
 }
 
 // next returns what is due first; at is 0 if nothing ever is. Of what is due at one time nodes come first, then jobs in
-// the order of their submission, in each the seats and then the update.
+// the order of their submission, in each the tasks, the seats of each before itself, and then the update.
 func (m *Model) next() due {
 	first := due{}
 	offer := func(d due) {
@@ -244,7 +245,10 @@ func (m *Model) next() due {
 		offer(due{at: n.drain.Deadline, node: n})
 	}
 	for _, j := range m.Jobs {
-		j.each(func(s *seat) { offer(due{at: s.Deadline, seat: s}) })
+		for _, t := range j.tasks {
+			t.each(func(s *seat) { offer(due{at: s.Deadline, seat: s}) })
+			offer(due{at: t.completion.Due, task: t})
+		}
 		offer(due{at: j.deadline(), job: j})
 	}
 	return first
@@ -262,6 +266,8 @@ func (m *Model) meetDeadlines() bool {
 			m.forget(d.job)
 		case d.job != nil:
 			m.fail(d.job)
+		case d.task != nil:
+			m.completionDue(d.task)
 		default:
 			m.seatDue(d.seat)
 		}
@@ -285,9 +291,10 @@ func (m *Model) tidy() {
 	}
 }
 
-// finish ends a job if its type lets it end and nothing of it waits or runs.
+// finish ends a job if its type lets it end, it is not suspended, nothing of it waits or runs, and no policy is to follow.
 func (m *Model) finish(j *Job) {
-	if j.finished != 0 || !j.stop && j.newest().Type != terms.Batch || j.busy() {
+	open := j.newest().Type == terms.Batch && !j.suspended && !slices.ContainsFunc(j.tasks, m.followsCompletion)
+	if j.finished != 0 || !j.stop && !open || j.busy() {
 		return
 	}
 	j.finished, j.finishedAt, j.awaits = m.index, m.time, nil

@@ -125,6 +125,46 @@ func (s *seat) event() lifecycle.Event {
 	return lifecycle.InstanceFailed
 }
 
+// onCompletion returns the policy that is about it that all of a task has succeeded, nil if that is not so or none is.
+func (m *Model) onCompletion(t *task) *lifecycle.Policy {
+	if t.desired == 0 || !t.complete() {
+		return nil
+	}
+	p, _ := m.policy(t.slots[0].main(), lifecycle.TaskCompleted, 0)
+	return p
+}
+
+// followsCompletion tells whether what a policy says of it is still to be done.
+func (m *Model) followsCompletion(t *task) bool {
+	return t.completion.Due > 0 || m.onCompletion(t) != nil && !t.completion.Followed
+}
+
+// completed notes when what a policy says of it is to be done, or that nothing is; it returns true for now. What was to be
+// done of a job that is suspended is noted again when that goes on.
+func (m *Model) completed(t *task) bool {
+	p := m.onCompletion(t)
+	switch {
+	case t.job.suspended:
+		t.completion.Due = 0
+	case p == nil:
+		t.completion = cluster.Completion{}
+	case t.completion.Followed || t.completion.Due > 0:
+	case p.DelayMillis > 0:
+		t.completion.Due = m.time + terms.Time(p.DelayMillis)
+	default:
+		return true
+	}
+	return false
+}
+
+// completionDue does what a policy says of it now, in the name of the last instance.
+func (m *Model) completionDue(t *task) {
+	t.job.touched, t.completion = true, cluster.Completion{}
+	if m.onCompletion(t) != nil {
+		m.decide(t.slots[t.desired-1].main())
+	}
+}
+
 // heedAll does what is due because of the entry.
 func (m *Model) heedAll() {
 	for _, s := range m.heeds {
@@ -161,13 +201,10 @@ func (m *Model) decide(s *seat) bool {
 		return false
 	}
 	j.touched = true
-	spent := p.Action == lifecycle.RestartInstance
-	if p.Action == lifecycle.RestartTask {
-		spent = t.spec(0).MaxRestarts != terms.RestartsUnlimited && t.restarts >= t.spec(0).MaxRestarts
+	if e == lifecycle.TaskCompleted {
+		t.completion = cluster.Completion{Followed: true}
 	}
-	if p.Action == lifecycle.RestartJob {
-		spent = j.newest().MaxRestarts != terms.RestartsUnlimited && j.fate.Restarts >= j.newest().MaxRestarts
-	}
+	spent := t.spent(p.Action)
 	j.fate.Last = cluster.Deed{
 		Entry: m.index, At: m.time, Action: p.Action, Event: e, OfJob: ofJob, Spent: spent,
 		Task: uint16(t.number), Index: s.slot.index, Order: s.Order, Ended: s.Ended, ExitCode: s.ExitCode,
@@ -193,6 +230,21 @@ func (m *Model) decide(s *seat) bool {
 		m.renewAll(j, j.tasks, cluster.ByJobRestart)
 	}
 	return true
+}
+
+// spent tells whether an action is a restart, of which none is left.
+func (t *task) spent(a lifecycle.Action) bool {
+	most, restarts := t.job.newest().MaxRestarts, t.job.fate.Restarts
+	switch a {
+	case lifecycle.RestartInstance:
+		return true // those that are left are used before
+	case lifecycle.RestartTask:
+		most, restarts = t.spec(0).MaxRestarts, t.restarts
+	case lifecycle.RestartJob:
+	default:
+		return false
+	}
+	return most != terms.RestartsUnlimited && restarts >= most
 }
 
 // behind tells whether a task comes after another, directly or not.

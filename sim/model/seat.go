@@ -207,7 +207,7 @@ func (m *Model) succeed(s *seat, row cluster.Slot) {
 		}
 	}
 	m.put(main, row)
-	if p, _ := m.policy(main, lifecycle.TaskCompleted, 0); p != nil && main.slot.task.complete() {
+	if m.completed(main.slot.task) {
 		m.heeds = append(m.heeds, main)
 	}
 }

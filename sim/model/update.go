@@ -286,8 +286,16 @@ func (m *Model) advance() {
 		if j.enough() {
 			j.fate.Verdict, j.fate.Last = cluster.Completed, cluster.Deed{Entry: m.index, At: m.time, Action: lifecycle.Complete}
 			m.kill(j)
-		} else if j.update.State.Rolls() {
+			continue
+		}
+		if j.update.State.Rolls() {
 			m.roll(j)
+		}
+		for _, t := range j.tasks {
+			if j.newest().Type == terms.Batch && m.completed(t) {
+				m.completionDue(t)
+				m.beginAnew(j)
+			}
 		}
 	}
 }

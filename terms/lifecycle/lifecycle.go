@@ -94,12 +94,12 @@ func (p Policy) Equal(other Policy) bool {
 }
 
 // Hears tells whether a policy is about an event; code is the exit code of an instance that failed. What restarts an
-// instance needs one, and what waits needs something that may change meanwhile.
+// instance needs one.
 func (p *Policy) Hears(e Event, code int32) bool {
 	switch {
 	case e == InstanceFailed && code > 0 && slices.Contains(p.ExitCodes, uint32(code)):
 		return true
-	case e.ofTask() && p.Action == RestartInstance, e == TaskCompleted && p.DelayMillis > 0:
+	case e.ofTask() && p.Action == RestartInstance:
 		return false
 	}
 	return slices.Contains(p.On, e) || slices.Contains(p.On, Any)
@@ -165,8 +165,6 @@ func (p *Policy) eventProblems(batch bool, report func(field, format string, arg
 			report(".on", "task_completed needs a batch job: services run until they are stopped")
 		case e.ofTask() && p.Action == RestartInstance:
 			report(".action", "restart_instance needs an event of an instance, %s is one of its task", e)
-		case e == TaskCompleted && p.DelayMillis > 0:
-			report(".delay", "excludes task_completed: what has succeeded does not change any more")
 		}
 	}
 }

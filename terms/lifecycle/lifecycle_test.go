@@ -37,7 +37,7 @@ func TestFirst(t *testing.T) {
 		{"none", list[:2], completed, 0, 0},
 		{"no policies", nil, failed, 1, 0},
 		{"a restart of an instance hears only instances", []lifecycle.Policy{{On: on(lifecycle.Any), Action: lifecycle.RestartInstance}}, exhausted, 0, 0},
-		{"what waits does not hear of success", []lifecycle.Policy{{On: on(lifecycle.Any), Action: lifecycle.Complete, DelayMillis: 1}}, completed, 0, 0},
+		{"what waits hears of success", []lifecycle.Policy{{On: on(lifecycle.Any), Action: lifecycle.Complete, DelayMillis: 1}}, completed, 0, lifecycle.Complete},
 	} {
 		got, ok := lifecycle.First(c.list, c.event, c.code)
 		if got.Action != c.want || ok != (c.want != 0) {
@@ -65,8 +65,7 @@ func TestProblems(t *testing.T) {
 				"policies[0].action: complete needs a batch job: services run until they are stopped"},
 		{list: one(lifecycle.Policy{On: on(exhausted), Action: lifecycle.RestartInstance}),
 			want: "policies[0].action: restart_instance needs an event of an instance, task_failed is one of its task"},
-		{list: one(lifecycle.Policy{On: on(completed), Action: lifecycle.Complete, DelayMillis: 1}),
-			want: "policies[0].delay: excludes task_completed: what has succeeded does not change any more"},
+		{list: one(lifecycle.Policy{On: on(completed), Action: lifecycle.Complete, DelayMillis: 1})},
 		{list: one(lifecycle.Policy{ExitCodes: []uint32{0, 256, 3, 3}, Action: lifecycle.Abort}),
 			want: "policies[0].exit_codes: must be of 1 to 255, is 0: only failures have one\n" +
 				"policies[0].exit_codes: must be of 1 to 255, is 256: only failures have one\npolicies[0].exit_codes: has 3 twice"},

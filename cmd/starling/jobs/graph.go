@@ -217,10 +217,14 @@ func (g *grove) others(spec *starlingv1.TaskSpec) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(spec.GetAfter()), func(name string) bool { return name == parent }), ", ")
 }
 
-// stateText says how far a task is: "running", "waiting for split, count".
+// stateText says how far a task is: "running", "waiting for split, count", "complete, then restart_job at 06:00:05 UTC (policy of
+// the job)".
 func stateText(task *starlingv1.Task) string {
 	if task.GetState() == "held" {
 		return "waiting for " + strings.Join(task.GetHeldBy(), ", ")
+	}
+	if task.GetFollows() != "" {
+		return task.GetState() + ", then " + task.GetFollows()
 	}
 	return task.GetState()
 }
