@@ -87,7 +87,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, plugin.Problems(&d.Spec))
+	r.problems(root, append(plugin.Problems(&d.Spec), idle(&d.Spec)...))
 	return d
 }
 

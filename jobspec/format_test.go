@@ -70,10 +70,12 @@ func sharing(t *rapid.T, spec *terms.Job) {
 // schedulers draws how such a job divides virtual peers.
 func schedulers(t *rapid.T, spec *terms.Job) {
 	spec.TaskScheduler = rapid.SampledFrom([]terms.TaskScheduler{terms.NoScheduler, terms.TaskGreedy, terms.TaskPercentage}).Draw(t, "task_scheduler")
-	spec.Percent = rapid.Uint32Range(0, 100).Draw(t, "percent")
-	spec.Tasks[0].Percent = rapid.Uint32Range(0, 100).Draw(t, "percent of a task")
 	if spec.Shares() {
+		spec.Percent = rapid.Uint32Range(0, 100).Draw(t, "percent")
 		spec.OnVirtualPeers()
+	}
+	if spec.TaskScheduler == terms.TaskPercentage {
+		spec.Tasks[0].Percent = rapid.Uint32Range(0, 100).Draw(t, "percent of a task")
 	}
 }
 
