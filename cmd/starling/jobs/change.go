@@ -2,14 +2,15 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
@@ -111,12 +112,9 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 		return err
 	}
 	if !options.against.Given {
-		status, err := present(ctx, peer, job)
-		switch {
-		case err != nil:
+		status, err := living(ctx, peer, job)
+		if err != nil {
 			return err
-		case status == nil:
-			return fmt.Errorf("there is no job %s, or it has ended: `starling ps` lists them", job)
 		}
 		options.against.Number = status.GetJob().GetVersion()
 	}
@@ -129,6 +127,20 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 	}
 	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
+}
+
+// living returns how a job stands that has not ended.
+func living(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
+	status, err := target.Known(ctx, peer, job)
+	switch {
+	case err != nil:
+		return nil, err
+	case status == nil:
+		return nil, fmt.Errorf("there is no job %s: `starling ps` lists them", job)
+	case status.GetJob().GetFinal():
+		return nil, exit.Fail(exit.Conflict, "job %s has ended already: %s", job, status.GetJob().GetStatus())
+	}
+	return status, nil
 }
 
 func newJobUpdate(r *remote.Remote) *cobra.Command {
@@ -169,12 +181,9 @@ func steer(ctx context.Context, r *remote.Remote, job string, steering command.S
 	if err != nil {
 		return err
 	}
-	status, err := present(ctx, peer, job)
-	switch {
-	case err != nil:
+	status, err := living(ctx, peer, job)
+	if err != nil {
 		return err
-	case status == nil:
-		return errors.New("there is no job " + job + ", or it has ended: `starling ps` lists them")
 	}
 	answer, err := peer.SteerUpdate(ctx, terms.JobName(job), status.GetJob().GetVersion(), steering)
 	if err != nil {
