@@ -6,7 +6,10 @@ import (
 )
 
 // Counts returns how many peers each task gets.
-func Counts(in *Input) Plan {
+func Counts(in *Input) Plan { return divide(in).plan() }
+
+// divide gives the peers to the jobs.
+func divide(in *Input) *division {
 	d := newDivision(in)
 	switch in.Scheduler {
 	case JobRoundRobin:
@@ -21,7 +24,7 @@ func Counts(in *Input) Plan {
 	default:
 		d.oneByOne()
 	}
-	return d.plan()
+	return d
 }
 
 // division is the pool while it is divided.
@@ -47,10 +50,11 @@ type party struct {
 	// quota is its part of all peers, in whole ones.
 	quota Peers
 	// machine is the first, in the order of the floor, that may have room for another copy. spots has size peers for
-	// each copy.
+	// each copy; copies counts them by machine where that is bounded.
 	machine int
 	size    int
 	spots   []spot
+	copies  []Peers
 }
 
 // portion is what one task gets.
@@ -64,7 +68,9 @@ type portion struct {
 func newDivision(in *Input) *division {
 	d := &division{in: in, supply: newSupply(in)}
 	d.floor = newFloor(in, d.supply)
-	d.left = d.supply.free
+	if d.left = d.supply.free; in.Most > 0 {
+		d.left = min(d.left, in.Most)
+	}
 	for i := range in.Jobs {
 		if who := d.party(i); who != nil {
 			d.parties = append(d.parties, who)
@@ -122,6 +128,7 @@ func (who *party) gather() {
 		who.least = boundless
 	}
 	who.most = min(who.most, most*Peers(max(who.size, 1)))
+	who.copies = make([]Peers, len(who.job.Copies))
 }
 
 // oneByOne gives each job what it can use before it looks at the next.
@@ -282,7 +289,7 @@ func (d *division) parts() (sharing, others []*party) {
 
 // plan returns the result.
 func (d *division) plan() Plan {
-	p := Plan{Peers: make([][]Peers, len(d.in.Jobs)), spots: make([][]spot, len(d.in.Jobs))}
+	p := Plan{Peers: make([][]Peers, len(d.in.Jobs))}
 	for i := range p.Peers {
 		p.Peers[i] = make([]Peers, len(d.in.Jobs[i].Tasks))
 	}
@@ -290,7 +297,15 @@ func (d *division) plan() Plan {
 		for i := range who.portions {
 			p.Peers[who.number][i] = who.portions[i].count
 		}
-		p.spots[who.number] = who.spots
 	}
 	return p
+}
+
+// spots returns, by job, where the copies of colocated jobs have room. What runs may stay elsewhere.
+func (d *division) spots() [][]spot {
+	all := make([][]spot, len(d.in.Jobs))
+	for _, who := range d.parties {
+		all[who.number] = who.spots
+	}
+	return all
 }

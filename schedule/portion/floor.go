@@ -87,6 +87,10 @@ func (d *division) fitCopy(who *party, number int) bool {
 
 // occupy takes a copy's peers on a machine, one of each of the stocks.
 func (d *division) occupy(who *party, number int, stocks []int) bool {
+	bounded := number < len(who.copies)
+	if len(stocks) == 0 || bounded && who.copies[number] >= who.job.Copies[number] {
+		return false
+	}
 	for i, c := range stocks {
 		if !d.supply.take(d.supply.claims + c) {
 			for _, taken := range stocks[:i] {
@@ -99,7 +103,10 @@ func (d *division) occupy(who *party, number int, stocks []int) bool {
 		d.floor.machines[number].add(c, -1)
 		who.spots = append(who.spots, spot{number, c})
 	}
-	return len(stocks) > 0
+	if bounded {
+		who.copies[number]++
+	}
+	return true
 }
 
 // match finds a room for each task, those that fit least else first, and returns their stocks; none if there is no way.
@@ -153,4 +160,5 @@ func (d *division) vacate(who *party) {
 		d.floor.machines[spot.machine].add(spot.stock, 1)
 	}
 	who.spots = nil
+	clear(who.copies)
 }

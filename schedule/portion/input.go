@@ -59,6 +59,8 @@ const (
 type Input struct {
 	Scheduler JobScheduler
 	Groups    []Group
+	// Most is how many peers are given at most, whichever they are; 0 is all of them.
+	Most Peers
 	// Jobs are in order of submission. One that lost its coverage keeps its place.
 	Jobs []Job
 }
@@ -79,6 +81,8 @@ type Job struct {
 	Scheduler TaskScheduler
 	// Saturation is the most that the job takes; 0 is no bound.
 	Saturation Peers
+	// Copies bounds the copies of a colocated job on each machine, by its number; nil is no bound.
+	Copies []Peers
 	// Tasks are in topological order.
 	Tasks []Task
 }
@@ -101,8 +105,6 @@ type Task struct {
 type Plan struct {
 	// Peers has a number for each task of each job, in the order of the input.
 	Peers [][]Peers
-	// spots tells, by job, where the copies of colocated jobs have room. What runs may stay elsewhere.
-	spots [][]spot
 }
 
 // takes tells whether the task has peers at all.

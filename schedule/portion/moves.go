@@ -28,16 +28,45 @@ type Move struct {
 //
 // The plan is that of the input. What runs is of the jobs of the input: peers of a job that has ended are idle. No group
 // runs more than its peers.
-func Moves(in *Input, plan *Plan, running []Running) []Move {
+func Moves(in *Input, plan *Plan, running []Running) (all []Move) {
+	s := settle(in, plan, running)
+	for i := range s.groups {
+		all = append(all, s.pair(i, &s.groups[i])...)
+	}
+	return all
+}
+
+// Settle returns what runs after the moves, by group, then by task. If there are not enough peers for the plan, which may
+// be one for more than the input has, some tasks have fewer than that says.
+func Settle(in *Input, plan *Plan, running []Running) (all []Running) {
+	s := settle(in, plan, running)
+	for i := range s.groups {
+		for _, h := range s.groups[i].holds {
+			if h.then > 0 {
+				all = append(all, Running{i, s.lines[h.line].place, h.then})
+			}
+		}
+	}
+	return all
+}
+
+// settle lets peers come and go until the counts are met.
+func settle(in *Input, plan *Plan, running []Running) *shift {
 	s := newShift(in, plan, running)
 	spots := s.stay()
 	if spots == nil {
-		spots = plan.spots
+		spots = divide(in).spots()
 	}
 	s.assign(spots)
 	s.evict()
 	s.transport()
-	return s.moves()
+	s.leave()
+	s.arrive(false)
+	s.arrive(true)
+	for i := range s.groups {
+		s.groups[i].sort()
+	}
+	return s
 }
 
 // shift is the pool while it goes from what runs to the counts.
@@ -170,20 +199,6 @@ func (s *shift) evict() {
 	for i := range s.groups {
 		s.idle[s.supply.groups[i]] += s.groups[i].free
 	}
-}
-
-// moves brings what was counted by stock to the groups, and tells the differences.
-func (s *shift) moves() []Move {
-	s.leave()
-	s.arrive(false)
-	s.arrive(true)
-	var all []Move
-	for i := range s.groups {
-		g := &s.groups[i]
-		g.sort()
-		all = append(all, s.pair(i, g)...)
-	}
-	return all
 }
 
 // leave takes from the groups, the last ones first, whom their stocks do not keep.

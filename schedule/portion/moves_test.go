@@ -34,6 +34,12 @@ func TestMoves(t *testing.T) {
 		{"a copy stays where it is", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
 			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
 			[]Running{{1, Place{0, 0}, 1}, {1, Place{0, 1}, 1}}, "[]"},
+		{"a copy that lost a part stays", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
+			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
+			[]Running{{1, Place{0, 1}, 1}}, "[{1 {-1 -1} {0 0} 1}]"},
+		{"a whole copy stays before a part of one", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
+			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
+			[]Running{{0, Place{0, 1}, 1}, {1, Place{0, 0}, 1}, {1, Place{0, 1}, 1}}, "[{0 {0 1} {-1 -1} 1}]"},
 		{"a copy goes where the others leave it room", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 3}, {Machine: 1, Peers: 2}},
 			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}, {Scheduler: TaskColocated, Tasks: tasks(3)}}},
 			[]Running{{0, Place{0, 0}, 1}, {0, Place{0, 1}, 1}},
@@ -110,11 +116,19 @@ func checkRunning(t *testing.T, in *Input, plan *Plan, running []Running) {
 				t.Errorf("job %d task %d runs %d, want %d", i, j, got, want)
 			}
 			for at, here := range machines {
-				if at[0] == i && want > 0 && here[j] != here[slices.IndexFunc(plan.Peers[i], func(n Peers) bool { return n > 0 })] {
-					t.Errorf("job %d is not whole on machine %d: %v", i, at[1], here)
+				if at[0] == i && want > 0 {
+					checkCopies(t, &in.Jobs[i], at[1], []Peers{here[j], here[slices.IndexFunc(plan.Peers[i], func(n Peers) bool { return n > 0 })]})
 				}
 			}
 		}
+	}
+}
+
+// checkCopies checks that a machine runs as many of a task of a job as of its first one, and not too many.
+func checkCopies(t *testing.T, job *Job, machine int, both []Peers) {
+	t.Helper()
+	if both[0] != both[1] || job.Copies != nil && both[0] > job.Copies[machine] {
+		t.Errorf("machine %d runs %d of a task of %+v, %d of the first", machine, both[0], *job, both[1])
 	}
 }
 
@@ -208,6 +222,13 @@ func TestMovesTwin(t *testing.T) {
 		plan := Counts(in)
 		moves := Moves(in, &plan, running)
 		after := apply(t, in, running, moves)
+		settled := map[string]bool{}
+		for _, r := range Settle(in, &plan, running) {
+			settled[fmt.Sprint(r)] = true
+		}
+		if len(settled) != len(after) || slices.ContainsFunc(after, func(r Running) bool { return !settled[fmt.Sprint(r)] }) {
+			t.Errorf("Settle gives %v, the moves %v", settled, after)
+		}
 		checkRunning(t, in, &plan, after)
 		if again := Moves(in, &plan, after); len(again) > 0 {
 			t.Errorf("after the moves there are others: %v", again)

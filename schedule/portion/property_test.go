@@ -21,6 +21,7 @@ func checkBounds(t *testing.T, in *Input, plan *Plan) {
 	for _, g := range in.Groups {
 		capacity += max(g.Peers, 0)
 	}
+	all := capacity
 	for i := range plan.Peers {
 		job, counts := &in.Jobs[i], plan.Peers[i]
 		total := sum(counts)
@@ -36,8 +37,8 @@ func checkBounds(t *testing.T, in *Input, plan *Plan) {
 			t.Errorf("job %d has %v: not whole copies", i, counts)
 		}
 	}
-	if capacity < 0 {
-		t.Errorf("%d peers are given twice", -capacity)
+	if given := all - capacity; capacity < 0 || in.Most > 0 && given > in.Most {
+		t.Errorf("%d peers are given of %d, of which %d may be", given, all, in.Most)
 	}
 }
 
@@ -152,7 +153,7 @@ func FuzzCounts(f *testing.F) {
 			in.Groups = append(in.Groups, Group{next() % 4, tags(), Peers(next()%40 - 5)})
 		}
 		for range next() % 6 {
-			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil}
+			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil, nil}
 			for range next() % 5 {
 				state, least, most := TaskState(next()%3), Peers(next()%20-3), Peers(next()%30-3)
 				job.Tasks = append(job.Tasks, Task{state, least, most, BasisPoints(next()*60 - 100), tags(), Peers(next()%20 - 3)})

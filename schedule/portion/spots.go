@@ -5,7 +5,7 @@ import "slices"
 // stay finds spots for the copies of all colocated jobs, so that those that run keep theirs; nil if there is no way.
 func (s *shift) stay() [][]spot {
 	if !slices.ContainsFunc(s.lines, func(l line) bool { return l.colocated }) {
-		return s.plan.spots
+		return make([][]spot, len(s.in.Jobs))
 	}
 	d := newDivision(s.in)
 	parties := make([]*party, len(s.in.Jobs))
@@ -23,7 +23,7 @@ func (s *shift) stay() [][]spot {
 	}
 	for number, party := range parties {
 		if party != nil {
-			s.stayOn(d, party, Peers(len(s.plan.spots[number])))
+			s.stayOn(d, party, s.total(number))
 		}
 	}
 	all := make([][]spot, len(s.in.Jobs))
@@ -31,7 +31,7 @@ func (s *shift) stay() [][]spot {
 		if party == nil {
 			continue
 		}
-		for party.total < Peers(len(s.plan.spots[number])) {
+		for party.total < s.total(number) {
 			if !d.addCopy(party) {
 				return nil
 			}
@@ -39,6 +39,14 @@ func (s *shift) stay() [][]spot {
 		all[number] = party.spots
 	}
 	return all
+}
+
+// total returns how many peers the plan gives a job.
+func (s *shift) total(job int) (sum Peers) {
+	for _, n := range s.plan.Peers[job] {
+		sum += n
+	}
+	return sum
 }
 
 // stayOn keeps the copies of a job that run, machine by machine, up to a total of peers.
@@ -61,29 +69,50 @@ func (s *shift) stayOn(d *division, party *party, total Peers) {
 			*stocks = append(*stocks, slices.Repeat([]int{s.supply.groups[i]}, int(h.now))...)
 		}
 	}
-	for _, number := range machines {
-		for at := 0; party.total < total; at++ {
-			stocks := copyAt(d.supply, party.portions, present[number], at)
-			if stocks == nil || !d.occupy(party, number, stocks) {
-				break
+	for _, whole := range []bool{true, false} {
+		for _, number := range machines {
+			for at := 0; party.total < total; at++ {
+				stocks, missing, runs := copyAt(d, party, parts{number, present[number]}, at)
+				if !runs || whole && missing {
+					break
+				}
+				if (whole || missing) && d.occupy(party, number, stocks) {
+					party.total += Peers(party.size)
+				}
 			}
-			party.total += Peers(party.size)
 		}
 	}
 }
 
-// copyAt returns the stocks of the peers that make up one of the copies that run on a machine, nil if it is not whole.
-func copyAt(s *supply, portions []portion, present [][]int, number int) (stocks []int) {
-	for i := range portions {
-		switch p := &portions[i]; {
-		case p.row == none:
-		case number >= len(present[i]) || !slices.Contains(s.rows[p.row].fits, present[i][number]):
-			return nil
-		default:
-			stocks = append(stocks, present[i][number])
+// parts are what runs of a job on a machine: by task, the stocks of its peers.
+type parts struct {
+	machine int
+	present [][]int
+}
+
+// copyAt returns the stocks of the peers that make up one of the copies that run on a machine, nil if there is no room for
+// those of its peers that are missing; runs is false if none of it is there.
+func copyAt(d *division, party *party, here parts, number int) (stocks []int, missing, runs bool) {
+	rooms := slices.Clone(d.floor.machines[here.machine].rooms)
+	s, present := d.supply, here.present
+	for i := range party.portions {
+		p := &party.portions[i]
+		if p.row == none {
+			continue
 		}
+		fits := func(stock int) bool { return slices.Contains(s.rows[p.row].fits, stock) }
+		stays := number < len(present[i]) && fits(present[i][number])
+		at := slices.IndexFunc(rooms, func(r room) bool {
+			return fits(r.stock) && r.free > 0 && (!stays || r.stock == present[i][number])
+		})
+		runs, missing = runs || number < len(present[i]), missing || !stays
+		if at < 0 {
+			return nil, missing, runs
+		}
+		rooms[at].free--
+		stocks = append(stocks, rooms[at].stock)
 	}
-	return stocks
+	return stocks, missing, runs
 }
 
 // need is a spot that needs a peer of some group.

@@ -30,6 +30,9 @@ func slowCounts(in *Input) [][]Peers {
 		}
 	}
 	left := Peers(len(w.peers))
+	if in.Most > 0 {
+		left = min(left, in.Most)
+	}
 	switch in.Scheduler {
 	case JobRoundRobin:
 		w.share(order, &left, nil)
@@ -249,6 +252,9 @@ func random(rng *rand.Rand, colocated bool) *Input {
 	for range rng.IntN(5) {
 		in.Groups = append(in.Groups, Group{Machine: rng.IntN(3), Peers: Peers(rng.IntN(5)), Tags: some()})
 	}
+	if rng.IntN(3) == 0 {
+		in.Most = Peers(rng.IntN(12))
+	}
 	for range rng.IntN(5) {
 		job := Job{Priority: rng.IntN(2), Part: BasisPoints(rng.IntN(6) * 1_111), Scheduler: TaskScheduler(rng.IntN(3))}
 		if rng.IntN(4) == 0 {
@@ -256,6 +262,9 @@ func random(rng *rand.Rand, colocated bool) *Input {
 		}
 		if colocated && rng.IntN(2) == 0 {
 			job.Scheduler = TaskColocated
+			if rng.IntN(2) == 0 {
+				job.Copies = []Peers{Peers(rng.IntN(3)), Peers(rng.IntN(3)), Peers(rng.IntN(3))}
+			}
 		}
 		if rng.IntN(3) == 0 {
 			job.Saturation = Peers(1 + rng.IntN(6))
