@@ -55,7 +55,7 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.Revocable)
 	flag(c, &m.Spec.Controller)
 	flag(c, &m.Spec.KillOnPreempt)
-	integer(c, &m.Spec.TaskScheduler, uint64(terms.TaskFixed))
+	integer(c, &m.Spec.TaskScheduler, uint64(terms.TaskColocated))
 	integer(c, &m.Spec.Percent, math.MaxUint32)
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
 	integer(c, &m.Spec.MinSuccess, math.MaxUint32)

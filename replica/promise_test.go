@@ -40,7 +40,7 @@ func (p *promise) say(format string, args ...any) {
 // enter lets a node join in its next life.
 func (p *promise) enter(name terms.NodeName) {
 	p.lives[name]++
-	p.join([]string{fmt.Sprintf("%s~%d", name, p.lives[name])}, 4000)
+	p.join([]string{fmt.Sprintf("%s~%d", name, p.lives[name])}, map[string]string{"cpu": "4000"})
 	p.quiet = true
 }
 

@@ -14,6 +14,7 @@ import (
 	"starling/command"
 	"starling/schedule/explain"
 	"starling/terms"
+	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 )
 
@@ -135,7 +136,7 @@ func (w *story) tell(words []string) bool {
 	}
 	switch words[0] {
 	case "peers":
-		w.join(plain[:len(plain)-2], number(set["cpu"]))
+		w.join(plain[:len(plain)-2], set)
 	case "submit":
 		w.write(by, w.submission(plain[0], set))
 	case "kill":
@@ -229,12 +230,16 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 }
 
 // join lets peers join and offer.
-func (w *story) join(names []string, cpu int64) {
+func (w *story) join(names []string, set map[string]string) {
 	w.quiet = true
+	cpu := number(set["cpu"])
 	for _, name := range names {
 		w.offers[named(name)] = &terms.Offer{
 			Capacity: terms.Resources{max(cpu, 1), 0, 0}, Rules: 1,
 			Devices: []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: uint32(max(cpu/1000, 1))}},
+		}
+		if disk := set["disk"]; disk != "" {
+			w.offers[named(name)].Attributes = []terms.EnvVar{{Name: "disk", Value: disk}}
 		}
 		w.write(named(name), &command.PrepareJoin{Joiner: named(name), Attempt: 1})
 		for _, p := range slices.Sorted(maps.Keys(w.offers)) {
@@ -336,6 +341,9 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 			}
 		}
 		c.Spec.Tasks = append(c.Spec.Tasks, t)
+		if last := &c.Spec.Tasks[len(c.Spec.Tasks)-1]; set["disk"] == string(t.Name) {
+			last.Constraints = []constraint.Constraint{{Attribute: "disk", Operator: constraint.Exists}}
+		}
 	}
 	if word := set["shares"]; word != "" {
 		c.Spec.TaskScheduler = terms.TaskScheduler(slices.Index(terms.TaskSchedulers(), word))

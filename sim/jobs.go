@@ -154,6 +154,9 @@ func (c *clients) spec(name terms.JobName, kind terms.JobType) terms.Job {
 	if c.w.rng.IntN(4) == 0 {
 		c.scheduler(&spec)
 	}
+	if c.w.seed%3 == 0 && kind <= terms.Stateless {
+		c.crowd(&spec)
+	}
 	spec.Plugins = pluginsBy(spec.Priority)
 	if kind != terms.Daemon && len(c.names) > 0 && c.w.rng.IntN(6) == 0 {
 		spec.After = []terms.JobName{c.names[c.w.rng.IntN(len(c.names))]}

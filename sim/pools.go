@@ -166,9 +166,31 @@ func (c *clients) order(spec *terms.Job) {
 // scheduler draws how a job divides virtual peers, if it is run by such.
 func (c *clients) scheduler(spec *terms.Job) {
 	w := c.w
-	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(w.rng.IntN(int(terms.TaskFixed)+1)), uint32(w.rng.IntN(101))
+	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(w.rng.IntN(int(terms.TaskColocated)+1)), uint32(w.rng.IntN(101))
 	for i := range spec.Tasks {
 		spec.Tasks[i].Percent = uint32(w.rng.IntN(101))
+	}
+}
+
+// crowd makes most jobs share virtual peers that suit each other badly: some only on machines of one kind, some together.
+func (c *clients) crowd(spec *terms.Job) {
+	w := c.w
+	if w.rng.IntN(4) == 0 {
+		return
+	}
+	spec.Revocable, spec.NonPreemptible, spec.Update.Canaries = false, false, 0
+	spec.TaskScheduler = terms.TaskColocated
+	if w.rng.IntN(2) == 0 {
+		spec.TaskScheduler = terms.TaskScheduler(w.between(int(terms.TaskGreedy), int(terms.TaskFixed)))
+	}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		for k := range t.Resources {
+			t.Resources[k] /= 4
+		}
+		if w.rng.IntN(3) == 0 {
+			t.Constraints = append(t.Constraints, c.constraint())
+		}
 	}
 }
 

@@ -21,10 +21,14 @@ const (
 	TaskPercentage
 	// TaskFixed gives each task what belongs to the gang, at least one, and never more.
 	TaskFixed
+	// TaskColocated gives one to each task at a time, all on one machine: a copy of the job.
+	TaskColocated
 )
 
 // TaskSchedulers lists every scheduler's name in job files at its number.
-func TaskSchedulers() []string { return []string{"", "greedy", "round-robin", "percentage", "fixed"} }
+func TaskSchedulers() []string {
+	return []string{"", "greedy", "round-robin", "percentage", "fixed", "colocated"}
+}
 
 // String returns the scheduler's name in job files, "" for none.
 func (s TaskScheduler) String() string { return TaskSchedulers()[s] }
@@ -72,7 +76,7 @@ func (t *Task) virtualPeers() int {
 // schedulerProblems adds what is wrong with what the job says about sharing virtual peers.
 func (s *Job) schedulerProblems(p *problems) {
 	p.bounded("percent", int64(s.Percent), 0, 100)
-	if s.TaskScheduler > TaskFixed {
+	if s.TaskScheduler > TaskColocated {
 		p.add("task_scheduler", "must be one of %s", strings.Join(TaskSchedulers()[1:], ", "))
 		return
 	}

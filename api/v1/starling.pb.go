@@ -183,8 +183,8 @@ type JobSpec struct {
 	MaxRestarts *uint32 `protobuf:"varint,19,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
 	// How long it is kept when it has ended; 0 for as long as there is room.
 	KeepMillis uint32 `protobuf:"varint,20,opt,name=keep_millis,json=keepMillis,proto3" json:"keep_millis,omitempty"`
-	// "greedy", "round-robin", "percentage" or "fixed" if its instances are run by virtual peers: each asks for one of them
-	// then, as a device of the kind "peers".
+	// "greedy", "round-robin", "percentage", "fixed" or "colocated" if its instances are run by virtual peers: each asks for
+	// one of them then, as a device of the kind "peers".
 	TaskScheduler string `protobuf:"bytes,21,opt,name=task_scheduler,json=taskScheduler,proto3" json:"task_scheduler,omitempty"`
 	// Its part of the virtual peers of the pool, in a pool with the job scheduler "percentage".
 	Percent       uint32 `protobuf:"varint,22,opt,name=percent,proto3" json:"percent,omitempty"`

@@ -56,6 +56,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		case p.comesLater(j):
 		default:
 			*p.s = *trial
+			p.spots.join(p.trial, j)
 			for _, r := range placed {
 				if p.visit != nil {
 					p.visit(r)
@@ -146,11 +147,11 @@ func (p *turns) tryGang(j *cluster.Job) (trial *cluster.State, placed []cluster.
 // tryMembers places the missing members on a copy, first where room is claimed for them: that was found to be enough for
 // all tasks together, and one task after the other might not find it.
 func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) (trial *cluster.State, placed []cluster.SlotRef) {
-	trial = p.s.Copy()
+	trial, fork := p.s.Copy(), p.spots.fork(j)
 	note := func(r cluster.SlotRef) { placed = append(placed, r) }
 	for task := range j.Tasks {
 		missing := j.Missing(task)
-		q := newSearch(trial, cluster.KeyOf(j.ID, task), note)
+		q := newSearch(trial, cluster.KeyOf(j.ID, task), note).within(fork)
 		q.gaps = p.gaps
 		if missing > 0 {
 			missing -= q.claimed(claims, missing)
@@ -167,6 +168,7 @@ func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) (trial *clust
 			return nil, nil
 		}
 	}
+	p.trial = fork
 	return trial, placed
 }
 
@@ -180,7 +182,7 @@ func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
 	_, task := q.key.Split()
 	for _, seat := range claims.Seats {
 		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
-			q.s.Assign(q.key, seat.Node, 1, q.visit)
+			q.assign(seat.Node, 1)
 			if placed++; q.minds {
 				q.s.Divide(q.key, q.spec)
 			}

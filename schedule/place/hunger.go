@@ -31,7 +31,7 @@ type hunger struct {
 	evict Evict
 	// heads are they, by pool in the order of their turns.
 	heads [][]head
-	// dropped tells that something claimed was given back.
+	// dropped tells that something claimed was given back, or given up.
 	dropped bool
 	// plans is how often it may still be looked for who gives way.
 	plans int

@@ -123,7 +123,7 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 		most = 1
 	}
 	count := q.times(n, most)
-	q.s.Assign(q.key, n, count, q.visit)
+	q.assign(n, count)
 	if q.minds {
 		q.s.Divide(q.key, q.spec)
 	}
@@ -204,6 +204,7 @@ func (q *search) times(n cluster.NodeIndex, most uint32) uint32 {
 
 // requests returns for how many instances the node has devices and ports, at most most.
 func (q *search) requests(node *cluster.Node, most uint32) uint32 {
+	most = q.spot.at(node.Index, most)
 	if bound := q.spec.PerNodeMax; bound > 0 {
 		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, node.Index)))
 	}

@@ -28,6 +28,8 @@ type search struct {
 	refused bool
 	// members tells that only main seats are placed: those of the gang.
 	members bool
+	// spot bounds how many instances go where; nil does not.
+	spot *spot
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.
@@ -53,6 +55,18 @@ func searchFor(s *cluster.State, key cluster.TaskKey, spec *terms.Task, visit Vi
 		q.spec.Constraints[i].EachLeaf(q.mind)
 	}
 	return q
+}
+
+// within bounds the search by what the spots leave the task.
+func (q *search) within(s spots) *search {
+	q.spot = s.of(q.key)
+	return q
+}
+
+// assign gives a node to the next instances of the task.
+func (q *search) assign(n cluster.NodeIndex, count uint32) {
+	q.s.Assign(q.key, n, count, q.visit)
+	q.spot.take(n, count)
 }
 
 // mind notes whether the task's own instances count in a part of its rules.

@@ -10,29 +10,44 @@ import (
 	"starling/terms"
 )
 
+// sharing is a pool with jobs that share its virtual peers.
+type sharing struct {
+	portion.Pool
+	// in is what the shares depend on, key the fingerprint of all of it.
+	in  *portion.Input
+	key uint64
+}
+
 // share divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything is
-// placed: counts come first. What runs beyond them gives way.
+// placed: counts come first. What runs beyond them gives way, and what runs where others have to.
 func (p *pass) share() {
-	p.eachSharing(func(number int, jobs []terms.JobID, in *portion.Input) {
-		if key := in.Fingerprint(jobs); !p.s.SharedBy(number, key) {
-			p.s.SetShared(number, key)
-			p.setShares(jobs, portion.Counts(in))
+	p.eachSharing(func(x *sharing) {
+		if x.Ground != nil {
+			x.Ground.Bound(x.in)
 		}
-		p.level(jobs)
+		if !p.s.SharedBy(x.Number, x.key) {
+			p.s.SetShared(x.Number, x.key)
+			p.setShares(x.Jobs, portion.Counts(x.in))
+		}
+		if x.Ground == nil {
+			p.level(x.Jobs)
+		} else {
+			p.grounded = append(p.grounded, x)
+		}
 	})
 }
 
 // shareAgain lets the next entry divide again if what was placed has changed what the shares depend on.
 func (p *pass) shareAgain() {
-	p.eachSharing(func(number int, jobs []terms.JobID, in *portion.Input) {
-		if !p.s.SharedBy(number, in.Fingerprint(jobs)) {
+	p.eachSharing(func(x *sharing) {
+		if !p.s.SharedBy(x.Number, x.key) {
 			p.s.Stir()
 		}
 	})
 }
 
-// eachSharing visits the pools with jobs that share, with these and what their shares depend on.
-func (p *pass) eachSharing(visit func(number int, jobs []terms.JobID, in *portion.Input)) {
+// eachSharing visits the pools with jobs that share.
+func (p *pass) eachSharing(visit func(*sharing)) {
 	sharers := p.s.Sharers()
 	if len(sharers) == 0 {
 		return
@@ -45,7 +60,10 @@ func (p *pass) eachSharing(visit func(number int, jobs []terms.JobID, in *portio
 	}
 	for number, jobs := range byPool {
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
-			visit(number, jobs, portion.Of(p.s, number, jobs, portion.Peers(peers)))
+			x := &sharing{Pool: portion.Pool{Number: number, Jobs: jobs, Entitled: portion.Peers(peers), Ground: portion.NewGround(p.s, jobs, p.fits)}}
+			x.in = portion.Of(p.s, &x.Pool)
+			x.key = x.Fingerprint(x.in)
+			visit(x)
 		}
 	}
 }
@@ -65,10 +83,61 @@ func (p *pass) level(jobs []terms.JobID) {
 	}
 	for _, id := range jobs {
 		for _, task := range p.s.Job(id).Order() {
-			for _, r := range p.surplus(id, task) {
-				p.evict(r, p.gainer(jobs), preempt.ByShare)
-				p.s.Stir()
+			t := p.s.Job(id).Tasks[task]
+			if share, _ := t.Share(); beyond(t) {
+				count, victims := p.runs(id, task, func(cluster.NodeIndex) bool { return true })
+				p.yield(victims, count-min(count, share), jobs)
 			}
+		}
+	}
+}
+
+// beyond tells whether more of a task runs, and was not told to stop, than its share.
+func beyond(t *cluster.Task) bool {
+	share, _ := t.Share()
+	return t.Live()-t.Counts[cluster.Stopping]-t.Beside[cluster.Stopping] > share
+}
+
+// fits returns what tells whether a node could run a task as far as the machine goes.
+func (p *pass) fits(key cluster.TaskKey) func(cluster.NodeIndex) bool {
+	q := newSearch(p.s, key, nil)
+	return func(n cluster.NodeIndex) bool {
+		node := p.s.Node(n)
+		return (q.exclusive || node.Offer.Purpose() != terms.ExclusiveWork) && q.ever(n) && q.offers(node, 1) > 0
+	}
+}
+
+// settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to give
+// way who are where others must be, and bounds where the others may go.
+func (p *pass) settle(x *sharing) {
+	plan, unmet := portion.Plan{Peers: make([][]portion.Peers, len(x.Jobs))}, false
+	for i, id := range x.Jobs {
+		j := p.s.Job(id)
+		for _, task := range j.Order() {
+			t := j.Tasks[task]
+			share, _ := t.Share()
+			plan.Peers[i] = append(plan.Peers[i], portion.Peers(share))
+			unmet = unmet || t.Asks() > 0 || beyond(t)
+			p.spots[cluster.KeyOf(id, task)] = &spot{x.Ground, make([]uint32, x.Ground.Groups())}
+		}
+	}
+	if !unmet {
+		return
+	}
+	come, leave := x.Ground.Settle(x.in, &plan)
+	for _, c := range come {
+		id := x.Jobs[c.Place.Job]
+		key := cluster.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
+		p.spots[key].left[c.Group] += uint32(c.Peers)
+		p.s.SetBlocked(key, false)
+		p.s.SetBlocked(key.Special(), false)
+	}
+	for _, c := range leave {
+		if id := x.Jobs[c.Place.Job]; p.evict != nil {
+			on := func(n cluster.NodeIndex) bool { return x.Ground.Of(n) == c.Group }
+			_, victims := p.runs(id, p.s.Job(id).Order()[c.Place.Task], on)
+			p.yield(victims, uint32(c.Peers), x.Jobs)
+			p.dropped = p.dropped || len(victims) > 0 // who comes may go elsewhere now
 		}
 	}
 }
@@ -84,30 +153,29 @@ func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
 	return jobs[max(at, 0)]
 }
 
-// surplus returns those of a task that virtual peers run beyond its share, as they give way. What is of a version that such
-// do not run is none of them.
-func (p *pass) surplus(id terms.JobID, task int) (all []cluster.SlotRef) {
+// runs returns how many instances of a task virtual peers run and were not told to stop, on some nodes, and those of them
+// that could give way. What is of a version that such do not run is none of them.
+func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (count uint32, victims []preempt.Victim) {
 	j := p.s.Job(id)
-	t := j.Tasks[task]
-	share, _ := t.Share()
-	if t.Live()-t.Counts[cluster.Stopping]-t.Beside[cluster.Stopping] <= share {
-		return nil
-	}
-	var victims []preempt.Victim
-	one := terms.Amounts{terms.VirtualPeers: int64(terms.WholeDevice)}
-	over := terms.Amounts{terms.VirtualPeers: -int64(share) * int64(terms.WholeDevice)}
 	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-		if !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() {
+		if !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() || !on(slot.Node) {
 			return true
 		}
-		over[terms.VirtualPeers] += one[terms.VirtualPeers]
+		count++
 		if stage, yields := stageOf(slot.Phase); yields {
+			one := terms.Amounts{terms.VirtualPeers: int64(terms.WholeDevice)}
 			victims = append(victims, preempt.Victim{Slot: r, Need: one, Stage: stage, Since: slot.Since})
 		}
 		return true
 	})
+	return count, victims
+}
+
+// yield tells so many of the victims to give way to somebody of the jobs, in the order that preempt has.
+func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
+	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
 	for _, i := range preempt.Shed(victims, terms.Amounts{}, over) {
-		all = append(all, victims[i].Slot)
+		p.evict(victims[i].Slot, p.gainer(jobs), preempt.ByShare)
+		p.s.Stir()
 	}
-	return all
 }

@@ -81,14 +81,15 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 	for placed < want && len(groups) > 0 {
 		g := &groups[0]
 		first := &g.nodes[0]
-		if !q.minds || q.able(first.node) {
+		changes := q.minds || q.spot != nil
+		if !changes || q.able(first.node) {
 			placed += q.fill(first.node, 1)
 			g.instances++
 			if q.spec.Placement == terms.Spread {
 				first.class += instanceRank
 			}
 		}
-		if q.minds && !q.able(first.node) || q.times(first.node, 1) == 0 {
+		if changes && !q.able(first.node) || q.times(first.node, 1) == 0 {
 			g.nodes[0] = g.nodes[len(g.nodes)-1]
 			g.nodes = g.nodes[:len(g.nodes)-1]
 		} else {

@@ -191,7 +191,7 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 		if h.key == 0 {
 			count = j.Missing(task)
 		}
-		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil)
+		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil).within(p.spots)
 		in.Wants = append(in.Wants, preempt.Want{Need: q.spec.Amounts(), Count: count, Most: q.most})
 	}
 }
@@ -235,7 +235,7 @@ func (q *search) most(n cluster.NodeIndex) uint32 {
 	if !q.ruled(node) {
 		return 0
 	}
-	most := q.offers(node, terms.InstancesMax)
+	most := q.spot.at(n, q.offers(node, terms.InstancesMax))
 	if bound := q.spec.PerNodeMax; bound > 0 {
 		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, n)))
 	}
@@ -283,7 +283,7 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cl
 	}) {
 		return nil
 	}
-	trial := p.s.Copy()
+	trial, fork := p.s.Copy(), p.spots.fork(j)
 	end := func(r cluster.SlotRef) {
 		slot, _ := trial.SlotAt(r)
 		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: slot.Node, Version: slot.Version, Phase: cluster.Stopped})
@@ -299,7 +299,7 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cl
 		}
 	}
 	for _, seat := range plan.Seats {
-		if q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil); !q.seat(seat.Node, seat.Count) {
+		if q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil).within(fork); !q.seat(seat.Node, seat.Count) {
 			wrong = append(wrong, seat.Node)
 		}
 	}
@@ -312,7 +312,7 @@ func (q *search) seat(n cluster.NodeIndex, count uint32) bool {
 		if q.times(n, 1) == 0 || !q.ruled(q.s.Node(n)) {
 			return false
 		}
-		q.s.Assign(q.key, n, min(1, q.task().Waits()), nil)
+		q.assign(n, min(1, q.task().Waits()))
 	}
 	return true
 }

@@ -28,6 +28,10 @@ type pass struct {
 	ceilings *share.Ceilings
 	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
 	outgrown []cluster.TaskKey
+	// grounded are the pools whose shares depend on where virtual peers are.
+	grounded []*sharing
+	// spots are where instances may go that virtual peers run, trial what is left of a gang's if it is placed as tried last.
+	spots, trial spots
 	hunger
 }
 
@@ -49,7 +53,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	for page := range p.all {
 		p.all[page] = page
 	}
-	p.hunger = hunger{evict: evict, plans: plansMax}
+	p.hunger, p.spots = hunger{evict: evict, plans: plansMax}, spots{}
 	p.share()
 	p.rounds()
 	s.TakeStirred() // the next entry looks again at what follows from here on
@@ -73,6 +77,9 @@ func (p *pass) rounds() {
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
 		before, p.dropped = p.left, false
 		clear(p.heads)
+		for _, x := range p.grounded {
+			p.settle(x)
+		}
 		if p.s.Waiting() > 0 {
 			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), share.CeilingsOf(p.s, nil)
 			p.round()
@@ -207,7 +214,7 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 		p.special(j, key, most)
 		return
 	}
-	q := newSearch(p.s, key, p.visit)
+	q := newSearch(p.s, key, p.visit).within(p.spots)
 	q.gaps = p.gaps
 	most = min(most, taskOf(p.s, key).Waits())
 	gang := share.GangOf(j, q.spec.Amounts(), most)
@@ -242,7 +249,7 @@ func (p *turns) pages(blocked bool) []int {
 // special places up to most seats that wait for a particular node or version.
 func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
-	q := newSearch(p.s, key, p.visit)
+	q := newSearch(p.s, key, p.visit).within(p.spots)
 	q.gaps, q.members = p.gaps, j.GangState() == cluster.GangBroken
 	q.admit = func(spec *terms.Task, later bool) bool {
 		gang := share.GangOf(j, spec.Amounts(), 1)

@@ -68,9 +68,7 @@ type portion struct {
 func newDivision(in *Input) *division {
 	d := &division{in: in, supply: newSupply(in)}
 	d.floor = newFloor(in, d.supply)
-	if d.left = d.supply.free; in.Most > 0 {
-		d.left = min(d.left, in.Most)
-	}
+	d.left = max(d.supply.free-max(in.Spare, 0), 0)
 	for i := range in.Jobs {
 		if who := d.party(i); who != nil {
 			d.parties = append(d.parties, who)

@@ -20,5 +20,6 @@
 // served. Colocated tasks are the exception: their machines are chosen as they come, the smallest first, and never
 // again.
 //
-// Moves is the second function: from what runs to the counts, with no more peers moved than the counts force.
+// Moves is the second function: from what runs to the counts, with no more peers moved than the counts force. Settle tells
+// what runs then; of a Ground, the peers as they lie on the nodes of the value, who is to come and to leave.
 package portion

@@ -59,8 +59,8 @@ const (
 type Input struct {
 	Scheduler JobScheduler
 	Groups    []Group
-	// Most is how many peers are given at most, whichever they are; 0 is all of them.
-	Most Peers
+	// Spare is how many peers nobody gets, whichever they are: those of other pools.
+	Spare Peers
 	// Jobs are in order of submission. One that lost its coverage keeps its place.
 	Jobs []Job
 }
@@ -105,6 +105,16 @@ type Task struct {
 type Plan struct {
 	// Peers has a number for each task of each job, in the order of the input.
 	Peers [][]Peers
+}
+
+// total returns how many peers the plan gives.
+func (p *Plan) total() (sum Peers) {
+	for _, counts := range p.Peers {
+		for _, n := range counts {
+			sum += n
+		}
+	}
+	return sum
 }
 
 // takes tells whether the task has peers at all.

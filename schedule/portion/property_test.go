@@ -37,8 +37,8 @@ func checkBounds(t *testing.T, in *Input, plan *Plan) {
 			t.Errorf("job %d has %v: not whole copies", i, counts)
 		}
 	}
-	if given := all - capacity; capacity < 0 || in.Most > 0 && given > in.Most {
-		t.Errorf("%d peers are given of %d, of which %d may be", given, all, in.Most)
+	if given := all - capacity; given > 0 && capacity < max(in.Spare, 0) {
+		t.Errorf("%d peers are given of %d, of which %d are spare", given, all, in.Spare)
 	}
 }
 

@@ -153,7 +153,7 @@ func (s *shift) needs(spots [][]spot) (all []need) {
 				lines = append(lines, s.first[job]+task)
 			}
 		}
-		for i, spot := range spots[job] {
+		for i, spot := range spots[job][:min(len(spots[job]), int(s.total(job)))] {
 			all = append(all, need{spot, lines[i%len(lines)]})
 		}
 	}

@@ -1,20 +1,38 @@
 package portion
 
 import (
+	"strconv"
+
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
 
-// Of returns what the counts of a pool depend on: what it is entitled to, and those of its jobs that share it, oldest first.
-// Which machines the peers are on does not matter: what a task asks of machines it asks when it is placed.
-func Of(s *cluster.State, number int, jobs []terms.JobID, peers Peers) *Input {
-	in := &Input{Scheduler: JobScheduler(s.Pools()[number].JobScheduler), Groups: []Group{{Peers: peers}}, Jobs: make([]Job, len(jobs))}
-	for i, id := range jobs {
+// Pool is a pool with jobs that share its virtual peers.
+type Pool struct {
+	// Number is its place in the tree, Jobs are those that share, oldest first, Entitled is how many peers it has.
+	Number   int
+	Jobs     []terms.JobID
+	Entitled Peers
+	// Ground is where the peers are, nil if that does not matter.
+	Ground *Ground
+}
+
+// Of returns what the counts of a pool depend on.
+func Of(s *cluster.State, p *Pool) *Input {
+	peers, g := p.Entitled, p.Ground
+	in := &Input{Scheduler: JobScheduler(s.Pools()[p.Number].JobScheduler), Groups: []Group{{Peers: peers}}, Jobs: make([]Job, len(p.Jobs))}
+	if g != nil {
+		in.Groups, in.Spare = g.groups, max(g.all-peers, 0)
+	}
+	for i, id := range p.Jobs {
 		j, job := s.Job(id), &in.Jobs[i]
 		job.Priority, job.Part, job.Scheduler = int(j.Spec.Priority), percent(j.Spec.Percent), scheduler(j.Spec.TaskScheduler)
 		for _, task := range j.Order() {
 			job.Tasks = append(job.Tasks, taskOf(j, task, peers))
+			if number := g.ask(j.TaskSpecOf(task, j.Version)); number != none {
+				job.Tasks[len(job.Tasks)-1].Tags = []string{strconv.Itoa(number)}
+			}
 		}
 	}
 	return in
@@ -24,14 +42,18 @@ func percent(p uint32) BasisPoints { return BasisPoints(p) * whole / 100 }
 
 func scheduler(s terms.TaskScheduler) TaskScheduler {
 	return [...]TaskScheduler{terms.TaskGreedy: TaskGreedy, terms.TaskRoundRobin: TaskRoundRobin, terms.TaskPercentage: TaskPercentage,
-		terms.TaskFixed: TaskFixed}[s]
+		terms.TaskFixed: TaskFixed, terms.TaskColocated: TaskColocated}[s]
 }
 
 // taskOf returns a task with as many peers as it can use at most: one for each instance that has not ended, as far as they
-// may run at a time, and no more than there are. One that waits for others is closed until those are complete.
+// may run at a time, and no more than there are. One that waits for others is closed until those are complete. In a copy an
+// instance keeps its place until its task is complete: the rest of the copy may still run.
 func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
 	most := t.Pending() + t.Live()
+	if j.Spec.TaskScheduler == terms.TaskColocated && most > 0 {
+		most += t.Counts[cluster.Succeeded] + t.Counts[cluster.Failed]
+	}
 	if spec.MaxRunning > 0 {
 		most = min(most, spec.MaxRunning)
 	}
@@ -43,19 +65,25 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least)), Part: percent(spec.Percent)}
 }
 
-// Fingerprint tells inputs of a pool apart, for the same jobs.
-func (in *Input) Fingerprint(jobs []terms.JobID) uint64 {
-	h := fingerprint.Words(0, uint64(in.Scheduler), uint64(len(in.Jobs)))
+// Fingerprint tells apart from what the counts of a pool are made: its input, and what that is made of.
+func (p *Pool) Fingerprint(in *Input) uint64 {
+	h := fingerprint.Words(0, uint64(in.Scheduler), uint64(len(in.Jobs)), uint64(in.Spare))
 	for _, g := range in.Groups {
 		h = fingerprint.Mix(h, uint64(g.Peers))
+		if len(g.Tags) > 0 {
+			h = fingerprint.Mix(h, fingerprint.Text(0, g.Tags...))
+		}
 	}
 	for i := range in.Jobs {
 		job := &in.Jobs[i]
-		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(jobs[i]), uint64(job.Priority), uint64(job.Part), uint64(job.Scheduler)))
+		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part), uint64(job.Scheduler)))
 		for k := range job.Tasks {
 			t := &job.Tasks[k]
-			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part)))
+			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part), fingerprint.Text(0, t.Tags...)))
 		}
+	}
+	if p.Ground != nil {
+		h = fingerprint.Mix(h, p.Ground.fingerprint())
 	}
 	return h
 }

@@ -29,10 +29,7 @@ func slowCounts(in *Input) [][]Peers {
 			order = append(order, i)
 		}
 	}
-	left := Peers(len(w.peers))
-	if in.Most > 0 {
-		left = min(left, in.Most)
-	}
+	left := max(Peers(len(w.peers))-in.Spare, 0)
 	switch in.Scheduler {
 	case JobRoundRobin:
 		w.share(order, &left, nil)
@@ -253,7 +250,7 @@ func random(rng *rand.Rand, colocated bool) *Input {
 		in.Groups = append(in.Groups, Group{Machine: rng.IntN(3), Peers: Peers(rng.IntN(5)), Tags: some()})
 	}
 	if rng.IntN(3) == 0 {
-		in.Most = Peers(rng.IntN(12))
+		in.Spare = Peers(rng.IntN(12))
 	}
 	for range rng.IntN(5) {
 		job := Job{Priority: rng.IntN(2), Part: BasisPoints(rng.IntN(6) * 1_111), Scheduler: TaskScheduler(rng.IntN(3))}

@@ -21,6 +21,9 @@ type placing struct {
 	trail []step
 	// heads are those that wait although they might have room, by pool in the order of their turns.
 	heads [][]head
+	// grounds are the pools to which it matters where virtual peers are, spots how many more of their tasks may go where.
+	grounds []*ground
+	spots   spots
 	// later tells that something has to wait for the next entry, ended that nothing more may be placed with this one.
 	later, ended bool
 	// claims is what was claimed for the job that has its turn.
@@ -72,8 +75,7 @@ type lane struct {
 // whether it reached the end.
 func (m *Model) placeAll() bool {
 	m.trimClaims()
-	m.share()
-	p := &placing{m: m, known: m.shapes()}
+	p := &placing{m: m, known: m.shapes(), grounds: m.share()}
 	p.rounds()
 	finished := p.left() == 0 || p.feed()
 	p.rooms = nil
@@ -86,7 +88,7 @@ func (m *Model) placeAll() bool {
 
 // Fitting names a task of which something waits although it is admitted and fits somewhere, "" if there is none.
 func (m *Model) Fitting() string {
-	p, found, kept := &placing{m: m, known: m.shapes()}, "", m.claims
+	p, found, kept := &placing{m: m, known: m.shapes(), grounds: m.share()}, "", m.claims
 	p.rounds()
 	if len(p.trail) > 0 {
 		found = string(p.trail[0].s.job().newest().Name) + "." + string(p.trail[0].s.slot.task.name)
@@ -101,6 +103,7 @@ func (m *Model) Fitting() string {
 func (p *placing) rounds() {
 	for before := -1; (before < len(p.trail) || p.dropped) && p.left() > 0; {
 		before, p.dropped = len(p.trail), false
+		p.settleGrounds()
 		p.entitled, p.heads = p.m.entitlements(), make([][]head, len(p.m.pools))
 		p.of(-1, false).take()
 		for _, revocable := range []bool{false, true} {
@@ -496,6 +499,7 @@ func (p *placing) undo(to int) {
 		last := p.trail[len(p.trail)-1]
 		p.trail = p.trail[:len(p.trail)-1]
 		p.m.Nodes[last.s.Node].portNext = last.portNext
+		p.spots.take(last.s.slot.task, p.m.Nodes[last.s.Node], -1)
 		*last.s = last.before
 		p.rooms = p.m.rooms()
 	}

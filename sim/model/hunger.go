@@ -318,18 +318,20 @@ func (p *placing) unfit(h head, c *candidates, plan *preempt.Plan) (wrong []clus
 			return goes || taken && s.Phase == cluster.Stopping
 		})
 	}
-	waiting := map[*task]int{}
+	waiting, fork := map[*task]int{}, p.spots.copy()
 	for _, t := range h.tasks() {
 		waiting[t] = len(t.waiting(false))
 	}
 	for _, one := range plan.Seats {
 		t := h.tasks()[one.Want]
 		for range one.Count {
-			if !p.imagine(rooms, t, rooms[one.Node], waiting[t] > 0) {
+			if fork.left(t, rooms[one.Node].node) == 0 || !p.imagine(rooms, t, rooms[one.Node], waiting[t] > 0) {
 				wrong = append(wrong, one.Node)
 				break
 			}
-			waiting[t]--
+			if waiting[t]--; waiting[t] >= 0 {
+				fork.take(t, rooms[one.Node].node, 1)
+			}
 		}
 	}
 	return wrong
@@ -560,5 +562,5 @@ func (p *placing) mostBy(rooms []*room, t *task, r *room) uint32 {
 	if slices.ContainsFunc(spec.Ports, func(q terms.PortRequest) bool { return q.Number != 0 }) {
 		most = min(most, 1)
 	}
-	return uint32(max(most, 0))
+	return uint32(max(min(most, int64(p.spots.left(t, r.node))), 0))
 }

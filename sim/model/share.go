@@ -9,8 +9,9 @@ import (
 	"starling/terms"
 )
 
-// share divides the virtual peers of each pool among its jobs that are run by such, and lets go what runs beyond that.
-func (m *Model) share() {
+// share divides the virtual peers of each pool among its jobs that are run by such, and lets go what runs beyond that. It
+// returns the pools to which it matters where those are.
+func (m *Model) share() (grounds []*ground) {
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			if !j.newest().Shares() {
@@ -28,6 +29,7 @@ func (m *Model) share() {
 		for _, j := range jobs {
 			in.Jobs = append(in.Jobs, j.portion())
 		}
+		g := m.ground(jobs, in, peers)
 		plan := portion.Counts(in)
 		for i, j := range jobs {
 			for at, t := range j.ordered() {
@@ -35,14 +37,21 @@ func (m *Model) share() {
 				t.share = &count
 			}
 		}
+		if g != nil {
+			g.plan = &plan
+			grounds = append(grounds, g)
+			continue
+		}
 		for _, j := range jobs {
 			for _, t := range j.ordered() {
-				for _, s := range t.beyond() {
+				all, stays := t.yielding(func(*seat) bool { return true })
+				for _, s := range all[:min(len(all), max(stays-int(*t.share), 0))] {
 					m.stop(s, cluster.ByPreemption)
 				}
 			}
 		}
 	}
+	return grounds
 }
 
 // ordered returns the tasks of the newest version, each behind those that it comes after.
@@ -59,11 +68,11 @@ func (j *Job) portion() portion.Job {
 	spec := j.newest()
 	schedulers := map[terms.TaskScheduler]portion.TaskScheduler{
 		terms.TaskGreedy: portion.TaskGreedy, terms.TaskRoundRobin: portion.TaskRoundRobin, terms.TaskPercentage: portion.TaskPercentage,
-		terms.TaskFixed: portion.TaskFixed,
+		terms.TaskFixed: portion.TaskFixed, terms.TaskColocated: portion.TaskColocated,
 	}
 	job := portion.Job{Priority: int(spec.Priority), Part: portion.BasisPoints(100 * spec.Percent), Scheduler: schedulers[spec.TaskScheduler]}
 	for _, t := range j.ordered() {
-		task, live, pending, done := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0
+		task, live, pending, done, failed := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0, 0
 		t.each(func(s *seat) {
 			switch {
 			case s.Phase.Holds():
@@ -72,9 +81,14 @@ func (j *Job) portion() portion.Job {
 				pending++
 			case s.Phase == cluster.Succeeded:
 				done++
+			case s.Phase == cluster.Failed:
+				failed++
 			}
 		})
 		most := live + pending
+		if job.Scheduler == portion.TaskColocated && most > 0 {
+			most += done + failed
+		}
 		if bound := int(t.spec(0).MaxRunning); bound > 0 {
 			most = min(most, bound)
 		}
@@ -88,11 +102,16 @@ func (j *Job) portion() portion.Job {
 	return job
 }
 
-// beyond returns what runs of a task beyond its share: those first that are least far, then who started last, then the highest.
-func (t *task) beyond() (all []*seat) {
-	stays := 0
+// shares tells whether a virtual peer runs a seat.
+func (s *seat) shares() bool {
+	return s.Phase.Holds() && slices.ContainsFunc(s.spec().Devices, func(q terms.DeviceRequest) bool { return q.Kind == "peers" })
+}
+
+// yielding counts what of a task virtual peers run somewhere, and returns who of them could give way: those first that are
+// least far, then who started last, then the highest.
+func (t *task) yielding(in func(*seat) bool) (all []*seat, stays int) {
 	t.each(func(s *seat) {
-		if !s.Phase.Holds() || !slices.ContainsFunc(s.spec().Devices, func(q terms.DeviceRequest) bool { return q.Kind == "peers" }) {
+		if !s.shares() || !in(s) {
 			return
 		}
 		switch s.Phase {
@@ -108,7 +127,7 @@ func (t *task) beyond() (all []*seat) {
 		return cmp.Or(cmp.Compare(stage[a.Phase], stage[b.Phase]), cmp.Compare(b.Since, a.Since),
 			b.ref().Compare(a.ref()))
 	})
-	return all[:min(len(all), max(stays-int(*t.share), 0))]
+	return all, stays
 }
 
 // gets returns how many instances of a task are to be given room: those that ask for it, as far as the task has virtual
