@@ -2,24 +2,68 @@ package replica
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/constraint"
 )
 
-// sharingJob is a job with more instances than there are virtual peers for it.
-func sharingJob(name string) *command.SubmitJob {
-	job := benchJob(name, 1000, terms.Pack, 100)
-	job.Spec.TaskScheduler = terms.TaskRoundRobin
-	job.Spec.OnVirtualPeers()
-	return job
+// sharingJobs are jobs with more instances than there are virtual peers for them: some that run anywhere, some on the racks
+// whose number is even, and some in copies of two tasks on one machine.
+func sharingJobs() map[string]func(name string) *command.SubmitJob {
+	plain := func(name string) *command.SubmitJob {
+		job := benchJob(name, 1000, terms.Pack, 100)
+		job.Spec.TaskScheduler = terms.TaskRoundRobin
+		job.Spec.OnVirtualPeers()
+		return job
+	}
+	return map[string]func(string) *command.SubmitJob{
+		"anywhere": plain,
+		"racks": func(name string) *command.SubmitJob {
+			job := plain(name)
+			if strings.HasSuffix(name, "0") {
+				job.Spec.Tasks[0].Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.NotIn, Values: []string{"1", "3", "5"}}}
+			}
+			return job
+		},
+		"colocated": func(name string) *command.SubmitJob {
+			job := plain(name)
+			job.Spec.TaskScheduler = terms.TaskColocated
+			second := job.Spec.Tasks[0]
+			second.Name = "second"
+			job.Spec.Tasks = append(job.Spec.Tasks, second)
+			return job
+		},
+	}
 }
 
 // BenchmarkRebalance tells the cost of the one entry with which a job comes to a hundred that share 10,000 virtual peers
 // evenly, or with which one of these is stopped.
 func BenchmarkRebalance(b *testing.B) {
+	for kind, job := range sharingJobs() {
+		s := sharedCluster(b, job)
+		for name, change := range map[string]func() command.Command{
+			"comes": func() command.Command { return job("shared/next") },
+			"goes":  func() command.Command { return &command.KillJob{Job: "shared/j50"} },
+		} {
+			b.Run(kind+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					next := s.Copy()
+					b.StartTimer()
+					apply(next, 1000, change())
+				}
+			})
+		}
+	}
+}
+
+// sharedCluster returns 1000 nodes with ten virtual peers each, which a hundred jobs share.
+func sharedCluster(b *testing.B, job func(name string) *command.SubmitJob) *cluster.State {
 	s := clusterOf(1000)
 	for n := range cluster.NodeIndex(s.Nodes()) {
 		offer := *s.Node(n).Offer
@@ -29,36 +73,27 @@ func BenchmarkRebalance(b *testing.B) {
 	shared := terms.NewPool("shared")
 	shared.JobScheduler = terms.JobRoundRobin
 	seq := uint64(2)
-	write := func(s *cluster.State, all ...command.Command) {
+	write := func(all ...command.Command) {
 		apply(s, seq, all...)
 		seq++
 	}
-	write(s, &command.ChangePools{Pools: []terms.Pool{shared}})
+	write(&command.ChangePools{Pools: []terms.Pool{shared}})
 	var jobs []command.Command
 	for i := range 100 {
-		jobs = append(jobs, sharingJob(fmt.Sprint("shared/j", i)))
+		jobs = append(jobs, job(fmt.Sprint("shared/j", i)))
 	}
-	write(s, jobs...) // with one entry, so that nobody has to give way yet
+	write(jobs...) // with one entry, so that nobody has to give way yet
 	for s.Unfinished {
-		write(s, &command.TellTime{})
+		write(&command.TellTime{})
 	}
 	for i := range 100 {
-		if t := s.JobOf(terms.JobName(fmt.Sprint("shared/j", i))).Tasks[0]; t.Counts[cluster.Assigned] != 100 {
-			b.Fatalf("job %d has %d virtual peers, want 100", i, t.Counts[cluster.Assigned])
+		count := uint32(0)
+		for _, t := range s.JobOf(terms.JobName(fmt.Sprint("shared/j", i))).Tasks {
+			count += t.Counts[cluster.Assigned]
+		}
+		if count != 100 {
+			b.Fatalf("job %d has %d virtual peers, want 100", i, count)
 		}
 	}
-	for name, change := range map[string]func() command.Command{
-		"comes": func() command.Command { return sharingJob("shared/next") },
-		"goes":  func() command.Command { return &command.KillJob{Job: "shared/j50"} },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				next := s.Copy()
-				b.StartTimer()
-				write(next, change())
-			}
-		})
-	}
+	return s
 }

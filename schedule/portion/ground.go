@@ -201,12 +201,14 @@ func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	running, usable, bounded := g.running(), g.usable(), *in
 	after := g.settleAll(in, plan, running, usable)
 	come, leave = beyond(after, running), beyond(running, after)
-	if len(come) == 0 || len(leave) > 0 {
-		return come, leave
-	}
 	bounded.Groups = slices.Clone(in.Groups)
+	all := true
 	for i := range bounded.Groups {
+		all = all && usable[i] == bounded.Groups[i].Peers
 		bounded.Groups[i].Peers = usable[i]
+	}
+	if all || len(come) == 0 || len(leave) > 0 {
+		return come, leave
 	}
 	better := Settle(&bounded, plan, running)
 	if total(better) == plan.total() && len(beyond(running, better)) == 0 {
