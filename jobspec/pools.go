@@ -164,7 +164,7 @@ func poolForm() form[terms.Pool] {
 			or(FormatDuration(terms.PatienceMillisDefault)),
 		bind(choice[terms.JobScheduler](terms.JobSchedulers()), func(s *spec) *terms.JobScheduler { return &s.JobScheduler }).
 			named("job_scheduler", "To which job the next virtual peer of the pool goes: priority to the highest, then the oldest; greedy to the "+
-				"oldest that can use it; round-robin to the one with the fewest; percentage by their percent.").or("priority"),
+				"oldest that can use it; round-robin to the one with the fewest; percentage by their percent, so that what is no job's part stays idle.").or("priority"),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Owners }).
 			named("owners", "The teams and groups that the pool belongs to."),
 	), nil)

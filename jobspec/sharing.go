@@ -72,10 +72,13 @@ func sharingFields() []field[terms.Job] {
 			or("false").quiet(),
 		bind(optional(choice[terms.TaskScheduler](terms.TaskSchedulers())), func(j *spec) *terms.TaskScheduler { return &j.TaskScheduler }).
 			named("task_scheduler", "Makes virtual peers run the instances, each at most one at a time, which the job shares with the other such "+
-				"jobs of its pool; a machine has one for each processor. It says to which task the next one goes: greedy to the first that can "+
-				"use it, round-robin to the one with the fewest, percentage by their percent, fixed gives each what min_available says, at least 1, and colocated one to each at a time, all on one machine."),
+				"jobs of its pool; a machine has one for each processor. It says to which task the next one goes: greedy to the first "+
+				"that is not complete, one task after the other, round-robin to the one with the fewest, percentage by "+
+				"their percent, fixed gives each what min_available says, at least 1, and colocated one to each at a time, all on one machine. "+
+				"Where the tasks cannot all have that minimum the job gets none; a greedy one needs it for one task only."),
 		bind(optional(whole[uint32](0, 100)), func(j *spec) *uint32 { return &j.Percent }).
-			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage."),
+			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage. What is nobody's part "+
+				"stays idle. Without a percent, or with one that is more than the oldest and largest leave of the whole, a job gets only what others cannot use of theirs."),
 		bind(optional(whole[uint32](0, terms.GangMax)), func(j *spec) *uint32 { return &j.MinAvailable }).
 			named("min_available", "The gang: how many instances start together or not at all, all tasks counted. If absent, the sum of those "+
 				"of the tasks."),
@@ -93,7 +96,7 @@ func boundFields() []field[terms.Task] {
 		bind(optional(whole[uint32](0, terms.InstancesMax)), func(t *spec) *uint32 { return &t.MaxRunning }).
 			named("max_running", "The most instances of a batch job that run at a time; without it there is no bound."),
 		bind(optional(whole[uint32](0, 100)), func(t *spec) *uint32 { return &t.Percent }).
-			named("percent", "The task's part of the virtual peers of its job, with the task_scheduler percentage."),
+			named("percent", "The task's part of the virtual peers of its job, with the task_scheduler percentage; all are of the sum of those that are stated."),
 		bind(optional(durationForm(math.MaxUint32)), func(t *spec) *uint32 { return &t.MaxRunMillis }).
 			named("max_run_time", "After which time an instance of a batch job is stopped, and has failed for good; without it there is no bound."),
 	}
