@@ -186,6 +186,8 @@ func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.T
 		// Of two that are out of reach the older is given up.
 		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})
 		version := slot.Version
+		slot.Deadline = slot.Since + terms.Time(f.s.Job(r.Job).TaskSpecOf(int(r.Task), version).Disconnect.LostAfterMillis)
+		f.s.SetSlot(r, slot)
 		f.s.MoveSeat(r, cluster.AwaySeat)
 		slot, _ = f.s.SlotAt(r)
 		slot.Version = version

@@ -186,6 +186,7 @@ func (m *Model) again(s *seat, question *reconcile.Task) {
 	s.slot.attempts = s.slot.attempts[max(0, len(s.slot.attempts)-cluster.AttemptedMax):]
 	if row.Phase == cluster.Away {
 		version := row.Version
+		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)
 		m.move(s, cluster.AwaySeat)
 		row = s.Slot
 		row.Version = version
