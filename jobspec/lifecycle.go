@@ -51,7 +51,8 @@ func policyForm() form[lifecycle.Policy] {
 	events := choice[lifecycle.Event](lifecycle.Events())
 	f := mapping([]field[spec]{
 		bind(oneOrMore(events, int(lifecycle.Any)), func(p *spec) *[]lifecycle.Event { return &p.On }).
-			named("on", "One event, or a list: instance_failed; instance_evicted, which gave way or whose machine was drained or lost; "+
+			named("on", "One event, or a list: instance_failed; instance_evicted, which gave way or whose machine was drained or lost (with "+
+				"lost_after: for good, and no other has taken its place); "+
 				"task_completed, all of whose instances have succeeded; task_failed, of which an instance has failed for good; or any."),
 		bind(oneOrMore(whole[uint32](1, lifecycle.ExitCodeMax), lifecycle.PoliciesMax), func(p *spec) *[]uint32 { return &p.ExitCodes }).
 			named("exit_codes", "Instead: one exit code of an instance that failed, or a list."),

@@ -91,7 +91,8 @@ does the wait after a task that is complete. A policy that comes with a new vers
 
 When a machine leaves the cluster, its instances are given up at once and replaced, unless ` + "`disconnect`" + ` says otherwise.
 Of a stateful job no two instances of one number may live, so its machine stops them by itself when it has been without
-the cluster for ` + "`stop_after`" + `, and the replacement waits for that.
+the cluster for ` + "`stop_after`" + `, and the replacement waits for that. An instance whose machine may return (` + "`lost_after`" + `, ` + "`stop_after`" + `) is not
+evicted as long as it may: policies hear of it when that time is over, and only if no replacement has been started by then.
 `
 
 const referenceEnvironment = `

@@ -180,7 +180,10 @@ func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
 	default:
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
-		f.evicted(r)
+		// Nobody waits for it any more if all that is left of it is that its slot waits: nothing took its place meanwhile.
+		if left, row, ok := f.s.SeatOf(r, slot.Order); ok && row.Phase == cluster.Waiting {
+			f.evicted(left)
+		}
 	}
 }
 

@@ -105,9 +105,13 @@ func (f *fold) hearsEviction(r cluster.SlotRef) bool {
 }
 
 // evictedBy returns how an allocation ended that was evicted: what its program did when it was told to stop is not what matters.
+// Nobody saw the end of one that was out of reach.
 func evictedBy(seen cluster.Ending) cluster.Ending {
-	if seen == cluster.Preempted || seen == cluster.NodeLost {
+	switch seen {
+	case cluster.Preempted, cluster.NodeLost:
 		return seen
+	case cluster.NotEnded:
+		return cluster.NodeLost
 	}
 	return cluster.OnRequest
 }

@@ -17,7 +17,7 @@ func (e *explainer) before(returned []held) []string {
 	})
 	for _, h := range returned {
 		if h.slot.ByPolicy() {
-			all = append(all, fmt.Sprintf("%s: a policy is followed at %s unless it has a node by then", e.name(h.index), clock(h.slot.Deadline)))
+			all = append(all, e.unless(h.index, h.slot))
 			break
 		}
 	}
@@ -25,6 +25,11 @@ func (e *explainer) before(returned []held) []string {
 		all = append(all, e.gaveWay()...)
 	}
 	return all
+}
+
+// unless says when a policy is followed that is about an instance which was evicted.
+func (e *explainer) unless(index uint32, slot cluster.Slot) string {
+	return fmt.Sprintf("%s: a policy is followed at %s unless it has a node by then", e.name(index), clock(slot.Deadline))
 }
 
 // ended returns those whose last allocation ended in one way, otherwise those where it ended in none of some.

@@ -25,6 +25,9 @@ func (e *explainer) special() []Finding {
 			f = e.onlyNode(r, slot)
 		}
 		f.Task, f.Instances, f.Slot, f.Since = e.task.Name, 1, r.Index, slot.Since
+		if slot.ByPolicy() {
+			f.Details = append(f.Details, e.unless(r.Index, slot))
+		}
 		found = append(found, f)
 		return len(found) < linesMax
 	})

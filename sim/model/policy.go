@@ -89,7 +89,11 @@ func (m *Model) evicted(s *seat) {
 			return
 		}
 	}
-	if row.Ended != cluster.Preempted && row.Ended != cluster.NodeLost {
+	switch row.Ended {
+	case cluster.NotEnded: // it was out of reach
+		row.Ended = cluster.NodeLost
+	case cluster.Preempted, cluster.NodeLost:
+	default:
 		row.Ended = cluster.OnRequest
 	}
 	if p.Action == lifecycle.RestartInstance {

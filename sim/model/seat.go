@@ -132,7 +132,9 @@ func (m *Model) awayDue(s *seat) {
 		row := s.Slot
 		row.Deadline = 0
 		m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
-		m.evicted(s)
+		if left := s.slot.ordered(row.Order); left != nil { // unless it is out of reach still, or another took its place
+			m.evicted(left)
+		}
 	case s.Cause != cluster.NoCause:
 		m.vacate(s, s.Slot)
 	default:
