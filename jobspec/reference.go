@@ -132,9 +132,10 @@ number changed. Variables stay as they were at the start; files follow, within m
 
 With ` + "`ssh`" + ` members log in to each other by ` + "`ssh -F $STARLING_SSH_CONFIG worker-0`" + `, which knows where each is and by which key its server is
 known, and tries for a minute if that has not begun yet. A member that lets others in starts a server of its own, as
-` + "`/usr/sbin/sshd -D -e -f $STARLING_SSHD_CONFIG`" + `. One of root needs the folder ` + "`/run/sshd`" + `, and refuses accounts whose
-password is locked. What it starts counts to the instance and ends with it, but has an environment of its own: what is to be in that is
-said by ` + "`-o \"SetEnv=TMPDIR=$PWD NAME=$NAME\"`" + `. All machines derive the same keys for a job from the secret of the cluster: an agent without it (` + "`secret_file`" + `) fails to start such instances.
+` + "`/usr/sbin/sshd -D -e -f $STARLING_SSHD_CONFIG`" + `. One of root needs the folder ` + "`/run/sshd`" + `, and refuses accounts whose password is locked.
+What it starts counts to the instance and ends with it, but has an environment of its own: what is to be in that is said by
+` + "`-o \"SetEnv=TMPDIR=$PWD NAME=$NAME\"`" + `. All machines derive the same keys for a job from the secret of the cluster: an agent without
+it (` + "`secret_file`" + `), or with another than most nodes have, fails to start such instances and says so.
 
 With ` + "`mpi`" + ` a master starts when one worker has a node at least, or all that start together by ` + "`min_available`" + `, and runs programs on them by
 ` + "`mpirun PROGRAM`" + `. Give each member a ` + "`TMPDIR`" + ` of its own, such as ` + "`TMPDIR=$PWD`" + `: Open MPI calls its files there by the number of a process,

@@ -26,6 +26,14 @@ func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
 	return set, nil
 }
 
+// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is well.
+func (p *Peer) oddSecret(files []plugin.File) string {
+	if p.config.Secret == nil || !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Key != plugin.NoKey }) {
+		return ""
+	}
+	return p.config.Secret.Odd(p.core.state, p.config.Node)
+}
+
 // key derives one of the keys of a job.
 func (p *Peer) key(r *replica.Renewal, key plugin.Key) ([]byte, error) {
 	if key == plugin.NoKey {

@@ -109,6 +109,9 @@ func (p *Peer) putFiles(order *replica.Order, task *driver.Task) (refusal string
 	if order.Members == 0 {
 		return ""
 	}
+	if odd := p.oddSecret(order.Outfit.Files); odd != "" {
+		return clipped(odd)
+	}
 	files, err := p.fileSet(&replica.Renewal{
 		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Outfit.Files, User: order.Spec.User,
 	})

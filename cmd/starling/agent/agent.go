@@ -77,7 +77,8 @@ A file for the first of three machines:
   attributes: {zone: cellar}
 
 Jobs with the plugins ssh and mpi need the cluster's secret, a file that is the same on all nodes and for its owner alone. Make
-it once and copy it; without it only instances of such jobs fail on a node, and say so:
+it once and copy it; without it, or with another than most nodes have, only instances of such jobs fail on a node, and say so.
+The node's attribute "secret" tells by eight digits which one it has, and nothing else of it:
 
   ` + secret.HowToMake("cluster.secret"),
 		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
@@ -105,6 +106,10 @@ func (a *agent) run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		err = nil
 	case err == nil:
+		if odd := a.host.OddSecret(ctx); odd != "" {
+			a.log.Warn(odd)
+			a.Hint("warning: %s", odd)
+		}
 		a.Hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
 		select {
 		case <-ctx.Done():

@@ -81,6 +81,9 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		config.Offer.Address = reachable(config.Listener.Addr())
 	}
 	config.Offer.Rules = cluster.RulesNewest
+	if config.Secret != nil {
+		setAttribute(&config.Offer, secret.Attribute, config.Secret.Fingerprint())
+	}
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse, Secret: config.Secret,
@@ -130,6 +133,18 @@ func (h *Host) Address() string { return h.config.Offer.Address }
 
 // Warnings lists what tasks go without on this machine.
 func (h *Host) Warnings() []string { return h.driver.Warnings() }
+
+// OddSecret tells how this machine's secret is not that of most members, "" if it is.
+func (h *Host) OddSecret(ctx context.Context) string {
+	if h.config.Secret == nil {
+		return ""
+	}
+	state, err := h.State(ctx, 0)
+	if err != nil {
+		return "" // it is told again when keys are to be written
+	}
+	return h.config.Secret.Odd(state, h.config.Node)
+}
 
 // Reason tells why a host that is done stopped by itself.
 func (h *Host) Reason() error {
@@ -204,6 +219,16 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
 	}
 	return listener, err
+}
+
+// setAttribute puts an attribute into its place in an offer, or replaces what is there.
+func setAttribute(offer *terms.Offer, name, value string) {
+	at, has := slices.BinarySearchFunc(offer.Attributes, name, func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
+	offer.Attributes = slices.Clone(offer.Attributes)
+	if !has {
+		offer.Attributes = slices.Insert(offer.Attributes, at, terms.EnvVar{Name: name})
+	}
+	offer.Attributes[at].Value = value
 }
 
 // OfferOf puts an offer together, in the order that the cluster wants.

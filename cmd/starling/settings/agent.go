@@ -97,7 +97,7 @@ func all() []setting {
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(terms.Memory, jobspec.ParseBytes)},
 		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)", setCapacity(terms.Disk, jobspec.ParseBytes)},
-		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores and node are there", setAttributes},
+		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor)", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
 		{"log.file", scalar, "`FILE` for the log (default: DIR/starling.log; - for stderr)", setLogFile},
