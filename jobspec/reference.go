@@ -131,7 +131,7 @@ number changed. Variables stay as they were at the start; files follow, within m
 | ` + "`mpi`" + ` | what ` + "`ssh`" + ` gives; to the masters ` + "`MPI_HOST`" + ` and the file ` + "`hostfile`" + ` with the workers, and what ` + "`mpirun`" + ` of Open MPI needs to find them by itself | ` + "`master`" + `, ` + "`worker`" + `: the tasks; ` + "`slots`" + ` of each worker, 1 |
 
 With ` + "`ssh`" + ` members log in to each other by ` + "`ssh -F $STARLING_SSH_CONFIG worker-0`" + `, which knows where each is and by which key its server is
-known, and tries for a minute if that has not begun yet. A member that lets others in starts a server of its own, as
+known, and tries again for a quarter of a minute if that has not begun yet. A member that lets others in starts a server of its own, as
 ` + "`/usr/sbin/sshd -D -e -f $STARLING_SSHD_CONFIG`" + `. One of root needs the folder ` + "`/run/sshd`" + `, and refuses accounts whose password is locked.
 What it starts counts to the instance and ends with it, but has an environment of its own: what is to be in that is said by
 ` + "`-o \"SetEnv=TMPDIR=$PWD NAME=$NAME\"`" + `. All machines derive the same keys for a job from the secret of the cluster: an agent without

@@ -73,7 +73,7 @@ func (s *ssh) client(r *Roster, self *Self) []byte {
 		}
 	}
 	fmt.Fprintf(&text, "Host *\n    IdentityFile \"%s/ssh/id\"\n    IdentitiesOnly yes\n    StrictHostKeyChecking yes\n    UserKnownHostsFile \"%s/ssh/known_hosts\"\n"+
-		"    BatchMode yes\n    ConnectTimeout 5\n    ConnectionAttempts 60\n", noTokens(self.Folder), noTokens(self.Folder))
+		"    BatchMode yes\n    ConnectTimeout 5\n    ConnectionAttempts 15\n", noTokens(self.Folder), noTokens(self.Folder))
 	return []byte(text.String())
 }
 

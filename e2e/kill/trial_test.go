@@ -21,6 +21,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/e2e/agents"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -49,10 +50,12 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 		t.Fatal(err)
 	}
 	tr.hold(filepath.Join(tr.watched, lockName)) // tasks see by it that the test lives
-	var err error
+	secretFile := filepath.Join(folder, "secret")
+	_, err := secret.LoadOrMake(secretFile)
+	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
 		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
-		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi"},
+		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
 	})
 	if err != nil {
 		t.Fatal(err)
