@@ -131,7 +131,11 @@ func fetchOutput(ctx context.Context, peer *client.Client, t target.Target, dir 
 	name := fmt.Sprintf("%s[%d]", t.Task, t.Number)
 	_, err = manifest.Receive(from, incoming, func(done, total int64) {
 		const step = 25 // percent
-		p.Show([]string{name}, []string{fmt.Sprintf("%d %% of %s", done*100/max(total, 1)/step*step, console.Bytes(total))})
+		part := int64(100)
+		if done < total {
+			part = done * 100 / total / step * step
+		}
+		p.Show([]string{name}, []string{fmt.Sprintf("%d %% of %s", part, console.Bytes(total))})
 	})
 	from.CloseWithError(err)
 	if sent := <-ended; sent != nil && !errors.Is(sent, err) {
