@@ -12,6 +12,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 func newPlan(r *remote.Remote) *cobra.Command {
@@ -20,7 +21,8 @@ func newPlan(r *remote.Remote) *cobra.Command {
 		Short: "Tell what running a job file would do, and do nothing",
 		Long: `Tell what running a job file (- for standard input) would do, and do nothing: what differs from the present version, and
 which instances would be placed, replaced, updated in place and stopped, where, and in which order if all goes well. It is the
-scheduler that answers; what happens can differ only if the cluster changes meanwhile.
+scheduler that answers; what happens can differ only if the cluster changes meanwhile. Each job of the file is planned as if it
+came alone, and one that comes after another of them not before that is done.
 
 The exit status is 0 if nothing would change and 1 if something would.`,
 		Args: usage.OneArgument("FILE"),
@@ -35,13 +37,20 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 			if err != nil {
 				return err
 			}
-			changes := false
+			changes, brought := false, map[terms.JobName]bool{}
 			for i := range documents {
+				if first := firstOf(documents[i].Spec.After, brought); first != "" {
+					r.Hint("%s: comes after %s, which this file brings or changes: it can be planned when that is done", documents[i].Spec.Name, first)
+					changes, brought[documents[i].Spec.Name] = true, true
+					continue
+				}
 				answer, err := peer.PlanJob(ctx, &documents[i].Spec)
 				if err != nil {
 					return fmt.Errorf("%s:%d: job %s: %w", args[0], documents[i].Line, documents[i].Spec.Name, err)
 				}
-				changes = changes || answer.GetVersion() == 0 || len(answer.GetChanges()) > 0
+				if answer.GetVersion() == 0 || len(answer.GetChanges()) > 0 {
+					changes, brought[documents[i].Spec.Name] = true, true
+				}
 				if err := r.ShowNext(answer, func() string { return planText(answer) }); err != nil {
 					return err
 				}
@@ -52,6 +61,16 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 			return nil
 		},
 	}
+}
+
+// firstOf returns the first of the jobs that is among some, "" if none is.
+func firstOf(jobs []terms.JobName, some map[terms.JobName]bool) terms.JobName {
+	for _, job := range jobs {
+		if some[job] {
+			return job
+		}
+	}
+	return ""
 }
 
 // stepsShownMax bounds the steps that are shown to people.
