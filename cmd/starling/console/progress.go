@@ -60,12 +60,13 @@ func (p *Progress) Say(text string) {
 	}
 }
 
-// Draw prints a picture: in place of the last one on a terminal that can, as far as that has room for it, and otherwise
-// behind it. The last picture is whole in any case.
-func (p *Progress) Draw(text string, last bool) error {
+// Draw prints a picture: in place of the last one on a terminal that can, as far as that has room for it, with the first line
+// and those around the focus, and otherwise behind it. The last picture is whole in any case.
+func (p *Progress) Draw(text string, focus int, last bool) error {
 	p.Clear()
 	if p.ErrLive && p.OutLive && !last {
-		lines := p.fitted(strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
+		_, rows := p.size()
+		lines := p.fitted(around(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), focus, rows))
 		p.shown, text = len(lines), strings.Join(lines, "\n")+"\n"
 	}
 	_, err := io.WriteString(p.Out, text)
@@ -84,6 +85,18 @@ func (p *Progress) redraw() {
 		fmt.Fprintln(p.Err, line)
 		p.shown++
 	}
+}
+
+// around returns the lines around one if that is not among the first that a terminal of so many rows has room for. Beside
+// them are the first, a line that tells of those before, the one that tells of those behind, and the cursor's.
+func around(lines []string, focus, rows int) []string {
+	const beside = 4
+	room := rows - beside
+	if room < 1 || len(lines) < rows || focus < rows-2 {
+		return lines
+	}
+	from := min(focus-room/2, len(lines)-room-1)
+	return append([]string{lines[0], fmt.Sprintf("… %d before", from-1)}, lines[from:]...)
 }
 
 // fitted returns as much of the lines as the terminal has room for: what it wrapped or scrolled away could not be written

@@ -64,12 +64,30 @@ func TestDraw(t *testing.T) {
 		c.console.Out, c.console.Err = &out, &out
 		p := NewProgress(&c.console, nil)
 		for i, picture := range []string{"one\n" + red + "fourscore" + colourEnd + "\n", "1\n2\n3\n4\n", "the last is whole\n"} {
-			if err := p.Draw(picture, i == 2); err != nil {
+			if err := p.Draw(picture, 0, i == 2); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if out.String() != c.want {
 			t.Errorf("%s: got\n%q, want\n%q", c.name, out.String(), c.want)
+		}
+	}
+}
+
+// TestAround shows where things happen in a picture that is higher than the terminal.
+func TestAround(t *testing.T) {
+	lines := []string{"job", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	for _, c := range []struct {
+		focus, rows int
+		want        string
+	}{
+		{0, 0, "job 1 2 3 4 5 6 7 8 9"}, {9, 11, "job 1 2 3 4 5 6 7 8 9"}, {3, 7, "job 1 2 3 4 … 5 more"},
+		{5, 7, "job … 3 before 4 5 6 … 3 more"}, {6, 7, "job … 4 before 5 6 7 … 2 more"}, {9, 7, "job … 5 before 6 7 8 9"}, {9, 3, "job … 9 more"},
+	} {
+		p := NewProgress(&Console{Size: func() (int, int) { return 0, c.rows }}, nil)
+		got := strings.Join(p.fitted(around(lines, c.focus, c.rows)), " ")
+		if got != c.want {
+			t.Errorf("focus %d, %d rows: got %q, want %q", c.focus, c.rows, got, c.want)
 		}
 	}
 }

@@ -69,12 +69,17 @@ func watchGraph(command *cobra.Command, r *remote.Remote, question *starlingv1.J
 			return final, err
 		}
 		last = text.String()
-		return final, p.Draw(last+"\n", final)
+		return final, p.Draw(last+"\n", foremost(t), final)
 	})
 	if interrupted() {
 		return exit.Silent(exit.Detached)
 	}
 	return err
+}
+
+// foremost returns the row of the first task that is not complete, 0 if all are.
+func foremost(t *console.Table) int {
+	return 1 + slices.IndexFunc(t.Rows[1:], func(row []string) bool { return row[1] != "complete" })
 }
 
 // What a drawing is made of where it has room.

@@ -40,6 +40,19 @@ lint            failed                    ···················
 	}
 }
 
+func TestForemost(t *testing.T) {
+	answer := diamond()
+	if got, want := foremost(graph(answer, 0)), 2; got != want {
+		t.Errorf("got row %d, want %d, that of count", got, want)
+	}
+	for _, task := range answer.GetTasks() {
+		task.State = "complete"
+	}
+	if got := foremost(graph(answer, 0)); got != 0 {
+		t.Errorf("got row %d, want 0: all are complete", got)
+	}
+}
+
 func TestGraphAfterJobs(t *testing.T) {
 	answer := diamond()
 	answer.Spec.After = []string{"lab/fetch", "clean"}
