@@ -209,6 +209,9 @@ func (tr *trial) wantWhole() {
 
 // rift says why these peers are not one flock of the size, "" if they are.
 func rift(answer *starlingv1.ListPeersResponse, size int) string {
+	if len(answer.GetPeers()) == 0 {
+		return "it has folded nothing yet"
+	}
 	ring := map[string]*starlingv1.Peer{}
 	for _, p := range answer.GetPeers() {
 		if !isMember(p) || !p.GetAlive() || p.GetLag() != 0 || p.DigestAgrees == nil || !p.GetDigestAgrees() {
