@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
@@ -84,10 +86,22 @@ func (l *reader) run(ctx context.Context, t target.Target) error {
 	if err != nil {
 		return err
 	}
+	chosen = l.withOutput(chosen, answer)
 	if len(chosen) > streamsMax || answer.GetNextPageToken() != "" {
 		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t.Job, streamsMax, chosen[0])
 	}
 	return l.readAll(ctx, chosen)
+}
+
+// withOutput leaves out the instances that were never placed, if there are others and it does not wait for them to start.
+func (l *reader) withOutput(chosen []target.Target, answer *starlingv1.JobStatusResponse) []target.Target {
+	placed := slices.DeleteFunc(slices.Clone(chosen), func(t target.Target) bool { return t.Find(answer).GetAllocation() == "" })
+	missing := len(chosen) - len(placed)
+	if l.follow || len(placed) == 0 || missing == 0 {
+		return chosen
+	}
+	l.remote.Hint("without %s never placed; the reasons: starling why %s", console.Counted(missing, "instance"), answer.GetJob().GetName())
+	return placed
 }
 
 // readAll shows the output of instances, all at the same time if it follows; with more than one, each line begins with
