@@ -51,7 +51,7 @@ type GangState uint8
 
 // The states of a gang. A job without one has it whole.
 const (
-	// GangWhole: as many run as must run together.
+	// GangWhole: as many run as must run together, but for members by which it has grown since it was admitted.
 	GangWhole GangState = iota
 	// GangBroken: it ran, and lost members.
 	GangBroken
@@ -90,13 +90,14 @@ func (j *Job) GangState() GangState {
 	if j.gang == nil {
 		return GangWhole
 	}
-	missing, living := uint32(0), uint32(0)
+	missing, lost, living := uint32(0), uint32(0), uint32(0)
 	for task, t := range j.Tasks {
 		missing += j.Missing(task)
+		lost += j.Missing(task) - min(j.Missing(task), t.Desired-min(t.Fresh, t.Desired))
 		living += t.living()
 	}
 	switch {
-	case missing == 0:
+	case missing == 0 || living > 0 && lost == 0:
 		return GangWhole
 	case living > 0:
 		return GangBroken

@@ -240,14 +240,16 @@ const (
 
 // gangState tells whether as many of a job run as must run together, and if not, whether any runs.
 func (j *Job) gangState() gangState {
-	missing, living := uint32(0), uint32(0)
+	missing, lost, living := uint32(0), uint32(0), uint32(0)
 	for _, t := range j.tasks {
 		missing += t.missing()
+		used := min(uint32(t.used()), t.desired)
+		lost += t.missing() - min(t.missing(), t.desired-used)
 		alive, _ := t.members()
 		living += alive
 	}
 	switch {
-	case missing == 0:
+	case missing == 0 || living > 0 && lost == 0:
 		return gangWhole
 	case living > 0:
 		return gangBroken
