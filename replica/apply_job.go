@@ -62,11 +62,34 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return refused(cluster.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
 		case sharingProblem(old.Spec, &spec).refused():
 			return sharingProblem(old.Spec, &spec)
+		case sizeProblem(old, &spec).refused():
+			return sizeProblem(old, &spec)
 		case !old.Spec.Equal(&spec):
 			f.update(old, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
 		}
 		return result
 	})
+}
+
+// sizeProblem refuses a version that would end a batch job because it wants nothing of it, or that wants more or fewer of a
+// sealed task, of which no other instances begin.
+func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
+	all := uint32(0)
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		all += t.Instances
+		task := j.TaskIndex(t.Name)
+		if task < 0 || j.Tasks[task].Seal == (cluster.Seal{}) {
+			continue
+		}
+		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
+			return refused(cluster.Conflict, "task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name, old.Instances)
+		}
+	}
+	if all == 0 && spec.Type == terms.Batch {
+		return refused(cluster.Conflict, "a batch job without instances has ended: `starling job suspend %s` stops it for now, `starling stop %s` for good", spec.Name, spec.Name)
+	}
+	return Result{}
 }
 
 // stale refuses a write that was made against another version than the present one.
@@ -160,6 +183,8 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 		switch {
 		case c.To == 0 || old == nil:
 			return refused(cluster.NotFound, "version %d of job %s is not kept", c.To, c.Job)
+		case sizeProblem(j, old).refused():
+			return sizeProblem(j, old)
 		case !old.Equal(j.Spec):
 			f.update(j, cluster.JobVersion{Kind: cluster.Reverted, Of: c.To, Spec: old})
 		}

@@ -213,7 +213,7 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	switch {
 	case present == 0:
 		return m.first(j, spec)
-	case !lasts(j.newest(), spec):
+	case !lasts(j.newest(), spec), j.outgrown(spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
@@ -237,6 +237,20 @@ func (m *Model) first(old *Job, spec *terms.Job) bool {
 func lasts(old, spec *terms.Job) bool {
 	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller} }
 	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
+}
+
+// outgrown tells whether a version wants nothing of a batch job, or another number of a sealed task.
+func (j *Job) outgrown(spec *terms.Job) bool {
+	all := uint32(0)
+	for i := range spec.Tasks {
+		all += spec.Tasks[i].Instances
+		for _, t := range j.tasks {
+			if now := t.spec(0); t.name == spec.Tasks[i].Name && t.sealed.Entry > 0 && now != nil && now.Instances != spec.Tasks[i].Instances {
+				return true
+			}
+		}
+	}
+	return all == 0 && spec.Type == terms.Batch
 }
 
 // begin brings a job. All but batch jobs come as an update from nothing.
@@ -434,6 +448,9 @@ func (m *Model) revert(j *Job, to uint32) bool {
 	for _, v := range j.versions {
 		if v.Number != to {
 			continue
+		}
+		if j.outgrown(v.Spec) {
+			return false
 		}
 		if !reflect.DeepEqual(v.Spec, j.newest()) {
 			m.change(j, cluster.JobVersion{Kind: cluster.Reverted, Of: to, Spec: v.Spec})
