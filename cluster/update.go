@@ -191,7 +191,7 @@ func (s *State) adopt(j *Job, task int) {
 		return false
 	}
 	s.EachSlot(j.ID, task, func(r SlotRef, slot Slot) bool {
-		if fits(&slot) && slot.Phase != Stopping {
+		if fits(&slot) && (slot.Phase != Stopping || slot.Cause == BySuspension) {
 			slot.Version = j.Version
 			if slot.Phase == Waiting && r.Seat == MainSeat {
 				slot.Version = 0

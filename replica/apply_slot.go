@@ -353,7 +353,7 @@ func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = cluster.Waiting, wish, 0, f.s.Time, cluster.NoCause
-	if slot.Version == j.Version && r.Seat == cluster.MainSeat {
+	if r.Seat == cluster.MainSeat && (slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
 	}
 	if slot.Health != cluster.Unhealthy {

@@ -293,7 +293,7 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 		}
 	}
 	j.each(func(s *seat) {
-		if s.Version == 0 || s.Phase == cluster.Stopping || !s.slot.task.asGood(s.Version) {
+		if s.Version == 0 || s.Phase == cluster.Stopping && s.Cause != cluster.BySuspension || !s.slot.task.asGood(s.Version) {
 			return
 		}
 		if s.Version = v.Number; s.Phase == cluster.Waiting && s.kind == cluster.MainSeat {

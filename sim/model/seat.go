@@ -357,7 +357,7 @@ func (m *Model) wait(s *seat, row cluster.Slot, wish cluster.Wish) {
 	j, t := s.job(), s.slot.task
 	spec := t.spec(row.Version)
 	row.Phase, row.Wish, row.Deadline, row.Since, row.Cause = cluster.Waiting, wish, 0, m.time, cluster.NoCause
-	if row.Version == j.version() && s.kind == cluster.MainSeat {
+	if s.kind == cluster.MainSeat && (row.Version == j.version() || row.Version != 0 && t.asGood(row.Version)) {
 		row.Version = 0
 	}
 	if row.Health != cluster.Unhealthy {
