@@ -88,16 +88,18 @@ func (d *division) party(number int) *party {
 	for i := range job.Tasks {
 		t, p := &job.Tasks[i], &who.portions[i]
 		p.row, p.number, p.part = none, i, t.Part
-		later := led && t.State == Open && job.Scheduler == TaskGreedy
-		if !t.takes() || later {
+		if !t.takes() {
 			continue
 		}
-		led = led || t.State == Open
 		p.row = d.supply.require(t.Tags)
 		p.least, p.most = t.needs(job.Scheduler)
 		if p.least > p.most {
 			return nil
 		}
+		if led && t.State == Open && job.Scheduler == TaskGreedy {
+			p.least = 0
+		}
+		led = led || t.State == Open
 		who.least = min(who.least+p.least, boundless)
 		if p.least < p.most {
 			who.open.items = append(who.open.items, p)
@@ -177,10 +179,11 @@ func (d *division) admit(who *party) bool {
 			who.total++
 		}
 	}
-	who.open = newQueue(who.open.items, lighter)
-	if who.job.Scheduler == TaskPercentage {
-		who.open = newQueue(who.open.items, behind)
+	before := map[TaskScheduler]func(a, b *portion) bool{TaskGreedy: first, TaskPercentage: behind}[who.job.Scheduler]
+	if before == nil {
+		before = lighter
 	}
+	who.open = newQueue(who.open.items, before)
 	return true
 }
 
@@ -237,6 +240,9 @@ func shortest(a, b *party) bool {
 func lighter(a, b *portion) bool {
 	return cmp.Or(cmp.Compare(a.count, b.count), cmp.Compare(a.number, b.number)) < 0
 }
+
+// first puts the first task in front.
+func first(a, b *portion) bool { return a.number < b.number }
 
 // behind puts the task in front that has the least for its part, then the first.
 func behind(a, b *portion) bool {

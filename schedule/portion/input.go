@@ -30,8 +30,8 @@ type TaskScheduler uint8
 const (
 	// TaskRoundRobin gives it to the task with the fewest.
 	TaskRoundRobin TaskScheduler = iota
-	// TaskGreedy gives all to the first open task, so that a single peer can go through a whole workflow. The tasks
-	// behind it need not be covered.
+	// TaskGreedy gives all to the first open task that can use one, so that a single peer can go through a whole workflow.
+	// The tasks behind the first need not be covered.
 	TaskGreedy
 	// TaskPercentage divides by the parts of the tasks, rounded to the nearest. One peer more never takes one from
 	// another task.

@@ -60,13 +60,13 @@ func (w *twin) task(i, j int) (least, most Peers) {
 	if t.State == Frozen {
 		return t.Has, t.Has
 	}
-	first := slices.IndexFunc(job.Tasks, func(t Task) bool { return t.State == Open })
-	if job.Scheduler == TaskGreedy && first != j {
-		return 0, 0
-	}
 	least, most = max(1, t.Min), t.Max
 	if most == 0 {
 		most = 1000
+	}
+	first := slices.IndexFunc(job.Tasks, func(t Task) bool { return t.State == Open })
+	if job.Scheduler == TaskGreedy && first != j && least <= most {
+		least = 0
 	}
 	if job.Scheduler == TaskFixed {
 		most = least
@@ -200,6 +200,9 @@ func (w *twin) next(i int) int {
 
 func (w *twin) lighter(i, j, other int) bool {
 	a, b := int(w.counts[i][j]), int(w.counts[i][other])
+	if w.in.Jobs[i].Scheduler == TaskGreedy {
+		return j < other
+	}
 	if w.in.Jobs[i].Scheduler != TaskPercentage {
 		return a < b
 	}
