@@ -73,7 +73,7 @@ func sharingFields() []field[terms.Job] {
 		bind(optional(choice[terms.TaskScheduler](terms.TaskSchedulers())), func(j *spec) *terms.TaskScheduler { return &j.TaskScheduler }).
 			named("task_scheduler", "Makes virtual peers run the instances, each at most one at a time, which the job shares with the other such "+
 				"jobs of its pool; a machine has one for each processor. It says to which task the next one goes: greedy to the first "+
-				"that is not complete, one task after the other, round-robin to the one with the fewest, percentage by "+
+				"that can use it, round-robin to the one with the fewest, percentage by "+
 				"their percent, fixed gives each what min_available says, at least 1, and colocated one to each at a time, all on one machine. "+
 				"Where the tasks cannot all have that minimum the job gets none; a greedy one needs it for one task only."),
 		bind(optional(whole[uint32](0, 100)), func(j *spec) *uint32 { return &j.Percent }).
