@@ -139,7 +139,12 @@ func (s *State) follow(j *Job, task int) {
 
 // Idle tells whether nothing of a task asks for room for now, whatever it lacks.
 func (j *Job) Idle(task int) bool {
-	return j.Suspended || len(j.Awaits) > 0 || j.Tasks[task].Restarting || j.Held(task)
+	return j.Paused(task) || j.Held(task)
+}
+
+// Paused tells whether nothing of a task is to run for now, not even what does.
+func (j *Job) Paused(task int) bool {
+	return j.Suspended || len(j.Awaits) > 0 || j.Tasks[task].Restarting
 }
 
 // follower is a job that comes after another, by the name of that.

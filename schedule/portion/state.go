@@ -46,7 +46,8 @@ func scheduler(s terms.TaskScheduler) TaskScheduler {
 }
 
 // taskOf returns a task with as many peers as it can use at most: one for each instance that has not ended, as far as they
-// may run at a time, and no more than there are. One that waits for others is closed until those are complete. In a copy an
+// may run at a time, and no more than there are. One that waits for others is closed until those are complete; what runs of it, because
+// an output of theirs was lost since, has what it needs and goes on. In a copy an
 // instance keeps its place until its task is complete: the rest of the copy may still run.
 func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
@@ -54,10 +55,13 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	if j.Spec.TaskScheduler == terms.TaskColocated && most > 0 {
 		most += t.Counts[cluster.Succeeded] + t.Counts[cluster.Failed]
 	}
+	if j.Held(number) {
+		most = t.Live()
+	}
 	if spec.MaxRunning > 0 {
 		most = min(most, spec.MaxRunning)
 	}
-	if most == 0 || j.Stop || j.Idle(number) {
+	if most == 0 || j.Stop || j.Paused(number) {
 		return Task{State: Closed}
 	}
 	least := j.Spec.Gang(spec.Name)

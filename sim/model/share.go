@@ -89,10 +89,13 @@ func (j *Job) portion() portion.Job {
 		if job.Scheduler == portion.TaskColocated && most > 0 {
 			most += done + failed
 		}
+		if t.held() {
+			most = live
+		}
 		if bound := int(t.spec(0).MaxRunning); bound > 0 {
 			most = min(most, bound)
 		}
-		if most == 0 || j.stop || t.idle() {
+		if most == 0 || j.stop || j.suspended || t.restarting || len(j.awaits) > 0 {
 			task.State = portion.Closed
 		}
 		task.Max = portion.Peers(most)
