@@ -57,11 +57,11 @@ func (s *Job) lifecycleProblems(p *problems) {
 	for i := range s.Tasks {
 		instances += uint64(s.Tasks[i].Instances)
 		if len(s.Tasks[i].Policies) > 0 && s.Type == Daemon {
-			p.add("tasks["+strconv.Itoa(i)+"].policies", "must be absent in a daemon job: its instances belong to their machines")
+			p.add("tasks["+strconv.Itoa(i)+"].policies", "must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
 		}
 	}
 	if len(s.Policies) > 0 && s.Type == Daemon {
-		p.add("policies", "must be absent in a daemon job: its instances belong to their machines")
+		p.add("policies", "must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
 	}
 	switch {
 	case s.MinSuccess > 0 && s.Type != Batch:
