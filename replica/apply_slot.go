@@ -99,9 +99,8 @@ func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
 
 // ended decides what comes after the end of an allocation.
 func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot) {
-	j := f.s.Job(r.Job)
-	ran := f.s.Time - slot.Since
-	wasRunning, stopping := slot.Phase == cluster.Running, slot.Phase == cluster.Stopping
+	j, stopping := f.s.Job(r.Job), slot.Phase == cluster.Stopping
+	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(Ended, r, endingWords(news))
 	switch {
@@ -119,10 +118,17 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 		f.succeed(r, slot)
 		return
 	}
-	if wasRunning && ran >= terms.Time(j.TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis) {
+	f.failed(r, news, slot)
+}
+
+// rested forgets the failures of an instance that has run for long enough when it ends, however that is.
+func (f *fold) rested(r cluster.SlotRef, slot *cluster.Slot) {
+	if slot.Phase != cluster.Running {
+		return
+	}
+	if enough := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis; f.s.Time-slot.Since >= terms.Time(enough) {
 		slot.Failures = 0
 	}
-	f.failed(r, news, slot)
 }
 
 // failed decides what comes after a failure: a start on the same node as long as the task has restarts, then whatever
@@ -192,6 +198,7 @@ func (f *fold) lose(r cluster.SlotRef) {
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
+	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
@@ -241,6 +248,9 @@ func (f *fold) returned(r cluster.SlotRef, ready bool) {
 // stop tells a node to end the allocation of a seat, if it has it; otherwise the seat is vacant at once.
 func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
 	slot, _ := f.s.SlotAt(r)
+	if cause != cluster.ByRunTime { // to run for too long is a failure itself
+		f.rested(r, &slot)
+	}
 	slot.Cause = cause
 	switch slot.Phase {
 	case cluster.Assigned, cluster.Running, cluster.Stopping:

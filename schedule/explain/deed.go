@@ -20,8 +20,11 @@ func Why(j *cluster.Job, d *cluster.Deed) string {
 		lifecycle.TaskCompleted:   fmt.Sprintf("all instances of %s have succeeded", task),
 		lifecycle.TaskFailed:      slot + " has failed for good: " + d.Ended.String(),
 	}[d.Event]
-	if d.Event == lifecycle.InstanceFailed && d.Ended == cluster.ByItself {
+	switch {
+	case d.Event == lifecycle.InstanceFailed && d.Ended == cluster.ByItself:
 		what = fmt.Sprintf("%s failed with exit code %d", slot, d.ExitCode)
+	case d.Event == lifecycle.InstanceEvicted && d.Ended == cluster.OnRequest:
+		what = slot + " was evicted: its node was drained"
 	}
 	if d.OfJob {
 		return what + " (policy of the job)"

@@ -146,10 +146,7 @@ func (m *Model) awayDue(s *seat) {
 // over decides what follows the end of an allocation.
 func (m *Model) over(s *seat, news *command.Report) {
 	row := s.Slot
-	lasted := terms.Time(-1)
-	if row.Phase == cluster.Running {
-		lasted = m.time - row.Since
-	}
+	row.Failures = m.failuresOf(s)
 	row.Ended, row.ExitCode, row.Since, row.Deadline = news.Ended, news.ExitCode, m.time, 0
 	asked := row.Phase == cluster.Stopping || news.Ended == cluster.NodeLost && row.Cause != cluster.NoCause
 	done := s.job().newest().Type == terms.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0
@@ -162,11 +159,16 @@ func (m *Model) over(s *seat, news *command.Report) {
 	case done:
 		m.succeed(s, row)
 	default:
-		if lasted >= terms.Time(s.spec().Restart.ResetMillis) {
-			row.Failures = 0
-		}
 		m.failed(s, row, news)
 	}
+}
+
+// failuresOf returns how often in a row an instance has failed that ends now: none before count if it has run for long.
+func (m *Model) failuresOf(s *seat) uint32 {
+	if s.Phase == cluster.Running && m.time >= s.Since+terms.Time(s.spec().Restart.ResetMillis) {
+		return 0
+	}
+	return s.Failures
 }
 
 // failed decides what follows a failure: it is started again on its node while it has restarts, then reconcile decides.
@@ -220,7 +222,7 @@ func (m *Model) lose(s *seat) {
 		return
 	}
 	row, rule := s.Slot, s.spec().Disconnect
-	row.Ended, row.ExitCode = cluster.NodeLost, 0
+	row.Ended, row.ExitCode, row.Failures = cluster.NodeLost, 0, m.failuresOf(s)
 	switch {
 	case rule.StopAfterMillis > 0 && row.Phase != cluster.Delayed:
 		row.Phase, row.Since = cluster.Away, m.time
@@ -261,6 +263,9 @@ func (m *Model) returned(s *seat, ready bool) {
 func (m *Model) stop(s *seat, cause cluster.Cause) {
 	row := s.Slot
 	row.Cause = cause
+	if cause != cluster.ByRunTime {
+		row.Failures = m.failuresOf(s)
+	}
 	switch {
 	case row.Phase == cluster.Assigned || row.Phase == cluster.Running || row.Phase == cluster.Stopping:
 		row.Phase, row.Since, row.Deadline = cluster.Stopping, m.time, 0
