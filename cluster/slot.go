@@ -163,6 +163,15 @@ func (s *Slot) ByPolicy() bool {
 	return s.Phase == Waiting && s.Deadline != 0 || s.Phase == Postponed && s.Cause != NoCause
 }
 
+// OwnExitCode is that of the last end if nobody had told the program to end, else 0.
+func (s *Slot) OwnExitCode() int32 {
+	switch s.Ended {
+	case ByItself, BySignal, OutOfMemory:
+		return s.ExitCode
+	}
+	return 0
+}
+
 // Seat tells the allocations of one slot apart.
 type Seat uint8
 

@@ -55,7 +55,8 @@ func policyForm() form[lifecycle.Policy] {
 				"lost_after: for good, and no other has taken its place); "+
 				"task_completed, all of whose instances have succeeded; task_failed, of which an instance has failed for good; or any."),
 		bind(oneOrMore(whole[uint32](1, lifecycle.ExitCodeMax), lifecycle.PoliciesMax), func(p *spec) *[]uint32 { return &p.ExitCodes }).
-			named("exit_codes", "Instead: one exit code of an instance that failed, or a list."),
+			named("exit_codes", "Instead: one exit code with which an instance failed by itself, or a list: 128 and the number of the signal if "+
+				"one ended it, as 137 for more memory than it has. What was stopped, as its checks failed or its time was over, has none."),
 		bind(choice[lifecycle.Action](lifecycle.Actions()), func(p *spec) *lifecycle.Action { return &p.Action }).
 			named("action", "What follows: restart_instance, restart_task or restart_job, all of whose instances end and begin anew; abort "+
 				"suspends the job; terminate ends it as a failure, complete as a success.").must(),

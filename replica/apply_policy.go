@@ -33,7 +33,7 @@ func (f *fold) spent(r cluster.SlotRef, slot *cluster.Slot) bool {
 
 // failedByPolicy lets a policy decide what follows a failure. It returns false if none is about it.
 func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.Event) bool {
-	p, _, ok := f.heard(r, e, slot.ExitCode)
+	p, _, ok := f.heard(r, e, slot.OwnExitCode())
 	switch {
 	case !ok:
 		return false
@@ -237,7 +237,7 @@ func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
 	default:
 		return false
 	}
-	p, ofJob, ok := f.heard(r, deed.Event, slot.ExitCode)
+	p, ofJob, ok := f.heard(r, deed.Event, slot.OwnExitCode())
 	if ok && deed.Event == lifecycle.TaskCompleted {
 		f.s.SetCompletion(r.Job, int(r.Task), cluster.Completion{Followed: true})
 	}

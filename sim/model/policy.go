@@ -25,6 +25,14 @@ func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle
 	return nil, false
 }
 
+// ownCode is the exit code of a program that ended by its own doing, 0 of another.
+func ownCode(row *cluster.Slot) int32 {
+	if row.Ended == cluster.ByItself || row.Ended == cluster.BySignal || row.Ended == cluster.OutOfMemory {
+		return row.ExitCode
+	}
+	return 0
+}
+
 // outOfRestarts tells whether an instance that has failed so often may not start again on its node.
 func (s *seat) outOfRestarts(failures uint32) bool {
 	most := s.spec().Restart.AttemptsMax
@@ -33,7 +41,7 @@ func (s *seat) outOfRestarts(failures uint32) bool {
 
 // failedByPolicy does what comes of a failure by a policy, if one is about it.
 func (m *Model) failedByPolicy(s *seat, row cluster.Slot, e lifecycle.Event) bool {
-	p, _ := m.policy(s, e, row.ExitCode)
+	p, _ := m.policy(s, e, ownCode(&row))
 	if p == nil {
 		return false
 	}
@@ -200,7 +208,7 @@ func (m *Model) decide(s *seat) bool {
 	if e == 0 {
 		return false
 	}
-	p, ofJob := m.policy(s, e, s.ExitCode)
+	p, ofJob := m.policy(s, e, ownCode(&s.Slot))
 	if p == nil {
 		return false
 	}
