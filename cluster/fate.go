@@ -19,16 +19,16 @@ const (
 	Completed
 )
 
-// Fate is what policies made of a job. The zero Fate is none.
+// Fate is what policies, or other jobs, made of a job. The zero Fate is none.
 type Fate struct {
 	Verdict Verdict
 	// Restarts is how often they restarted all of it in its newest version.
 	Restarts uint32
-	// Last is the latest that they did.
+	// Last is the latest that followed.
 	Last Deed
 }
 
-// Deed is what followed from a policy, or from enough successes, and why.
+// Deed is what followed from a policy, from enough successes, or from the end of a job that this one came after, and why.
 type Deed struct {
 	// Entry is that of the journal with which it was done, 0 for nothing.
 	Entry  terms.Index
@@ -46,6 +46,8 @@ type Deed struct {
 	Order    terms.Index
 	Ended    Ending
 	ExitCode int32
+	// Before is the job that did not succeed and that this one came after, which stopped it; "" if none did.
+	Before terms.JobName
 }
 
 // Completion is what policies make of it that a task is complete. The zero Completion is nothing.
@@ -58,8 +60,12 @@ type Completion struct {
 
 func (f *Fate) hash() uint64 {
 	d := &f.Last
-	return hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At), uint64(d.Action)<<8|uint64(d.Event),
+	h := hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At), uint64(d.Action)<<8|uint64(d.Event),
 		bit(d.OfJob)<<1|bit(d.Spent), uint64(d.Task)<<32|uint64(d.Index), uint64(d.Order), uint64(d.Ended)<<32|uint64(uint32(d.ExitCode)))
+	if d.Before != "" {
+		h = mix(h, hashText(tagJob, string(d.Before)))
+	}
+	return h
 }
 
 // SetFate replaces what policies made of a job.

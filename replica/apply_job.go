@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/plugin"
+	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -172,7 +173,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: stopped.Status().String()})
+		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: explain.End(stopped)})
 	}
 }
 

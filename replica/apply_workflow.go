@@ -142,10 +142,18 @@ func (f *fold) followJobs() {
 			if f.over[i].succeeded {
 				f.release(id, f.over[i].job)
 			} else {
-				f.stopJob(f.s.Job(id))
+				f.bar(id, f.over[i].job)
 			}
 		}
 	}
+}
+
+// bar stops a job because one that it comes after did not succeed.
+func (f *fold) bar(id terms.JobID, before terms.JobName) {
+	fate := f.s.Job(id).Fate
+	fate.Last = cluster.Deed{Entry: f.s.Index, At: f.s.Time, Before: before}
+	f.s.SetFate(id, fate)
+	f.stopJob(f.s.Job(id))
 }
 
 // release lets a job wait for one less.

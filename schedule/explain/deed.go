@@ -9,6 +9,9 @@ import (
 
 // Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
 func Why(j *cluster.Job, d *cluster.Deed) string {
+	if d.Before != "" {
+		return fmt.Sprintf("job %s, which it comes after, did not succeed", d.Before)
+	}
 	if d.Event == 0 {
 		return fmt.Sprintf("%d instances have succeeded, as many as min_success wants", j.Spec.MinSuccess)
 	}
@@ -35,6 +38,9 @@ func Why(j *cluster.Job, d *cluster.Deed) string {
 // Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7 (policy of the
 // task)".
 func Deed(j *cluster.Job, d *cluster.Deed) string {
+	if d.Before != "" {
+		return "the job is stopped: " + Why(j, d)
+	}
 	task := j.Tasks[d.Task].Name
 	done := map[lifecycle.Action]string{
 		lifecycle.RestartInstance: "the job has failed, for the instance is out of restarts",
@@ -64,11 +70,27 @@ func spent(restarts uint32) string {
 	return fmt.Sprintf("was restarted %d times already", restarts)
 }
 
-// stopped explains a job that was stopped, by its user or by a policy.
-func stopped(j *cluster.Job) Finding {
+// End says as what a job has ended, and because of which other job if so: "stopped: job load, which it comes after, did not
+// succeed".
+func End(j *cluster.Job) string {
+	if j.Fate.Last.Before != "" {
+		return j.Status().String() + ": " + Why(j, &j.Fate.Last)
+	}
+	return j.Status().String()
+}
+
+// stopped explains a job that was stopped, by its user, by a policy or by another job.
+func stopped(s *cluster.State, j *cluster.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
-	if j.Fate.Verdict != cluster.NoVerdict {
-		f.Reason = Deed(j, &j.Fate.Last)
+	d := &j.Fate.Last
+	if j.Fate.Verdict != cluster.NoVerdict || d.Before != "" {
+		f.Reason = Deed(j, d)
+	}
+	if d.Before != "" {
+		f.Details = []string{
+			standing(s, d.Before),
+			fmt.Sprintf("would help: submit the job again, when job %s has run again and succeeded", d.Before),
+		}
 	}
 	return f
 }

@@ -47,7 +47,7 @@ type Said func(id terms.AllocationID, node terms.NodeName) string
 func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
-		found = append(found, stopped(j))
+		found = append(found, stopped(s, j))
 	}
 	for i, t := range j.Tasks {
 		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said}

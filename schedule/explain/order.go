@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/terms"
 )
 
 // waitsForOthers explains instances of a task that waits for those it comes after.
@@ -33,13 +34,25 @@ func (e *explainer) awaits(first uint32) Finding {
 	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Since: e.job.SubmittedAt,
 		Reason: "the job comes after others: it begins when all of them have succeeded"}
 	for _, name := range e.job.Awaits {
-		state := "is gone"
-		if j := e.s.JobOf(name); j != nil {
-			state = "is " + j.Status().String()
-		}
-		f.Details = append(f.Details, fmt.Sprintf("job %s %s", name, state))
+		f.Details = append(f.Details, standing(e.s, name))
 	}
 	return f
+}
+
+// standing says how a job stands that another comes after.
+func standing(s *cluster.State, name terms.JobName) string {
+	j := s.JobOf(name)
+	if j == nil {
+		return fmt.Sprintf("job %s is gone", name)
+	}
+	switch status := j.Status(); status {
+	case cluster.StatusFailed, cluster.StatusSucceeded:
+		return fmt.Sprintf("job %s has %s", name, status)
+	case cluster.StatusStopped:
+		return fmt.Sprintf("job %s was stopped", name)
+	default:
+		return fmt.Sprintf("job %s is %s", name, status)
+	}
 }
 
 // progress tells how far a task is.

@@ -140,6 +140,7 @@ func (m *Model) followJobs() {
 			switch {
 			case j.finished != 0 || !slices.Contains(j.awaits, name):
 			case !m.closed[i].succeeded():
+				j.fate.Last = cluster.Deed{Entry: m.index, At: m.time, Before: name}
 				m.kill(j)
 				m.tidy()
 			default:

@@ -57,7 +57,7 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 		before = spec
 	}
 	if d := answer.GetJob().GetDeed(); d != nil {
-		t.Row("-", age(d.GetAt()), "policy", "-", d.GetText())
+		t.Row("-", age(d.GetAt()), "decided", "-", d.GetText())
 	}
 	return t
 }

@@ -65,7 +65,7 @@ func jobTable(jobs []*starlingv1.Job) *console.Table {
 	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
 	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetDeed() != nil })
 	if decided {
-		columns = append(columns, "BY POLICY")
+		columns = append(columns, "DECIDED")
 	}
 	t := console.NewTable(columns...)
 	for _, job := range jobs {

@@ -50,7 +50,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 		head.Row("update", updateText(u))
 	}
 	if d := job.GetDeed(); d != nil {
-		head.Row("by policy", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt()), d.GetIndex()))
+		head.Row("decided", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt()), d.GetIndex()))
 	}
 	head.Row("submitted", age(job.GetSubmittedAt())+" ago")
 	if job.GetFinishedAt() != nil {
