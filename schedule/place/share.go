@@ -144,13 +144,15 @@ func (p *pass) settle(x *sharing) {
 
 // gainer returns the first job that is to have more than it has, or else the first.
 func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
-	at := slices.IndexFunc(jobs, func(id terms.JobID) bool {
-		return slices.ContainsFunc(p.s.Job(id).Tasks, func(t *cluster.Task) bool {
-			share, _ := t.Share()
-			return t.Live() < share
-		})
+	return jobs[max(slices.IndexFunc(jobs, p.gains), 0)]
+}
+
+// gains tells whether a task of a job is to have more than it has.
+func (p *pass) gains(id terms.JobID) bool {
+	return slices.ContainsFunc(p.s.Job(id).Tasks, func(t *cluster.Task) bool {
+		share, _ := t.Share()
+		return t.Live() < share
 	})
-	return jobs[max(at, 0)]
 }
 
 // runs returns how many instances of a task virtual peers run and were not told to stop, on some nodes, and those of them
@@ -171,11 +173,19 @@ func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (
 	return count, victims
 }
 
-// yield tells so many of the victims to give way to somebody of the jobs, in the order that preempt has.
+// yield tells so many of the victims, all of one task, to give way to somebody of the jobs, in the order that preempt has.
 func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
 	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
 	for _, i := range preempt.Shed(victims, terms.Amounts{}, over) {
-		p.evict(victims[i].Slot, p.gainer(jobs), preempt.ByShare)
+		r, to := victims[i].Slot, p.gainer(jobs)
+		rule := preempt.ByShare
+		switch {
+		case !beyond(p.s.Job(r.Job).Tasks[r.Task]):
+			rule = preempt.ByPlace
+		case to == r.Job && p.gains(to):
+			rule = preempt.ByTaskShare
+		}
+		p.evict(r, to, rule)
 		p.s.Stir()
 	}
 }

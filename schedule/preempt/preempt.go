@@ -113,12 +113,17 @@ const (
 	ByPriority
 	// ByShare is because its job gets fewer of the virtual peers of its pool.
 	ByShare
+	// ByTaskShare is because its task gets fewer of those of its job.
+	ByTaskShare
+	// ByPlace is because the counts of virtual peers are only met if somebody else has the one it has.
+	ByPlace
 )
 
 // String returns the rule in words.
 func (r Rule) String() string {
 	return [...]string{"", "it was revocable", "its pool held more than it was entitled to", "it was less important",
-		"its job gets fewer of the virtual peers of its pool"}[r]
+		"its job gets fewer of the virtual peers of its pool", "its task gets fewer of the virtual peers of its job",
+		"it was on a virtual peer that others need, who cannot run elsewhere"}[r]
 }
 
 // Seat is how many instances of a want have room on a node.
