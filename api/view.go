@@ -107,6 +107,8 @@ func taskState(j *cluster.Job, number int) string {
 		return "waiting"
 	case t.Counts[cluster.Failed] > 0:
 		return "failed"
+	case j.Wants(number) == 0:
+		return "idle"
 	}
 	return "stopped"
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/tidwall/btree"
 
 	"starling/cluster/vector"
@@ -23,7 +25,7 @@ type Job struct {
 	Awaits []terms.JobName
 	// Suspended tells that its user, or a policy, wants nothing of it to run for now.
 	Suspended bool
-	// Fate is what policies made of it.
+	// Fate is what policies, or other jobs, made of it.
 	Fate Fate
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
 	Finished   terms.Index
@@ -180,15 +182,17 @@ const (
 	StatusSucceeded
 	StatusFailed
 	StatusStopped
+	// StatusIdle: it was scaled to none, and none is left.
+	StatusIdle
 )
 
 // String returns the status as people read it.
 func (s Status) String() string {
-	return [...]string{"unknown", "pending", "running", "suspended", "stopping", "succeeded", "failed", "stopped"}[s]
+	return [...]string{"unknown", "pending", "running", "suspended", "stopping", "succeeded", "failed", "stopped", "idle"}[s]
 }
 
 // Final tells whether the job has ended.
-func (s Status) Final() bool { return s >= StatusSucceeded }
+func (s Status) Final() bool { return s >= StatusSucceeded && s <= StatusStopped }
 
 // Status derives the job's state from its slots.
 func (j *Job) Status() Status {
@@ -217,6 +221,13 @@ func (j *Job) Status() Status {
 		return StatusRunning
 	case total[Failed] > 0 && !j.Busy():
 		return StatusFailed
+	case j.Spec.Type != terms.Daemon && j.unwanted():
+		return StatusIdle
 	}
 	return StatusPending
+}
+
+// unwanted tells whether the newest version has no instances.
+func (j *Job) unwanted() bool {
+	return !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Instances > 0 })
 }

@@ -4999,7 +4999,7 @@ type Job struct {
 	Id    uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// "batch" or "stateless".
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// pending, running, stopping, succeeded, failed or stopped.
+	// pending, running, suspended, stopping, succeeded, failed, stopped, or idle: scaled to none.
 	Status string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
 	// Whether the status is final.
 	Final   bool   `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
@@ -5646,7 +5646,7 @@ type Task struct {
 	Counts *Counts                `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
 	// The latest instance that gave way to others; absent if none has.
 	Preemption *Preemption `protobuf:"bytes,3,opt,name=preemption,proto3" json:"preemption,omitempty"`
-	// waiting, running, complete, failed, stopped; "held" until what it comes after is complete, and "will not run" if that
+	// waiting, running, complete, failed, stopped, idle (scaled to none); "held" until what it comes after is complete, and "will not run" if that
 	// cannot be any more.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// The tasks that it comes after and that are not complete.
