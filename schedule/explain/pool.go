@@ -173,7 +173,7 @@ func (p *prospect) uses(said string) (all []string) {
 		}
 		kind, quota := terms.Kind(k), &p.spec.Quotas[k]
 		u := book.Use(p.Number, kind)
-		line := fmt.Sprintf("pool %s is entitled to %s and holds %s", p.path, amount(kind, u.Entitled), amount(kind, u.Held))
+		line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled), whole(kind, u.Entitled), amount(kind, u.Held))
 		if u.Borrowed > 0 {
 			line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
 		}
@@ -194,6 +194,14 @@ func (p *prospect) uses(said string) (all []string) {
 		all = append(all, line)
 	}
 	return all
+}
+
+// whole says how many virtual peers there are of what does not divide.
+func whole(k terms.Kind, value int64) string {
+	if k != terms.VirtualPeers || value%int64(terms.WholeDevice) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d whole ones)", value/int64(terms.WholeDevice))
 }
 
 // position says who waits before the work in its pool, and why.

@@ -9,15 +9,9 @@ import (
 // nothing that would come by itself or by a user's steering of the update.
 func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string {
 	spec := j.TaskSpecOf(task, slot.Version)
-	if slot.Phase == cluster.Waiting && j.Held(task) {
-		return "other tasks"
-	}
 	switch slot.Phase {
 	case cluster.Waiting:
-		if slot.ByPolicy() {
-			return "a machine, or what a policy says at " + clock(slot.Deadline)
-		}
-		return "a machine"
+		return waits(j, task, slot)
 	case cluster.Postponed:
 		if slot.ByPolicy() {
 			return "what a policy says, at " + clock(slot.Deadline)
@@ -35,6 +29,23 @@ func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string
 		return running(j, spec, r, slot)
 	}
 	return ""
+}
+
+// waits says what an instance without a node waits for.
+func waits(j *cluster.Job, task int, slot cluster.Slot) string {
+	switch {
+	case j.Suspended:
+		return "starling job resume"
+	case len(j.Awaits) > 0:
+		return "other jobs"
+	case j.Tasks[task].Restarting:
+		return "the end of what is restarted"
+	case j.Held(task):
+		return "other tasks"
+	case slot.ByPolicy():
+		return "a machine, or what a policy says at " + clock(slot.Deadline)
+	}
+	return "a machine"
 }
 
 // running says what an instance that runs waits for.

@@ -56,3 +56,26 @@ func TestSlot(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotOfIdleJob tells what an instance without a node waits for when its job asks for none.
+func TestSlotOfIdleJob(t *testing.T) {
+	s := cluster.NewState()
+	id := s.AddJob(&terms.Job{Name: "b", Type: terms.Batch, Tasks: []terms.Task{
+		{Name: "first", Instances: 1, Command: []string{"true"}}, {Name: "second", Instances: 1, Command: []string{"true"}, After: []terms.TaskName{"first"}},
+	}}).ID
+	want := func(task int, want string) {
+		t.Helper()
+		if got := explain.Slot(s.Job(id), task, cluster.SlotRef{Job: id, Task: uint16(task)}, cluster.Slot{}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	want(0, "a machine")
+	want(1, "other tasks")
+	s.SetRestarting(id, 0, true)
+	want(0, "the end of what is restarted")
+	s.SetAwaits(id, []terms.JobName{"a"})
+	want(0, "other jobs")
+	want(1, "other jobs")
+	s.SetSuspended(id, true)
+	want(1, "starling job resume")
+}

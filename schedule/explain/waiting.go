@@ -322,7 +322,7 @@ func (c *survey) checkDevices(m *miss) {
 		switch {
 		case terms.WholeDevice*terms.Millidevices(offered.Count) < d.Amount:
 			c.deviceless[i]++
-			m.add(true, "has %d %s", offered.Count, d.Kind)
+			m.add(true, "has %s", devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
 		case !d.Takes(offered.Model):
 			c.models[i]++
 			m.add(true, "its %s is %s", d.Kind, cmp.Or(offered.Model, "of no known model"))
@@ -331,7 +331,7 @@ func (c *survey) checkDevices(m *miss) {
 			m.add(false, "no %s has %s free", d.Kind, d.Amount)
 		case m.node.DeviceTimes(&d, 1) == 0:
 			c.devices[i]++
-			m.add(false, "%d of %d %s free", m.node.DeviceTimes(&one, terms.DevicesMax), offered.Count, d.Kind)
+			m.add(false, "%d of %s free", m.node.DeviceTimes(&one, terms.DevicesMax), devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
 		}
 	}
 }
@@ -428,10 +428,14 @@ func (c *survey) obstacles() []Obstacle {
 		if d.Share() {
 			count(c.deviceless[i], "there is no %s", d.Kind)
 		} else {
-			count(c.deviceless[i], "there are fewer than %s %s", d.Amount, d.Kind)
+			count(c.deviceless[i], "there are fewer than %s", devices(d.Kind, d.Amount))
 		}
 		count(c.models[i], "%s is no %s", d.Kind, strings.Join(d.Models, " or "))
-		count(c.devices[i], "%s is taken by others", d.Kind)
+		if d.Kind == terms.VirtualPeers.String() {
+			count(c.devices[i], "all virtual peers are taken")
+		} else {
+			count(c.devices[i], "%s is taken by others", d.Kind)
+		}
 	}
 	for i, p := range spec.Ports {
 		count(c.ports[i], "port %d is taken", p.Number)
@@ -449,7 +453,7 @@ func (c *survey) needs() string {
 		}
 	}
 	for _, d := range c.e.spec.Devices {
-		part := fmt.Sprintf("%s %s", d.Amount, d.Kind)
+		part := devices(d.Kind, d.Amount)
 		if len(d.Models) > 0 {
 			part += " (" + strings.Join(d.Models, " or ") + ")"
 		}

@@ -34,6 +34,14 @@ func amount(k terms.Kind, value int64) string {
 	}
 }
 
+// devices returns how many devices of a kind there are, such as "2 gpu" or "1 virtual peer".
+func devices(kind string, count terms.Millidevices) string {
+	if kind == terms.VirtualPeers.String() {
+		return amount(terms.VirtualPeers, int64(count))
+	}
+	return fmt.Sprintf("%s %s", count, kind)
+}
+
 // bytesWords returns bytes in the largest unit that they fill, to one place, rounded up.
 func bytesWords(value int64) string {
 	units := [...]string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
