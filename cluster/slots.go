@@ -248,6 +248,9 @@ func (s *State) MoveSeat(r SlotRef, to Seat) {
 	if slot.Phase.Holds() {
 		s.changeNode(slot.Node, func(row *Node) { row.rename(r, target) })
 	}
+	if last := t.seat(target); slot.Order == 0 {
+		slot.Order, slot.Node = last.Order, last.Node // the seat has had an allocation, although this one has none yet
+	}
 	left := Slot{}
 	if r.Seat == MainSeat {
 		left = Slot{Order: slot.Order, Node: slot.Node, Phase: Stopped}

@@ -164,6 +164,9 @@ func (t *task) trim() {
 // move moves what is in one seat of a slot to another.
 func (m *Model) move(from *seat, to cluster.Seat) {
 	target := &from.slot.seats[to]
+	if from.Order == 0 {
+		from.Order, from.Node = target.Order, target.Node // that of the last one there
+	}
 	target.Slot, target.ports, target.devices = from.Slot, from.ports, from.devices
 	from.Slot, from.ports, from.devices = cluster.Slot{}, nil, nil
 	if from.kind == cluster.MainSeat {
