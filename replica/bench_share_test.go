@@ -62,6 +62,28 @@ func BenchmarkRebalance(b *testing.B) {
 	}
 }
 
+// BenchmarkTurnover tells the cost of the entry with which one instance ends and the next begins in its place.
+func BenchmarkTurnover(b *testing.B) {
+	for kind, job := range sharingJobs() {
+		s := sharedCluster(b, job)
+		r := cluster.SlotRef{Job: s.JobOf("shared/j50").ID}
+		slot, _ := s.SlotAt(r)
+		peer := s.Node(slot.Node).Peer
+		end := &command.ReportTasks{Peer: peer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}}}
+		b.Run(kind, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				next := s.Copy()
+				b.StartTimer()
+				Apply(next, next.Index+1, &command.Entry{Writer: peer, Seq: 1 << 40, Time: 1, Commands: []command.Command{end}}, false)
+				if after, _ := next.SlotAt(r); after.Phase != cluster.Succeeded {
+					b.Fatalf("the slot is %v", after.Phase)
+				}
+			}
+		})
+	}
+}
+
 // sharedCluster returns 1000 nodes with ten virtual peers each, which a hundred jobs share.
 func sharedCluster(b *testing.B, job func(name string) *command.SubmitJob) *cluster.State {
 	s := clusterOf(1000)
