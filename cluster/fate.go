@@ -101,9 +101,7 @@ func (j *Job) Policy(task int, e lifecycle.Event, code int32) (p lifecycle.Polic
 func (s *State) SetCompletion(id terms.JobID, task int, c Completion) {
 	r := SlotRef{Job: id, Task: uint16(task), Index: taskDeadline}
 	s.changeTask(id, task, func(t *Task) {
-		if t.Completion.Due != 0 {
-			s.deadlines.Delete(due{t.Completion.Due, r})
-		}
+		s.deadlines.Delete(due{t.Completion.Due, r})
 		if c.Due != 0 {
 			s.deadlines.Set(due{c.Due, r})
 		}

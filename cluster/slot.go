@@ -165,8 +165,7 @@ func (s *Slot) ByPolicy() bool {
 
 // OwnExitCode is that of the last end if nobody had told the program to end, else 0.
 func (s *Slot) OwnExitCode() int32 {
-	switch s.Ended {
-	case ByItself, BySignal, OutOfMemory:
+	if s.Ended == ByItself || s.Ended == BySignal || s.Ended == OutOfMemory {
 		return s.ExitCode
 	}
 	return 0
