@@ -168,32 +168,36 @@ func (p *prospect) details(said string) []string {
 func (p *prospect) uses(said string) (all []string) {
 	book := reckoning.Of(p.e.s)
 	for k, need := range p.Unit.Need {
-		if need == 0 {
-			continue
+		if need > 0 {
+			all = append(all, p.use(book, terms.Kind(k), said))
 		}
-		kind, quota := terms.Kind(k), &p.spec.Quotas[k]
-		u := book.Use(p.Number, kind)
-		line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled), whole(kind, u.Entitled), amount(kind, u.Held))
-		if u.Borrowed > 0 {
-			line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
-		}
-		if quota.Reservation > 0 {
-			line += ", reserves " + amount(kind, quota.Reservation)
-		}
-		if quota.Limit != terms.Unlimited {
-			line += ", may have at most " + amount(kind, quota.Limit)
-		}
-		if p.Unit.Revocable {
-			line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled), amount(kind, u.SlackHeld))
-		}
-		for i := range p.bounds {
-			if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) && !strings.HasSuffix(said, p.bound(b)) {
-				line += fmt.Sprintf(": %s more is needed", amount(kind, b.need))
-			}
-		}
-		all = append(all, line)
 	}
 	return all
+}
+
+// use is uses for one kind.
+func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) string {
+	quota := &p.spec.Quotas[kind]
+	u := book.Use(p.Number, kind)
+	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled), whole(kind, u.Entitled), amount(kind, u.Held))
+	if u.Borrowed > 0 {
+		line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
+	}
+	if quota.Reservation > 0 {
+		line += ", reserves " + amount(kind, quota.Reservation)
+	}
+	if quota.Limit != terms.Unlimited {
+		line += ", may have at most " + amount(kind, quota.Limit)
+	}
+	if p.Unit.Revocable {
+		line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled), amount(kind, u.SlackHeld))
+	}
+	for i := range p.bounds {
+		if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) && !strings.HasSuffix(said, p.bound(b)) {
+			line += fmt.Sprintf(": %s more is needed", amount(kind, b.need))
+		}
+	}
+	return line
 }
 
 // whole says how many virtual peers there are of what does not divide.

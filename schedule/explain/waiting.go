@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/schedule/explain/allotment"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -15,12 +16,17 @@ import (
 // Returned are those among them that had one before.
 func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
 	c, p := e.survey(), e.prospect(key)
+	c.aim()
 	f := Finding{Slot: e.task.Fresh}
 	switch {
 	case len(returned) > 0:
 		f.Slot, f.Since = returned[0].index, earliest(returned)
 	case e.job.Version == 1:
 		f.Since = e.job.SubmittedAt
+	}
+	if a := c.allotment; a != nil && c.possible > 0 && e.served() && !e.crowded() {
+		f.Reason, f.Details = a.Reason(), append(e.before(returned), c.allotted(p)...)
+		return f
 	}
 	f.Reason, f.Until = c.reason(p), c.softEnd()
 	f.Details = append(e.before(returned), p.details(f.Reason)...)
@@ -46,8 +52,6 @@ func (c *survey) reason(p *prospect) string {
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
-	case c.e.served():
-		return c.e.portion()
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
@@ -57,36 +61,21 @@ func (c *survey) reason(p *prospect) string {
 	case c.able > 0:
 		return "placement follows with the next entry"
 	}
+	if c.meant > 0 {
+		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name, strings.Join(c.misses[0].words, ", "))
+	}
 	return fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
 }
 
 // crowded tells whether as many instances of the task run as may at a time.
-func (e *explainer) crowded() bool { return e.task.Asks() == 0 && e.spec.MaxRunning > 0 }
+func (e *explainer) crowded() bool {
+	return e.task.Asks() == 0 && e.spec.MaxRunning > 0 && (!e.served() || e.task.Live() >= e.spec.MaxRunning)
+}
 
 // served tells whether the task runs as many instances as it has virtual peers.
 func (e *explainer) served() bool {
 	share, ok := e.task.Share()
 	return ok && share <= e.task.Live()
-}
-
-// portion says how many virtual peers the task has, and how its pool came to that.
-func (e *explainer) portion() string {
-	spec := &e.s.Pools()[e.s.PoolOf(e.job)]
-	share, _ := e.task.Share()
-	mine, all, jobs := uint32(0), uint32(0), 0
-	for _, id := range e.s.Sharers() {
-		if j := e.s.Job(id); e.s.PoolOf(j) == e.s.PoolOf(e.job) {
-			jobs++
-			for _, t := range j.Tasks {
-				count, _ := t.Share()
-				if all += count; id == e.job.ID {
-					mine += count
-				}
-			}
-		}
-	}
-	return fmt.Sprintf("waits for a virtual peer: the task has %d of %d of its job (by %s), the job %d of %d that pool %s gives to %s (by %s)",
-		share, mine, e.job.Spec.TaskScheduler, mine, all, spec.Path, plural(jobs, "job", "jobs"), spec.JobScheduler)
 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
@@ -132,6 +121,10 @@ type survey struct {
 	largest terms.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
+	// allotment is that of a task that virtual peers run. Those that it has and does not use are on meant nodes, which
+	// come first among the misses; 0 if they may be on any.
+	allotment *allotment.Allotment
+	meant     int
 	// kept nodes have room that is kept for others.
 	kept   int
 	misses []miss

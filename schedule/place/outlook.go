@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/schedule/portion"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
@@ -152,4 +153,23 @@ func (o *Outlook) Yielding(priority uint32) (all []Yielding, ok bool) {
 		all = append(all, Yielding{in.Victims[chosen.Victim].Slot, chosen.Rule})
 	}
 	return all, ok
+}
+
+// Division is how a pool divides its virtual peers: the pool, and what the counts are made of.
+type Division struct {
+	portion.Pool
+	In *portion.Input
+}
+
+// DivisionOf returns how the pool of a job divides its virtual peers; ok is false for a job that they do not run.
+func DivisionOf(s *cluster.State, id terms.JobID) (d *Division, ok bool) {
+	(&pass{s: s}).eachSharing(func(x *sharing) {
+		if _, own := slices.BinarySearch(x.Jobs, id); own {
+			d, ok = &Division{x.Pool, x.in}, true
+		}
+	})
+	if ok && d.Ground != nil {
+		d.Ground.Bound(d.In)
+	}
+	return d, ok
 }

@@ -1,0 +1,227 @@
+package allotment
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"starling/cluster"
+	"starling/schedule/portion"
+	"starling/terms"
+)
+
+const (
+	// endsMax bounds the jobs whose end is tried, moreMax the peers.
+	endsMax = 32
+	moreMax = 1 << 12
+)
+
+// tried tells whether the task has more by another input.
+func (a *Allotment) tried(in *portion.Input) bool {
+	return a.has(portion.Counts(in)) > a.has(a.plan)
+}
+
+// with returns the input with other jobs.
+func (a *Allotment) with(change func(jobs []portion.Job)) *portion.Input {
+	in := *a.d.In
+	in.Jobs = slices.Clone(in.Jobs)
+	change(in.Jobs)
+	return &in
+}
+
+// Help says what of the job, or of other jobs, would get the task more.
+func (a *Allotment) Help() (all []string) {
+	if s := a.mine().Scheduler; s == portion.TaskFixed || s == portion.TaskGreedy {
+		if a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Scheduler = portion.TaskRoundRobin })) {
+			all = append(all, "another task_scheduler, such as round-robin")
+		}
+	}
+	switch a.d.In.Scheduler {
+	case portion.JobPriority:
+		if level, ok := a.priority(); ok {
+			all = append(all, fmt.Sprintf("a priority above %d", level-1))
+		}
+	case portion.JobPercentage:
+		if part, ok := a.part(); ok {
+			all = append(all, fmt.Sprintf("a percent of %d in the job file", part))
+		}
+	}
+	if j := a.ender(); j != nil {
+		all = append(all, fmt.Sprintf("the end of %s", j.Name()))
+	}
+	return all
+}
+
+// priority returns the lowest priority with which the task has more.
+func (a *Allotment) priority() (level int, ok bool) {
+	var levels []int
+	for i := range a.d.In.Jobs {
+		if p := a.d.In.Jobs[i].Priority; i != a.job && p >= a.mine().Priority && p < terms.PriorityMax {
+			levels = append(levels, p+1)
+		}
+	}
+	slices.Sort(levels)
+	for _, level := range slices.Compact(levels) {
+		if a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Priority = level })) {
+			return level, true
+		}
+	}
+	return 0, false
+}
+
+// part returns the smallest percent above its own with which the task has more. A job that has none because of its part is
+// told the largest below first, which takes nothing from others.
+func (a *Allotment) part() (part int, ok bool) {
+	try := func(percent int) bool {
+		return a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Part = portion.BasisPoints(percent) * whole / 100 }))
+	}
+	now := percent(a.mine().Part)
+	for part := now - 1; part > 0 && sum(a.plan.Peers[a.job]) == 0; part-- {
+		if try(part) {
+			return part, true
+		}
+	}
+	for part := now + 1; part <= 100; part++ {
+		if try(part) {
+			return part, true
+		}
+	}
+	return 0, false
+}
+
+// ender returns a job whose end would get the task more, nil if there is none: of those that have peers the least important,
+// and of equal ones the youngest.
+func (a *Allotment) ender() *cluster.Job {
+	var others []int
+	for i := range a.d.In.Jobs {
+		if i != a.job && sum(a.plan.Peers[i]) > 0 {
+			others = append(others, i)
+		}
+	}
+	slices.SortStableFunc(others, func(x, y int) int {
+		return cmp.Or(cmp.Compare(a.d.In.Jobs[x].Priority, a.d.In.Jobs[y].Priority), cmp.Compare(y, x))
+	})
+	for _, i := range others[:min(len(others), endsMax)] {
+		if a.tried(a.without(i)) {
+			return a.s.Job(a.d.Jobs[i])
+		}
+	}
+	return nil
+}
+
+// without returns the input without a job. The pool is entitled to what the others can use.
+func (a *Allotment) without(job int) *portion.Input {
+	in := a.with(func(jobs []portion.Job) { jobs[job].Tasks = nil })
+	each := a.demand()
+	less := max(a.d.Entitled-sum(each)+each[job], 0)
+	if a.d.Ground != nil {
+		in.Spare += less
+		return in
+	}
+	in.Groups = []portion.Group{{Peers: a.d.Entitled - less}}
+	return in
+}
+
+// More returns how many peers more the pool would have to have for the task to have more, all on one new machine on which
+// all tasks can run; 0 if that would not help. Here tells that those that are there would do, if the pool were entitled to them.
+func (a *Allotment) More() (more portion.Peers, here bool) {
+	works := func(more portion.Peers) bool { return a.tried(a.larger(more, true)) }
+	for more = 1; !works(more); more *= 2 {
+		if more >= moreMax {
+			return 0, false
+		}
+	}
+	for low := more / 2; more-low > 1; {
+		if middle := (low + more) / 2; works(middle) {
+			more = middle
+		} else {
+			low = middle
+		}
+	}
+	return more, a.d.Ground == nil || a.d.In.Spare >= more && a.tried(a.larger(more, false))
+}
+
+// Tagged tells whether the pool divides its peers by what their machines can run.
+func (a *Allotment) Tagged() bool { return a.d.Ground != nil }
+
+// demand returns how many peers each job of the pool could use: it is entitled to no more than all of them.
+func (a *Allotment) demand() []portion.Peers {
+	pool := a.d.Pool
+	pool.Entitled = math.MaxUint32
+	each := make([]portion.Peers, len(a.d.Jobs))
+	for i, job := range portion.Of(a.s, &pool).Jobs {
+		for _, t := range job.Tasks {
+			each[i] += t.Max
+		}
+	}
+	return each
+}
+
+// larger returns the input with so many peers more, on a new machine or of those that are there.
+func (a *Allotment) larger(more portion.Peers, fresh bool) *portion.Input {
+	pool := a.d.Pool
+	pool.Entitled = max(pool.Entitled, min(pool.Entitled+more, sum(a.demand())))
+	in := portion.Of(a.s, &pool)
+	if pool.Ground == nil {
+		return in
+	}
+	pool.Ground.Bound(in)
+	if !fresh {
+		return in
+	}
+	asks := 0
+	for i := range in.Jobs {
+		for _, t := range in.Jobs[i].Tasks {
+			for _, tag := range t.Tags {
+				number, _ := strconv.Atoi(tag)
+				asks = max(asks, number+1)
+			}
+		}
+	}
+	var tags []string
+	for i := range asks {
+		tags = append(tags, strconv.Itoa(i))
+	}
+	in.Groups = append(slices.Clone(in.Groups), portion.Group{Machine: len(in.Groups), Tags: tags, Peers: more})
+	in.Spare = a.d.In.Spare + a.d.Entitled + more - pool.Entitled
+	return in
+}
+
+// Spot is where virtual peers are that the task is to use.
+type Spot struct {
+	Nodes []cluster.NodeIndex
+	Count uint32
+}
+
+// Spots returns where those instances of the task are to go that wait although it has virtual peers for them; none if that does
+// not matter to the pool.
+func (a *Allotment) Spots() (spots []Spot) {
+	if a.d.Ground == nil {
+		return nil
+	}
+	plan := portion.Plan{}
+	for _, id := range a.d.Jobs {
+		var counts []portion.Peers
+		for _, task := range a.s.Job(id).Order() {
+			share, _ := a.s.Job(id).Tasks[task].Share()
+			counts = append(counts, portion.Peers(share))
+		}
+		plan.Peers = append(plan.Peers, counts)
+	}
+	come, _ := a.d.Ground.Settle(a.d.In, &plan)
+	for _, c := range come {
+		if c.Place != (portion.Place{Job: a.job, Task: a.task}) {
+			continue
+		}
+		spot := Spot{Count: uint32(c.Peers)}
+		for n := range cluster.NodeIndex(a.s.Nodes()) {
+			if a.d.Ground.Of(n) == c.Group {
+				spot.Nodes = append(spot.Nodes, n)
+			}
+		}
+		spots = append(spots, spot)
+	}
+	return spots
+}

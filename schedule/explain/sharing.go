@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/entitle/reckoning"
+	"starling/schedule/explain/allotment"
+	"starling/terms"
+)
+
+// aim finds out which virtual peers the task has, and on which nodes are those that it does not use.
+func (c *survey) aim() {
+	a, ok := allotment.Of(c.e.s.Copy(), c.e.job, c.e.number)
+	if !ok {
+		return
+	}
+	c.allotment = a
+	meant := map[cluster.NodeIndex]bool{}
+	for _, spot := range a.Spots() {
+		for _, n := range spot.Nodes {
+			meant[n] = true
+		}
+	}
+	one := terms.DeviceRequest{Kind: terms.VirtualPeers.String(), Amount: terms.WholeDevice}
+	for n := range cluster.NodeIndex(c.e.s.Nodes()) {
+		if !a.Tagged() && !c.e.served() && c.e.s.Eligible(n) && c.e.s.Node(n).DeviceTimes(&one, 1) > 0 {
+			meant[n] = true // it may use any that is free
+		}
+	}
+	if c.meant = len(meant); c.meant == 0 {
+		return
+	}
+	rank := func(m *miss) int {
+		if meant[m.node.Index] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(c.misses, func(a, b miss) int { return cmp.Compare(rank(&a), rank(&b)) })
+	c.able = c.meant
+	for i := range c.misses {
+		c.able -= 1 - rank(&c.misses[i])
+	}
+}
+
+// allotted says how it came that the task has no more virtual peers, and what would get it more.
+func (c *survey) allotted(p *prospect) (all []string) {
+	if p == nil {
+		return c.allotment.Details()
+	}
+	book := reckoning.Of(c.e.s)
+	more, here := c.allotment.More()
+	b := &bound{by: byEntitlement, kind: terms.VirtualPeers, held: book.Use(p.Number, terms.VirtualPeers).Held}
+	b.most = p.Pool.Entitlement.NonSlack[b.kind]
+	b.need = b.most - b.held + int64(more)*int64(terms.WholeDevice)
+	if p.bounds = nil; more > 0 && !c.allotment.Tagged() && b.most-b.held < int64(terms.WholeDevice) {
+		p.bounds = []bound{*b}
+	}
+	all = c.allotment.Details()
+	if len(c.e.s.Pools()) > 1 {
+		all = append(all, p.use(book, terms.VirtualPeers, ""), fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
+	}
+	all = append(all, fmt.Sprintf("needs %s per instance", c.needs()))
+	help := c.allotment.Help()
+	switch {
+	case more == 0:
+	case c.allotment.Tagged():
+		what := "a node that can run its tasks"
+		if c.e.job.Spec.TaskScheduler == terms.TaskColocated {
+			what = "a node with room for a copy"
+		}
+		help = append(help, fmt.Sprintf("%s, with %s", what, amount(b.kind, b.missing())))
+		if here {
+			help = append(help, fmt.Sprintf("an entitlement of pool %s to %s more", p.path, amount(b.kind, b.missing())))
+		}
+	case c.e.s.Capacity()[b.kind]-b.most < b.missing():
+		help = append(help, fmt.Sprintf("nodes with %s more", amount(b.kind, b.missing())))
+	default:
+		help = append(help, p.entitle(book, b)...)
+	}
+	for _, line := range help {
+		all = append(all, "would help: "+line)
+	}
+	return all
+}
