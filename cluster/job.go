@@ -221,13 +221,8 @@ func (j *Job) Status() Status {
 		return StatusRunning
 	case total[Failed] > 0 && !j.Busy():
 		return StatusFailed
-	case j.Spec.Type != terms.Daemon && j.unwanted():
+	case j.Spec.Type != terms.Daemon && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Instances > 0 }):
 		return StatusIdle
 	}
 	return StatusPending
-}
-
-// unwanted tells whether the newest version has no instances.
-func (j *Job) unwanted() bool {
-	return !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Instances > 0 })
 }
