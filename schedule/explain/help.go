@@ -20,7 +20,7 @@ func (c *survey) help(p *prospect) (all []string) {
 		return []string{"a node that has all it needs, or a task that needs less"}
 	case c.e.crowded():
 		return []string{fmt.Sprintf("a max_running above %d", c.e.spec.MaxRunning)}
-	case p.served():
+	case p.served() || c.leaving(p) > 0:
 		return nil
 	}
 	if p != nil {

@@ -46,6 +46,23 @@ func (c *survey) aim() {
 	}
 }
 
+// leaving returns how many instances of the pool's jobs have been told to end, if only virtual peers are lacking that are the
+// task's by the counts.
+func (c *survey) leaving(p *prospect) (count int) {
+	if p == nil || c.allotment == nil || c.e.served() || len(p.bounds) == 0 ||
+		slices.ContainsFunc(p.bounds, func(b bound) bool { return b.kind != terms.VirtualPeers }) {
+		return 0
+	}
+	for _, id := range c.e.s.Sharers() {
+		if j := c.e.s.Job(id); c.e.s.PoolOf(j) == p.Number {
+			for _, t := range j.Tasks {
+				count += int(t.Counts[cluster.Stopping])
+			}
+		}
+	}
+	return count
+}
+
 // allotted says how it came that the task has no more virtual peers, and what would get it more.
 func (c *survey) allotted(p *prospect) (all []string) {
 	if p == nil {

@@ -52,6 +52,8 @@ func (c *survey) reason(p *prospect) string {
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
+	case c.leaving(p) > 0:
+		return fmt.Sprintf("waits for virtual peers that are coming free: %s not ended yet", plural(c.leaving(p), "instance has", "instances have"))
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
