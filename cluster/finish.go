@@ -56,10 +56,10 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 }
 
 // FinishIfDone notes that a job has ended when nothing of it waits or holds room, and forgets the oldest finished jobs
-// beyond the limits. One that is suspended does not end by itself.
+// beyond the limits. One that is suspended, or wants nothing for now, does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
 	j := s.Job(id)
-	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended) || j.Busy() {
+	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended || j.none()) || j.Busy() {
 		return
 	}
 	s.daemons.Delete(id)

@@ -194,6 +194,11 @@ func (s Status) String() string {
 // Final tells whether the job has ended.
 func (s Status) Final() bool { return s >= StatusSucceeded && s <= StatusStopped }
 
+// none tells whether the job wants no instances: it was scaled to none, and may have some again.
+func (j *Job) none() bool {
+	return !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Instances > 0 })
+}
+
 // Status derives the job's state from its slots.
 func (j *Job) Status() Status {
 	var total [PhaseCount]uint32
@@ -221,7 +226,7 @@ func (j *Job) Status() Status {
 		return StatusRunning
 	case total[Failed] > 0 && !j.Busy():
 		return StatusFailed
-	case j.Spec.Type != terms.Daemon && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Instances > 0 }):
+	case j.Spec.Type != terms.Daemon && j.none():
 		return StatusIdle
 	}
 	return StatusPending

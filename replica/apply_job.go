@@ -72,13 +72,10 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 	})
 }
 
-// sizeProblem refuses a version that would end a batch job because it wants nothing of it, or that wants more or fewer of a
-// sealed task, of which no other instances begin.
+// sizeProblem refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
 func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
-	all := uint32(0)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
-		all += t.Instances
 		task := j.TaskIndex(t.Name)
 		if task < 0 || j.Tasks[task].Seal == (cluster.Seal{}) {
 			continue
@@ -86,9 +83,6 @@ func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
 		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
 			return refused(cluster.Conflict, "task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name, old.Instances)
 		}
-	}
-	if all == 0 && spec.Type == terms.Batch {
-		return refused(cluster.Conflict, "a batch job without instances has ended: `starling job suspend %s` stops it for now, `starling stop %s` for good", spec.Name, spec.Name)
 	}
 	return Result{}
 }

@@ -242,18 +242,16 @@ func lasts(old, spec *terms.Job) bool {
 	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
 }
 
-// outgrown tells whether a version wants nothing of a batch job, or another number of a sealed task.
+// outgrown tells whether a version wants another number of a sealed task.
 func (j *Job) outgrown(spec *terms.Job) bool {
-	all := uint32(0)
 	for i := range spec.Tasks {
-		all += spec.Tasks[i].Instances
 		for _, t := range j.tasks {
 			if now := t.spec(0); t.name == spec.Tasks[i].Name && t.sealed.Entry > 0 && now != nil && now.Instances != spec.Tasks[i].Instances {
 				return true
 			}
 		}
 	}
-	return all == 0 && spec.Type == terms.Batch
+	return false
 }
 
 // begin brings a job. All but batch jobs come as an update from nothing.

@@ -293,7 +293,8 @@ func (m *Model) tidy() {
 
 // finish ends a job if its type lets it end, it is not suspended, nothing of it waits or runs, and no policy is to follow.
 func (m *Model) finish(j *Job) {
-	open := j.newest().Type == terms.Batch && !j.suspended && !slices.ContainsFunc(j.tasks, m.followsCompletion)
+	wants := slices.ContainsFunc(j.newest().Tasks, func(t terms.Task) bool { return t.Instances > 0 })
+	open := j.newest().Type == terms.Batch && wants && !j.suspended && !slices.ContainsFunc(j.tasks, m.followsCompletion)
 	if j.finished != 0 || !j.stop && !open || j.busy() {
 		return
 	}

@@ -194,6 +194,9 @@ func failures(r *remote.Remote, t *tracker) error {
 				failed = append(failed, job.name)
 			}
 		}
+		if status == idle {
+			r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
+		}
 		if u.GetState() == paused {
 			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
 		}

@@ -69,10 +69,11 @@ func settled(status *starlingv1.JobStatusResponse) bool {
 	return job.GetFinal() || rests(job) || job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
 }
 
-// rests tells whether a job is suspended, and nothing of it runs any more: nothing happens until its user wants it to.
+// rests tells whether a job is suspended or has no instances, and nothing of it runs any more: nothing happens until its user
+// wants it to.
 func rests(job *starlingv1.Job) bool {
 	c := job.GetCounts()
-	return job.GetStatus() == suspended && c.GetRunning()+c.GetAssigned()+c.GetStopping() == 0
+	return (job.GetStatus() == suspended || job.GetStatus() == idle) && c.GetRunning()+c.GetAssigned()+c.GetStopping() == 0
 }
 
 // wait returns nil when all goals are reached, or why that is not known: ctx has ended, or no peer answers.

@@ -21,8 +21,11 @@ const (
 	paused    = "PAUSED"
 )
 
-// suspended is the status of jobs of which nothing is wanted for now.
-const suspended = "suspended"
+// The states of jobs of which nothing is wanted for now: their users said so, or they have no instances.
+const (
+	suspended = "suspended"
+	idle      = "idle"
+)
 
 // linesShownMax bounds the instances that are shown at a time; those that are done give way.
 const linesShownMax = 30
