@@ -41,6 +41,9 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{4302, "work gave way to such as was to run beside it"},
 		{12083, "a leaf was admitted below a limit that another leaf had used up"},
 		{8401, "work gave way for ever to a gang whose tasks cannot stand beside each other"},
+		{1926, "an instance came to a copy and was sent away again for ever, because others took what its neighbours needed"},
+		{2514, "who was sent elsewhere was not looked at again after others had made room"},
+		{14918, "an instance of a version that no virtual peers run was counted among those that they do"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

@@ -16,7 +16,9 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			if one.spec == nil {
 				continue
 			}
-			one.gaps, one.spot = q.gaps, q.spot
+			if one.gaps = q.gaps; q.s.Job(id).SpecOf(slot.Version).Shares() {
+				one.spot = q.spot
+			}
 			n, ok := one.wished(&slot, pages)
 			now := q.admit != nil && q.s.OrderedNow(r)
 			switch {
@@ -26,7 +28,7 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 				finished = false
 			default:
 				q.s.AssignSpecial(r, n, q.visit)
-				q.spot.take(n, 1)
+				one.spot.take(n, 1)
 				placed++
 				helped = helped || one.helps
 			}

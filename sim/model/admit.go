@@ -501,7 +501,9 @@ func (p *placing) undo(to int) {
 		last := p.trail[len(p.trail)-1]
 		p.trail = p.trail[:len(p.trail)-1]
 		p.m.Nodes[last.s.Node].portNext = last.portNext
-		p.spots.take(last.s.slot.task, p.m.Nodes[last.s.Node], -1)
+		if onPeers(last.s.spec()) {
+			p.spots.take(last.s.slot.task, p.m.Nodes[last.s.Node], -1)
+		}
 		*last.s = last.before
 		p.rooms = p.m.rooms()
 	}

@@ -148,7 +148,9 @@ func (p *placing) assign(s *seat, r *room) {
 	if version == 0 {
 		version = j.version()
 	}
-	p.spots.take(s.slot.task, r.node, 1)
+	if before := s.spec(); before != nil && onPeers(before) {
+		p.spots.take(s.slot.task, r.node, 1)
+	}
 	s.Slot = cluster.Slot{
 		Order: p.m.index, Since: p.m.time, Node: r.node.number, Version: version, Phase: cluster.Assigned, Failures: s.Failures, Health: s.Health,
 	}
@@ -185,7 +187,7 @@ func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, im
 	var best *room
 	var bestRank [5]int64
 	for i, r := range p.rooms {
-		if among != nil && !among(r) || !r.fits(q.spec) || p.spots.left(q.t, r.node) == 0 || !p.suits(q, r, impatient) {
+		if among != nil && !among(r) || !r.fits(q.spec) || p.spots.left(q.t, r.node) == 0 && onPeers(q.spec) || !p.suits(q, r, impatient) {
 			continue
 		}
 		rank := [5]int64{0, running[i], r.wasted(q.spec), r.used()}

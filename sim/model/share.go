@@ -107,7 +107,12 @@ func (j *Job) portion() portion.Job {
 
 // shares tells whether a virtual peer runs a seat.
 func (s *seat) shares() bool {
-	return s.Phase.Holds() && slices.ContainsFunc(s.spec().Devices, func(q terms.DeviceRequest) bool { return q.Kind == "peers" })
+	return s.Phase.Holds() && onPeers(s.spec())
+}
+
+// onPeers tells whether a virtual peer runs each instance of a task.
+func onPeers(spec *terms.Task) bool {
+	return slices.ContainsFunc(spec.Devices, func(q terms.DeviceRequest) bool { return q.Kind == "peers" })
 }
 
 // yielding counts what of a task virtual peers run somewhere, and returns who of them could give way: those first that are
