@@ -176,6 +176,9 @@ func (a *Allotment) Details() (all []string) {
 	case portion.TaskFixed:
 		all = append(all, fmt.Sprintf("by fixed, a task gets as many as it needs at least and never more: %d", max(a.own().Min, 1)))
 	case portion.TaskColocated:
+		if len(open) == 0 {
+			break
+		}
 		least := slices.MinFunc(open, func(x, y int) int { return cmp.Compare(a.mine().Tasks[x].Max, a.mine().Tasks[y].Max) })
 		if most := a.mine().Tasks[least].Max; least != a.task && a.has(a.plan) == most {
 			all = append(all, fmt.Sprintf("a copy needs an instance of each task, and %s has %d", a.name(least), most))
