@@ -53,7 +53,10 @@ func Settle(in *Input, plan *Plan, running []Running) (all []Running) {
 // settle lets peers come and go until the counts are met.
 func settle(in *Input, plan *Plan, running []Running) *shift {
 	s := newShift(in, plan, running)
-	spots := s.stay()
+	spots := s.stay(true)
+	if spots == nil {
+		spots = s.stay(false)
+	}
 	if spots == nil {
 		spots = divide(in).spots()
 	}

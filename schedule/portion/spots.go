@@ -2,16 +2,17 @@ package portion
 
 import "slices"
 
-// stay finds spots for the copies of all colocated jobs, so that those that run keep theirs; nil if there is no way.
-func (s *shift) stay() [][]spot {
+// stay finds spots for the copies of all colocated jobs, so that those that run keep theirs, and those that come go where
+// nobody runs as far as beside is set; nil if there is no way.
+func (s *shift) stay(beside bool) [][]spot {
 	if !slices.ContainsFunc(s.lines, func(l line) bool { return l.colocated }) {
 		return make([][]spot, len(s.in.Jobs))
 	}
 	d := newDivision(s.in)
-	parties := make([]*party, len(s.in.Jobs))
+	var parties []*party
 	for _, party := range d.parties {
 		if party.job.Scheduler == TaskColocated {
-			parties[party.number] = party
+			parties = append(parties, party)
 		}
 	}
 	for i := range s.lines {
@@ -21,24 +22,42 @@ func (s *shift) stay() [][]spot {
 			}
 		}
 	}
-	for number, party := range parties {
-		if party != nil {
-			s.stayOn(d, party, s.total(number))
-		}
+	for _, party := range parties {
+		s.stayOn(d, party, s.total(party.number))
+	}
+	if beside {
+		s.comeBeside(d, parties)
 	}
 	all := make([][]spot, len(s.in.Jobs))
-	for number, party := range parties {
-		if party == nil {
-			continue
-		}
-		for party.total < s.total(number) {
+	for _, party := range parties {
+		for party.total < s.total(party.number) {
 			if !d.addCopy(party) {
 				return nil
 			}
 		}
-		all[number] = party.spots
+		all[party.number] = party.spots
 	}
 	return all
+}
+
+// comeBeside adds copies on machines where nobody has to leave for them.
+func (s *shift) comeBeside(d *division, parties []*party) {
+	taken := make([]Peers, len(d.floor.machines))
+	for i := range s.groups {
+		for _, h := range s.groups[i].holds {
+			if !s.lines[h.line].colocated {
+				taken[s.in.Groups[i].Machine] += h.now
+			}
+		}
+	}
+	for _, party := range parties {
+		size := Peers(party.size)
+		for _, number := range d.floor.order {
+			for d.floor.machines[number].free-taken[number] >= size && party.total < s.total(party.number) && d.fitCopy(party, number) {
+				party.total += size
+			}
+		}
+	}
 }
 
 // total returns how many peers the plan gives a job.
