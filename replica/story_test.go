@@ -27,6 +27,7 @@ import (
 //	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
 //	submit sums task=one:1,two:3:one,three:1:one+two     tasks, how many instances each has, and after which it comes
+//	submit sums shares=round-robin percent=40 disk=two     virtual peers run it, those of task two on nodes with a disk
 //	submit report follows=sums+web     it comes after other jobs
 //	kill web request=r2 by=b
 //	steer web pause by=a         or resume, promote, fail, abort
@@ -258,7 +259,7 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax, "instances": &t.Instances,
 		"priority": &c.Spec.Priority, "total": &c.Spec.MinAvailable, "gang": &t.MinAvailable, "most": &t.MaxRunning, "runtime": &t.MaxRunMillis,
 		"task-budget": &t.MaxRestarts, "job-budget": &c.Spec.MaxRestarts, "success": &c.Spec.MinSuccess, "kept": &c.Spec.KeepMillis,
-		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax,
+		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax, "percent": &c.Spec.Percent,
 	}
 	if into, ok := numbers[key]; ok {
 		*into = n

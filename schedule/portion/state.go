@@ -51,12 +51,13 @@ func scheduler(s terms.TaskScheduler) TaskScheduler {
 // instance keeps its place until its task is complete: the rest of the copy may still run.
 func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
-	most := t.Pending() + t.Live()
+	live := t.Live() - surplus(t)
+	most := t.Pending() + live
 	if j.Spec.TaskScheduler == terms.TaskColocated && most > 0 {
 		most += t.Counts[cluster.Succeeded] + t.Counts[cluster.Failed]
 	}
 	if j.Held(number) {
-		most = t.Live()
+		most = live
 	}
 	if spec.MaxRunning > 0 {
 		most = min(most, spec.MaxRunning)
@@ -67,6 +68,16 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	least := j.Spec.Gang(spec.Name)
 	least = min(max(least-min(least, t.Counts[cluster.Succeeded]), 1), most)
 	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least)), Part: percent(spec.Percent)}
+}
+
+// surplus counts the instances of a task that nobody wants any more and that have not ended.
+func surplus(t *cluster.Task) (count uint32) {
+	for index := int(t.Desired); index < t.Slots.Len(); index++ {
+		if t.Slots.At(index).Phase.Holds() {
+			count++
+		}
+	}
+	return count
 }
 
 // Fingerprint tells apart from what the counts of a pool are made: its input, and what that is made of.

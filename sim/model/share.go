@@ -75,6 +75,7 @@ func (j *Job) portion() portion.Job {
 		task, live, pending, done, failed := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0, 0
 		t.each(func(s *seat) {
 			switch {
+			case s.kind == cluster.MainSeat && s.slot.index >= t.desired && s.Phase.Holds():
 			case s.Phase.Holds():
 				live++
 			case s.waits() || s.Phase == cluster.Postponed:
