@@ -217,43 +217,48 @@ func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	return come, nil
 }
 
-// settleAll settles with all peers, those first on which nobody else is.
-func (g *Ground) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) []Running {
-	order := make([]int, len(in.Groups))
-	for i := range order {
-		order[i] = i
+// settleAll settles with all peers, those first on which nobody else is: a group of which not all is usable is two, and the
+// second comes behind all groups.
+func (g *Ground) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) (after []Running) {
+	parted, count := *in, len(in.Groups)
+	parted.Groups = slices.Clone(in.Groups)
+	// whole is the group that a second is of.
+	var whole []int
+	for i, group := range in.Groups {
+		if rest := group.Peers - usable[i]; rest > 0 {
+			parted.Groups[i].Peers, group.Peers = usable[i], rest
+			parted.Groups, whole = append(parted.Groups, group), append(whole, i)
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return int(min(in.Groups[a].Peers-usable[a], 1) - min(in.Groups[b].Peers-usable[b], 1))
-	})
-	position, ordered := make([]int, len(order)), *in
-	ordered.Groups = make([]Group, len(order))
-	for at, i := range order {
-		position[i], ordered.Groups[at] = at, in.Groups[i]
-	}
-	now := slices.Clone(running)
-	for i := range now {
-		now[i].Group = position[now[i].Group]
-	}
-	after := Settle(&ordered, plan, now)
-	for i := range after {
-		after[i].Group = order[after[i].Group]
+	at := map[presence]int{}
+	for _, r := range Settle(&parted, plan, running) {
+		if r.Group >= count {
+			r.Group = whole[r.Group-count]
+			if first, known := at[presence{r.Group, r.Place}]; known {
+				after[first].Peers += r.Peers
+				continue
+			}
+		}
+		at[presence{r.Group, r.Place}] = len(after)
+		after = append(after, r)
 	}
 	return after
 }
 
+// presence is a task on a group.
+type presence struct {
+	group int
+	place Place
+}
+
 // beyond returns what the first has more than the second, in its order.
 func beyond(first, second []Running) (all []Change) {
-	type spot struct {
-		group int
-		place Place
-	}
-	count := map[spot]Peers{}
+	count := map[presence]Peers{}
 	for _, r := range second {
-		count[spot{r.Group, r.Place}] += r.Peers
+		count[presence{r.Group, r.Place}] += r.Peers
 	}
 	for _, r := range first {
-		if more := r.Peers - count[spot{r.Group, r.Place}]; more > 0 {
+		if more := r.Peers - count[presence{r.Group, r.Place}]; more > 0 {
 			all = append(all, Change{r.Group, r.Place, more})
 		}
 	}

@@ -211,21 +211,20 @@ func (g *ground) settle(where spots) (leaves bool) {
 }
 
 // best returns how many run on each group when the counts are met. If nobody has to go for it, those who come go where other
-// work leaves them room, if that is possible.
+// work leaves them room, if that is possible; otherwise as far as it is.
 func (g *ground) best() map[presence]portion.Peers {
 	usable, all := *g.in, *g.in
-	usable.Groups, all.Groups = nil, nil
-	var plain, order []int
+	usable.Groups = nil
+	var plain []int
 	for i, one := range g.in.Groups {
 		one.Peers = g.usable(g.groups[i])
 		usable.Groups, plain = append(usable.Groups, one), append(plain, i)
 	}
-	for _, whole := range []bool{true, false} {
-		for i, one := range g.in.Groups {
-			if (usable.Groups[i].Peers == one.Peers) == whole {
-				all.Groups, order = append(all.Groups, one), append(order, i)
-			}
-		}
+	order := slices.Concat(plain, plain)
+	all.Groups = slices.Clone(usable.Groups)
+	for i, one := range g.in.Groups {
+		one.Peers -= usable.Groups[i].Peers
+		all.Groups = append(all.Groups, one)
 	}
 	missing := portion.Peers(0)
 	for i := range g.plan.Peers {
@@ -275,13 +274,13 @@ func (g *ground) now() map[presence]portion.Peers {
 	return all
 }
 
-// after returns how many run on each group when the plan is met, for groups that are listed in an order.
+// after returns how many run on each group when the plan is met, for groups that are listed in an order, some of them in two parts.
 func (g *ground) after(in *portion.Input, order []int) map[presence]portion.Peers {
 	var running []portion.Running
 	now := g.now()
 	for i, j := range g.jobs {
 		for at, t := range j.ordered() {
-			for position, group := range order {
+			for position, group := range order[:len(g.groups)] {
 				if n := now[presence{t, group}]; n > 0 {
 					running = append(running, portion.Running{Group: position, Place: portion.Place{Job: i, Task: at}, Peers: n})
 				}
@@ -290,7 +289,7 @@ func (g *ground) after(in *portion.Input, order []int) map[presence]portion.Peer
 	}
 	all := map[presence]portion.Peers{}
 	for _, r := range portion.Settle(in, g.plan, running) {
-		all[presence{g.jobs[r.Place.Job].ordered()[r.Place.Task], order[r.Group]}] = r.Peers
+		all[presence{g.jobs[r.Place.Job].ordered()[r.Place.Task], order[r.Group]}] += r.Peers
 	}
 	return all
 }
