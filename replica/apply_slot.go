@@ -202,7 +202,10 @@ func (f *fold) lose(r cluster.SlotRef) {
 	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
-	case spec.StopsItself() && slot.Phase != cluster.Delayed:
+	case spec.StopsItself() && slot.Phase == cluster.Delayed: // nothing of it lives that would have to stop itself
+		f.wait(r, slot, cluster.AnyNode)
+		f.evicted(r)
+	case spec.StopsItself():
 		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
 		slot.Phase, slot.Since = cluster.Away, f.s.Time
 		slot.Deadline = f.s.Time + selfStopTime(spec)

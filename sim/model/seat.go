@@ -224,7 +224,10 @@ func (m *Model) lose(s *seat) {
 	row, rule := s.Slot, s.spec().Disconnect
 	row.Ended, row.ExitCode, row.Failures = cluster.NodeLost, 0, m.failuresOf(s)
 	switch {
-	case rule.StopAfterMillis > 0 && row.Phase != cluster.Delayed:
+	case rule.StopAfterMillis > 0 && row.Phase == cluster.Delayed:
+		m.wait(s, row, cluster.AnyNode)
+		m.evicted(s)
+	case rule.StopAfterMillis > 0:
 		row.Phase, row.Since = cluster.Away, m.time
 		row.Deadline = m.time + terms.Time(rule.StopAfterMillis) + terms.Time(s.spec().StopGraceMillis) + slackMillis
 		m.put(s, row)
