@@ -48,8 +48,8 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 	}
 	unused, shares := offer.Count, uint32(0)
 	n.EachDeviceInUse(q.Kind, func(number uint32, used terms.Millidevices) {
-		if number < offer.Count {
-			unused--
+		if number < offer.Count || q.Kind == terms.VirtualPeers.String() { // of these only the number of them counts
+			unused -= min(unused, 1)
 			shares += uint32((terms.WholeDevice - used) / q.Amount)
 		}
 	})

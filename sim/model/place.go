@@ -248,7 +248,7 @@ func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 			}
 		}
 	}
-	kept := r.kept[q.Kind]
+	kept := r.kept[q.Kind] + r.gone(q.Kind)
 	switch count := int(q.Amount / 1000); {
 	case count > 0 && count <= len(whole)-kept:
 		return whole[:count]
@@ -256,6 +256,16 @@ func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 		return []uint32{share}
 	}
 	return nil
+}
+
+// gone returns how many virtual peers are used that the node does not offer any more: it takes no others for them.
+func (r *room) gone(kind string) (count int) {
+	for _, use := range r.devices {
+		if kind == "peers" && use.Kind == kind && int64(use.Number) >= r.node.offers()[terms.VirtualPeers]/1000 {
+			count++
+		}
+	}
+	return count
 }
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
