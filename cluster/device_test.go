@@ -61,3 +61,19 @@ func TestDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestFewerPeers checks that a node with fewer virtual peers than it runs takes no others, whatever their numbers are.
+func TestFewerPeers(t *testing.T) {
+	q := terms.DeviceRequest{Kind: terms.VirtualPeers.String(), Amount: terms.WholeDevice}
+	n := &Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: q.Kind, Count: 5}}}}
+	for i := range 5 {
+		n.giveDevices(&q, SlotRef{Index: uint32(i)})
+	}
+	n.Devices = n.Devices[1:] // the first has ended
+	for _, c := range []struct{ offered, want uint32 }{{3, 0}, {4, 0}, {5, 1}, {7, 3}} {
+		n.Offer.Devices[0].Count = c.offered
+		if got := n.DeviceTimes(&q, 9); got != c.want {
+			t.Errorf("of %d that are offered four are used: got room for %d, want %d", c.offered, got, c.want)
+		}
+	}
+}
