@@ -278,6 +278,9 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	slot.Phase, slot.Since, slot.Deadline, slot.Cause = cluster.Stopped, f.s.Time, 0, cluster.NoCause
 	slot.Ended = endingBy(cause, slot.Ended)
 	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
+	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); r.Seat == cluster.CanarySeat && j.Update.Promoted && main.Phase == cluster.Waiting {
+		unwanted = true // the main seat waits for the same
+	}
 	switch {
 	case r.Seat != cluster.MainSeat && (unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
 		f.s.SetSlot(r, cluster.Slot{})

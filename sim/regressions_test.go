@@ -44,6 +44,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{1926, "an instance came to a copy and was sent away again for ever, because others took what its neighbours needed"},
 		{2514, "who was sent elsewhere was not looked at again after others had made room"},
 		{14918, "an instance of a version that no virtual peers run was counted among those that they do"},
+		{21958, "what waited for its restart was started on the node that had left"},
+		{26592, "a promoted canary that was suspended kept its seat when its update failed"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

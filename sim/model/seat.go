@@ -280,6 +280,12 @@ func (m *Model) stop(s *seat, cause cluster.Cause) {
 	}
 }
 
+// over tells whether a seat beside the main one is empty for good when what it had has ended for a cause.
+func (s *seat) over(cause cluster.Cause) bool {
+	return s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival ||
+		s.kind == cluster.CanarySeat && s.job().update.Promoted && s.slot.main().Phase == cluster.Waiting
+}
+
 // vacate decides what follows an allocation that was told to stop, by the cause.
 func (m *Model) vacate(s *seat, row cluster.Slot) {
 	cause := row.Cause
@@ -287,9 +293,8 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	if cause == cluster.ByPreemption {
 		row.Ended = cluster.Preempted
 	}
-	over := s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival
 	switch {
-	case s.kind != cluster.MainSeat && (over || !s.slot.wanted()):
+	case s.kind != cluster.MainSeat && (s.over(cause) || !s.slot.wanted()):
 		m.put(s, cluster.Slot{})
 	case !s.slot.wanted():
 		m.put(s, row)
