@@ -37,6 +37,8 @@ type commons struct {
 	events, effects, wrong []string
 	// strained tells that meanwhile a machine ran more than it offered.
 	strained bool
+	// began is the entry with which the last change began.
+	began terms.Index
 	// succeeds tells that the last change was that some succeeded.
 	succeeds bool
 	seen     sights
@@ -49,6 +51,9 @@ func newCommons(seed uint64) *commons {
 	c := &commons{story: newStory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 13)), lives: map[terms.NodeName]int{}}
 	c.quiet = true
 	c.folded = func(_ *cluster.State, outcome Outcome) {
+		if outcome.Index > c.began+1000 {
+			panic(fmt.Sprintf("history %d does not come to rest after %s", seed, c.events))
+		}
 		c.strained = c.strained || c.strains()
 		for _, e := range outcome.Effects {
 			c.effects = append(c.effects, fmt.Sprintf("%d %s %s %s %s", outcome.Index, e.Kind, e.Slot, e.Node, e.Reason))
@@ -166,6 +171,7 @@ func (c *commons) submit() {
 
 // step lets one thing happen.
 func (c *commons) step() {
+	c.began = c.s.Index
 	by, draw := c.peer("a"), c.rng.IntN(100)
 	if draw < 25 || len(c.s.Sharers()) == 0 {
 		c.submit()

@@ -22,11 +22,11 @@ type sharing struct {
 // placed: counts come first. What runs beyond them gives way, and what runs where others have to.
 func (p *pass) share() {
 	p.eachSharing(func(x *sharing) {
-		if x.Ground != nil {
-			x.Ground.Bound(x.in)
-		}
 		if !p.s.SharedBy(x.Number, x.key) {
 			p.s.SetShared(x.Number, x.key)
+			if x.Ground != nil {
+				x.Ground.Bound(x.in)
+			}
 			p.setShares(x.Jobs, portion.Counts(x.in))
 		}
 		if x.Ground == nil {
@@ -124,6 +124,7 @@ func (p *pass) settle(x *sharing) {
 	if !unmet {
 		return
 	}
+	x.Ground.Bound(x.in)
 	come, leave := x.Ground.Settle(x.in, &plan)
 	for _, c := range come {
 		id := x.Jobs[c.Place.Job]

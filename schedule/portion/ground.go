@@ -171,11 +171,11 @@ func (g *Ground) fingerprint() (h uint64) {
 	return h
 }
 
-// Bound bounds the copies of colocated jobs by what each machine holds of them if it runs nothing else.
+// Bound bounds the copies of colocated jobs, unless they are, by what each machine holds of them if it runs nothing else.
 func (g *Ground) Bound(in *Input) {
 	for i, id := range g.jobs {
 		job, j, need := &in.Jobs[i], g.s.Job(id), terms.Resources{}
-		if job.Scheduler != TaskColocated {
+		if job.Scheduler != TaskColocated || job.Copies != nil {
 			continue
 		}
 		for at, task := range j.Order() {

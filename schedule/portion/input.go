@@ -109,10 +109,16 @@ type Plan struct {
 
 // total returns how many peers the plan gives.
 func (p *Plan) total() (sum Peers) {
-	for _, counts := range p.Peers {
-		for _, n := range counts {
-			sum += n
-		}
+	for job := range p.Peers {
+		sum += p.of(job)
+	}
+	return sum
+}
+
+// of returns how many peers the plan gives a job.
+func (p *Plan) of(job int) (sum Peers) {
+	for _, n := range p.Peers[job] {
+		sum += n
 	}
 	return sum
 }

@@ -23,14 +23,14 @@ func (s *shift) stay(beside bool) [][]spot {
 		}
 	}
 	for _, party := range parties {
-		s.stayOn(d, party, s.total(party.number))
+		s.stayOn(d, party, s.plan.of(party.number))
 	}
 	if beside {
 		s.comeBeside(d, parties)
 	}
 	all := make([][]spot, len(s.in.Jobs))
 	for _, party := range parties {
-		for party.total < s.total(party.number) {
+		for party.total < s.plan.of(party.number) {
 			if !d.addCopy(party) {
 				return nil
 			}
@@ -53,19 +53,11 @@ func (s *shift) comeBeside(d *division, parties []*party) {
 	for _, party := range parties {
 		size := Peers(party.size)
 		for _, number := range d.floor.order {
-			for d.floor.machines[number].free-taken[number] >= size && party.total < s.total(party.number) && d.fitCopy(party, number) {
+			for d.floor.machines[number].free-taken[number] >= size && party.total < s.plan.of(party.number) && d.fitCopy(party, number) {
 				party.total += size
 			}
 		}
 	}
-}
-
-// total returns how many peers the plan gives a job.
-func (s *shift) total(job int) (sum Peers) {
-	for _, n := range s.plan.Peers[job] {
-		sum += n
-	}
-	return sum
 }
 
 // stayOn keeps the copies of a job that run, machine by machine, up to a total of peers.
@@ -172,7 +164,7 @@ func (s *shift) needs(spots [][]spot) (all []need) {
 				lines = append(lines, s.first[job]+task)
 			}
 		}
-		for i, spot := range spots[job][:min(len(spots[job]), int(s.total(job)))] {
+		for i, spot := range spots[job][:min(len(spots[job]), int(s.plan.of(job)))] {
 			all = append(all, need{spot, lines[i%len(lines)]})
 		}
 	}

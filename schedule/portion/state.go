@@ -46,9 +46,9 @@ func scheduler(s terms.TaskScheduler) TaskScheduler {
 }
 
 // taskOf returns a task with as many peers as it can use at most: one for each instance that has not ended, as far as they
-// may run at a time, and no more than there are. One that waits for others is closed until those are complete; what runs of it, because
-// an output of theirs was lost since, has what it needs and goes on. In a copy an
-// instance keeps its place until its task is complete: the rest of the copy may still run.
+// may run at a time, and no more than there are. One that waits for others is closed until those are complete; what runs of
+// it, because an output of theirs was lost since, has what it needs and goes on. In a copy an instance keeps its place until
+// its task is complete: the rest of the copy may still run.
 func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
 	live := t.Live() - surplus(t)
