@@ -45,7 +45,7 @@ func textBreaches(fsys fs.FS) ([]breach, error) {
 		if entry.IsDir() && slices.Contains([]string{".git", "bin", "node_modules"}, entry.Name()) {
 			return fs.SkipDir
 		}
-		if !entry.Type().IsRegular() || path.Ext(name) == ".prof" || path.Ext(name) == ".test" {
+		if !entry.Type().IsRegular() || name == ".git" || path.Ext(name) == ".prof" || path.Ext(name) == ".test" {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)
