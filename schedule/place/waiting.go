@@ -55,9 +55,12 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	}
 	p.hunger, p.spots = hunger{evict: evict, plans: plansMax}, spots{}
 	p.share()
+	p.trimClaims() // some may run less than before
+	p.grown = united(p.grown, s.TakeGrown())
 	p.rounds()
 	s.TakeStirred() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.feed()
+	p.trimClaims()
 	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
 		p.rounds() // who gave way at once left room
 	}

@@ -76,8 +76,10 @@ type lane struct {
 func (m *Model) placeAll() bool {
 	m.trimClaims()
 	p := &placing{m: m, known: m.shapes(), grounds: m.share()}
+	m.trimClaims()
 	p.rounds()
 	finished := p.left() == 0 || p.feed()
+	m.trimClaims()
 	p.rooms = nil
 	p.rounds()
 	for _, j := range m.Jobs {
