@@ -119,6 +119,9 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	}
 	m.Alive, m.JournalIndex, m.Lag = pulse.Alive, uint64(pulse.Index), uint64(f.furthest-pulse.Index)
 	m.Digest = digestText(pulse.Digest)
+	if pulse.OfferRefusal != "" {
+		m.Detail = "it gives nothing, because its offer is refused: " + pulse.OfferRefusal
+	}
 	if m.Address == "" {
 		m.Address = pulse.Address
 	}

@@ -74,6 +74,19 @@ func TestListPeers(t *testing.T) {
 	}
 }
 
+func TestRefusedOfferIsTold(t *testing.T) {
+	a, _ := pair()
+	a.pulses = []replica.PulseView{{Peer: "a~1", Alive: true}, {Peer: "b~1", Alive: true, OfferRefusal: "too many devices"}}
+	got, err := ask(t, a.serve(t)).AllPeers(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "it gives nothing, because its offer is refused: too many devices"
+	if detail := got.GetPeers()[1].GetDetail(); detail != want || got.GetPeers()[0].GetDetail() != "" {
+		t.Errorf("got %q, want %q", detail, want)
+	}
+}
+
 func TestWhy(t *testing.T) {
 	a, _ := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)

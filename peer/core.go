@@ -37,6 +37,8 @@ type Core struct {
 	outbox outbox
 	clock  clock
 	offer  *terms.Offer
+	// offerRefusal is why the fold has refused the offer in this life, or would; "" if it takes it.
+	offerRefusal string
 	// caughtUp tells that everything was folded that the journal held when this life began.
 	caughtUp bool
 	diverged string
@@ -73,7 +75,7 @@ func NewCore() *Core {
 // Begin gives the core its identity: an incarnation, and how often the process has started under it. It is called
 // when the journal was read as far as it went at the start, and again for every new life.
 func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
-	c.self, c.offer, c.caughtUp = self, offer, true
+	c.self, c.offer, c.offerRefusal, c.caughtUp = self, offer, offer.Problem(), true
 	c.outbox.takeBack()
 	c.outbox.seq = sequence(start)
 	c.gone = nil
@@ -128,9 +130,22 @@ func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {
 		c.outbox.folded(e.Seq, &folded.Outcome)
+		c.offered(&folded)
 	}
 	return folded, true
 }
+
+// offered notes a refusal of this peer's offer. The offer is not written again: it would be refused again.
+func (c *Core) offered(f *replica.Folded) {
+	for i, result := range f.Outcome.Results {
+		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != cluster.OK {
+			c.offer, c.offerRefusal = nil, result.Refusal.Reason
+		}
+	}
+}
+
+// OfferRefusal returns why the fold has refused what this peer's node offers, or would; "" if it takes it.
+func (c *Core) OfferRefusal() string { return c.offerRefusal }
 
 // Request takes a command from a client; answer is called once, maybe at once.
 func (c *Core) Request(one command.Command, answer func(replica.Receipt, error)) {

@@ -75,6 +75,36 @@ func TestEntryThatNobodyCanReadIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestRefusedOfferIsNotWrittenAgain: a repetition would be refused alike.
+func TestRefusedOfferIsNotWrittenAgain(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	odd := &command.Entry{Writer: "a~1", Seq: 9, Time: 1000, Commands: []command.Command{
+		&command.Volunteer{Peer: "a~1", Offer: terms.Offer{PortFirst: 9, PortLast: 8}},
+	}}
+	fold(t, c, 3, &journal.Record{Writer: "a~1", Seq: 9, Payload: command.Encode(odd)})
+	if got, want := c.OfferRefusal(), "offer of a~1: "+odd.Commands[0].(*command.Volunteer).Offer.Problem(); got != want {
+		t.Errorf("refused for %q, want %q", got, want)
+	}
+	if again := c.React(1000).Append; again != nil {
+		t.Error("the offer was refused and is written again")
+	}
+	c.Begin("a~2", 0, &terms.Offer{})
+	if got := c.OfferRefusal(); got != "" {
+		t.Errorf("the next life begins with the refusal %q", got)
+	}
+}
+
+// TestOfferThatWouldBeRefusedIsNeverWritten also tells the reason from the start.
+func TestOfferThatWouldBeRefusedIsNeverWritten(t *testing.T) {
+	c, offer := NewCore(), &terms.Offer{PortFirst: 9, PortLast: 8}
+	c.Begin("a~1", 0, offer)
+	fold(t, c, 1, c.React(1000).Append)
+	if c.React(1000).Append != nil || c.OfferRefusal() != offer.Problem() {
+		t.Errorf("refused for %q, want %q and nothing written", c.OfferRefusal(), offer.Problem())
+	}
+}
+
 func TestStalledJournalKeepsNobodyWaiting(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)

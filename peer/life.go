@@ -188,7 +188,7 @@ func (p *Peer) newLife(ctx context.Context, known Remembered) life {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
 	known.Starts = 1
-	err = errors.Join(pulse.Publish(ctx, p.shown(known.Token, 0, 0)), p.config.Identity.Save(known))
+	err = errors.Join(pulse.Publish(ctx, p.shown(known.Token, 0, 0, "")), p.config.Identity.Save(known))
 	if err != nil {
 		pulse.Abandon()
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}

@@ -62,6 +62,8 @@ type Peer struct {
 	checked  checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
+	// refusalTold is the life in which the refusal of the offer was logged.
+	refusalTold terms.PeerID
 	// deleting tells that volumes are being deleted.
 	deleting bool
 	outputs  *outputs
@@ -257,8 +259,17 @@ func (p *Peer) fold(records []journal.Record) {
 			p.log.Info("entry dropped", "index", folded.Index, "reason", folded.Outcome.Dropped)
 		}
 	}
+	p.tellRefusal()
 	p.history.wake()
 	p.answerWaiting()
+}
+
+// tellRefusal logs that the offer is refused, once in a life.
+func (p *Peer) tellRefusal() {
+	if reason := p.core.OfferRefusal(); reason != "" && p.refusalTold != p.core.Self() {
+		p.refusalTold = p.core.Self()
+		p.log.Error("this node gets no work, because its offer is refused", "peer", p.core.Self(), "reason", reason)
+	}
 }
 
 // react does what the core asks for.
@@ -397,8 +408,9 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		if why != "" {
 			warnings = append([]string{why}, warnings...)
 		}
-		if reason := p.config.Offer.Problem(); reason != "" {
-			warnings = append(warnings, "this node gets no work, because its offer is refused: "+reason)
+		refusal := p.core.OfferRefusal()
+		if refusal != "" {
+			warnings = append([]string{"this node gets no work, because its offer is refused: " + refusal}, warnings...)
 		}
 		for _, id := range slices.SortedFunc(maps.Keys(p.outputs.waits), terms.AllocationID.Compare) {
 			warnings = append(warnings, fmt.Sprintf("%s is not started yet: %s", id, p.outputs.waits[id]))
@@ -410,7 +422,7 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		for _, wait := range p.waits {
 			waits[wait.ID] = wait.Reason
 		}
-		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, Warnings: warnings, Waits: waits}
+		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, OfferRefusal: refusal, Warnings: warnings, Waits: waits}
 	})
 	select {
 	case s := <-status:

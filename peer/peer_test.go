@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -182,6 +183,33 @@ func TestFailingBatchJobIsRestartedWithBackOffAndFails(t *testing.T) {
 		// Three runs of a second, delays of one and two seconds.
 		if took := time.Since(before); took < 6*time.Second || took > 9*time.Second {
 			t.Errorf("took %v, want a little more than 6s", took)
+		}
+	})
+}
+
+func TestRefusedOfferIsToldToEveryPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		log := bytes.Buffer{}
+		odd := Start(context.Background(), Config{
+			Node: "b", Journal: f.shared.Open(), Driver: fake.Open(fake.NewMachine(script)), Identity: &MemoryIdentity{},
+			Offer:    terms.Offer{Address: "b:1", Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 1}, {Kind: "gpu", Count: 2}}},
+			PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		f.await("a", "b is a member", func(s *cluster.State) bool { return s.IsMember("b~1") })
+		pause(context.Background(), 3*publishEvery)
+		const want = "devices of kind gpu are given twice: give each kind once"
+		if got := odd.Status(context.Background()); got.OfferRefusal != want || !strings.Contains(strings.Join(got.Warnings, "\n"), want) {
+			t.Errorf("its own status is %+v", got)
+		}
+		views, err := f.peers["a"].Pulses(context.Background())
+		if err != nil || len(views) != 2 || views[1].OfferRefusal != want || views[1].Address != "b:1" || views[0].OfferRefusal != "" {
+			t.Errorf("pulses %+v, %v", views, err)
+		}
+		odd.Stop()
+		if lines := strings.Count(log.String(), want); lines != 1 {
+			t.Errorf("%d lines about it in the log:\n%s", lines, &log)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/journal"
 	"starling/replica"
@@ -102,7 +103,7 @@ func (p *Peer) publish(ctx context.Context) {
 		return
 	}
 	p.history.published = index
-	value := p.shown(p.life.known.Token, index, p.core.state.Digest())
+	value := p.shown(p.life.known.Token, index, p.core.state.Digest(), p.core.OfferRefusal())
 	p.group.Add(1)
 	go func() {
 		defer p.group.Done()
@@ -115,15 +116,22 @@ func (p *Peer) publish(ctx context.Context) {
 	}()
 }
 
-// shown is what a pulse shows: the position, the digest there, whose it is and where that answers.
-func (p *Peer) shown(token string, index terms.Index, digest uint64) []byte {
-	return fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
+// shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second line,
+// if there is one, why its offer is refused.
+func (p *Peer) shown(token string, index terms.Index, digest uint64, refusal string) []byte {
+	value := fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
+	if refusal != "" {
+		value = append(append(value, '\n'), refusal...)
+	}
+	return value
 }
 
 // viewOf reads what shown wrote.
 func viewOf(state journal.PulseState) (view replica.PulseView, token string) {
 	view = replica.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
-	if n, _ := fmt.Sscanf(string(state.Value), "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
+	line, refusal, _ := strings.Cut(string(state.Value), "\n")
+	view.OfferRefusal = refusal
+	if n, _ := fmt.Sscanf(line, "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
 		view.Index, view.Digest, token = 0, 0, ""
 	}
 	return view, token

@@ -35,6 +35,8 @@ type PulseView struct {
 	Index   terms.Index
 	Digest  uint64
 	Address string
+	// OfferRefusal is why the fold refuses what the peer's node offers, "" if it takes it.
+	OfferRefusal string
 }
 
 // PeerStatus is what a peer knows of itself.
@@ -43,6 +45,8 @@ type PeerStatus struct {
 	// Phase is "joining", "member", "diverged" or "stopped".
 	Phase string
 	Index terms.Index
+	// OfferRefusal is why the fold refuses what the node offers, so that it gets no work; "" if it takes it.
+	OfferRefusal string
 	// Warnings are a line each: what this machine cannot do, and what is wrong now.
 	Warnings []string
 	// Waits says what allocations of this node wait for that are not started yet.

@@ -122,8 +122,13 @@ func (o *Offer) attributeProblem() string {
 
 func (o *Offer) deviceProblem() string {
 	for i, d := range o.Devices {
-		if NameProblem(d.Kind, false) != "" || d.Count > DevicesMax || i > 0 && o.Devices[i-1].Kind >= d.Kind {
-			return "devices must be ordered by kind, each kind once, at most 65536 of each"
+		switch {
+		case NameProblem(d.Kind, false) != "":
+			return fmt.Sprintf("the kind of device %q %s", d.Kind, NameProblem(d.Kind, false))
+		case i > 0 && o.Devices[i-1].Kind == d.Kind:
+			return fmt.Sprintf("devices of kind %s are given twice: give each kind once", d.Kind)
+		case d.Count > DevicesMax || i > 0 && o.Devices[i-1].Kind > d.Kind:
+			return fmt.Sprintf("devices must be ordered by kind, at most %d of each", DevicesMax)
 		}
 		if reason := NameProblem(d.Model, false); reason != "" && d.Model != "" {
 			return "the model of " + d.Kind + " " + reason

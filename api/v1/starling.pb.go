@@ -6433,7 +6433,7 @@ type Peer struct {
 	Peer string `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	// "member", "joining" or "left".
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// More of a joining peer, in words; empty otherwise.
+	// More of a joining peer, or of a member whose offer is refused, in words; empty otherwise.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	// The members that it watches and that watches it; empty for a single member.
 	Watches   string `protobuf:"bytes,5,opt,name=watches,proto3" json:"watches,omitempty"`

@@ -148,26 +148,15 @@ func (a *agent) start(ctx context.Context) error {
 	}
 	listener, err := host.Listen(a.config.Address, a.config.Insecure)
 	if err != nil {
-		return listenError(err)
+		return configError(err)
 	}
-	if err := a.openJournal(ctx); err != nil {
+	if err := a.startHost(ctx, listener, known); err != nil {
 		listener.Close()
-		return err
-	}
-	offer, err := a.offer()
-	if err == nil {
-		a.host, err = host.Start(context.WithoutCancel(ctx), host.Config{
-			Node: a.config.Node, Folder: a.folder.Path, Journal: a.journal, Offer: offer, Listener: listener,
-			Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
-		})
-	}
-	if err != nil {
-		listener.Close()
-		return err
+		return configError(err)
 	}
 	if a.config.DNS != "" {
 		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS, a.config.Insecure); err != nil {
-			return listenError(err)
+			return configError(err)
 		}
 		a.Hint("names of instances are answered over DNS at %s", a.host.Names())
 	}
@@ -176,8 +165,33 @@ func (a *agent) start(ctx context.Context) error {
 	}
 	return patiently(ctx, a.host.Ready, func() {
 		status := a.host.Status(ctx)
+		if status.OfferRefusal != "" {
+			a.Hint("warning: a member that gives nothing, because its offer is refused: %s", status.OfferRefusal)
+			return
+		}
 		a.Hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase, status.Index, a.LogPath)
 	})
+}
+
+// startHost starts everything of this machine as soon as the journal answers. What is wrong with its offer is told before.
+func (a *agent) startHost(ctx context.Context, listener net.Listener, known *secret.Secret) error {
+	offer, err := a.offer()
+	if err != nil {
+		return err
+	}
+	config := host.Config{
+		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Listener: listener,
+		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
+	}
+	if err := config.CompleteOffer(); err != nil {
+		return err
+	}
+	if err := a.openJournal(ctx); err != nil {
+		return err
+	}
+	config.Journal = a.journal
+	a.host, err = host.Start(context.WithoutCancel(ctx), config)
+	return err
 }
 
 // offer is what this machine gives, after what its configuration overrides.
@@ -341,9 +355,9 @@ func within(most time.Duration, end func() error) error {
 	}
 }
 
-// listenError makes an address that cannot be used bad input.
-func listenError(err error) error {
-	if errors.Is(err, host.ErrAddress) {
+// configError makes an address that cannot be used, and an offer that the cluster would refuse, bad input.
+func configError(err error) error {
+	if errors.Is(err, host.ErrAddress) || errors.Is(err, host.ErrOffer) {
 		return exit.Fail(exit.Usage, "%w", err)
 	}
 	return err

@@ -102,7 +102,7 @@ func (d *dev) run(ctx context.Context) error {
 func (d *dev) start(ctx context.Context) error {
 	listener, err := host.Listen(d.address, false)
 	if err != nil {
-		return listenError(err)
+		return configError(err)
 	}
 	if err := d.open(ctx); err != nil {
 		listener.Close()
@@ -126,7 +126,7 @@ func (d *dev) start(ctx context.Context) error {
 		})
 		if err != nil {
 			listener.Close()
-			return err
+			return configError(err)
 		}
 		d.hosts = append(d.hosts, h)
 		for _, warning := range h.Warnings() {
@@ -135,7 +135,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	if d.dns != "" {
 		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns, false); err != nil {
-			return listenError(err)
+			return configError(err)
 		}
 	}
 	ready, cancel := context.WithTimeout(ctx, devReadyMax)

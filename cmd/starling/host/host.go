@@ -31,6 +31,9 @@ import (
 // ErrAddress tells that the API may not listen there, or that this is no address.
 var ErrAddress = errors.New("the address cannot be used")
 
+// ErrOffer tells that the cluster would refuse what the machine offers.
+var ErrOffer = errors.New("the cluster would refuse what this machine offers")
+
 // driverFolder holds the tasks, within the host's folder.
 const driverFolder = "driver"
 
@@ -64,8 +67,27 @@ type Host struct {
 	cancel  context.CancelFunc
 }
 
+// CompleteOffer adds to the offer what follows from the rest, and refuses one that the fold would refuse. It needs no
+// journal, so that a wrong setting is told before anything is waited for.
+func (c *Config) CompleteOffer() error {
+	if c.Offer.Address == "" {
+		c.Offer.Address = reachable(c.Listener.Addr())
+	}
+	c.Offer.Rules = cluster.RulesNewest
+	if c.Secret != nil {
+		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())
+	}
+	if reason := c.Offer.Problem(); reason != "" {
+		return fmt.Errorf("%w: %s", ErrOffer, reason)
+	}
+	return nil
+}
+
 // Start starts everything of one machine, until Stop, or the end of ctx. The listener is the host's from now on.
 func Start(ctx context.Context, config Config) (*Host, error) {
+	if err := config.CompleteOffer(); err != nil {
+		return nil, err
+	}
 	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
@@ -77,13 +99,6 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if config.Offer.Address == "" {
-		config.Offer.Address = reachable(config.Listener.Addr())
-	}
-	config.Offer.Rules = cluster.RulesNewest
-	if config.Secret != nil {
-		setAttribute(&config.Offer, secret.Attribute, config.Secret.Fingerprint())
-	}
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse, Secret: config.Secret,

@@ -37,7 +37,15 @@ func newRing(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.Show(answer, func() *console.Table { return peerTable(answer) })
+			if err := r.Show(answer, func() *console.Table { return peerTable(answer) }); err != nil {
+				return err
+			}
+			for _, p := range answer.GetPeers() {
+				if isRefused(p) {
+					r.Hint("warning: %s: %s", p.GetPeer(), p.GetDetail())
+				}
+			}
+			return nil
 		},
 	}
 }
@@ -59,6 +67,9 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 		if state == "member" && p.GetDraining() {
 			state = "draining"
 		}
+		if isRefused(p) {
+			state = "refused"
+		}
 		t.Row(name, state, console.Dash(p.GetWatches()),
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetMemoryBytes()) }),
@@ -67,6 +78,9 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 	}
 	return t
 }
+
+// isRefused tells whether the peer is a member that gives nothing, because its offer is refused.
+func isRefused(p *starlingv1.Peer) bool { return p.GetState() == "member" && p.GetDetail() != "" }
 
 // part writes what is free of what there is.
 func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {

@@ -241,6 +241,9 @@ func setDevices(c *Agent, texts []string) error {
 		if isWrong {
 			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
+		if slices.ContainsFunc(c.Devices, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
+			return fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
+		}
 		c.Devices = append(c.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
 	}
 	slices.SortFunc(c.Devices, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
