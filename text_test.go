@@ -60,8 +60,9 @@ func textBreaches(fsys fs.FS) ([]breach, error) {
 
 func fileTextBreaches(name string, lines []string) []breach {
 	var found []breach
+	taken := strings.HasPrefix(name, "conformance/testdata/given/") // facts about other systems, as they were given
 	for i, line := range lines {
-		if machinePath.MatchString(line) {
+		if machinePath.MatchString(line) && !taken {
 			found = append(found, breach{name, i + 1, strings.TrimSpace(line), "machine path",
 				"this path is one machine's: write it relative to the repository, or take it from the environment"})
 		}
@@ -82,6 +83,7 @@ func TestTextsCatchBreaches(t *testing.T) {
 		{"in quotes", "a.sh", "\n\nDIR=\"/" + "root/go\"\n", "a.sh:3: machine path"},
 		{"binary", "a.bin", "\x00 /" + "root/go\n", ""},
 		{"long golden file", "ring/testdata/a.txt", strings.Repeat("x\n", 201), "testdata lines"},
+		{"path taken over", "conformance/testdata/given/onyx/a.yaml", "path: /" + "root/.ssh\n", ""},
 		{"facts taken over", "conformance/testdata/onyx/a.yaml", strings.Repeat("x\n", 201), ""},
 	}
 	for _, c := range cases {
