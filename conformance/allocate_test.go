@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -59,44 +58,63 @@ type allocateArgs struct {
 }
 
 // volunteers plays a file of volunteers.
-func volunteers(t *testing.T, data []byte) {
+func volunteers(s *sheet) { s.run(wholeFile, func(t *trial) { volunteer(t, s.data) }) }
+
+func volunteer(t *trial, data []byte) {
 	f := &allocateFile{}
 	if err := yaml.Load(data, f); err != nil {
 		t.Fatalf("read the file: %v", err)
+	}
+	if unread := f.unread(); len(unread) > 0 {
+		t.Errorf("keys that are not known: %s", words(unread))
 	}
 	c := f.crowd(t)
 	compared, awaited := 0, map[uint64]bool{}
 	for i := range f.Log {
 		e := &f.Log[i]
-		t.Run(fmt.Sprintf("%d-%s", e.ID, e.Fn), func(t *testing.T) {
-			delete(awaited, e.ID)
-			for _, reactions := range e.Expect.Reactions {
-				for _, r := range reactions {
-					awaited[r.ID] = r.Fn == "volunteer-for-task"
-				}
+		delete(awaited, e.ID)
+		for _, reactions := range e.Expect.Reactions {
+			for _, r := range reactions {
+				awaited[r.ID] = r.Fn == "volunteer-for-task"
 			}
-			e.play(t, c)
-			c.settle()
-			if e.Expect.Replica == nil || len(awaited) > 0 {
-				return
-			}
-			compared++
-			c.compareAllocations(t, e.Expect.Replica)
-		})
+		}
+		e.play(t, c)
+		c.settle()
+		if e.Expect.Replica == nil || len(awaited) > 0 {
+			continue
+		}
+		compared++
+		c.compareAllocations(t, fmt.Sprintf("entry %d, %s", e.ID, e.Fn), e.Expect.Replica)
 	}
-	t.Run("final", func(t *testing.T) {
-		if f.Final != nil {
-			c.compareAllocations(t, f.Final)
-		}
-		for _, line := range c.differentTotals("totals", f.Totals) {
-			t.Error(line)
-		}
-	})
+	if f.Final != nil {
+		c.compareAllocations(t, "final", f.Final)
+	}
+	for _, line := range c.differentTotals("totals", f.Totals) {
+		t.Error(line)
+	}
 	t.Logf("%d of %d entries compared; the others are on the way to the next that is", compared, len(f.Log))
 }
 
+// unread returns the keys that nothing reads.
+func (f *allocateFile) unread() []string {
+	known := func(key string) bool { return slices.Contains([]string{"id", "decision", "submitted_by"}, key) }
+	all := slices.Concat(unreadKeys(f.Other), unreadKeys(f.Initial.Other), unreadKeys(f.Initial.Replica.Other))
+	if f.Final != nil {
+		all = append(all, unreadKeys(f.Final.Other)...)
+	}
+	for i := range f.Log {
+		e := &f.Log[i]
+		all = slices.Concat(all, unreadKeys(e.Other), unreadKeys(e.Args.Other), unreadKeys(e.Expect.Other))
+		if e.Expect.Replica != nil {
+			all = append(all, unreadKeys(e.Expect.Replica.Other)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), known)
+}
+
 // crowd builds what there is at first. Jobs of which the file does not tell the task scheduler have that of the others.
-func (f *allocateFile) crowd(t *testing.T) *crowd {
+func (f *allocateFile) crowd(t *trial) *crowd {
 	scheduler, err := jobScheduler(f.Scheduler)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +149,7 @@ func (f *allocateFile) crowd(t *testing.T) *crowd {
 }
 
 // add submits a job with plain tasks.
-func (c *crowd) add(t *testing.T, name, scheduler string, tasks []string) {
+func (c *crowd) add(t *trial, name, scheduler string, tasks []string) {
 	job := schedJob{ID: name, Scheduler: scheduler}
 	for _, task := range tasks {
 		job.Tasks = append(job.Tasks, schedTask{Name: task})
@@ -144,7 +162,7 @@ func (c *crowd) add(t *testing.T, name, scheduler string, tasks []string) {
 }
 
 // play lets one entry happen. A volunteer changes nothing: he has been counted.
-func (e *allocateEntry) play(t *testing.T, c *crowd) {
+func (e *allocateEntry) play(t *trial, c *crowd) {
 	var err error
 	switch e.Fn {
 	case "volunteer-for-task":
@@ -167,11 +185,11 @@ func (e *allocateEntry) play(t *testing.T, c *crowd) {
 }
 
 // compareAllocations compares how many peers each task has.
-func (c *crowd) compareAllocations(t *testing.T, want *allocatePicture) {
+func (c *crowd) compareAllocations(t *trial, when string, want *allocatePicture) {
 	for _, job := range sortedKeys(want.Tasks) {
 		for _, task := range want.Tasks[job] {
 			if got, n := len(c.holderNames(job, task)), len(want.Allocations[job][task]); got != n {
-				t.Errorf("task %s of %s has %d peers, want %d", task, job, got, n)
+				t.Errorf("%s: task %s of %s has %d peers, want %d", when, task, job, got, n)
 			}
 		}
 	}

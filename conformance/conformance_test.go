@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -11,7 +13,7 @@ import (
 )
 
 // suite runs the cases of one file.
-type suite func(t *testing.T, data []byte)
+type suite func(s *sheet)
 
 // suites lists which files are run and how. The first pattern that matches a file's path below the data decides.
 var suites = []struct {
@@ -49,28 +51,71 @@ var suites = []struct {
 	{"volcano/*topology*.yaml", topologies},
 }
 
-// TestConformance runs the files below testdata, or those below the folder that STARLING_CONFORMANCE names.
+// wholeFile is the name of the case of a file that has only one.
+const wholeFile = "file"
+
+// TestConformance runs the files below testdata: those that were given, and our own. If STARLING_CONFORMANCE names a
+// folder, its files are run instead of those that were given.
 func TestConformance(t *testing.T) {
-	root := "testdata"
-	if named := os.Getenv("STARLING_CONFORMANCE"); named != "" {
-		root = named
+	given, named := "testdata/given", os.Getenv("STARLING_CONFORMANCE")
+	if named != "" {
+		given = named
 	}
-	files := dataFiles(t, root)
-	if len(files) == 0 {
-		t.Fatalf("there is no YAML file below %s", root)
+	var sheets []*sheet
+	for _, root := range []struct{ folder, prefix string }{{given, ""}, {"testdata/own", ownPrefix}} {
+		files := dataFiles(t, root.folder)
+		if len(files) == 0 {
+			t.Errorf("there is no YAML file below %s", root.folder)
+		}
+		for _, file := range files {
+			s := &sheet{file: root.prefix + strings.TrimSuffix(file, path.Ext(file)), differences: tally{}, partial: true}
+			sheets = append(sheets, s)
+			t.Run(s.file, func(t *testing.T) {
+				s.t, s.partial = t, false
+				run := suiteOf(file)
+				if run == nil {
+					t.Fatalf("no suite knows the file: add it to suites")
+				}
+				data, err := os.ReadFile(filepath.Join(root.folder, filepath.FromSlash(file)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.data = data
+				run(s)
+			})
+		}
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(file, path.Ext(file)), func(t *testing.T) {
-			run := suiteOf(file)
-			if run == nil {
-				t.Fatalf("no suite knows the file: add it to suites")
-			}
-			data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, data)
-		})
+	text := summary(sheets)
+	fmt.Print(text) // with -v, and when something fails
+	if named == "" && !slices.ContainsFunc(sheets, func(s *sheet) bool { return s.partial }) {
+		for _, row := range leftOut.unused() {
+			t.Errorf("no case needs the row of leftOut for %s: %s", row.files, row.reason)
+		}
+		checkKept(t, text)
+	}
+}
+
+// rewrite writes the counts anew, as with other golden files.
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+// checkKept compares how many cases pass and which are left out with what was so before: none becomes one that is left
+// out unseen.
+func checkKept(t *testing.T, summary string) {
+	const file = "testdata/counts.txt"
+	var kept []string
+	for line := range strings.Lines(summary) {
+		if !strings.HasPrefix(line, statedIndent) || strings.HasPrefix(line, leftOutIndent) {
+			kept = append(kept, line)
+		}
+	}
+	got := strings.Join(kept, "")
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || string(want) != got {
+		t.Errorf("the counts are not those of %s (%v): if this is meant, run with -rewrite and read the diff", file, err)
 	}
 }
 

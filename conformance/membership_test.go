@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/command"
@@ -13,27 +12,30 @@ import (
 	"starling/terms"
 )
 
-// membership runs a membership file: a case for every entry of its log, and one for the end.
-func membership(t *testing.T, data []byte) {
-	f, unread, err := readMembership(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, differences := replay(f)
-	for _, r := range results {
-		t.Run(r.name, func(t *testing.T) {
+// membership runs a membership file: it compares after every entry of its log, and at the end.
+func membership(s *sheet) {
+	s.run(wholeFile, func(t *trial) {
+		f, unread, err := readMembership(s.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(unread) > 0 {
+			t.Errorf("keys that are not known: %s", words(unread))
+		}
+		results, differences := replay(f)
+		for _, r := range results {
 			for _, line := range r.wrong {
-				t.Error(line)
+				t.Errorf("%s: %s", r.name, line)
 			}
 			for _, line := range r.stated {
-				t.Log(line)
+				t.Logf("%s: %s", r.name, line)
 			}
-		})
-	}
-	t.Logf("%d cases checked; differences by rule: %s; keys that nothing reads: %s", len(results), differences, words(unread))
+		}
+		s.differences = differences
+	})
 }
 
-// result is what came of one case.
+// result is what came of one entry.
 type result struct {
 	name string
 	// wrong are the failures, stated the differences that a rule explains.

@@ -135,6 +135,8 @@ type difference struct {
 	name, reason string
 	// unchanged tells that the entry must have changed nothing here.
 	unchanged bool
+	// column tells that a part of each case is not compared, rather than compared with something else.
+	column bool
 }
 
 // The differences. Each holds for every file; none is about one file or entry.

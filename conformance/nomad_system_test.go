@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -67,7 +66,9 @@ type daemonTask struct {
 }
 
 // daemons runs a file of the folder system.
-func daemons(t *testing.T, data []byte) {
+func daemons(s *sheet) { s.run(wholeFile, func(t *trial) { daemonFile(t, s.data) }) }
+
+func daemonFile(t *trial, data []byte) {
 	f := &systemFile{}
 	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
 		t.Fatalf("read the file: %v", err)
@@ -89,7 +90,7 @@ func daemons(t *testing.T, data []byte) {
 		complete = complete && (out.Update.Complete || task.task.Wanted == reconcile.Removed)
 		if out.Update.Begins {
 			group := groupOf(task.places[0].Name)
-			joined := f.Input.Job.joins(group, &out.Update)
+			joined := joins(&out.Update)
 			if after := f.Expected.After; after != nil && after.Groups[group].DesiredTotal == 0 {
 				joined.DesiredTotal = 0 // the peer does not always tell
 			}
@@ -116,46 +117,39 @@ func daemons(t *testing.T, data []byte) {
 
 // record compares what becomes of the deployment.
 func (f *systemFile) record(d *resultDiff, created map[string]nomadDeploymentGroup, complete bool) {
-	in, updates := &f.Input, []string(nil)
-	update := func(status, text string) { updates = append(updates, status+" "+text) }
-	after := &nomadExpected{}
+	in, got := &f.Input, &nomadExpected{}
+	update := func(status string) { got.Updates = append(got.Updates, nomadDeploymentUpdate{Status: status}) }
 	standing := reconcile.NoUpdate
 	if in.Deployment != nil {
 		task := in.task(nomadGroup{}, wantedOf(in.Job))
 		standing = task.Standing()
 	}
 	switch standing {
-	case reconcile.AbandonedUpdate:
-		update("cancelled", "Cancelled because job is stopped")
-	case reconcile.SupersededUpdate:
-		update("cancelled", "Cancelled due to newer version of job")
+	case reconcile.AbandonedUpdate, reconcile.SupersededUpdate:
+		update("cancelled")
 	case reconcile.CurrentUpdate:
-		after.Created, created = in.Deployment, nil
+		got.Created, created = in.Deployment, nil
 		if complete {
-			update("successful", "Deployment completed successfully")
+			update("successful")
 		}
 	}
 	if len(created) > 0 {
-		after.Created = &nomadDeployment{
-			Status: "running", JobVersion: in.Job.Version, JobCreateIndex: in.Job.CreateIndex, Groups: created,
-			Description: description(created),
-		}
-		update("running", after.Created.Description)
+		got.Created = &nomadDeployment{Groups: created}
+		update("running")
 	}
-	want := nomadExpected{Created: f.Expected.After}
-	for _, e := range []*nomadExpected{&want, after} {
-		if e.Created != nil {
-			plain := *e.Created
-			plain.Description = ""
-			e.Created = &plain
-		}
-	}
-	d.sets("deployment_after", want.created(), after.created())
-	var wanted []string
+	want := &nomadExpected{Created: f.Expected.After}
 	for _, u := range f.Expected.Updates {
-		wanted = append(wanted, u.Status+" "+u.Description)
+		// The peer says of one deployment on each node again that it is cancelled, and leaves its record until then.
+		plain := nomadDeploymentUpdate{Status: u.Status}
+		if !slices.Contains(want.Updates, plain) {
+			want.Updates = append(want.Updates, plain)
+		}
+		if u.Status == "cancelled" && in.Deployment != nil && want.Created != nil && in.Deployment.ID == want.Created.ID {
+			want.Created = nil
+		}
 	}
-	d.sets("deployment_updates", wanted, updates)
+	d.sets("deployment_after", want.created(), got.created())
+	d.sets("deployment_updates", want.ends(), got.ends())
 }
 
 // jobName returns the name of the job, which the file tells only in the names of what it expects to be placed, or else
@@ -280,8 +274,8 @@ func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.C
 		Desired: desires[a.Desired], Client: clients[a.Client], Migrate: a.Transition.Migrate,
 		Instance: terms.JobID(in.Job.CreateIndex), Version: in.Job.Version,
 	}
-	if a.Client == "" && terminal {
-		c.Client = reconcile.CompleteClient
+	if terminal && !slices.Contains([]string{"complete", "failed", "lost"}, a.Client) {
+		c.Client = reconcile.CompleteClient // the file lists it as one that has ended
 	}
 	if a.Version != nil {
 		c.Version = *a.Version

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -12,30 +11,62 @@ import (
 	"starling/terms"
 )
 
-// unit runs a file of the folder unit: what it holds tells of which kind it is.
-func unit(t *testing.T, data []byte) {
-	var f struct {
-		Cases []struct{ Expected map[string]yaml.Node }
-		Rows  yaml.Node
-		Best  yaml.Node `yaml:"best_score"`
-		Next  yaml.Node
+// unitTable is any file of the folder unit: what it holds tells of which kind it is.
+type unitTable struct {
+	PeerTest  string `yaml:"peer_test"`
+	PeerTest2 string `yaml:"peer_test_2"`
+	Summary   string
+	EvalID    string `yaml:"eval_id"`
+	// Cases are those of classes and retries.
+	Cases []yaml.Node
+	// Columns, Rows and Filter are of the file occupies-slot.
+	Columns     []string
+	Rows        [][]yaml.Node
+	Filter      []yaml.Node `yaml:"rows_server_terminal_filter"`
+	indexTables `yaml:",inline"`
+	pickTables  `yaml:",inline"`
+	Other       map[string]yaml.Node `yaml:",inline"`
+}
+
+// unit runs a file of the folder unit.
+func unit(s *sheet) {
+	f := &unitTable{}
+	if err := yaml.Load(s.data, f, yaml.WithKnownFields()); err != nil {
+		s.fail("read the file: %v", err)
+		return
 	}
-	if err := yaml.Load(data, &f); err != nil {
-		t.Fatal(err)
+	s.unknownKeys(f.Other)
+	for i := range f.Cases {
+		var head struct {
+			Name     string
+			Expected map[string]yaml.Node
+		}
+		_ = f.Cases[i].Load(&head) // read tells what is wrong
+		s.run(head.Name, func(t *trial) {
+			c := &unitCase{}
+			if read(t, &f.Cases[i], c); has(head.Expected, "kept") {
+				c.retries(t)
+			} else {
+				c.classes(t)
+			}
+		})
 	}
-	switch {
-	case f.Rows.Kind != 0:
-		occupation(t, data)
-	case f.Best.Kind != 0:
-		picks(t, data)
-	case f.Next.Kind != 0:
-		indexes(t, data)
-	case len(f.Cases) > 0 && has(f.Cases[0].Expected, "kept"):
-		retries(t, data)
-	case len(f.Cases) > 0:
-		classification(t, data)
-	default:
-		t.Fatal("it is not known what kind of table this is")
+	f.occupation(s)
+	f.indexes(s)
+	f.picks(s)
+	if len(s.cases) == 0 {
+		s.fail("the file has no cases")
+	}
+}
+
+// eachRow runs each row of a table by itself.
+func eachRow[R any](s *sheet, name string, nodes []yaml.Node, check func(t *trial, row *R)) {
+	for i := range nodes {
+		s.run(fmt.Sprintf("%s-%d", name, i+1), func(t *trial) {
+			row := new(R)
+			read(t, &nodes[i], row)
+			check(t, row)
+		})
 	}
 }
 
@@ -78,38 +109,29 @@ func (a *unitAllocation) candidate(nodes map[string]*nomadNode) (reconcile.Candi
 	return c, nil
 }
 
-// classification runs a file of classes.
-func classification(t *testing.T, data []byte) {
-	var f struct {
-		PeerTest string `yaml:"peer_test"`
-		Summary  string
-		Cases    []unitCase
-	}
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
-	words := map[reconcile.Class]string{
-		reconcile.Untouched: "untainted", reconcile.Ignored: "ignore", reconcile.Reconnecting: "reconnecting",
-		reconcile.Expiring: "expiring", reconcile.Lost: "lost", reconcile.Disconnecting: "disconnecting",
-		reconcile.Migrating: "migrate",
-	}
-	for _, c := range f.Cases {
-		got := map[string][]string{}
-		for _, a := range c.Allocs {
-			candidate, err := a.candidate(c.Nodes)
-			if err != nil {
-				t.Fatalf("%s: %v", c.Name, err)
-			}
-			class := words[reconcile.Classify(&candidate, &candidate.Own.Disconnect, nomadNow)]
-			got[class] = append(got[class], a.ID)
+// classWords are the classes in the words of the files.
+var classWords = map[reconcile.Class]string{
+	reconcile.Untouched: "untainted", reconcile.Ignored: "ignore", reconcile.Reconnecting: "reconnecting",
+	reconcile.Expiring: "expiring", reconcile.Lost: "lost", reconcile.Disconnecting: "disconnecting",
+	reconcile.Migrating: "migrate",
+}
+
+// classes compares of which class each allocation is.
+func (c *unitCase) classes(t *trial) {
+	got := map[string][]string{}
+	for _, a := range c.Allocs {
+		candidate, err := a.candidate(c.Nodes)
+		if err != nil {
+			t.Fatal(err)
 		}
-		checkSets(t, c.Name, got, c.Expected)
+		class := classWords[reconcile.Classify(&candidate, &candidate.Own.Disconnect, nomadNow)]
+		got[class] = append(got[class], a.ID)
 	}
+	checkSets(t, got, c.Expected)
 }
 
 // checkSets compares named sets; one that is not told is empty.
-func checkSets(t *testing.T, name string, got, want map[string][]string) {
-	t.Helper()
+func checkSets(t *trial, got, want map[string][]string) {
 	d := &resultDiff{}
 	for word := range want {
 		d.sets(word, want[word], got[word])
@@ -120,34 +142,23 @@ func checkSets(t *testing.T, name string, got, want map[string][]string) {
 		}
 	}
 	for _, line := range d.lines {
-		t.Errorf("%s: %s", name, line)
+		t.Error(line)
 	}
 }
 
-// retries runs the file reschedulable.
-func retries(t *testing.T, data []byte) {
-	var f struct {
-		PeerTest string `yaml:"peer_test"`
-		Summary  string
-		EvalID   string `yaml:"eval_id"`
-		Cases    []unitCase
-	}
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range f.Cases {
-		got := map[string][]string{}
-		for _, a := range c.Allocs {
-			candidate, err := a.candidate(c.Nodes)
-			if err != nil {
-				t.Fatalf("%s: %v", c.Name, err)
-			}
-			if set := retrySet(&candidate, &c); set != "" {
-				got[set] = append(got[set], a.ID)
-			}
+// retries compares what is tried again.
+func (c *unitCase) retries(t *trial) {
+	got := map[string][]string{}
+	for _, a := range c.Allocs {
+		candidate, err := a.candidate(c.Nodes)
+		if err != nil {
+			t.Fatal(err)
 		}
-		checkSets(t, c.Name, got, c.Expected)
+		if set := retrySet(&candidate, c); set != "" {
+			got[set] = append(got[set], a.ID)
+		}
 	}
+	checkSets(t, got, c.Expected)
 }
 
 // retrySet returns where the file lists a candidate: kept, now or later, or nowhere.
@@ -165,104 +176,102 @@ func retrySet(candidate *reconcile.Candidate, c *unitCase) string {
 }
 
 // occupation runs the file occupies-slot.
-func occupation(t *testing.T, data []byte) {
-	var f struct {
-		PeerTest  string `yaml:"peer_test"`
-		PeerTest2 string `yaml:"peer_test_2"`
-		Summary   string
-		Columns   []string
-		Rows      [][]yaml.Node
-		Filter    []struct {
-			Type, Desired string
-			Kept          bool
-		} `yaml:"rows_server_terminal_filter"`
-	}
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
+func (f *unitTable) occupation(s *sheet) {
 	known := strings.Fields("case batch tasks_failed desired client last_reschedule untainted ignore")
-	if !slices.Equal(f.Columns, known) {
-		t.Fatalf("the columns are %v, want %v", f.Columns, known)
+	for i, row := range f.Rows {
+		s.run(fmt.Sprintf("row-%d", i+1), func(t *trial) {
+			if !slices.Equal(f.Columns, known) || len(row) != len(known) {
+				t.Fatalf("the columns are %v, of which the row has %d, want %v", f.Columns, len(row), known)
+			}
+			cell := func(column string) string { return row[slices.Index(known, column)].Value }
+			is := func(column string) bool { return cell(column) == "true" }
+			c := reconcile.Candidate{
+				Desired: desires[cell("desired")], Client: clients[cell("client")], Succeeded: !is("tasks_failed"),
+				Unplaced: cell("last_reschedule") != "",
+			}
+			want := reconcile.Retries
+			if is("untainted") {
+				want = reconcile.Occupies
+			} else if is("ignore") {
+				want = reconcile.Vacates
+			}
+			if got := reconcile.Occupation(&c, is("batch")); got != want {
+				t.Errorf("%s: occupation %d, want %d", cell("case"), got, want)
+			}
+		})
 	}
-	for _, row := range f.Rows {
-		cell := func(column string) string { return row[slices.Index(f.Columns, column)].Value }
-		is := func(column string) bool { return cell(column) == "true" }
-		c := reconcile.Candidate{
-			Desired: desires[cell("desired")], Client: clients[cell("client")], Succeeded: !is("tasks_failed"),
-			Unplaced: cell("last_reschedule") != "",
-		}
-		want := reconcile.Retries
-		if is("untainted") {
-			want = reconcile.Occupies
-		} else if is("ignore") {
-			want = reconcile.Vacates
-		}
-		if got := reconcile.Occupation(&c, is("batch")); got != want {
-			t.Errorf("%s: occupation %d, want %d", cell("case"), got, want)
-		}
+	type filter struct {
+		Type, Desired string
+		Kept          bool
 	}
-	for _, row := range f.Filter {
+	eachRow(s, "filter", f.Filter, func(t *trial, row *filter) {
 		c := reconcile.Candidate{Desired: desires[row.Desired], Client: reconcile.CompleteClient}
 		if got := reconcile.Considered(&c, row.Type == "batch"); got != row.Kept {
 			t.Errorf("%s %s: considered %v, want %v", row.Type, row.Desired, got, row.Kept)
 		}
-	}
+	})
 }
 
-// indexes runs the file name-index. Slots need no book of names: what the peer's book answers must follow from slots.
-func indexes(t *testing.T, data []byte) {
-	var f struct {
-		Summary string
-		Size    []yaml.Node // of the peer's table
-		Highest []struct {
-			N       uint32
-			Removed []uint32
-		}
-		NextCanaries []struct {
-			N     uint32
-			Names []uint32
-		} `yaml:"next_canaries"`
-		NextCanariesOrder []string `yaml:"next_canaries_order"`
-		Next              []struct {
-			Existing []uint32
-			N        uint32
-			Names    []uint32
-			Note     string
-		}
-		Duplicates []struct {
-			Size       int      // of the peer's table
-			Indexes    []uint32 `yaml:"duplicate_indexes"`
-			AfterUnset struct {
-				Duplicates []uint32
-				Used       bool `yaml:"index_0_still_used"`
-			} `yaml:"after_unset_0"`
-			Next []uint32 `yaml:"next_1"`
-		}
+// indexTables are the tables of the file name-index. Slots need no book of names: what the peer's book answers must
+// follow from slots.
+type indexTables struct {
+	// Size is of the peer's table, and says nothing about slots.
+	Size              []yaml.Node
+	Highest           []yaml.Node
+	NextCanaries      []yaml.Node `yaml:"next_canaries"`
+	NextCanariesOrder []string    `yaml:"next_canaries_order"`
+	Next              []yaml.Node
+	Duplicates        []yaml.Node
+}
+
+type (
+	highestRow struct {
+		N       uint32
+		Removed []uint32
 	}
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
+	canariesRow struct {
+		N     uint32
+		Names []uint32
 	}
-	for _, c := range f.Highest { // of the three
+	nextRow struct {
+		Existing []uint32
+		N        uint32
+		Names    []uint32
+		Note     string
+	}
+	duplicatesRow struct {
+		Size       int      // of the peer's table
+		Indexes    []uint32 `yaml:"duplicate_indexes"`
+		AfterUnset struct {
+			Duplicates []uint32
+			Used       bool `yaml:"index_0_still_used"`
+		} `yaml:"after_unset_0"`
+		Next []uint32 `yaml:"next_1"`
+	}
+)
+
+func (f *indexTables) indexes(s *sheet) {
+	eachRow(s, "size", f.Size, func(t *trial, _ *map[string]any) { t.leaveOut("table of names") })
+	eachRow(s, "highest", f.Highest, func(t *trial, c *highestRow) { // of the three
 		out := reconcileIndexes(reconcile.Task{Count: 3 - min(3, c.N)}, 0, 1, 2)
 		slices.Reverse(out.Stops)
-		checkIndexes(t, fmt.Sprintf("highest %d", c.N), stopped(out), c.Removed)
-	}
-	for _, c := range f.NextCanaries { // beside three that are outdated
+		checkIndexes(t, "highest", stopped(out), c.Removed)
+	})
+	eachRow(s, "canaries", f.NextCanaries, func(t *trial, c *canariesRow) { // beside three that are outdated
 		task := reconcile.Task{Count: 3, Version: 1, Policy: &terms.UpdatePolicy{BatchSize: 1, Canaries: c.N}}
-		checkIndexes(t, fmt.Sprintf("next canaries %d", c.N), placed(reconcileIndexes(task, 0, 1, 2)), c.Names)
-	}
-	for _, c := range f.Next {
+		checkIndexes(t, "canaries", placed(reconcileIndexes(task, 0, 1, 2)), c.Names)
+	})
+	eachRow(s, "next", f.Next, func(t *trial, c *nextRow) {
 		if len(c.Existing) > 0 {
-			t.Logf("choice: no names beside %v, because a seat has one instance at most (%s)", c.Existing, c.Note)
-			c.Names = nil
+			t.leaveOut("name beside names")
 		}
-		checkIndexes(t, "next", placed(reconcileIndexes(reconcile.Task{Count: c.N}, c.Existing...)), c.Names)
-	}
-	for _, c := range f.Duplicates { // 0, 0, 1 and 2 of four
+		checkIndexes(t, "next", placed(reconcileIndexes(reconcile.Task{Count: c.N})), c.Names)
+	})
+	eachRow(s, "duplicates", f.Duplicates, func(t *trial, c *duplicatesRow) { // 0, 0, 1 and 2 of four
 		out := reconcileIndexes(reconcile.Task{Count: 4}, 0, 0, 1, 2)
-		checkIndexes(t, "duplicates", stopped(out), c.Indexes)
-		checkIndexes(t, "next to duplicates", placed(out), c.Next)
-	}
+		checkIndexes(t, "stopped", stopped(out), c.Indexes)
+		checkIndexes(t, "placed beside them", placed(out), c.Next)
+	})
 }
 
 // reconcileIndexes decides about a task with instances at the given indexes, in ascending order; those of version 0 are
@@ -304,8 +313,7 @@ func stopped(out *reconcile.Result) []uint32 {
 	return indexes
 }
 
-func checkIndexes(t *testing.T, name string, got, want []uint32) {
-	t.Helper()
+func checkIndexes(t *trial, name string, got, want []uint32) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: %v, want %v", name, got, want)
 	}

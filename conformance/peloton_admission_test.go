@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/schedule/share"
 	"starling/terms"
@@ -41,6 +40,7 @@ type admissionCase struct {
 	Expect     struct {
 		Rounds []int64          `yaml:"admitted_per_round"`
 		Queues map[string]int64 `yaml:"queues_after"`
+		Order  []string         `yaml:"admission_order"`
 		// After is by class: total_allocation_after and so on.
 		After map[string]quantities `yaml:",inline"`
 	}
@@ -58,8 +58,14 @@ type submission struct {
 }
 
 // admissions runs a file of admission cases.
-func admissions(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func admissions(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
+		if s.has("cases") {
+			c := &callsCase{}
+			s.read(t, c)
+			c.run(t, differences)
+			return
+		}
 		if !s.has("pool") {
 			s.read(t, &struct {
 				told         `yaml:",inline"`
@@ -76,7 +82,10 @@ func admissions(t *testing.T, data []byte) {
 }
 
 // run compares what our passes admit with what the case expects.
-func (c *admissionCase) run(t *testing.T, differences tally) {
+func (c *admissionCase) run(t *trial, differences tally) {
+	if c.Expect.Order != nil {
+		c.checkOrder(t)
+	}
 	pool, err := c.pool()
 	if err != nil {
 		t.Fatal(err)

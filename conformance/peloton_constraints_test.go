@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
+	"starling/jobspec"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -32,7 +34,8 @@ type constraintFile struct {
 	Schema    int
 	Suite     string
 	Hosts     map[string]labelCounts
-	Scenarios []constraintCase
+	Scenarios []yaml.Node
+	Other     map[string]yaml.Node `yaml:",inline"`
 }
 
 // constraintCase has one of three forms: a tree held against hosts or labels, sentences about exclusive hosts, or a job
@@ -47,7 +50,19 @@ type constraintCase struct {
 	Cases       []exclusiveCase
 	// Hosts and Instances are numbers, of a job with a limit.
 	Hosts, Instances int
-	Expect           map[string]string
+	Expect           map[string]string `yaml:"-"`
+	Told             yaml.Node         `yaml:"expect"`
+}
+
+// expect reads what the case expects; it returns false if that is only that something is an error.
+func (c *constraintCase) expect() (bool, error) {
+	if c.Told.Kind == yaml.ScalarNode {
+		return false, nil
+	}
+	if c.Expect != nil || c.Told.Kind == 0 {
+		return true, nil
+	}
+	return true, c.Told.Load(&c.Expect)
 }
 
 // pelotonConstraint is a constraint as Peloton writes it.
@@ -65,35 +80,48 @@ type exclusiveCase struct {
 }
 
 // constraints runs a file of constraints.
-func constraints(t *testing.T, data []byte) {
-	f := readConstraints(t, data)
+func constraints(s *sheet) {
+	f, err := readConstraints(s.data)
+	if err != nil {
+		s.fail("%v", err)
+		return
+	}
+	s.unknownKeys(f.Other)
 	for i := range f.Scenarios {
-		c := &f.Scenarios[i]
-		t.Run(c.ID, func(t *testing.T) {
+		var head struct{ ID string }
+		c := &constraintCase{}
+		_ = f.Scenarios[i].Load(&head) // read tells what is wrong
+		s.run(head.ID, func(t *trial) {
+			read(t, &f.Scenarios[i], c)
 			for _, wrong := range f.check(c) {
 				t.Error(wrong)
 			}
+			t.Logf("said otherwise: %s (%s); %s (%s)", oneTree.name, oneTree.reason, noCounts.name, noCounts.reason)
 		})
 	}
-	t.Logf("%d cases; said otherwise: %s (%s); %s (%s)", len(f.Scenarios), oneTree.name, oneTree.reason, noCounts.name, noCounts.reason)
 }
 
-func readConstraints(t *testing.T, data []byte) *constraintFile {
+func readConstraints(data []byte) (*constraintFile, error) {
 	f := &constraintFile{}
 	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
-		t.Fatalf("read the file: %v", err)
+		return nil, fmt.Errorf("read the file: %w", err)
 	}
 	if len(f.Scenarios) == 0 {
-		t.Fatal("the file has no scenarios")
+		return nil, errors.New("the file has no scenarios")
 	}
-	return f
+	return f, nil
 }
 
 // check returns what is not as the case expects.
 func (f *constraintFile) check(c *constraintCase) []string {
+	answers, err := c.expect()
 	switch {
+	case err != nil:
+		return []string{err.Error()}
 	case c.ID == "":
 		return []string{"the case has no id"}
+	case !answers:
+		return c.checkErrors()
 	case len(c.Cases) > 0:
 		return c.checkExclusive()
 	case c.Instances > 0:
@@ -118,6 +146,21 @@ func (f *constraintFile) check(c *constraintCase) []string {
 		}
 		if got != c.Expect[host] {
 			wrong = append(wrong, fmt.Sprintf("%s: got %s, want %s", host, got, c.Expect[host]))
+		}
+	}
+	return wrong
+}
+
+// checkErrors writes job files with constraints of a form that is not known, each of which must be refused.
+func (c *constraintCase) checkErrors() (wrong []string) {
+	if c.Told.Value != "error" || c.What != "unknown type or condition" {
+		return []string{fmt.Sprintf("no rule for %q, %q", c.What, c.Told.Value)}
+	}
+	for _, text := range []string{
+		`{attribute: a, operator: "~", value: b}`, `{label: a, value: b, operator: "~", count: 1}`, `{sort: a, operator: "=", value: b}`, `{}`,
+	} {
+		if _, err := jobspec.Parse("job.yaml", []byte("{job: j, tasks: [{command: run, constraints: ["+text+"]}]}")); err == nil {
+			wrong = append(wrong, "the constraint is accepted: "+text)
 		}
 	}
 	return wrong
@@ -353,13 +396,22 @@ func (c *constraintCase) checkLimit() []string {
 
 // TestConstraintFaults turns every expectation of our own file round: each is found.
 func TestConstraintFaults(t *testing.T) {
-	data, err := os.ReadFile("testdata/peloton/constraints.yaml")
+	data, err := os.ReadFile("testdata/own/peloton/constraints.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := readConstraints(t, data)
+	f, err := readConstraints(data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range f.Scenarios {
-		c := &f.Scenarios[i]
+		c := &constraintCase{}
+		if err := decode(&f.Scenarios[i], c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.expect(); err != nil {
+			t.Fatal(err)
+		}
 		for k := range c.Expect {
 			kept := c.Expect[k]
 			c.Expect[k] = "turned round"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -65,9 +64,9 @@ type entitlementPicture struct {
 }
 
 // entitlements runs a file of entitlement cases.
-func entitlements(t *testing.T, data []byte) { runScenarios(t, data, entitlement) }
+func entitlements(f *sheet) { f.runScenarios(entitlement) }
 
-func entitlement(t *testing.T, s *scenario, differences tally) {
+func entitlement(t *trial, s *scenario, differences tally) {
 	switch {
 	case s.has("pools"):
 		c := &entitlementCase{}
@@ -75,6 +74,10 @@ func entitlement(t *testing.T, s *scenario, differences tally) {
 		c.run(t, differences)
 	case s.has(leavesPrefix):
 		c := &sumCase{}
+		s.read(t, c)
+		c.run(t)
+	case s.has("before"):
+		c := &capacityCase{}
 		s.read(t, c)
 		c.run(t)
 	case s.has("capacity") || s.has("cases"):
@@ -89,7 +92,7 @@ func entitlement(t *testing.T, s *scenario, differences tally) {
 }
 
 // run compares what the case expects with ours, and ours with a plain model of the same rules.
-func (c *entitlementCase) run(t *testing.T, differences tally) {
+func (c *entitlementCase) run(t *trial, differences tally) {
 	in, numbers, err := c.input()
 	if err != nil {
 		t.Fatal(err)

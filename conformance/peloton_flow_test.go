@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -20,7 +19,7 @@ type flowCase struct {
 	told  `yaml:",inline"`
 	Kind  string
 	Steps []string
-	// Expect is told by cases about single instances, which are left out.
+	// Expect is how many run and wait in the end; cases about single instances are left out.
 	Expect yaml.Node
 }
 
@@ -42,16 +41,27 @@ type flow struct {
 	cpu, memory int64
 	pools       []terms.Pool
 	jobs        []*flowJob
+	// killOnPreempt is of all jobs.
+	killOnPreempt bool
 }
 
-func (c *flowCase) run(t *testing.T) {
-	if c.Expect.Kind != 0 {
-		t.Skipf("not run: %s", preemptionsExcluded["override"])
-	}
+// asBefore begins a case that is another one with jobs that stay down when they are preempted.
+var asBefore = regexp.MustCompile(`^as (\S+) with killOnPreempt on a batch job$`)
+
+func (c *flowCase) run(t *trial, s *scenario) {
 	// What a case does not tell is as upstream's tests have it.
 	f := &flow{cpu: 12, memory: 2000}
+	if m := asBefore.FindStringSubmatch(c.What); m != nil {
+		before := &flowCase{}
+		read(t, s.other(t, m[1]), before)
+		c.What, c.Steps = before.What, append(before.Steps[:2:2], c.Steps...)
+		f.killOnPreempt = true
+	}
 	for _, clause := range regexp.MustCompile(`[;,] `).Split(c.What, -1) {
 		if err := f.learn(clause); err != nil {
+			if c.Expect.Kind != 0 && strings.Contains(c.What, "overridden") {
+				t.leaveOut("override")
+			}
 			t.Fatal(err)
 		}
 	}
@@ -61,11 +71,21 @@ func (c *flowCase) run(t *testing.T) {
 	half := terms.Resources{f.cpu * 1000 / 2, f.memory * megabyte / 2, 0}
 	f.stage = newStage(t, half, half)
 	f.must(&command.ChangePools{Pools: f.pools})
+	if c.Expect.Kind != 0 {
+		c.Steps = append(c.Steps, c.expected(t)...)
+	}
 	for _, step := range c.Steps {
 		if err := f.step(step); err != nil {
 			t.Fatalf("%s: %v", step, err)
 		}
 	}
+}
+
+// expected says as steps how many instances of the first job are to run and to wait.
+func (c *flowCase) expected(t *trial) []string {
+	var want struct{ Running, Pending uint32 }
+	read(t, &c.Expect, &want)
+	return []string{fmt.Sprintf("first: %d RUNNING", want.Running), fmt.Sprintf("first: %d PENDING", want.Pending)}
 }
 
 const megabyte = 1 << 20
@@ -74,6 +94,7 @@ var (
 	coresOf  = regexp.MustCompile(`^(\d+)-cpu cluster$`)
 	memoryOf = regexp.MustCompile(`^cluster memory (\d+)$`)
 	poolsOf  = regexp.MustCompile(`^pools? (.*?)(cpu |memory |)(\d+)/(\d+)(?:/(\d+))?(?: \(slack limit (\d+)%[^)]*\))?$`)
+	against  = regexp.MustCompile(` against slack limit (\d+) MB$`)
 	sameIn   = regexp.MustCompile(`^(?:then )?the same in (\w+)$`)
 )
 
@@ -93,9 +114,12 @@ func (f *flow) learn(clause string) error {
 		f.add(again)
 		return nil
 	}
+	if clause == "same pool" { // as cases that tell of none
+		return nil
+	}
 	m := poolsOf.FindStringSubmatch(clause)
 	if m == nil {
-		return f.learnJobs(clause)
+		return f.learnJobs(against.ReplaceAllString(clause, ""))
 	}
 	kind, unit := terms.CPU, int64(1000)
 	if m[2] == "memory " {
@@ -169,6 +193,7 @@ func (f *flow) add(j flowJob) {
 var (
 	submits = regexp.MustCompile(`^submit (.+)$`)
 	stops   = regexp.MustCompile(`^stop (.+?)(: KILLED)?$`)
+	killed  = regexp.MustCompile(`^(.+?): (\d+) tasks KILLED, .*not restarted$`)
 	shows   = regexp.MustCompile(`^(.+?):? (?:exactly )?(\d+ )?(RUNNING|PENDING|SUCCEEDED)( \d+)?(?: \(.*\))?$`)
 )
 
@@ -188,6 +213,22 @@ func (f *flow) step(step string) error {
 		f.rest()
 		if got := f.s.JobOf(j.name).Status(); got != cluster.StatusStopped {
 			f.t.Errorf("%s: got %s", step, got)
+		}
+		return nil
+	}
+	if m := killed.FindStringSubmatch(step); m != nil {
+		j, err := f.find(m[1])
+		if err != nil {
+			return err
+		}
+		down := int64(0)
+		f.each(j, func(_ cluster.SlotRef, slot cluster.Slot) {
+			if slot.Phase.Final() && slot.Ended == cluster.Preempted {
+				down++
+			}
+		})
+		if waits := f.s.JobOf(j.name).Tasks[0].Waits(); down != number(m[2]) || waits > 0 {
+			f.t.Errorf("%s: %d are down and %d wait", step, down, waits)
 		}
 		return nil
 	}
@@ -275,7 +316,7 @@ func (f *flow) send(number int) {
 	task := stageTask("main", j.instances)
 	task.Resources = terms.Resources{j.cpu * 1000, j.memory * megabyte, 0}
 	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority, NonPreemptible: j.nonPreemptible,
-		Revocable: j.revocable, Tasks: []terms.Task{task}})
+		Revocable: j.revocable, KillOnPreempt: f.killOnPreempt, Tasks: []terms.Task{task}})
 }
 
 // rest lets the nodes report and time pass, longer than any pool is patient, until nothing changes any more.

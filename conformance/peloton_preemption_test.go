@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -20,16 +19,9 @@ var (
 		"upstream counts the cycles in which it holds too much, whether anybody waits or not"}
 )
 
-// preemptionsExcluded are the kinds of case that are not run, with the reason.
-var preemptionsExcluded = map[string]string{
-	"override": "the instances of a task are alike: the job says whether they are preemptible",
-	"queue":    "nobody queues for his end: who gives way is told with the entry that chooses him",
-	"reason":   "a drain chooses nobody: what runs on the machine moves, with a cause of its own",
-}
-
 // preemptions runs a file of cases of preemption.
-func preemptions(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func preemptions(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		var kind struct {
 			Kind   string
 			Task   quantities
@@ -50,9 +42,9 @@ func preemptions(t *testing.T, data []byte) {
 		case "process":
 			switch {
 			case kind.Expect.Reason != "":
-				t.Skipf("not run: %s", preemptionsExcluded["reason"])
+				t.leaveOut("reason")
 			case kind.Task == nil:
-				t.Skipf("not run: %s", preemptionsExcluded["queue"])
+				t.leaveOut("queue")
 			}
 			c := &processCase{}
 			s.read(t, c)
@@ -60,7 +52,7 @@ func preemptions(t *testing.T, data []byte) {
 		case "end_to_end":
 			c := &flowCase{}
 			s.read(t, c)
-			c.run(t)
+			c.run(t, s)
 		default:
 			t.Fatalf("no rule for kind %s", kind.Kind)
 		}
@@ -92,7 +84,7 @@ type rankCase struct {
 // stages are how far a task is that is in a state; those in other states hold nothing that could be taken.
 var stages = map[string]preempt.Stage{"READY": preempt.Delayed, "PLACING": preempt.Ordered, "RUNNING": preempt.Running}
 
-func (c *rankCase) run(t *testing.T, differences tally) {
+func (c *rankCase) run(t *trial, differences tally) {
 	victims, ids, err := c.victims()
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +186,7 @@ type overCase struct {
 }
 
 // run compares whether the pool gives something back after the last cycle, to a pool that is entitled to all of that.
-func (c *overCase) run(t *testing.T, differences tally) {
+func (c *overCase) run(t *trial, differences tally) {
 	last := c.Cycles[len(c.Cycles)-1]
 	entitlement, err := last.Entitlement.amounts()
 	if err != nil {
@@ -240,7 +232,7 @@ type processCase struct {
 }
 
 // run chooses who goes. Those who run are told to stop and hold what they have until they do; the others are back at once.
-func (c *processCase) run(t *testing.T) {
+func (c *processCase) run(t *trial) {
 	if c.Allocation != nil {
 		c.NonSlack.Entitlement, c.NonSlack.Allocation = c.Entitlement, c.Allocation
 	}
@@ -295,7 +287,7 @@ func clipped(a terms.Amounts) terms.Amounts {
 	return a
 }
 
-func (c *processCase) check(t *testing.T, running, waiting int) {
+func (c *processCase) check(t *trial, running, waiting int) {
 	if want := c.Expect.Queue; want != nil && running != *want {
 		t.Errorf("%d are told to stop, want %d", running, *want)
 	}
@@ -345,7 +337,7 @@ func (a *aftermath) UnmarshalYAML(node *yaml.Node) error {
 	return node.Load(&a.amounts)
 }
 
-func (a *aftermath) check(t *testing.T, before, now terms.Amounts) {
+func (a *aftermath) check(t *trial, before, now terms.Amounts) {
 	want := before
 	if a.amounts != nil {
 		var err error

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -32,6 +31,9 @@ type poolCase struct {
 	Reservation quantities
 	Controllers *int `yaml:"controller_limit_percent"`
 	Slack       *int `yaml:"slack_limit_percent"`
+	// Tree are the paths of pools, among which Cases look.
+	Tree  []string
+	Cases []struct{ Path, Result string }
 }
 
 // poolRequest is one change of the standard tree. What it does not tell is such that nothing else is wrong.
@@ -53,8 +55,14 @@ type poolRequest struct {
 	ParentLimit       *quantity    `yaml:"parent_limit"`
 	Existing          *quantitySum `yaml:"existing_children"`
 	New               *quantity    `yaml:"new_child"`
-	Controllers       *int         `yaml:"controller_limit_percent"`
-	Slack             *int         `yaml:"slack_limit_percent"`
+	// Total is what the pools below the parent reserve together.
+	Total *quantity `yaml:"total_children"`
+	// NewName is what the pool, beside others, is to be called: here it would be made anew.
+	NewName string `yaml:"new_name"`
+	// Kinds are those that the pool states.
+	Kinds       []string
+	Controllers *int `yaml:"controller_limit_percent"`
+	Slack       *int `yaml:"slack_limit_percent"`
 	// Path is only looked at; Policy null is none.
 	Path, Policy yaml.Node
 	// Allocation and Demand are numbers, or ">0".
@@ -97,10 +105,14 @@ func (q *quantitySum) UnmarshalYAML(node *yaml.Node) error {
 }
 
 // poolRequests runs a file of pool requests.
-func poolRequests(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func poolRequests(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &poolCase{}
 		s.read(t, c)
+		if len(c.Cases) > 0 {
+			c.checkPaths(t)
+			return
+		}
 		if c.Request == nil {
 			c.checkBound(t)
 			return
@@ -126,6 +138,8 @@ func (r *poolRequest) refusal() (string, *difference) {
 	switch {
 	case r.Path.Kind != 0:
 		return r.pathRefusal()
+	case len(r.Kinds) > 0:
+		return fileProblem(r.Kinds), nil
 	case r.Policy.Kind != 0 && r.Policy.Tag != "!!null" && r.Policy.Value != "PriorityFIFO":
 		return "", onePolicy
 	}
@@ -171,6 +185,14 @@ func (r *poolRequest) problems() ([]terms.Problem, error) {
 		}
 		_, problems := tree.Delete(known, busy)
 		return problems, nil
+	}
+	if r.NewName != "" {
+		beside, _ := pool.Split(known)
+		_, problems := tree.Create(standardPool(terms.PoolPath(strings.TrimPrefix(string(beside)+"/"+r.NewName, "/"))), nil)
+		return problems, nil
+	}
+	if r.Total != nil {
+		r.Existing = (*quantitySum)(r.Total)
 	}
 	spec := standardPool(r.path(tree))
 	if err := r.fill(&spec); err != nil {
@@ -271,7 +293,7 @@ func percentOf(percent *int, otherwise terms.Percent) terms.Percent {
 }
 
 // checkBound compares what controllers or revocable work may have with what is expected.
-func (c *poolCase) checkBound(t *testing.T) {
+func (c *poolCase) checkBound(t *trial) {
 	spec := terms.NewPool("p")
 	amounts, err := c.Reservation.amounts()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -29,67 +28,74 @@ var (
 
 // stateFile is a file of rules about the states of jobs and tasks.
 type stateFile struct {
-	Jobs     []jobStateCase `yaml:"job_state_from_task_counts"`
-	Throttle throttleCases  `yaml:"service_throttle"`
-	Retries  []retryCase    `yaml:"retry_cases"`
-	Running  []runningCase  `yaml:"max_running_instances"`
-	// The others are left out, see excluded.
-	Transitions yaml.Node `yaml:"resource_manager_task_transitions"`
-	Timeouts    yaml.Node `yaml:"resource_manager_timeouts"`
-	JobGoals    yaml.Node `yaml:"job_goal_state_actions"`
-	TaskGoals   yaml.Node `yaml:"task_goal_state_actions"`
-	Maintenance yaml.Node `yaml:"host_maintenance_actions"`
+	Jobs     []yaml.Node `yaml:"job_state_from_task_counts"`
+	Throttle yaml.Node   `yaml:"service_throttle"`
+	Retries  []yaml.Node `yaml:"retry_cases"`
+	Running  []yaml.Node `yaml:"max_running_instances"`
+	// The others are left out.
+	Transitions yaml.Node            `yaml:"resource_manager_task_transitions"`
+	Timeouts    yaml.Node            `yaml:"resource_manager_timeouts"`
+	JobGoals    yaml.Node            `yaml:"job_goal_state_actions"`
+	TaskGoals   yaml.Node            `yaml:"task_goal_state_actions"`
+	Maintenance yaml.Node            `yaml:"host_maintenance_actions"`
+	Other       map[string]yaml.Node `yaml:",inline"`
 }
 
-// excluded returns why parts of the file are not run.
-func (f *stateFile) excluded() map[string]int {
-	counts := map[string]int{}
+// leaveOut leaves out each rule of the tables that have no counterpart.
+func (f *stateFile) leaveOut(s *sheet) {
 	for _, part := range []struct {
-		node   *yaml.Node
-		reason string
+		form string
+		node *yaml.Node
 	}{
-		{&f.Transitions, "a task has no states between waiting and assigned: one entry admits and places it, and no agent fetches it"},
-		{&f.Timeouts, "nothing can hang between states that are not there; a node that does not answer leaves the ring"},
-		{&f.JobGoals, "there is no engine of goals that could miss one: reactions compare what is with what the value wants"},
-		{&f.TaskGoals, "there is no engine of goals that could miss one: reactions compare what is with what the value wants"},
-		{&f.Maintenance, "a machine has one mark, drained or not; its owner takes it down, and there are no pools of machines"},
+		{"transition", &f.Transitions}, {"timeout", &f.Timeouts}, {"job goal", &f.JobGoals}, {"task goal", &f.TaskGoals},
+		{"maintenance", &f.Maintenance},
 	} {
-		if part.node.Kind != 0 {
-			counts[part.reason] += len(part.node.Content)
+		for i := range part.node.Content {
+			s.run(fmt.Sprintf("%s-%d", part.form, i+1), func(t *trial) { t.leaveOut(part.form) })
 		}
 	}
-	return counts
 }
 
 // jobStates runs a file of states.
-func jobStates(t *testing.T, data []byte) {
+func jobStates(s *sheet) {
 	var f stateFile
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatalf("read the file: %v", err)
+	if err := yaml.Load(s.data, &f, yaml.WithKnownFields()); err != nil {
+		s.fail("read the file: %v", err)
+		return
 	}
-	differences, left := tally{}, f.excluded()
+	s.unknownKeys(f.Other)
 	for i := range f.Jobs {
-		c := &f.Jobs[i]
-		t.Run(c.ID, func(t *testing.T) {
-			if reason := c.excluded(); reason != "" {
-				left[reason]++
-				return
-			}
-			c.check(t, differences)
+		var head struct{ ID string }
+		c := &jobStateCase{}
+		_ = f.Jobs[i].Load(&head) // read tells what is wrong
+		s.run(head.ID, func(t *trial) {
+			read(t, &f.Jobs[i], c)
+			c.leave(t)
+			c.check(t, s.differences)
 		})
 	}
-	t.Run("throttle", f.Throttle.check)
+	s.run("throttle", func(t *trial) {
+		c := &throttleCases{}
+		if f.Throttle.Kind != 0 {
+			read(t, &f.Throttle, c)
+		}
+		c.check(t)
+	})
 	for i := range f.Retries {
-		c := &f.Retries[i]
-		t.Run(fmt.Sprint("retry-", i+1), func(t *testing.T) { c.check(t, differences) })
+		s.run(fmt.Sprint("retry-", i+1), func(t *trial) {
+			c := &retryCase{}
+			read(t, &f.Retries[i], c)
+			c.check(t, s.differences)
+		})
 	}
 	for i := range f.Running {
-		t.Run(fmt.Sprint("running-", i+1), f.Running[i].check)
+		s.run(fmt.Sprint("running-", i+1), func(t *trial) {
+			c := &runningCase{}
+			read(t, &f.Running[i], c)
+			c.check(t)
+		})
 	}
-	for _, reason := range sortedKeys(left) {
-		t.Logf("not run: %d: %s", left[reason], reason)
-	}
-	t.Logf("differences by rule: %s", differences)
+	f.leaveOut(s)
 }
 
 // jobStateCase tells a job's state from how many of its tasks are in which.
@@ -104,23 +110,22 @@ type jobStateCase struct {
 	Controller string `yaml:"controller_task_state"`
 }
 
-// excluded returns why the case has no counterpart, "" if it has one.
-func (c *jobStateCase) excluded() string {
+// leave leaves out a case without a counterpart.
+func (c *jobStateCase) leave(t *trial) {
 	total := uint32(0)
 	for _, n := range c.States {
 		total += n
 	}
 	switch {
 	case c.Controller != "":
-		return "a job has no controller that decides for all, yet"
+		t.leaveOut("controller")
 	case total != c.Count:
-		return "all slots of a job are there with the entry that brings it, none later, and no more than wanted"
+		t.leaveOut("other count")
 	}
-	return ""
 }
 
 // check makes a job with a task for each state, and brings its instances there.
-func (c *jobStateCase) check(t *testing.T, differences tally) {
+func (c *jobStateCase) check(t *trial, differences tally) {
 	kind, ok := map[string]terms.JobType{"batch": terms.Batch, "service": terms.Stateless}[c.Type]
 	if !ok {
 		t.Fatalf("the type %q is not known", c.Type)
@@ -167,7 +172,7 @@ func (c *jobStateCase) check(t *testing.T, differences tally) {
 }
 
 // compare holds our state against the one that is expected.
-func (c *jobStateCase) compare(t *testing.T, got cluster.Status, differences tally) {
+func (c *jobStateCase) compare(t *trial, got cluster.Status, differences tally) {
 	want, ok := map[string]cluster.Status{
 		"INITIALIZED": cluster.StatusPending, "PENDING": cluster.StatusPending, "RUNNING": cluster.StatusRunning,
 		"KILLING": cluster.StatusStopping, "KILLED": cluster.StatusStopped, "FAILED": cluster.StatusFailed,
@@ -201,7 +206,7 @@ type throttleCases struct {
 
 var throttleRule = regexp.MustCompile(`^min\((\d+) s \* 2\^\(failure_count-1\), (\d+) min\); 0 when failure_count is 0$`)
 
-func (c *throttleCases) check(t *testing.T) {
+func (c *throttleCases) check(t *trial) {
 	words := throttleRule.FindStringSubmatch(c.Rule)
 	if words == nil {
 		if c.Rule != "" || len(c.Cases) > 0 {
@@ -252,7 +257,7 @@ type runningCase struct {
 }
 
 // check lets some instances end. Where more have been scheduled than may run, the bound was lowered.
-func (c *runningCase) check(t *testing.T) {
+func (c *runningCase) check(t *trial) {
 	w := newStage(t, room())
 	spec := service(c.Instances, "run", terms.UpdatePolicy{})
 	spec.Type, spec.Tasks[0].MaxRunning = terms.Batch, max(c.Maximum, c.Scheduled)
@@ -282,7 +287,7 @@ type retryCase struct {
 }
 
 // check lets the event happen to a job of one instance.
-func (c *retryCase) check(t *testing.T, differences tally) {
+func (c *retryCase) check(t *trial, differences tally) {
 	spec := service(1, "run", terms.UpdatePolicy{})
 	restart := &spec.Tasks[0].Restart
 	switch c.Kind {

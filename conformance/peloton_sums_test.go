@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -27,7 +26,7 @@ const (
 	expectsPrefix = "expect_aggregated_"
 )
 
-func (c *sumCase) run(t *testing.T) {
+func (c *sumCase) run(t *trial) {
 	for _, key := range slices.Concat(sortedKeys(c.Sums), sortedKeys(c.Then.Sums)) {
 		what := strings.TrimPrefix(strings.TrimPrefix(key, leavesPrefix), expectsPrefix)
 		if _, ok := c.Sums[leavesPrefix+what]; !ok {
@@ -54,7 +53,7 @@ func (c *sumCase) run(t *testing.T) {
 }
 
 // checkSums compares the sums in the tree that the names tell of. What is held and what is asked for add up alike.
-func checkSums(t *testing.T, what string, leaves, want map[string]quantities) {
+func checkSums(t *trial, what string, leaves, want map[string]quantities) {
 	in, numbers, err := treeOfNames(leaves, want).input()
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package conformance
 import (
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/command"
@@ -18,7 +17,7 @@ type transitionsCase struct {
 	Terminal []string
 }
 
-func (c *transitionsCase) check(t *testing.T, differences tally) {
+func (c *transitionsCase) check(t *trial, differences tally) {
 	for _, row := range c.Rows {
 		if row.Source == "INITIALIZED" {
 			differences.state(t, noInitialized)

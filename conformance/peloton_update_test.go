@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/command"
@@ -23,19 +22,21 @@ var (
 	oneNumber = &difference{name: "one number", reason: "the version of a job changes with what it is to be; who steers an update names the " +
 		"version it leads to, and a start or stop is no version"}
 	noOverrides = &difference{name: "no overrides", reason: "the instances of a task are equal: what is to differ is a task of its own"}
-	noStopped   = &difference{name: "none is stopped", reason: "an instance of a running job that is stopped is started again: who wants fewer " +
+	doneWhenRun = &difference{name: "done when it has run", reason: "an update of a suspended job is done when its instances have run healthily, " +
+		"after the job has been resumed"}
+	noStopped = &difference{name: "none is stopped", reason: "an instance of a running job that is stopped is started again: who wants fewer " +
 		"asks for fewer"}
 )
 
 // updates runs a file of cases about updates.
-func updates(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func updates(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		var c struct{ Kind string }
 		if err := s.node.Load(&c); err != nil {
 			t.Fatal(err)
 		}
 		var one interface {
-			check(t *testing.T, differences tally)
+			check(t *trial, differences tally)
 		}
 		switch c.Kind {
 		case "batch_selection":
@@ -52,6 +53,10 @@ func updates(t *testing.T, data []byte) {
 			one = &versionCase{}
 		case "diff":
 			one = &diffCase{}
+		case "overwrite":
+			one = &overwriteCase{}
+		case "confirm_status", "sla_host_maintenance":
+			t.leaveOut(c.Kind)
 		default:
 			t.Fatalf("the kind %q is not known", c.Kind)
 		}
@@ -77,7 +82,7 @@ type batchCase struct {
 	Expect    numbers
 }
 
-func (c *batchCase) check(t *testing.T, differences tally) {
+func (c *batchCase) check(t *trial, differences tally) {
 	left, underWay := c.Remaining.work(), uint32(len(c.InFlight))
 	wave := rollout.Wave(c.BatchSize, underWay, left)
 	for _, list := range [][]uint32{c.Remaining.Add, c.Remaining.Update, c.Remaining.Remove} {
@@ -104,7 +109,7 @@ func (c *batchCase) check(t *testing.T, differences tally) {
 
 // foldWave brings a task of the fold to a point where so much is under way and left, and returns what it takes then. A
 // task does not grow and shrink at once, and adds before it moves.
-func foldWave(t *testing.T, batch, underWay uint32, left rollout.Work) (rollout.Work, bool) {
+func foldWave(t *trial, batch, underWay uint32, left rollout.Work) (rollout.Work, bool) {
 	if left.Add > 0 && (left.Remove > 0 || underWay > 0) || underWay > batch {
 		return rollout.Work{}, false
 	}
@@ -151,8 +156,12 @@ type completeCase struct {
 	Expect string
 }
 
-func (c *completeCase) check(t *testing.T, differences tally) {
+func (c *completeCase) check(t *trial, differences tally) {
 	in := &c.Instance
+	if in.Goal == "KILLED" {
+		c.checkStopped(t, differences)
+		return
+	}
 	if in.Config == 0 || in.Config > in.Desired || !slices.Contains([]string{"done", "in progress"}, c.Expect) {
 		t.Fatalf("no rule for %+v, %q", *in, c.Expect)
 	}
@@ -190,6 +199,30 @@ func (c *completeCase) check(t *testing.T, differences tally) {
 	}
 }
 
+// checkStopped updates a job that is suspended, whose instances have all ended.
+func (c *completeCase) checkStopped(t *trial, differences tally) {
+	if c.Instance.State != "KILLED" || !strings.HasPrefix(c.Expect, "done") {
+		t.Fatalf("no rule for %+v, %q", c.Instance, c.Expect)
+	}
+	w := newStage(t, room())
+	w.submit(service(1, "old", terms.UpdatePolicy{}))
+	w.play(always(passes))
+	w.must(&command.SuspendJob{Job: stageJob, Against: 1})
+	w.play(always(passes))
+	w.submit(service(1, "new", terms.UpdatePolicy{}))
+	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase.Holds() {
+		t.Errorf("an instance of a suspended job is %s", slot.Phase)
+	}
+	if !w.job().Update.State.Final() {
+		differences.state(t, doneWhenRun)
+		w.must(&command.SuspendJob{Job: stageJob, Against: 2, Resume: true})
+		w.play(always(passes))
+	}
+	if slot := w.job().Tasks[0].Slots.At(0); w.job().Update.State != cluster.UpdateSucceeded || slot.Version != w.job().Version {
+		t.Errorf("got %s, the instance runs version %d, want %s", w.job().Update.State, slot.Version, c.Expect)
+	}
+}
+
 // attemptsCase asks whether an instance that failed so often counts as failed.
 type attemptsCase struct {
 	told         `yaml:",inline"`
@@ -199,7 +232,7 @@ type attemptsCase struct {
 	Expect       bool   `yaml:"expect_failed"`
 }
 
-func (c *attemptsCase) check(t *testing.T, _ tally) {
+func (c *attemptsCase) check(t *trial, _ tally) {
 	if got := rollout.InstanceFailed(c.FailureCount, c.AttemptsMax); got != c.Expect {
 		t.Errorf("InstanceFailed() = %v, want %v", got, c.Expect)
 	}
@@ -229,7 +262,7 @@ type budgetCase struct {
 // endsWords say how an update ends in which all instances fail.
 var endsWords = regexp.MustCompile(`^ends (\w+)( even when every instance failed)?$`)
 
-func (c *budgetCase) check(t *testing.T, _ tally) {
+func (c *budgetCase) check(t *trial, _ tally) {
 	w := newStage(t, room())
 	// A limit of n counts the failure that fails the update, ours those that it bears.
 	policy := terms.UpdatePolicy{AttemptsMax: 1, FailuresMax: c.Max - 1, Rollback: c.Rollback || c.Direction == "backward"}
@@ -290,7 +323,7 @@ type versionCase struct {
 	Cases  []struct{ Sent, Current, Expect string }
 }
 
-func (c *versionCase) check(t *testing.T, differences tally) {
+func (c *versionCase) check(t *trial, differences tally) {
 	if !strings.HasPrefix(c.Format, "config-desiredState-workflow") || len(c.Cases) == 0 {
 		t.Fatalf("the format %q is not known", c.Format)
 	}
@@ -317,7 +350,7 @@ func (c *versionCase) check(t *testing.T, differences tally) {
 }
 
 // send writes a change of a job in its present version against a version.
-func (c *versionCase) send(t *testing.T, against uint32, present int) string {
+func (c *versionCase) send(t *trial, against uint32, present int) string {
 	w := newStage(t, room())
 	for version := range present {
 		w.submit(service(1, strconv.Itoa(version), terms.UpdatePolicy{}))
@@ -346,7 +379,7 @@ type diffCase struct {
 var countWords = regexp.MustCompile(`count (\d+) -> (\d+)`)
 
 // checkNumbers wants the instances before and after to be those from 0 on, and as many as the words say.
-func (c *diffCase) checkNumbers(t *testing.T) {
+func (c *diffCase) checkNumbers(t *trial) {
 	before := slices.Concat(c.Expect.Removed, c.Expect.Updated, c.Expect.Kept)
 	after := slices.Concat(c.Expect.Added, c.Expect.Updated, c.Expect.Kept)
 	words := countWords.FindStringSubmatch(c.What)
@@ -368,7 +401,7 @@ func (c *diffCase) checkNumbers(t *testing.T) {
 
 // check makes a job with the instances before, changes it so that those have to be updated that are, and looks at what the
 // fold does. Instances that differ from the others are a task of their own.
-func (c *diffCase) check(t *testing.T, differences tally) {
+func (c *diffCase) check(t *trial, differences tally) {
 	e := &c.Expect
 	added, updated, removed, kept := uint32(len(e.Added)), uint32(len(e.Updated)), uint32(len(e.Removed)), uint32(len(e.Kept))
 	c.checkNumbers(t)

@@ -9,7 +9,7 @@ import (
 
 // nodes returns the cases of one of our own files.
 func nodes(t *testing.T, file string) []yaml.Node {
-	data, err := os.ReadFile("testdata/" + file)
+	data, err := os.ReadFile("testdata/own/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -71,12 +70,31 @@ func different(what string, got, want map[string]quantities, tolerance float64) 
 type scenario struct {
 	ID   string
 	node *yaml.Node
+	// file are all cases of the file: one may refer to another.
+	file []yaml.Node
+}
+
+// other returns a case of the same file by its ID, or by how that begins.
+func (s *scenario) other(t *trial, id string) *yaml.Node {
+	for i := range s.file {
+		var head struct{ ID string }
+		if s.file[i].Load(&head) == nil && (head.ID == id || strings.HasPrefix(head.ID, id+"-")) {
+			return &s.file[i]
+		}
+	}
+	t.Fatalf("there is no case %s", id)
+	return nil
 }
 
 // read decodes the case into one of its forms. A key that the form does not know is an error.
-func (s *scenario) read(t *testing.T, into any) {
-	if err := decode(s.node, into); err != nil {
-		t.Fatalf("read %s: %v", s.ID, err)
+func (s *scenario) read(t *trial, into any) {
+	read(t, s.node, into)
+}
+
+// read decodes a case, or fails it.
+func read(t *trial, node *yaml.Node, into any) {
+	if err := decode(node, into); err != nil {
+		t.Fatalf("read the case: %v", err)
 	}
 }
 
@@ -92,33 +110,35 @@ func (s *scenario) has(key string) bool {
 	return false
 }
 
-// runScenarios runs each case of a file by itself, and tells which rules were used.
-func runScenarios(t *testing.T, data []byte, run func(t *testing.T, s *scenario, differences tally)) {
-	var f struct {
+// runScenarios runs each case of a file by itself.
+func (f *sheet) runScenarios(run func(t *trial, s *scenario, differences tally)) {
+	var told struct {
 		Schema    int
 		Suite     string
 		Scenarios []yaml.Node
+		Other     map[string]yaml.Node `yaml:",inline"`
 	}
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatalf("read the file: %v", err)
+	if err := yaml.Load(f.data, &told, yaml.WithKnownFields()); err != nil {
+		f.fail("read the file: %v", err)
+		return
 	}
-	if len(f.Scenarios) == 0 {
-		t.Fatal("the file has no scenarios")
+	if len(told.Scenarios) == 0 {
+		f.fail("the file has no scenarios")
 	}
-	differences := tally{}
-	for i := range f.Scenarios {
-		s := &scenario{node: &f.Scenarios[i]}
+	f.unknownKeys(told.Other)
+	for i := range told.Scenarios {
+		s := &scenario{node: &told.Scenarios[i], file: told.Scenarios}
 		if err := s.node.Load(s); err != nil || s.ID == "" {
-			t.Errorf("case %d has no id: %v", i+1, err)
+			s.ID = fmt.Sprintf("number %d", i+1)
+			f.run(s.ID, func(t *trial) { t.Errorf("the case has no id: %v", err) })
 			continue
 		}
-		t.Run(s.ID, func(t *testing.T) { run(t, s, differences) })
+		f.run(s.ID, func(t *trial) { run(t, s, f.differences) })
 	}
-	t.Logf("%d cases; differences by rule: %s", len(f.Scenarios), differences)
 }
 
 // state notes a difference and says why it is one.
-func (t tally) state(test *testing.T, d *difference) {
+func (t tally) state(test *trial, d *difference) {
 	t.note(d)
 	test.Logf("%s: %s", d.name, d.reason)
 }

@@ -37,9 +37,9 @@ const (
 type crowdPeer struct {
 	name, site string
 	tags       []string
-	// job is nil for an idle peer. The slot is the lowest that was free when the peer came to its task.
-	job        *crowdJob
-	task, slot int
+	// job is nil for an idle peer.
+	job  *crowdJob
+	task int
 }
 
 type crowdJob struct {
@@ -76,9 +76,6 @@ func (c *crowd) give(p *crowdPeer, j *crowdJob, task int) {
 	p.job, p.task = j, task
 	if j == nil {
 		return
-	}
-	for p.slot = 0; slices.ContainsFunc(j.holders[task], func(q *crowdPeer) bool { return q.slot == p.slot }); {
-		p.slot++
 	}
 	j.holders[task] = append(j.holders[task], p)
 	c.used[p.name] = true

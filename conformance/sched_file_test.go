@@ -16,6 +16,7 @@ import (
 type schedFile struct {
 	About, Conventions string
 	Cases              []yaml.Node
+	Other              map[string]yaml.Node `yaml:",inline"`
 }
 
 // schedCase is events and what comes of them.
@@ -33,6 +34,8 @@ type schedCase struct {
 	// Desired stands where upstream has a defect, and goes before Expect.
 	Desired map[string]yaml.Node
 	Other   map[string]any `yaml:",inline"`
+	// apart tells that the case expects what is not compared.
+	apart bool
 }
 
 type schedJob struct {

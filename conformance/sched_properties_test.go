@@ -3,7 +3,7 @@ package conformance
 import (
 	"fmt"
 	"math/rand/v2"
-	"testing"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -11,42 +11,36 @@ import (
 )
 
 // propertyRules are the properties that are checked here.
-var propertyRules = map[string]func(t *testing.T){"G8": asManyJobs, "G9": littleChurn}
+var propertyRules = map[string]func(t *trial){"G8": asManyJobs, "G9": littleChurn}
 
-// propertiesElsewhere are the properties that are checked elsewhere, or not at all, with the reason.
-var propertiesElsewhere = map[string]string{
-	"G1":  "the simulator and the histories of package replica: joining ends",
-	"G2":  "the simulator and the histories of package replica: members leave",
-	"G3":  "the simulator and the histories of package replica: a leave before its join",
-	"G4":  "the simulator and the histories of package replica: what comes late or twice",
-	"G5":  "virtual peers belong to their node: there is no index of groups that could differ",
-	"G6":  "virtual peers belong to their node: there is no index of groups that could differ",
-	"G7":  "virtual peers belong to their node: there is no index of groups that could differ",
-	"G10": "load stays out of the journal: there is no backpressure in it",
-	"G11": "needs a real engine: the tests with real processes kill and restart peers",
-}
+// propertiesElsewhere are the properties that are checked elsewhere, or not at all: the table says why.
+var propertiesElsewhere = []string{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G10", "G11"}
 
-// properties checks those of the upstream suite that concern sharing.
-func properties(t *testing.T, data []byte) {
+// properties checks those of the upstream suite that concern sharing. They are told in words.
+func properties(s *sheet) {
 	var f struct {
 		About      string
 		Harness    []string
-		Properties []struct {
-			ID    string
-			Other map[string]any `yaml:",inline"`
-		}
+		Properties []yaml.Node
+		Other      map[string]yaml.Node `yaml:",inline"`
 	}
-	if err := yaml.Load(data, &f); err != nil {
-		t.Fatalf("read the file: %v", err)
+	if err := yaml.Load(s.data, &f); err != nil {
+		s.fail("read the file: %v", err)
+		return
 	}
-	for _, p := range f.Properties {
-		t.Run(p.ID, func(t *testing.T) {
-			rule, reason := propertyRules[p.ID], propertiesElsewhere[p.ID]
+	s.unknownKeys(f.Other)
+	for i := range f.Properties {
+		var p struct{ ID, Source, Setup, Check, Exempt string }
+		err := decode(&f.Properties[i], &p)
+		s.run(p.ID, func(t *trial) {
+			rule := propertyRules[p.ID]
 			switch {
+			case err != nil:
+				t.Error(err)
 			case rule != nil:
 				rule(t)
-			case reason != "":
-				t.Skipf("not run: %s", reason)
+			case slices.Contains(propertiesElsewhere, p.ID):
+				t.leaveOut(p.ID)
 			default:
 				t.Errorf("no rule for the property")
 			}
@@ -58,7 +52,7 @@ func properties(t *testing.T, data []byte) {
 const propertyRuns = 50
 
 // asManyJobs is property G8: of 1 to 9 jobs that need 6 peers each, as many run as can be covered, evenly.
-func asManyJobs(t *testing.T) {
+func asManyJobs(t *trial) {
 	for seed := range uint64(propertyRuns) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		jobs := 1 + rng.IntN(9)
@@ -94,7 +88,7 @@ func asManyJobs(t *testing.T) {
 }
 
 // littleChurn is property G9: no event moves more peers than the counts force.
-func littleChurn(t *testing.T) {
+func littleChurn(t *trial) {
 	schedulers := []portion.JobScheduler{portion.JobPriority, portion.JobGreedy, portion.JobRoundRobin, portion.JobPercentage}
 	for seed := range uint64(propertyRuns) {
 		rng := rand.New(rand.NewPCG(seed, 9))

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
@@ -24,43 +23,41 @@ var (
 const interleavings = 40
 
 // sharing runs a file of sharing cases.
-func sharing(t *testing.T, data []byte) {
-	var f schedFile
-	if err := yaml.Load(data, &f, yaml.WithKnownFields()); err != nil {
-		t.Fatalf("read the file: %v", err)
+func sharing(f *sheet) {
+	var told schedFile
+	if err := yaml.Load(f.data, &told, yaml.WithKnownFields()); err != nil {
+		f.fail("read the file: %v", err)
+		return
 	}
-	if len(f.Cases) == 0 {
-		t.Fatal("the file has no cases")
+	if len(told.Cases) == 0 {
+		f.fail("the file has no cases")
 	}
-	differences, skipped := tally{}, 0
-	for i := range f.Cases {
+	f.unknownKeys(told.Other)
+	for i := range told.Cases {
 		var head struct{ ID, Kind string }
-		if err := f.Cases[i].Load(&head); err != nil || head.ID == "" {
-			t.Errorf("case %d has no id: %v", i+1, err)
-			continue
+		err := told.Cases[i].Load(&head)
+		if head.ID == "" {
+			head.ID = fmt.Sprintf("number %d", i+1)
 		}
-		t.Run(head.ID, func(t *testing.T) {
-			defer func() {
-				if t.Skipped() {
-					skipped++
-				}
-			}()
+		f.run(head.ID, func(t *trial) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			if head.Kind != "" {
-				schedUnit(t, &f.Cases[i], head.Kind, differences)
+				schedUnit(t, &told.Cases[i], head.Kind, f.differences)
 				return
 			}
 			c := &schedCase{}
-			if err := decode(&f.Cases[i], c); err != nil {
+			if err := decode(&told.Cases[i], c); err != nil {
 				t.Fatalf("read the case: %v", err)
 			}
-			c.run(t, differences)
+			c.run(t, f.differences)
 		})
 	}
-	t.Logf("%d cases, %d of them not run; differences by rule: %s", len(f.Cases), skipped, differences)
 }
 
 // run plays the case in its order, or in many.
-func (c *schedCase) run(t *testing.T, differences tally) {
+func (c *schedCase) run(t *trial, differences tally) {
 	events, err := oneEach(c.Events)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +76,13 @@ func (c *schedCase) run(t *testing.T, differences tally) {
 		c.Expect = c.Desired
 	}
 	if len(c.Other) > 0 {
-		t.Logf("keys that nothing reads: %v", sortedKeys(c.Other))
+		t.Errorf("keys that are not known: %v", sortedKeys(c.Other))
 	}
+	defer func() {
+		if c.apart {
+			differences.state(t, slotsApart)
+		}
+	}()
 	for i, order := range orders {
 		wrong := c.attempt(t, order, ours)
 		if len(wrong) == 0 {
@@ -97,7 +99,7 @@ func (c *schedCase) run(t *testing.T, differences tally) {
 }
 
 // difference returns the rule by which the case differs, if upstream's own habit gives what it says.
-func (c *schedCase) difference(t *testing.T, events []schedEvent) *difference {
+func (c *schedCase) difference(t *trial, events []schedEvent) *difference {
 	switch {
 	case c.Scheduler == "greedy" && !c.Spill && len(c.attempt(t, events, firstOnly)) == 0:
 		return greedySpill
@@ -108,7 +110,7 @@ func (c *schedCase) difference(t *testing.T, events []schedEvent) *difference {
 }
 
 // attempt plays the events and lists what is wrong.
-func (c *schedCase) attempt(t *testing.T, events []schedEvent, h habit) []string {
+func (c *schedCase) attempt(t *trial, events []schedEvent, h habit) []string {
 	scheduler, err := jobScheduler(c.Scheduler)
 	if err != nil {
 		t.Fatal(err)

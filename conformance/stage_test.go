@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"testing"
 
 	"starling/cluster"
 	"starling/command"
@@ -12,7 +11,7 @@ import (
 
 // stage is a value with one job, whose nodes report what a case wants of them.
 type stage struct {
-	t    *testing.T
+	t    *trial
 	s    *cluster.State
 	now  terms.Time
 	seqs map[terms.PeerID]uint64
@@ -22,7 +21,7 @@ type stage struct {
 const user = terms.PeerID("user~1")
 
 // newStage has a node for each offer, called n0, n1 and so on.
-func newStage(t *testing.T, offers ...terms.Resources) *stage {
+func newStage(t *trial, offers ...terms.Resources) *stage {
 	w := &stage{t: t, s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{}}
 	members := []terms.PeerID{user}
 	for i := range offers {

@@ -6,23 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 
 	"go.yaml.in/yaml/v4"
 
 	"starling/jobspec"
 	"starling/terms"
 )
-
-// admittanceExcluded are what cases of admission want that is not here, with the reason.
-var admittanceExcluded = map[string]string{
-	"pools":    "queues are pools, which are changed as a tree: the cases about requests for pools try that",
-	"parts":    "partitions, topologies, claims of volumes and NUMA policies are not stated by jobs",
-	"plugins":  "which arguments plugins take is tried by the cases about plugins",
-	"defaults": "minima are stated and never assumed, tasks of a job with several have names, and a plugin brings no other",
-	"name":     "a job's name begins with its pool: in another pool it is another job",
-	"waiting":  lifeExcluded["waiting"],
-}
 
 // The differences from Volcano in what is admitted. Each holds for every file.
 var (
@@ -55,13 +44,13 @@ type admittanceCase struct {
 }
 
 // admittance runs a file of cases about what is admitted.
-func admittance(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func admittance(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &admittanceCase{}
 		s.read(t, c)
 		switch c.Kind {
 		case "admit-queue":
-			t.Skipf("not run: %s", admittanceExcluded["pools"])
+			t.leaveOut("pools")
 		case "admit-create":
 			c.create(t)
 		case "admit-update":
@@ -77,7 +66,7 @@ func admittance(t *testing.T, data []byte) {
 }
 
 // document writes a job of a case as a job file.
-func (c *admittanceCase) document(t *testing.T, node *yaml.Node) []byte {
+func (c *admittanceCase) document(t *trial, node *yaml.Node) []byte {
 	job := map[string]any{}
 	if err := node.Load(&job); err != nil {
 		t.Fatal(err)
@@ -85,11 +74,11 @@ func (c *admittanceCase) document(t *testing.T, node *yaml.Node) []byte {
 	reasons := map[string]string{"plugins": "plugins", "volumes": "parts", "topology": "parts", "priorityClass": "parts"}
 	for _, key := range slices.Sorted(maps.Keys(job)) {
 		if reason := reasons[key]; reason != "" {
-			t.Skipf("not run: %s", admittanceExcluded[reason])
+			t.leaveOut(reason)
 		}
 	}
 	if queue, _ := job["queue"].(string); c.Given.Queues != nil || queue != "" && queue != "default" {
-		t.Skipf("not run: %s", admittanceExcluded["pools"])
+		t.leaveOut("pools")
 	}
 	file := map[string]any{"job": cmp.Or(fmt.Sprint(job["name"]), "j"), "tasks": c.tasks(t, job["groups"])}
 	if job["name"] == nil {
@@ -113,7 +102,7 @@ func (c *admittanceCase) document(t *testing.T, node *yaml.Node) []byte {
 	return data
 }
 
-func (c *admittanceCase) tasks(t *testing.T, groups any) (tasks []any) {
+func (c *admittanceCase) tasks(t *trial, groups any) (tasks []any) {
 	list, _ := groups.([]any)
 	for _, one := range list {
 		g, task := one.(map[string]any), map[string]any{"command": "work"}
@@ -130,7 +119,7 @@ func (c *admittanceCase) tasks(t *testing.T, groups any) (tasks []any) {
 				// A gang excludes an order here, so that the minimum of the whole job is left out.
 				task["after"] = value.(map[string]any)["names"]
 			default:
-				t.Skipf("not run: %s", admittanceExcluded["parts"])
+				t.leaveOut("parts")
 			}
 		}
 		if name, _ := g["name"].(string); name != "" {
@@ -144,11 +133,11 @@ func (c *admittanceCase) tasks(t *testing.T, groups any) (tasks []any) {
 	return tasks
 }
 
-func (c *admittanceCase) policies(t *testing.T, policies any) (all []any) {
+func (c *admittanceCase) policies(t *trial, policies any) (all []any) {
 	word := func(theirs any) any {
 		text := fmt.Sprint(theirs)
 		if slices.Contains([]string{"PodPending", "Unknown", "JobUpdated"}, text) {
-			t.Skipf("not run: %s", admittanceExcluded["waiting"])
+			t.leaveOut("waiting")
 		}
 		if e, known := lifeEvents[text]; known {
 			return e.String()
@@ -186,7 +175,7 @@ func (c *admittanceCase) policies(t *testing.T, policies any) (all []any) {
 	return all
 }
 
-func (c *admittanceCase) create(t *testing.T) {
+func (c *admittanceCase) create(t *trial) {
 	data := c.document(t, &c.When.Job)
 	if strings.Contains(string(data), "after:") {
 		data = []byte(lackingKey(string(data), "min_available:"))
@@ -203,7 +192,7 @@ func lackingKey(text, key string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, key) }), "")
 }
 
-func (c *admittanceCase) update(t *testing.T, differences tally) {
+func (c *admittanceCase) update(t *trial, differences tally) {
 	job := map[string]any{}
 	if err := c.Given.Job.Load(&job); err != nil {
 		t.Fatal(err)
@@ -228,7 +217,7 @@ func (c *admittanceCase) update(t *testing.T, differences tally) {
 }
 
 // changed changes the job as the case says, and tells whether anything but numbers and minima changes.
-func (c *admittanceCase) changed(t *testing.T, job map[string]any) (others bool) {
+func (c *admittanceCase) changed(t *trial, job map[string]any) (others bool) {
 	groups, _ := job["groups"].([]any)
 	for key, value := range c.When.Update {
 		switch key {
@@ -243,7 +232,7 @@ func (c *admittanceCase) changed(t *testing.T, job map[string]any) (others bool)
 				return slices.Contains(value.([]any), g.(map[string]any)["name"])
 			})
 		case "queue", "name":
-			t.Skipf("not run: %s", admittanceExcluded["name"])
+			t.leaveOut("name")
 		default:
 			others = others || key != "minAvailable"
 			job[key] = value
@@ -268,7 +257,7 @@ func changedGroups(groups []any, changes map[string]any) (others bool) {
 	return others
 }
 
-func (c *admittanceCase) defaults(t *testing.T) {
+func (c *admittanceCase) defaults(t *trial) {
 	want, compared := c.Then.Job, false
 	node := c.When.Job
 	data := c.document(t, &node)
@@ -292,12 +281,12 @@ func (c *admittanceCase) defaults(t *testing.T) {
 		}
 	}
 	if !compared {
-		t.Skipf("not run: %s", admittanceExcluded["defaults"])
+		t.leaveOut("defaults")
 	}
 }
 
 // sort asks for an order of tasks.
-func (c *admittanceCase) sort(t *testing.T) {
+func (c *admittanceCase) sort(t *trial) {
 	spec := &terms.Job{}
 	for _, name := range slices.Sorted(maps.Keys(c.When.DependsOn)) {
 		task := terms.Task{Name: terms.TaskName(name)}

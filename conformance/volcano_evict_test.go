@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/schedule/entitle"
@@ -21,25 +20,16 @@ var (
 		"there bundles go until there is enough, and stay gone"}
 )
 
-// evictionsExcluded are what the cases have that are not run, with the reason.
-var evictionsExcluded = map[string]string{
-	"preemptionPolicy": "whether work may take room follows from its pool and its priority: no mark forbids it",
-	"antiAffinity":     "who stands in the way for another reason than room is not ended: placement takes another machine",
-	"topology":         "machines have no tiers: what belongs together says so by attributes",
-	"order":            "bundles have no order of their own: victims have one, and gangs that break come after them",
-	"subgroups":        "a gang has tasks and no groups within them",
-}
-
 // evicts plays one cycle: whoever waits and is entitled to room takes it from those who have to give way.
-func (c *cycleCase) evicts(t *testing.T, differences tally) {
+func (c *cycleCase) evicts(t *trial, differences tally) {
 	if c.When.TopologyAware && slices.ContainsFunc(c.Given.Jobs, func(j cycleJob) bool {
 		return slices.ContainsFunc(j.Tasks, func(task cycleTask) bool { return task.AntiAffinity != "" })
 	}) {
-		t.Skipf("not run: %s", evictionsExcluded["antiAffinity"])
+		t.leaveOut("antiAffinity")
 	}
 	for _, j := range c.Given.Jobs {
 		if slices.ContainsFunc(j.Tasks, func(task cycleTask) bool { return task.Policy != "" }) {
-			t.Skipf("not run: %s", evictionsExcluded["preemptionPolicy"])
+			t.leaveOut("preemptionPolicy")
 		}
 	}
 	w, err := newCycle(c)
@@ -64,7 +54,7 @@ func (c *cycleCase) evicts(t *testing.T, differences tally) {
 }
 
 // judge states the difference that a case with something wrong shows, or fails it.
-func (c *cycleCase) judge(t *testing.T, differences tally, wrong []string) {
+func (c *cycleCase) judge(t *trial, differences tally, wrong []string) {
 	if len(wrong) == 0 {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/schedule/preempt"
@@ -48,6 +47,8 @@ type gangPicture struct {
 		MinAvailable int `yaml:"minAvailable"`
 	}
 	Partition, Topology any
+	// CPUPerTask is told by cases about topologies.
+	CPUPerTask quantity `yaml:"cpuPerTask"`
 }
 
 // rows and single are how a case tells its nodes.
@@ -113,13 +114,13 @@ func (p *gangPicture) job(state string) cycleJob {
 }
 
 // run counts what is left of each job.
-func (c *gangEvictCase) run(t *testing.T) {
+func (c *gangEvictCase) run(t *trial) {
 	for _, p := range append(c.Given.Running, c.When.Submit) {
 		switch {
 		case p.Topology != nil:
-			t.Skipf("not run: %s", evictionsExcluded["topology"])
+			t.leaveOut("topology")
 		case p.Partition != nil:
-			t.Skipf("not run: %s", evictionsExcluded["subgroups"])
+			t.leaveOut("groups")
 		}
 	}
 	full, err := c.cycle()
@@ -148,7 +149,7 @@ func (c *gangEvictCase) run(t *testing.T) {
 }
 
 // compare holds what runs against the case.
-func (c *gangEvictCase) compare(t *testing.T, ready, byGroup map[string]int) {
+func (c *gangEvictCase) compare(t *trial, ready, byGroup map[string]int) {
 	for _, job := range sortedKeys(c.Then.Ready) {
 		if got, want := ready[job], c.Then.Ready[job]; got != want {
 			t.Errorf("%d of %s run, want %d", got, job, want)
@@ -182,12 +183,16 @@ type bundleCase struct {
 		GroupMin     map[string]int `yaml:"groupMin"`
 		Subgroups    any
 		SubgroupsMin any `yaml:"subgroupsMin"`
+		Sets         any
 		Local        []string
 		Bundles      []struct {
-			Type string
-			CPU  quantity
+			Type  string
+			CPU   quantity
+			Tasks []string
 		}
 		Need quantities
+		// Allowed are the tasks that no plugin protects.
+		Allowed []string
 	}
 	When struct {
 		Action     string
@@ -195,13 +200,16 @@ type bundleCase struct {
 	}
 	Then struct {
 		Safe, Whole, Selected []string
+		Bundles               any
 	}
 }
 
-func (c *bundleCase) run(t *testing.T, differences tally) {
+func (c *bundleCase) run(t *trial, differences tally) {
 	switch {
-	case c.Given.Subgroups != nil:
-		t.Skipf("not run: %s", evictionsExcluded["subgroups"])
+	case c.Given.Subgroups != nil || c.Given.Sets != nil:
+		t.leaveOut("groups")
+	case c.When.Action == "applyAllowed":
+		t.leaveOut("veto")
 	case c.When.Action == "createBundles":
 		c.divide(t)
 	case c.When.Action == "select":
@@ -212,7 +220,7 @@ func (c *bundleCase) run(t *testing.T, differences tally) {
 }
 
 // divide asks for more and more room on the node: who goes before the gang breaks is what it can spare.
-func (c *bundleCase) divide(t *testing.T) {
+func (c *bundleCase) divide(t *trial) {
 	j := cycleJob{Name: "job", MinMember: c.Given.MinAvailable, GroupMin: c.Given.GroupMin}
 	for _, r := range c.Given.Ready {
 		node := "other"
@@ -254,7 +262,7 @@ func (c *bundleCase) divide(t *testing.T) {
 }
 
 // choose asks for room among bundles: what a gang can spare, and gangs that break.
-func (c *bundleCase) choose(t *testing.T, differences tally) {
+func (c *bundleCase) choose(t *trial, differences tally) {
 	need, err := c.Given.Need.amounts()
 	if err != nil {
 		t.Fatal(err)

@@ -4,28 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
-
-// lifeExcluded are what cases of policies and states want that is not here, with the reason.
-var lifeExcluded = map[string]string{
-	"internal":   "OutOfSync, CommandIssued, PodRunning and explicit actions are no events: the value is compared with what runs, and commands are obeyed",
-	"waiting":    "PodPending and Unknown are no events: what waits for room tells why, and a gang that lost members comes first in its pool",
-	"restarts":   "restarts are counted for each instance, in a row: a task has failed when one that is out of them fails once more",
-	"containers": "an instance is one program",
-	"partition":  "tasks have no partitions",
-	"no tasks":   "a job without tasks or instances is refused, or has ended",
-	"phase":      "only what a job comes to from its instances is a state: one that is being stopped, suspended or restarted cannot be set up as such",
-	"down":       "an instance that failed and for which a policy waits stays down: it has no further events, and does not come back by itself",
-	"mark":       "no instance is marked for removal and then removed: who stops it says why with the same entry",
-	"user":       "no user restarts an instance, a task or a job by a policy's action: end-allocation and restart-job are commands of their own",
-	"refused":    "a job of which more are to succeed than there are is refused",
-}
 
 // The differences from Volcano in the life of a job. Each holds for every file.
 var (
@@ -132,7 +116,7 @@ func (j *lifeJob) spec() *terms.Job {
 }
 
 // machines has a node for each instance of a job, and some more.
-func machines(t *testing.T, spec *terms.Job) *stage {
+func machines(t *trial, spec *terms.Job) *stage {
 	count := 2
 	for i := range spec.Tasks {
 		count += int(spec.Tasks[i].Instances)
@@ -156,14 +140,14 @@ type lifeHead struct {
 }
 
 // life runs a file of cases about policies or states.
-func life(t *testing.T, data []byte) {
+func life(f *sheet) {
 	kinds := map[string]func() lifeCase{
 		"policy": func() lifeCase { return &policyCase{} }, "event-derivation": func() lifeCase { return &derivationCase{} },
 		"pod-event":      func() lifeCase { return &derivationCase{} },
 		"delayed-action": func() lifeCase { return &delayCase{} }, "phase-sequence": func() lifeCase { return &phasesCase{} },
 		"state": func() lifeCase { return &standCase{} }, "ttl": func() lifeCase { return &keepCase{} },
 	}
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		head := lifeHead{}
 		if err := s.node.Load(&head); err != nil || kinds[head.Kind] == nil {
 			t.Fatalf("no rule for kind %q: %v", head.Kind, err)
@@ -175,11 +159,8 @@ func life(t *testing.T, data []byte) {
 }
 
 type lifeCase interface {
-	run(t *testing.T, differences tally)
+	run(t *trial, differences tally)
 }
-
-// leaves out a case for a reason.
-func leaveOut(t *testing.T, reason string) { t.Skipf("not run: %s", lifeExcluded[reason]) }
 
 // policyCase asks which policy is about an event.
 type policyCase struct {
@@ -205,15 +186,15 @@ type policyCase struct {
 	Then struct{ Action, Delay string }
 }
 
-func (c *policyCase) run(t *testing.T, _ tally) {
+func (c *policyCase) run(t *trial, _ tally) {
 	e := &c.When.Event
 	stale := e.JobUID != nil && *e.JobUID != c.Given.Job.UID || e.JobVersion != nil && *e.JobVersion < c.Given.Status.Version
 	event, known := lifeEvents[e.Type]
 	switch {
 	case e.Action != "" || slices.Contains([]string{"OutOfSync", "CommandIssued", "PodRunning", "JobUpdated"}, e.Type):
-		leaveOut(t, "internal")
+		t.leaveOut("internal")
 	case !known:
-		leaveOut(t, "waiting")
+		t.leaveOut("waiting")
 	case stale:
 		c.stale(t)
 		return
@@ -236,7 +217,7 @@ func (c *policyCase) run(t *testing.T, _ tally) {
 }
 
 // stale lets news of an instance come that another has replaced: nothing may follow.
-func (c *policyCase) stale(t *testing.T) {
+func (c *policyCase) stale(t *trial) {
 	c.Given.Job.Groups = []lifeGroup{{Name: "task1", Replicas: 2, Policies: []lifePolicy{{Event: "*", Action: "AbortJob"}, {ExitCode: 77, Action: "RestartTask"}}}}
 	c.Given.Job.Groups[0].Policies[0], c.Given.Job.Groups[0].Policies[1] = c.Given.Job.Groups[0].Policies[1], c.Given.Job.Groups[0].Policies[0]
 	spec := c.Given.Job.spec()
@@ -282,17 +263,17 @@ type derivationCase struct {
 	}
 }
 
-func (c *derivationCase) run(t *testing.T, _ tally) {
+func (c *derivationCase) run(t *trial, _ tally) {
 	change := &c.When.Transition
 	switch {
 	case c.When.PodGroup != nil:
-		leaveOut(t, "waiting")
+		t.leaveOut("waiting")
 	case len(c.Given.Restarts) > 0:
-		leaveOut(t, "restarts")
+		t.leaveOut("restarts")
 	case len(change.ExitCodes) > 1:
-		leaveOut(t, "containers")
-	case change.To == "Running" || change.To == "Pending":
-		leaveOut(t, "internal")
+		t.leaveOut("containers")
+	case change.To == "Running" || change.To == "Pending" || change.From != "" && change.To == change.From:
+		t.leaveOut("internal")
 	}
 	if c.Given.Group.Name == "" {
 		c.Given.Group = lifeGroup{Name: "t", Replicas: 2}
@@ -353,10 +334,10 @@ type keepCase struct {
 	}
 }
 
-func (c *keepCase) run(t *testing.T, _ tally) {
+func (c *keepCase) run(t *trial, _ tally) {
 	code, final := map[string]int32{"Completed": 0, "Failed": 1, "Terminated": 2, "Running": -1, "Pending": -1, "Aborted": 3}[c.Given.Phase]
 	if !final {
-		leaveOut(t, "phase")
+		t.leaveOut("phase")
 	}
 	job := lifeJob{
 		Groups:   []lifeGroup{{Name: "t", Replicas: 1}},

@@ -4,17 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/terms"
 )
-
-// minimaExcluded are what cases of minima want that is not here, with the reason.
-var minimaExcluded = map[string]string{
-	"smaller": "a gang that is smaller than the sum of its tasks' minima is refused: nobody could say which of them it leaves out",
-	"groups":  "a gang has tasks and no groups within them",
-}
 
 // The differences from Volcano in what a gang demands. Each holds for every file.
 var (
@@ -75,8 +68,8 @@ func (a *minimumAmounts) amounts() (told terms.Amounts, stated [terms.AmountCoun
 }
 
 // minima runs a file of cases about what the admission of a gang demands.
-func minima(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func minima(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &minimumCase{}
 		s.read(t, c)
 		if c.Kind != "min-resources" {
@@ -86,7 +79,7 @@ func minima(t *testing.T, data []byte) {
 	})
 }
 
-func (c *minimumCase) run(t *testing.T, differences tally) {
+func (c *minimumCase) run(t *trial, differences tally) {
 	spec := c.spec(t, differences)
 	if slices.ContainsFunc(spec.Problems(), func(p terms.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
 		minimum := uint32(0)
@@ -96,7 +89,7 @@ func (c *minimumCase) run(t *testing.T, differences tally) {
 		if spec.MinAvailable >= minimum {
 			t.Fatalf("the job is refused: %v", spec.Problems())
 		}
-		t.Skipf("not run: %s", minimaExcluded["smaller"])
+		t.leaveOut("smaller")
 	}
 	state := cluster.NewState()
 	job := state.AddJob(spec)
@@ -116,7 +109,7 @@ func (c *minimumCase) run(t *testing.T, differences tally) {
 }
 
 // spec returns the job, with its tasks in the order of their priority.
-func (c *minimumCase) spec(t *testing.T, differences tally) *terms.Job {
+func (c *minimumCase) spec(t *trial, differences tally) *terms.Job {
 	groups := slices.Clone(c.Given.Job.Groups)
 	slices.SortStableFunc(groups, func(a, b minimumGroup) int { return cmp.Compare(b.Priority, a.Priority) })
 	if slices.ContainsFunc(groups, func(g minimumGroup) bool { return g.Priority != groups[0].Priority }) {
@@ -135,7 +128,7 @@ func (c *minimumCase) spec(t *testing.T, differences tally) *terms.Job {
 	}
 	for _, g := range groups {
 		if g.Partition != nil {
-			t.Skipf("not run: %s", minimaExcluded["groups"])
+			t.leaveOut("groups")
 		}
 		task := terms.Task{Name: terms.TaskName(g.Name), Instances: g.Replicas}
 		switch {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/command"
@@ -71,10 +70,10 @@ type phasesCase struct {
 	Then                                 struct{ Phases []string }
 }
 
-func (c *phasesCase) run(t *testing.T, differences tally) {
+func (c *phasesCase) run(t *trial, differences tally) {
 	for _, p := range c.Given.Job.Policies {
 		if p.Event == "Unknown" || p.Event == "PodPending" {
-			leaveOut(t, "waiting")
+			t.leaveOut("waiting")
 		}
 	}
 	spec := c.Given.Job.spec()
@@ -84,7 +83,7 @@ func (c *phasesCase) run(t *testing.T, differences tally) {
 	look := func() { seen = append(seen, w.phase()) }
 	for _, step := range c.When.Steps {
 		for what, detail := range step {
-			c.step(t, w, what, detail, look)
+			c.step(w, what, detail, look)
 		}
 	}
 	for range 8 {
@@ -97,7 +96,7 @@ func (c *phasesCase) run(t *testing.T, differences tally) {
 }
 
 // compare wants the phases in their order among those that were seen.
-func (c *phasesCase) compare(t *testing.T, w *stage, seen []string, differences tally) {
+func (c *phasesCase) compare(t *trial, w *stage, seen []string, differences tally) {
 	want := c.Then.Phases
 	if w.job().Fate.Last.Action == 0 || w.job().Fate.Last.Action == lifecycle.RestartInstance {
 		if slices.Contains(want, "Restarting") {
@@ -122,7 +121,7 @@ func (c *phasesCase) compare(t *testing.T, w *stage, seen []string, differences 
 	}
 }
 
-func (c *phasesCase) step(t *testing.T, w *stage, what string, detail any, look func()) {
+func (c *phasesCase) step(w *stage, what string, detail any, look func()) {
 	d, _ := detail.(map[string]any)
 	group, _ := d["group"].(string)
 	index, single := d["index"].(int)
@@ -151,9 +150,9 @@ func (c *phasesCase) step(t *testing.T, w *stage, what string, detail any, look 
 			}
 		}
 	case "cordon":
-		leaveOut(t, "waiting")
+		w.t.leaveOut("waiting")
 	default:
-		t.Fatalf("no rule for step %s", what)
+		w.t.Fatalf("no rule for step %s", what)
 	}
 }
 
@@ -191,12 +190,12 @@ type standCase struct {
 // trigger is the task whose failure lets a policy act.
 const trigger = "trigger"
 
-func (c *standCase) run(t *testing.T, differences tally) {
+func (c *standCase) run(t *trial, differences tally) {
 	c.leave(t)
 	action := lifeActions[c.When.Action]
 	spec := c.spec(t, differences, action)
 	if len(spec.Problems()) > 0 {
-		leaveOut(t, "refused")
+		t.leaveOut("refused")
 	}
 	w := machines(t, spec)
 	w.submit(spec)
@@ -214,21 +213,36 @@ func (c *standCase) run(t *testing.T, differences tally) {
 			}
 		}
 	}
-	orders := map[cluster.SlotRef]terms.Index{}
-	for task, t := range w.job().Tasks {
-		for index := range t.Slots.Len() {
-			slot := t.Slots.At(index)
-			orders[cluster.SlotRef{Job: w.job().ID, Task: uint16(task), Index: uint32(index)}] = slot.Order
-		}
-	}
+	before := w.s.Index
 	if action != 0 {
 		w.exits(w.at(trigger, 0), 99)
+	}
+	if c.anew(action) {
+		c.checkAnew(t, w, before)
 	}
 	c.compare(t, w, differences, action)
 }
 
+// anew tells whether also what has ended is to begin anew: that is what killing it means here.
+func (c *standCase) anew(action lifecycle.Action) bool {
+	return action == lifecycle.RestartJob && len(c.Then.Retain) == 0
+}
+
+// checkAnew lets what was told to end do so, in a copy, and wants each instance that the case kills to have begun after that.
+func (c *standCase) checkAnew(t *trial, w *stage, before terms.Index) {
+	later := &stage{t: t, s: w.s.Copy(), now: w.now, seqs: maps.Clone(w.seqs)}
+	later.play(always(runs))
+	for task, indices := range c.Then.Kill {
+		for _, index := range indices {
+			if slot, _ := later.s.SlotAt(later.at(task, index)); slot.Phase != cluster.Running || slot.Order <= before {
+				t.Errorf("%s %d has not begun anew: it is %s", task, index, slot.Phase)
+			}
+		}
+	}
+}
+
 // leave leaves out what cannot be set up or asked for here.
-func (c *standCase) leave(t *testing.T) {
+func (c *standCase) leave(t *trial) {
 	states := ""
 	for _, task := range c.Given.Tasks {
 		for _, state := range task {
@@ -237,21 +251,21 @@ func (c *standCase) leave(t *testing.T) {
 	}
 	switch {
 	case c.When.Target != nil && c.When.Target.Type == "partition" || c.When.Action == "RestartPartition":
-		leaveOut(t, "partition")
+		t.leaveOut("partition")
 	case c.When.Target != nil:
-		leaveOut(t, "user")
+		t.leaveOut("user")
 	case c.Given.Status.Phase != "Running" && c.Given.Status.Phase != "Pending":
-		leaveOut(t, "phase")
+		t.leaveOut("phase")
 	case states == "":
-		leaveOut(t, "no tasks")
+		t.leaveOut("no tasks")
 	case strings.Contains(states, "Terminating") || strings.Contains(states, "!") || strings.Contains(states, "Unknown"):
-		leaveOut(t, "mark")
+		t.leaveOut("mark")
 	case c.When.Action != "SyncJob" && lifeActions[c.When.Action] == 0:
-		leaveOut(t, "internal")
+		t.leaveOut("internal")
 	}
 }
 
-func (c *standCase) spec(t *testing.T, differences tally, action lifecycle.Action) *terms.Job {
+func (c *standCase) spec(t *trial, differences tally, action lifecycle.Action) *terms.Job {
 	for _, name := range slices.Sorted(maps.Keys(c.Given.Tasks)) {
 		if !slices.ContainsFunc(c.Given.Job.Groups, func(g lifeGroup) bool { return g.Name == name }) {
 			replicas := 0
@@ -275,7 +289,7 @@ func (c *standCase) spec(t *testing.T, differences tally, action lifecycle.Actio
 	return spec
 }
 
-func (c *standCase) compare(t *testing.T, w *stage, differences tally, action lifecycle.Action) {
+func (c *standCase) compare(t *trial, w *stage, differences tally, action lifecycle.Action) {
 	c.comparePhase(t, w, differences, action)
 	check := func(words string, want map[string][]int, is func(slot cluster.Slot) bool) {
 		for task, indices := range want {
@@ -285,7 +299,9 @@ func (c *standCase) compare(t *testing.T, w *stage, differences tally, action li
 			}
 			var found []int
 			for index, state := range c.Given.Tasks[task] {
-				if slot, _ := w.s.SlotAt(w.at(task, index)); is(slot) && state != "" {
+				if c.anew(action) && (state == "Succeeded" || state == "Failed") {
+					found = append(found, index) // checkAnew has seen to it
+				} else if slot, _ := w.s.SlotAt(w.at(task, index)); is(slot) && state != "" {
 					found = append(found, index)
 				}
 			}
@@ -302,7 +318,7 @@ func (c *standCase) compare(t *testing.T, w *stage, differences tally, action li
 	check("kept", c.Then.Retain, func(slot cluster.Slot) bool { return slot.Phase == cluster.Succeeded || slot.Phase == cluster.Failed })
 }
 
-func (c *standCase) comparePhase(t *testing.T, w *stage, differences tally, action lifecycle.Action) {
+func (c *standCase) comparePhase(t *trial, w *stage, differences tally, action lifecycle.Action) {
 	// Whether what is told to end has ended is a matter of when one looks.
 	ends := strings.NewReplacer("Completing", "Completed", "Terminating", "Terminated", "Aborting", "Aborted")
 	switch got, want := w.phase(), c.Then.Phase; {
@@ -328,6 +344,8 @@ type delayCase struct {
 		Event    *struct{ Type, Pod, UID string }
 		Resolved *struct{ Action, Delay string }
 		Executed string
+		// Pod is the one on which an action is executed.
+		Pod string `yaml:"executedPod"`
 	}
 	Then struct {
 		Cancelled  *bool
@@ -335,19 +353,19 @@ type delayCase struct {
 	}
 }
 
-func (c *delayCase) run(t *testing.T, _ tally) {
+func (c *delayCase) run(t *trial, _ tally) {
 	armed := &c.Given.Armed
 	event, known := lifeEvents[armed.Event]
-	same := c.When.Event != nil && c.When.Event.Pod == armed.Pod
+	same := c.When.Event != nil && c.When.Event.Pod == armed.Pod || c.When.Pod == armed.Pod && armed.Pod != ""
 	switch {
 	case !known:
-		leaveOut(t, "waiting")
+		t.leaveOut("waiting")
 	case same && event == lifecycle.InstanceFailed:
-		leaveOut(t, "down")
+		t.leaveOut("down")
 	case c.Then.Cancelled == nil:
-		leaveOut(t, "down")
+		t.leaveOut("down")
 	case c.When.Executed != "" && lifeActions[c.When.Executed] == 0, c.When.Event != nil && c.When.Event.Type != "PodRunning":
-		leaveOut(t, "internal")
+		t.leaveOut("internal")
 	}
 	job := lifeJob{Groups: []lifeGroup{{Name: "w", Replicas: 3, Policies: []lifePolicy{
 		{ExitCode: 99, Action: c.When.Executed}, {Event: armed.Event, Action: armed.Action, Timeout: armed.Delay},

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,16 +15,6 @@ import (
 	"starling/terms"
 )
 
-// pluginsExcluded are what cases of plugins want that is not here, with the reason.
-var pluginsExcluded = map[string]string{
-	"command":  "a job's command is its own: ray gives its arguments as a variable",
-	"own env":  "what a job's own variables and those of its plugins make together is for who starts the instance, and not built yet",
-	"hostname": "every instance has a name of its own: no host name is stated for all of a task",
-	"network":  "plugins make no services and no rules for the network: names are answered from the value",
-	"keys":     "each machine derives the keys of a job from the cluster's secret: none is ever an argument, which would stand in the journal",
-	"path":     "all files of an instance are below its own folder: a job that chose a path would write into the machine's own",
-}
-
 // The differences from Volcano in what plugins give. Each holds for every file.
 var (
 	hcclRank = &difference{name: "same rank", reason: "there is no plugin hcclrank, which writes an annotation for the devices of one maker: " +
@@ -36,6 +27,7 @@ var (
 	mpirunTold = &difference{name: "mpirun told", reason: "where mpirun finds the workers and how it logs in to them is told by variables of Open MPI; " +
 		"there each user passes it as arguments: these variables are not compared"}
 	refusedArgument = &difference{name: "refused argument", reason: "what is no port is refused, and not replaced by the default in silence"}
+	countsStay      = &difference{name: "counts stay", reason: "how many members a task has is given in any case: what can be left out are the lists, which may be long"}
 	ownFolder       = &difference{name: "own folder", reason: "keys are below the instance's folder and not in the home of root, which is the machine's own"}
 )
 
@@ -56,12 +48,19 @@ type pluginCase struct {
 				Port int
 			} `yaml:"containerPort"`
 			Env map[string]string
+			// CreatedWhen says how many instances tasks had when this one was created.
+			CreatedWhen map[string]int `yaml:"createdWhen"`
+			// Rank is what an annotation says already.
+			Rank *string `yaml:"rankAnnotation"`
 		}
 	}
 	Then struct {
-		Env   map[string]string
-		JSON  map[string]any `yaml:"envJson"`
-		Files map[string][]string
+		Env map[string]string
+		// Absent are variables that must not be given, FilesPresent tells that the lists are there as files.
+		Absent       []string       `yaml:"envAbsent"`
+		FilesPresent bool           `yaml:"filesPresent"`
+		JSON         map[string]any `yaml:"envJson"`
+		Files        map[string][]string
 		// Hosts are the files and variables of svc by their keys.
 		Hosts   map[string]any
 		Port    *int
@@ -95,8 +94,8 @@ type pluginGroup struct {
 }
 
 // plugins runs a file of cases about plugins.
-func plugins(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func plugins(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &pluginCase{}
 		s.read(t, c)
 		switch c.Kind {
@@ -111,25 +110,12 @@ func plugins(t *testing.T, data []byte) {
 // keyPathDefault is where upstream puts keys (in two parts: it looks like a path of one machine), folder where it puts lists.
 const keyPathDefault, folder = "/" + "root/.ssh", "/etc/volcano"
 
-func (c *pluginCase) run(t *testing.T, differences tally) {
+func (c *pluginCase) run(t *trial, differences tally) {
 	requests, excluded := c.requests(t, differences)
-	switch {
-	case c.Then.KeyPath != "" && c.Then.KeyPath != keyPathDefault:
-		excluded = "path"
-	case c.Then.Service != nil:
-		excluded = "network"
-	case c.Then.Command != nil:
-		excluded = "command"
-	}
-	if c.Given.Job == nil {
-		c.Given.Job = &pluginJob{Name: "job", Groups: []pluginGroup{{Name: "task", Replicas: 1}}}
-	}
+	c.complete()
 	r, job, fixed := c.Given.Job.roster()
-	if fixed {
-		excluded = "hostname"
-	}
-	if excluded != "" {
-		t.Skipf("not run: %s", pluginsExcluded[excluded])
+	if form := cmp.Or(c.excluded(fixed), excluded); form != "" {
+		t.leaveOut(form)
 	}
 	set, err := plugin.NewSet(requests)
 	refused := err
@@ -147,6 +133,10 @@ func (c *pluginCase) run(t *testing.T, differences tally) {
 	default:
 		t.Log(refused)
 		differences.state(t, toldAtOnce)
+		for _, line := range c.compare(newGiven(&plugin.Outfit{})) { // a job that is refused gets nothing
+			t.Error(line)
+		}
+		return
 	}
 	self := &plugin.Self{Folder: folder}
 	if i := c.When.Instance; i != nil {
@@ -165,13 +155,53 @@ func (c *pluginCase) run(t *testing.T, differences tally) {
 	}
 }
 
+// complete gives a case without a job one, and tasks the numbers that they had when the instance was created.
+func (c *pluginCase) complete() {
+	if c.Given.Job == nil {
+		c.Given.Job = &pluginJob{Name: "job", Groups: []pluginGroup{{Name: "task", Replicas: 1}}}
+		if c.Kind == "plugin-ray" {
+			c.Given.Job.Groups = []pluginGroup{{Name: "head", Replicas: 1}, {Name: "worker", Replicas: 1}}
+		}
+	}
+	if i := c.When.Instance; i != nil {
+		for k := range c.Given.Job.Groups {
+			if count, told := i.CreatedWhen[c.Given.Job.Groups[k].Name]; told {
+				c.Given.Job.Groups[k].Replicas = count
+			}
+		}
+	}
+}
+
+// excluded returns the form for which the case is left out, "" if it is run.
+func (c *pluginCase) excluded(fixed bool) string {
+	switch {
+	case fixed:
+		return "hostname"
+	case c.Then.KeyPath != "" && c.Then.KeyPath != keyPathDefault:
+		return "path"
+	case c.Then.Service != nil:
+		return "network"
+	case c.Then.Command != nil:
+		return "command"
+	case c.When.Instance != nil && c.When.Instance.Rank != nil:
+		return "own rank"
+	}
+	return ""
+}
+
+// isCount tells whether a variable holds how many members a task has.
+func isCount(name string) bool { return strings.HasSuffix(name, "_NUM") }
+
 // stateDifferences says what is not compared of a case that is run.
-func (c *pluginCase) stateDifferences(t *testing.T, g *given, differences tally) {
+func (c *pluginCase) stateDifferences(t *trial, g *given, differences tally) {
 	if len(g.mpirun) > 0 {
 		differences.state(t, mpirunTold)
 	}
 	if c.Then.KeyPath == keyPathDefault {
 		differences.state(t, ownFolder)
+	}
+	if slices.ContainsFunc(c.Then.Absent, isCount) {
+		differences.state(t, countsStay)
 	}
 	if i := c.When.Instance; c.Then.Port != nil && i != nil && i.Port != nil {
 		differences.state(t, ownPort)
@@ -201,7 +231,7 @@ func (j *pluginJob) roster() (r *plugin.Roster, job *terms.Job, fixed bool) {
 }
 
 // requests returns what the case asks for; excluded is why it cannot be run, if so.
-func (c *pluginCase) requests(t *testing.T, differences tally) (all []terms.PluginRequest, excluded string) {
+func (c *pluginCase) requests(t *trial, differences tally) (all []terms.PluginRequest, excluded string) {
 	asked := map[string][]terms.EnvVar{}
 	if c.When.Instance != nil && len(c.When.Instance.Env) > 0 {
 		return nil, "own env"
@@ -241,7 +271,7 @@ var argumentNames = map[string]string{
 	"ray headContainer": "!command", "ray workerContainer": "!command",
 }
 
-func (c *pluginCase) translate(t *testing.T, name string, given []terms.EnvVar, differences tally) (all []terms.EnvVar, why string) {
+func (c *pluginCase) translate(t *trial, name string, given []terms.EnvVar, differences tally) (all []terms.EnvVar, why string) {
 	told := false
 	for _, a := range given {
 		if ours, other := argumentNames[name+" "+a.Name]; other {
@@ -276,7 +306,7 @@ func (c *pluginCase) expectedPort() string {
 }
 
 // pluginsOf reads plugins in each of the forms of the files.
-func pluginsOf(t *testing.T, told any) map[string][]terms.EnvVar {
+func pluginsOf(t *trial, told any) map[string][]terms.EnvVar {
 	all := map[string][]terms.EnvVar{}
 	switch told := told.(type) {
 	case []any:
@@ -294,7 +324,7 @@ func pluginsOf(t *testing.T, told any) map[string][]terms.EnvVar {
 }
 
 // argumentsOf reads flags such as --port=1, or a mapping from names to values.
-func argumentsOf(t *testing.T, told any) (all []terms.EnvVar) {
+func argumentsOf(t *trial, told any) (all []terms.EnvVar) {
 	switch told := told.(type) {
 	case nil:
 	case []string:
@@ -376,6 +406,12 @@ func (c *pluginCase) compare(g *given) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is %q (given: %v), want %q", name, got, there, want))
 		}
 	}
+	wrong = append(wrong, c.unwanted(g, all)...)
+	return slices.Concat(wrong, c.compareJSON(g), c.compareFiles(g), c.comparePort(g), c.compareRay(g))
+}
+
+// unwanted lists what was given and is not expected.
+func (c *pluginCase) unwanted(g *given, all map[string]string) (wrong []string) {
 	for _, name := range sortedKeys(g.ours) {
 		if _, expected := c.Then.Env[name]; c.svc && c.Then.Env != nil && !expected && strings.HasSuffix(name, "_HOSTS") {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, g.ours[name]))
@@ -387,7 +423,12 @@ func (c *pluginCase) compare(g *given) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, g.env[name]))
 		}
 	}
-	return slices.Concat(wrong, c.compareJSON(g), c.compareFiles(g), c.comparePort(g), c.compareRay(g))
+	for _, name := range c.Then.Absent {
+		if value, given := all[name]; given && !isCount(name) {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want that it is not given", name, value))
+		}
+	}
+	return wrong
 }
 
 func (c *pluginCase) compareJSON(g *given) (wrong []string) {
@@ -426,6 +467,9 @@ func (c *pluginCase) compareFiles(g *given) (wrong []string) {
 		if got != fmt.Sprint(want) {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want %q", key, got, want))
 		}
+	}
+	if c.Then.FilesPresent && !slices.ContainsFunc(sortedKeys(g.files), func(path string) bool { return strings.HasSuffix(path, ".host") }) {
+		wrong = append(wrong, "there is no list of hosts")
 	}
 	if c.Then.KeyPath == keyPathDefault && len(g.files[folder+"/ssh/id"]) == 0 {
 		wrong = append(wrong, "there is no key")
@@ -491,6 +535,7 @@ func TestPluginFaults(t *testing.T) {
 		"another port of ray": func(c *pluginCase) { c.Then.Ports = []int{637} },
 		"another role":        func(c *pluginCase) { c.Then.Role = "worker" },
 		"another rank":        func(c *pluginCase) { c.Then.Rank = &other },
+		"a variable there":    func(c *pluginCase) { c.Then.Absent = []string{"RANK"} },
 		"keys where none is":  func(c *pluginCase) { c.Then.KeyPath = keyPathDefault },
 	} {
 		c := sound()

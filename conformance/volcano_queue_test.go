@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -18,11 +17,8 @@ var (
 		"there a queue's dominant share holds back its other kinds, which matters to work that needs several"}
 )
 
-// queueKindsExcluded are the kinds of case that are not run, with the reason.
-var queueKindsExcluded = map[string]string{
-	"share":             "queues are not ordered by how full they are: every pool admits by itself, up to its entitlement",
-	"capacity-deserved": "what a queue deserves is stated there and computed here; what is stated here are bounds",
-}
+// queueKindsExcluded are the kinds of case that are left out.
+var queueKindsExcluded = []string{"share", "capacity-deserved"}
 
 // queueCase is a set of queues, or a tree of them, and what they deserve.
 type queueCase struct {
@@ -73,14 +69,14 @@ func (j *queueJob) fitting(into terms.Amounts) quantities {
 }
 
 // queues runs a file of queue cases.
-func queues(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func queues(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		var kind struct{ Kind string }
 		if err := s.node.Load(&kind); err != nil {
 			t.Fatal(err)
 		}
-		if reason, excluded := queueKindsExcluded[kind.Kind]; excluded {
-			t.Skipf("not run: %s", reason)
+		if slices.Contains(queueKindsExcluded, kind.Kind) {
+			t.leaveOut(kind.Kind)
 		}
 		c := &queueCase{}
 		s.read(t, c)
@@ -97,7 +93,7 @@ func queues(t *testing.T, data []byte) {
 
 // deserved compares what queues deserve with entitlements. A queue is a leaf whose guarantee is a static reservation.
 // What a pool gets beyond what it asks for is no part of the comparison: there it stays with nobody.
-func (c *queueCase) deserved(t *testing.T, differences tally) {
+func (c *queueCase) deserved(t *trial, differences tally) {
 	in, claims := &entitle.Input{}, []terms.Amounts{}
 	var err error
 	if in.Capacity, err = c.Given.Total.amounts(); err != nil {
@@ -149,7 +145,7 @@ func (c *queueCase) difference() *difference {
 	return nil
 }
 
-func (c *queueCase) checkRemaining(t *testing.T, got map[string]quantities) {
+func (c *queueCase) checkRemaining(t *trial, got map[string]quantities) {
 	for kind, want := range c.Then.Remaining {
 		left := c.Given.Total[kind]
 		for _, q := range c.Given.Queues {
@@ -236,7 +232,7 @@ func (q *queuePicture) clip(kind string, deserved, free quantity) quantity {
 func (q *queuePicture) idle() bool { return q.Jobs != nil && *q.Jobs == 0 }
 
 // hierarchy compares what the jobs of a tree get with how many of their tasks fit into the entitlements.
-func (c *queueCase) hierarchy(t *testing.T, differences tally) {
+func (c *queueCase) hierarchy(t *trial, differences tally) {
 	in, numbers, err := c.tree()
 	if err != nil {
 		t.Fatal(err)

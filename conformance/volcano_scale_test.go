@@ -4,22 +4,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 
 	"starling/cluster"
 	"starling/terms"
 )
-
-// scaleExcluded are what cases of scaling want that is not here, with the reason.
-var scaleExcluded = map[string]string{
-	"partition": lifeExcluded["partition"],
-	"pass":      "no pass creates or deletes anything: a slot waits from the entry on that wants it, and is placed when its turn has come",
-	"ready":     "a task begins when all instances of those before it have succeeded, and not when some of them run or are ready",
-	"mark":      lifeExcluded["mark"],
-	"ended":     "a job that has ended has no further versions: submitted again it is a new one",
-	"refused":   "minima are changed with the numbers that they no longer fit",
-	"class":     "a job has a priority and no class of it",
-}
 
 // The differences from Volcano in a change of numbers. Each holds for every file.
 var (
@@ -54,20 +42,26 @@ type scaleCase struct {
 		Gang                 any `yaml:"podGroup"`
 		Total, Partition     any
 		Admitted, Ready      *bool
+		// Order is that of creating and deleting in one pass.
+		Order []string
+		// Events and UpstreamAction are what upstream does, DesiredAction what should follow.
+		Events         []any
+		UpstreamAction string `yaml:"upstreamAction"`
+		DesiredAction  string `yaml:"desiredAction"`
 	}
 }
 
 // scaling runs a file of cases about the numbers of instances.
-func scaling(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func scaling(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &scaleCase{}
 		s.read(t, c)
 		switch c.Kind {
 		case "partition-index":
-			t.Skipf("not run: %s", scaleExcluded["partition"])
+			t.leaveOut("partition")
 		case "depends-ready":
 			c.ready(t)
-		case "reconcile", "hosts":
+		case "reconcile", "hosts", "pod-event":
 			c.scale(t, differences)
 		default:
 			t.Fatalf("no rule for kind %s", c.Kind)
@@ -94,7 +88,7 @@ func (c *scaleCase) spec() *terms.Job {
 }
 
 // ready asks whether a task may begin.
-func (c *scaleCase) ready(t *testing.T) {
+func (c *scaleCase) ready(t *trial) {
 	spec := c.spec()
 	spec.MinAvailable = 0
 	states := ""
@@ -105,7 +99,7 @@ func (c *scaleCase) ready(t *testing.T) {
 		}
 	}
 	if strings.Contains(states, "Running") || strings.Contains(states, "!") {
-		t.Skipf("not run: %s", scaleExcluded["ready"])
+		t.leaveOut("ready")
 	}
 	w := machines(t, spec)
 	w.submit(spec)
@@ -123,12 +117,15 @@ func (c *scaleCase) ready(t *testing.T) {
 }
 
 // leave leaves out what is no change of numbers, and what cannot be set up.
-func (c *scaleCase) leave(t *testing.T, spec *terms.Job) {
+func (c *scaleCase) leave(t *trial, spec *terms.Job) {
 	reason := ""
 	for i := range spec.Tasks {
 		states := c.Given.Tasks[string(spec.Tasks[i].Name)]
 		for index := range int(spec.Tasks[i].Instances) {
-			if states[index] == "" || strings.Contains(states[index], "!") || states[index] == "Terminating" || states[index] == "Unknown" {
+			if states[index] == "" {
+				reason = "gap"
+			}
+			if strings.Contains(states[index], "!") || states[index] == "Terminating" || states[index] == "Unknown" {
 				reason = "mark"
 			}
 		}
@@ -147,11 +144,11 @@ func (c *scaleCase) leave(t *testing.T, spec *terms.Job) {
 		reason = "ended"
 	}
 	if reason != "" {
-		t.Skipf("not run: %s", scaleExcluded[reason])
+		t.leaveOut(reason)
 	}
 }
 
-func (c *scaleCase) scale(t *testing.T, differences tally) {
+func (c *scaleCase) scale(t *trial, differences tally) {
 	spec := c.spec()
 	c.leave(t, spec)
 	next := *spec
@@ -161,7 +158,7 @@ func (c *scaleCase) scale(t *testing.T, differences tally) {
 		if c.Then.Admitted != nil && !*c.Then.Admitted {
 			return
 		}
-		t.Skipf("not run: %s: %s", scaleExcluded["refused"], problems[0].Reason)
+		t.leaveOut("unfit minima")
 	}
 	w := newStage(t, slices.Repeat([]terms.Resources{{1000, 0, 0}}, 64)...)
 	w.submit(spec)
@@ -184,10 +181,21 @@ func (c *scaleCase) scale(t *testing.T, differences tally) {
 		differences.state(t, notHosts)
 	}
 	c.compare(t, w, before, differences)
+	if c.Then.DesiredAction == "SyncJob" {
+		c.quiet(t, w)
+	}
+}
+
+// quiet lets what was told to end do so, and wants no policy to act on that.
+func (c *scaleCase) quiet(t *trial, w *stage) {
+	w.play(always(runs))
+	if deed := w.job().Fate.Last; deed.Action != 0 || w.job().Finished != 0 || w.job().Stop {
+		t.Errorf("a policy did %s: the job is %s", deed.Action, w.phase())
+	}
 }
 
 // change does with the job what the case says.
-func (c *scaleCase) change(t *testing.T, next *terms.Job) {
+func (c *scaleCase) change(t *trial, next *terms.Job) {
 	for key, value := range c.When.Update {
 		switch key {
 		case "minAvailable":
@@ -204,13 +212,13 @@ func (c *scaleCase) change(t *testing.T, next *terms.Job) {
 				next.Tasks[i].MinAvailable = min(next.Tasks[i].MinAvailable, next.Tasks[i].Instances)
 			}
 		default:
-			t.Logf("not compared: %s: %s", key, scaleExcluded["class"])
+			t.Logf("not compared: %s: a job has a priority and no class of it", key)
 		}
 	}
 }
 
 // compare compares who came, who goes and who stays.
-func (c *scaleCase) compare(t *testing.T, w *stage, before terms.Index, differences tally) {
+func (c *scaleCase) compare(t *trial, w *stage, before terms.Index, differences tally) {
 	created, deleted, kept := map[string][]int{}, map[string][]int{}, map[string][]int{}
 	counts := map[string]int{}
 	for number, task := range w.job().Tasks {
@@ -246,7 +254,7 @@ func (c *scaleCase) compare(t *testing.T, w *stage, before terms.Index, differen
 }
 
 // agree compares indices of each task, if the case tells any.
-func (c *scaleCase) agree(t *testing.T, words string, got, want map[string][]int) {
+func (c *scaleCase) agree(t *trial, words string, got, want map[string][]int) {
 	for task := range c.Given.Tasks {
 		if want != nil && numbered(got[task]) != numbered(want[task]) {
 			t.Errorf("%s of %s: %s, want %s", words, task, numbered(got[task]), numbered(want[task]))

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"testing"
+	"strings"
 
 	"starling/cluster"
 	"starling/schedule/place"
@@ -32,6 +32,8 @@ type topologyCase struct {
 			Topology struct {
 				Mode    string
 				Highest *int `yaml:"highestTier"`
+				// Name is a tier's name, which no machine has.
+				Name string `yaml:"tierName"`
 			}
 			Running map[string]string
 			Pending []string
@@ -51,15 +53,15 @@ type domain struct {
 }
 
 // topologies runs a file of cases of jobs that are kept together.
-func topologies(t *testing.T, data []byte) {
-	runScenarios(t, data, func(t *testing.T, s *scenario, differences tally) {
+func topologies(f *sheet) {
+	f.runScenarios(func(t *trial, s *scenario, differences tally) {
 		c := &topologyCase{}
 		s.read(t, c)
 		switch {
 		case c.Kind != "topology-allocate" || !slices.Contains(c.When.Actions, "allocate"):
 			t.Fatalf("no rule for kind %s with %v", c.Kind, c.When.Actions)
-		case c.hard() && c.Given.Job.Topology.Highest == nil:
-			t.Skip("not run: a rule names the domain in which a job is kept together, and a hard topology without a tier names none")
+		case c.hard() && c.Given.Job.Topology.Highest == nil && c.Given.Job.Topology.Name == "":
+			t.leaveOut("no tier")
 		}
 		c.run(t, differences)
 	})
@@ -81,7 +83,7 @@ func (c *topologyCase) check() error {
 }
 
 // run compares where instances start. Those of a hard topology may be in one domain alone, unless they are not already.
-func (c *topologyCase) run(t *testing.T, differences tally) {
+func (c *topologyCase) run(t *trial, differences tally) {
 	if err := c.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +158,9 @@ func (c *topologyCase) rules() (rules []constraint.Constraint, tier int, err err
 	switch asked := c.Given.Job.Topology; {
 	case asked.Mode == "soft":
 		tier = lowest
+	case c.hard() && asked.Name != "":
+		tier = lowest
+		rules = []constraint.Constraint{{Attribute: "tier-" + strings.Map(letters, asked.Name), Operator: constraint.Exists}}
 	case c.hard():
 		tier = *asked.Highest
 		rules = []constraint.Constraint{{Attribute: attributeOfTier(tier), Operator: constraint.Exists}}
@@ -168,6 +173,14 @@ func (c *topologyCase) rules() (rules []constraint.Constraint, tier int, err err
 	none.Within, none.Operator = "cluster", constraint.Equal // all machines are alike in having no such attribute
 	together := constraint.Constraint{Any: []constraint.Constraint{near, none}, Soft: !c.hard()}
 	return append(rules, together), tier, nil
+}
+
+// letters keeps the letters of a name, which may stand in the name of an attribute.
+func letters(r rune) rune {
+	if r < 'a' || r > 'z' {
+		return -1
+	}
+	return r
 }
 
 func attributeOfTier(tier int) string { return fmt.Sprintf("tier%d", tier) }
@@ -252,7 +265,7 @@ func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.No
 }
 
 // place returns on which machines instances start beside those that run.
-func (c *topologyCase) place(t *testing.T, s *cluster.State, nodes map[string]cluster.NodeIndex, rules []constraint.Constraint) (names []string) {
+func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluster.NodeIndex, rules []constraint.Constraint) (names []string) {
 	given := &c.Given.Job
 	all := len(given.Running) + len(given.Pending)
 	if given.MinMember > all {
