@@ -142,6 +142,9 @@ func summary(sheets []*sheet) string {
 	reports := map[string]*report{}
 	total := newReport("all")
 	for _, s := range sheets {
+		if len(s.cases) == 0 {
+			continue
+		}
 		name := s.file
 		if len(s.cases) == 1 && s.cases[0].id == wholeFile {
 			name = s.file[:strings.LastIndexByte(s.file, '/')+1] + "*"

@@ -108,6 +108,9 @@ func (w *stage) play(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying)
 // round lets each instance be answered for once; it returns false if nothing was left to say.
 func (w *stage) round(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying) bool {
 	said := false
+	if w.job() == nil {
+		return false // it was forgotten as soon as it ended
+	}
 	for task := range w.job().Tasks {
 		var all []cluster.SlotRef
 		w.s.EachSlot(w.job().ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {

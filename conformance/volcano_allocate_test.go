@@ -107,8 +107,13 @@ func cycles(f *sheet) {
 		c := &cycleCase{}
 		switch kind.Kind {
 		case "allocate", "gang-allocate", "two-cycles":
-			if s.read(t, c); len(c.Then.Evict) > 0 {
+			s.read(t, c)
+			switch {
+			case len(c.Then.Evict) > 0:
 				c.evicts(t, differences)
+				return
+			case kind.Kind == "gang-allocate" && c.foldable():
+				c.onFold(t)
 				return
 			}
 			c.run(t, differences)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/jobspec"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -343,10 +344,7 @@ func (c *keepCase) run(t *trial, _ tally) {
 		Groups:   []lifeGroup{{Name: "t", Replicas: 1}},
 		Policies: []lifePolicy{{ExitCode: 2, Action: "TerminateJob"}, {ExitCode: 3, Action: "AbortJob"}},
 	}
-	spec := job.spec()
-	if c.Given.TTL != nil {
-		spec.KeepMillis = *c.Given.TTL * 1000
-	}
+	spec := c.kept(t, job.spec())
 	w := machines(t, spec)
 	w.submit(spec)
 	w.play(always(runs))
@@ -362,6 +360,21 @@ func (c *keepCase) run(t *trial, _ tally) {
 	if gone := w.job() == nil; c.Then.Collect != nil && gone != *c.Then.Collect {
 		t.Errorf("is forgotten: %v, want %v", gone, *c.Then.Collect)
 	}
+}
+
+// kept returns the job with the time that a job file states for which it is kept.
+func (c *keepCase) kept(t *trial, spec *terms.Job) *terms.Job {
+	if c.Given.TTL == nil {
+		return spec
+	}
+	text := fmt.Sprintf("{job: %s, type: batch, keep: %ds, tasks: [{command: run}]}", stageJob, *c.Given.TTL)
+	documents, err := jobspec.Parse("job.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := documents[0].Spec
+	kept.Tasks, kept.Policies, kept.MaxRestarts = spec.Tasks, spec.Policies, spec.MaxRestarts
+	return &kept
 }
 
 // numbered returns a list of indices as a text, to compare.
