@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -138,17 +137,13 @@ func (r *poolRequest) refusal() (string, *difference) {
 	switch {
 	case r.Path.Kind != 0:
 		return r.pathRefusal()
-	case len(r.Kinds) > 0:
-		return fileProblem(r.Kinds), nil
+	case fileProblem(r.kinds()) != "":
+		return fileProblem(r.kinds()), nil
 	case r.Policy.Kind != 0 && r.Policy.Tag != "!!null" && r.Policy.Value != "PriorityFIFO":
 		return "", onePolicy
 	}
-	problems, err := r.problems()
-	if err != nil {
-		return err.Error(), nil
-	}
 	why := ""
-	for _, p := range problems {
+	for _, p := range r.problems() {
 		why += p.Path + ": " + p.Reason + "; "
 	}
 	if r.Force {
@@ -170,9 +165,8 @@ func (r *poolRequest) pathRefusal() (string, *difference) {
 	return terms.PoolPath(path).Problem(), noSlash
 }
 
-// problems makes the change that is asked for and returns what is wrong with it. The error is about what our words
-// cannot even say.
-func (r *poolRequest) problems() ([]terms.Problem, error) {
+// problems makes the change that is asked for and returns what is wrong with it.
+func (r *poolRequest) problems() []terms.Problem {
 	tree := standardTree()
 	known, isKnown := locate(tree, r.Pool)
 	if r.Op == "delete" {
@@ -184,20 +178,18 @@ func (r *poolRequest) problems() ([]terms.Problem, error) {
 			busy = pool.Busy{known}
 		}
 		_, problems := tree.Delete(known, busy)
-		return problems, nil
+		return problems
 	}
 	if r.NewName != "" {
 		beside, _ := pool.Split(known)
 		_, problems := tree.Create(standardPool(terms.PoolPath(strings.TrimPrefix(string(beside)+"/"+r.NewName, "/"))), nil)
-		return problems, nil
+		return problems
 	}
 	if r.Total != nil {
 		r.Existing = (*quantitySum)(r.Total)
 	}
 	spec := standardPool(r.path(tree))
-	if err := r.fill(&spec); err != nil {
-		return nil, err
-	}
+	r.fill(&spec)
 	if r.ParentReservation != nil || r.ParentLimit != nil || r.Existing != nil {
 		parent, child := &tree[1].Quotas[r.kind()], &tree[2].Quotas[r.kind()]
 		set(&parent.Reservation, r.ParentReservation)
@@ -214,7 +206,7 @@ func (r *poolRequest) problems() ([]terms.Problem, error) {
 		change = tree.Update
 	}
 	_, problems := change(spec, nil)
-	return problems, nil
+	return problems
 }
 
 // path returns where the pool of the request is to stand.
@@ -241,19 +233,25 @@ func (r *poolRequest) path(tree pool.Tree) terms.PoolPath {
 	return "respool1/new"
 }
 
+// kinds returns the names of the kinds that the request states.
+func (r *poolRequest) kinds() []string {
+	all := slices.Clone(r.Kinds)
+	for _, entry := range append(slices.Clone(r.Resources), quotaEntry(r.quotaRequest)) {
+		if q := quotaRequest(entry); q != (quotaRequest{}) {
+			all = append(all, orElse(q.Kind, "cpu"))
+		}
+	}
+	return all
+}
+
 // fill gives the pool what the request tells of it.
-func (r *poolRequest) fill(spec *terms.Pool) error {
-	kinds := map[string]bool{}
+func (r *poolRequest) fill(spec *terms.Pool) {
 	for _, entry := range append(slices.Clone(r.Resources), quotaEntry(r.quotaRequest)) {
 		q := quotaRequest(entry)
 		if q == (quotaRequest{}) {
 			continue
 		}
 		k := q.kind()
-		if name := k.String(); q.Kind != "" && q.Kind != name || kinds[name] {
-			return fmt.Errorf("kind %q: must be one that there is, and stand once", q.Kind)
-		}
-		kinds[k.String()] = true
 		set(&spec.Quotas[k].Reservation, q.Reservation)
 		set(&spec.Quotas[k].Limit, q.Limit)
 		if q.Share != nil {
@@ -266,7 +264,6 @@ func (r *poolRequest) fill(spec *terms.Pool) error {
 		q.Reservation, q.Limit = r.New.units(), max(q.Limit, r.New.units())
 	}
 	spec.ControllerLimit, spec.SlackLimit = percentOf(r.Controllers, spec.ControllerLimit), percentOf(r.Slack, spec.SlackLimit)
-	return nil
 }
 
 // kind returns the kind that is told, or else cpu.
