@@ -77,14 +77,15 @@ func newDivision(in *Input) *division {
 	return d
 }
 
-// party returns what is to be known of a job, or nil if it takes nobody.
+// party returns what is to be known of a job, or nil if it takes no peers. A job that can never have what it needs has
+// no use for its part, but the part is its own still: the others get what it does not use.
 func (d *division) party(number int) *party {
 	job := &d.in.Jobs[number]
 	who := &party{job: job, number: number, portions: make([]portion, len(job.Tasks)), most: boundless}
 	if job.Saturation > 0 {
 		who.most = job.Saturation
 	}
-	led := false
+	led, never := false, false
 	for i := range job.Tasks {
 		t, p := &job.Tasks[i], &who.portions[i]
 		p.row, p.number, p.part = none, i, t.Part
@@ -93,9 +94,7 @@ func (d *division) party(number int) *party {
 		}
 		p.row = d.supply.require(t.Tags)
 		p.least, p.most = t.needs(job.Scheduler)
-		if p.least > p.most {
-			return nil
-		}
+		never = never || p.least > p.most
 		if led && t.State == Open && job.Scheduler == TaskGreedy {
 			p.least = 0
 		}
@@ -108,8 +107,11 @@ func (d *division) party(number int) *party {
 	if job.Scheduler == TaskColocated {
 		who.gather()
 	}
-	if who.least == 0 || who.least > who.most {
+	if who.least == 0 {
 		return nil
+	}
+	if never || who.least > who.most {
+		who.least = boundless
 	}
 	return who
 }

@@ -46,6 +46,10 @@ func TestCounts(t *testing.T) {
 			Jobs: []Job{{Tasks: tasks(1), Part: 2_000}, {Tasks: tasks(1), Part: 3_000}, {Tasks: tasks(1), Part: 7_000}}}, "[[0] [3] [7]]"},
 		{"what a part cannot use is given away", Input{Scheduler: JobPercentage, Groups: peers(10),
 			Jobs: []Job{{Tasks: tasks(1), Part: 7_000, Saturation: 2}, {Tasks: tasks(1), Part: 3_000, Saturation: 4}, {Tasks: tasks(1)}}}, "[[2] [4] [4]]"},
+		{"the part of a job that never runs is given away", Input{Scheduler: JobPercentage, Groups: peers(10), Jobs: []Job{
+			{Tasks: []Task{{Min: 5, Max: 4}}, Part: 5_000}, {Tasks: tasks(1)}}}, "[[0] [5]]"},
+		{"the part of a job whose copies need more than all of a task is given away", Input{Scheduler: JobPercentage, Groups: peers(10), Jobs: []Job{
+			{Scheduler: TaskColocated, Tasks: []Task{{Min: 5, Max: 5}, {Max: 4}}, Part: 5_000}, {Tasks: tasks(1)}}}, "[[0 0] [5]]"},
 		{"percentage of tasks", Input{Scheduler: JobGreedy, Groups: peers(10), Jobs: []Job{{Scheduler: TaskPercentage,
 			Tasks: []Task{{Part: 2_000}, {Part: 3_000, Min: 4, Max: 4}, {Part: 5_000}}}}}, "[[2 4 4]]"},
 		{"tags", Input{Scheduler: JobRoundRobin, Groups: []Group{{Peers: 2}, {Peers: 2, Tags: special}},

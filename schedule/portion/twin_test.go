@@ -25,7 +25,7 @@ func slowCounts(in *Input) [][]Peers {
 	order := []int{}
 	for i := range in.Jobs {
 		w.counts = append(w.counts, make([]Peers, len(in.Jobs[i].Tasks)))
-		if least, most := w.bounds(i); least > 0 && least <= most {
+		if least, _ := w.bounds(i); least > 0 {
 			order = append(order, i)
 		}
 	}
@@ -74,18 +74,21 @@ func (w *twin) task(i, j int) (least, most Peers) {
 	return least, most
 }
 
-// bounds returns what a job gets at least and at most; the least is above the most for one that never runs.
+// bounds returns what a job gets at least and at most; the least is more than there ever is for one that never runs.
 func (w *twin) bounds(i int) (least, most Peers) {
 	for j := range w.in.Jobs[i].Tasks {
 		low, high := w.task(i, j)
 		if low > high {
-			return 1, 0
+			return 1000, 0
 		}
 		least += low
 		most += high
 	}
 	if limit := w.in.Jobs[i].Saturation; limit > 0 {
 		most = min(most, limit)
+	}
+	if least > most {
+		return 1000, 0
 	}
 	return least, most
 }
