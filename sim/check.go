@@ -31,16 +31,13 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	}
 	w.promises.drains = 0
 	for i := range folded.Outcome.Results {
-		switch c := folded.Entry.Commands[i].(type) {
-		case *command.DrainNode:
+		if _, drains := folded.Entry.Commands[i].(*command.DrainNode); drains {
 			w.promises.drains++
-		case *command.EndAllocation: // before an update could
-			w.promises.stopping[terms.AllocationID{Slot: c.Slot, Order: c.Order}] = true
 		}
 	}
+	w.model.Apply(folded, m.core.State())
 	w.promises.checkHealth(m.core.State())
 	w.sharing.check(m.core.State())
-	w.model.Apply(folded, m.core.State())
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)

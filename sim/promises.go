@@ -10,8 +10,6 @@ import (
 // promises remembers what is needed to see in an entry whether the system kept its word.
 type promises struct {
 	w *World
-	// stopping are the allocations that were told to stop before this entry.
-	stopping map[terms.AllocationID]bool
 	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
 	drains int
 }
@@ -19,17 +17,11 @@ type promises struct {
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as many
 // as desired, less a batch and those that an update may lose.
 func (p *promises) checkHealth(s *cluster.State) {
-	stopping := map[terms.AllocationID]bool{}
 	s.EachJob(func(j *cluster.Job) bool {
 		for task := range j.Tasks {
 			batch, broken := uint32(0), false
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				id := terms.AllocationID{Slot: s.NameOf(r), Order: slot.Order}
-				if slot.Cause == cluster.NoCause {
-					return true
-				}
-				stopping[id] = true
-				if most, taken := p.takes(s, j, r, &slot); taken && !p.stopping[id] {
+				if most, taken := p.takes(s, j, r, &slot); taken {
 					batch, broken = max(batch, most), true
 				}
 				return true
@@ -42,27 +34,24 @@ func (p *promises) checkHealth(s *cluster.State) {
 		}
 		return true
 	})
-	p.stopping = stopping
 }
 
-// takes tells whether the stop of an instance takes a healthy one away of the system's own accord, and how many may be
-// without health then.
+// takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without health
+// then. What was told to stop for one reason may be given another one in the same entry; the first is why it was taken.
 func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
 	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
-	patient := drain.Deadline != 0
-	switch slot.Cause {
+	switch p.w.model.Told(r, slot.Order) {
 	case cluster.ByUpdate:
-		// What a drain that is out of patience has stopped may be given to the update in the same entry, and a canary that is
-		// well takes a place before it is empty.
+		// A canary that is well takes a place before it is empty.
 		r.Seat = cluster.CanarySeat
 		canary, _ := s.SlotAt(r)
 		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
-		return size, size > 0 && !instead && (patient || !drain.On)
+		return size, size > 0 && !instead
 	case cluster.ByDrain:
-		return max(size, 1), patient && p.drains < 2 && j.Spec.Type != terms.Daemon
+		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon
 	}
 	return 0, false
 }

@@ -10,6 +10,7 @@ import (
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/lifecycle"
 )
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything; what they found is also
@@ -287,5 +288,99 @@ func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
 	}
 	if few := s.reader.core.State().JobOf("few").Tasks[0]; s.failure != nil || few.Waits() > 0 {
 		t.Fatalf("%d of the few wait: %v", few.Waits(), s.failure)
+	}
+}
+
+// say folds the next entry of a writer.
+func (s *scribe) say(writer terms.PeerID, commands ...command.Command) {
+	s.numbers[writer]++
+	s.fold(&command.Entry{Writer: writer, Seq: s.numbers[writer], Time: s.now, Commands: commands})
+}
+
+// admit lets machines join, each after the one before it, and offer four cores each.
+func (s *scribe) admit(t *testing.T, writers ...terms.PeerID) {
+	for i, p := range writers {
+		s.say(p, &command.PrepareJoin{Joiner: p, Attempt: 1})
+		if i > 0 {
+			observer := s.model.Attempts[p].Observer
+			s.say(observer, &command.NotifyJoin{Joiner: p, Attempt: 1})
+			s.say(p, &command.AcceptJoin{Joiner: p, Observer: observer, Attempt: 1})
+		}
+		s.say(p, &command.Volunteer{Peer: p, Offer: terms.Offer{
+			Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, Address: string(p) + ":1", Rules: cluster.RulesNewest,
+		}})
+	}
+	if got := s.reader.core.State().Members(); got != len(writers) {
+		t.Fatalf("%d of %d machines are members", got, len(writers))
+	}
+}
+
+// start lets all instances that were ordered run and be ready.
+func (s *scribe) start() {
+	for _, p := range slices.Clone(s.model.Circle) {
+		c := &command.ReportTasks{Peer: p}
+		for _, seat := range s.model.Seats() {
+			if s.model.Nodes[seat.Node].Peer == p {
+				c.Reports = append(c.Reports, command.Report{Slot: seat.Ref, Order: seat.Order, Ready: true})
+			}
+		}
+		s.say(p, c)
+	}
+}
+
+// end lets an instance of the only task of the first job fail.
+func (s *scribe) end(index uint32) {
+	for _, seat := range s.model.Seats() {
+		if seat.Ref == (cluster.SlotRef{Job: 1, Index: index}) {
+			s.say(s.model.Nodes[seat.Node].Peer, &command.ReportTasks{Peer: s.model.Nodes[seat.Node].Peer, Reports: []command.Report{
+				{Slot: seat.Ref, Order: seat.Order, Ended: cluster.ByItself, ExitCode: 1},
+			}})
+		}
+	}
+}
+
+func serviceOf(kind terms.JobType, instances uint32) terms.Job {
+	return terms.Job{Name: "web", Type: kind, Update: terms.UpdatePolicy{BatchSize: 1}, Tasks: []terms.Task{{
+		Name: "t", Instances: instances, Command: []string{"run", "0"}, Placement: terms.Spread, Resources: terms.Resources{500},
+		Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 60_000, DelayMaxMillis: 60_000},
+	}}}
+}
+
+// A policy restarts a job with the entry that brings a new version of it: all instances are ended by the policy, and some of
+// them are then the update's. That took no healthy one away. Seed 902617.
+func TestARestartByAPolicyIsNotTheUpdatesFault(t *testing.T) {
+	s := newScribe(1)
+	s.admit(t, "a~1")
+	spec := serviceOf(terms.Stateless, 3)
+	spec.Update.BatchSize, spec.MaxRestarts = 2, 1
+	spec.Policies = []lifecycle.Policy{{On: []lifecycle.Event{lifecycle.InstanceFailed}, Action: lifecycle.RestartJob, DelayMillis: 1000}}
+	s.say("a~1", &command.SubmitJob{Spec: spec})
+	s.start()
+	s.end(2)
+	s.now += 1000
+	next := spec
+	next.Tasks = slices.Clone(spec.Tasks)
+	next.Tasks[0].Command = []string{"run", "1"}
+	s.say("a~1", &command.SubmitJob{Spec: next, Against: 1})
+	if j := s.reader.core.State().JobOf("web"); s.failure != nil || j.Version != 2 || !j.Tasks[0].Restarting {
+		t.Fatalf("the job has version %d, and is restarted: %v; %v", j.Version, j.Tasks[0].Restarting, s.failure)
+	}
+}
+
+// A node is drained with the entry that brings a new version of a daemon: its instance there ends because of the drain, to
+// which nothing is promised, and is then the update's. Seed 905540.
+func TestADrainOfADaemonIsNotTheUpdatesFault(t *testing.T) {
+	s := newScribe(1)
+	s.admit(t, "a~1", "b~1", "c~1")
+	spec := serviceOf(terms.Daemon, 1)
+	s.say("a~1", &command.SubmitJob{Spec: spec})
+	s.start()
+	s.end(2)
+	next := spec
+	next.Tasks = slices.Clone(spec.Tasks)
+	next.Tasks[0].Command = []string{"run", "1"}
+	s.say("a~1", &command.DrainNode{Node: "b", Drain: true, DeadlineMillis: 60_000}, &command.SubmitJob{Spec: next, Against: 1})
+	if j := s.reader.core.State().JobOf("web"); s.failure != nil || j.Version != 2 || j.Tasks[0].Counts[cluster.Stopping] != 1 {
+		t.Fatalf("the job has version %d, and %d instances stop: %v", j.Version, j.Tasks[0].Counts[cluster.Stopping], s.failure)
 	}
 }

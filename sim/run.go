@@ -80,7 +80,6 @@ func newWorld(seed uint64, o Options) *World {
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
-	w.promises.stopping = map[terms.AllocationID]bool{}
 	return w
 }
 

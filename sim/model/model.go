@@ -30,8 +30,9 @@ type Model struct {
 	heeds []*seat
 	// changed are the jobs with a new version whose instances have not been looked at.
 	changed []*Job
-	// closed are the jobs that have ended with the entry.
+	// closed are the jobs that have ended with the entry, told by what allocations were told to end with it, the first time.
 	closed  []*Job
+	told    map[allocation]cluster.Cause
 	lastJob terms.JobID
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
@@ -61,6 +62,18 @@ type Node struct {
 	portNext uint16
 }
 
+// allocation is one of a slot, in whatever seat it is.
+type allocation struct {
+	slot  cluster.SlotRef
+	order terms.Index
+}
+
+// Told returns by what an allocation was told to end with the last entry, the first time; NoCause if it was not.
+func (m *Model) Told(r cluster.SlotRef, order terms.Index) cluster.Cause {
+	r.Seat = cluster.MainSeat
+	return m.told[allocation{r, order}]
+}
+
 type request struct {
 	id      string
 	refused bool
@@ -78,7 +91,7 @@ func New() *Model {
 func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.index++
 	m.fold = fold
-	m.refused = nil
+	m.refused, m.told = nil, map[allocation]cluster.Cause{}
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
 	if m.dropped {

@@ -269,6 +269,9 @@ func (m *Model) stop(s *seat, cause cluster.Cause) {
 	if cause != cluster.ByRunTime {
 		row.Failures = m.failuresOf(s)
 	}
+	if row.Phase == cluster.Assigned || row.Phase == cluster.Running {
+		m.told[allocation{s.slot.main().ref(), s.Order}] = cause
+	}
 	switch {
 	case row.Phase == cluster.Assigned || row.Phase == cluster.Running || row.Phase == cluster.Stopping:
 		row.Phase, row.Since, row.Deadline = cluster.Stopping, m.time, 0
