@@ -40,10 +40,10 @@ func (s *State) SetShare(id terms.JobID, task int, share uint32) {
 	s.SetBlocked(KeyOf(id, task).Special(), false)
 }
 
-// SharedBy tells whether the virtual peers of the pool at a number were divided last from what has the fingerprint.
-func (s *State) SharedBy(number int, fingerprint uint64) bool {
-	last, ok := s.shared.Get(s.pools.ids[number])
-	return ok && last == fingerprint
+// SharedBy returns the fingerprint of what the virtual peers of the pool at a number were divided from last; ok is false if
+// that is not known.
+func (s *State) SharedBy(number int) (fingerprint uint64, ok bool) {
+	return s.shared.Get(s.pools.ids[number])
 }
 
 // SetShared notes from what the virtual peers of a pool are divided.

@@ -13,16 +13,18 @@ import (
 // sharing is a pool with jobs that share its virtual peers.
 type sharing struct {
 	portion.Pool
-	// in is what the shares depend on, key the fingerprint of all of it.
+	// in is what the shares depend on, key the fingerprint of all of it, and in the last bit whether there is a ground.
 	in  *portion.Input
 	key uint64
+	// divided tells that the shares are up to date, bounded that a ground may have bounded until now where instances go.
+	divided, bounded bool
 }
 
 // share divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything is
 // placed: counts come first. What runs beyond them gives way, and what runs where others have to.
 func (p *pass) share() {
 	p.eachSharing(func(x *sharing) {
-		if !p.s.SharedBy(x.Number, x.key) {
+		if !x.divided {
 			p.s.SetShared(x.Number, x.key)
 			if x.Ground != nil {
 				x.Ground.Bound(x.in)
@@ -30,6 +32,7 @@ func (p *pass) share() {
 			p.setShares(x.Jobs, portion.Counts(x.in))
 		}
 		if x.Ground == nil {
+			p.unbind(x)
 			p.level(x.Jobs)
 		} else {
 			p.grounded = append(p.grounded, x)
@@ -40,7 +43,7 @@ func (p *pass) share() {
 // shareAgain lets the next entry divide again if what was placed has changed what the shares depend on.
 func (p *pass) shareAgain() {
 	p.eachSharing(func(x *sharing) {
-		if !p.s.SharedBy(x.Number, x.key) {
+		if !x.divided {
 			p.s.Stir()
 		}
 	})
@@ -62,7 +65,12 @@ func (p *pass) eachSharing(visit func(*sharing)) {
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
 			x := &sharing{Pool: portion.Pool{Number: number, Jobs: jobs, Entitled: portion.Peers(peers), Ground: portion.NewGround(p.s, jobs, p.fits)}}
 			x.in = portion.Of(p.s, &x.Pool)
-			x.key = x.Fingerprint(x.in)
+			x.key = x.Fingerprint(x.in) &^ 1
+			if x.Ground != nil {
+				x.key |= 1
+			}
+			last, known := p.s.SharedBy(number)
+			x.divided, x.bounded = known && last == x.key, !known || last&1 != 0
 			visit(x)
 		}
 	}
@@ -72,6 +80,18 @@ func (p *pass) setShares(jobs []terms.JobID, plan portion.Plan) {
 	for i, id := range jobs {
 		for at, task := range p.s.Job(id).Order() {
 			p.s.SetShare(id, task, uint32(plan.Peers[i][at]))
+		}
+	}
+}
+
+// unbind lets all nodes be tried for what waits of a pool in which it does not matter any more where virtual peers are.
+func (p *pass) unbind(x *sharing) {
+	for _, id := range x.Jobs {
+		for _, task := range p.s.Job(id).Order() {
+			if key := cluster.KeyOf(id, task); x.bounded && p.s.Job(id).Tasks[task].Asks() > 0 {
+				p.s.SetBlocked(key, false)
+				p.s.SetBlocked(key.Special(), false)
+			}
 		}
 	}
 }
