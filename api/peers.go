@@ -8,6 +8,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/replica"
 	"starling/terms"
 )
@@ -65,7 +66,7 @@ func (s *server) flock(ctx context.Context, state *cluster.State, pulses []repli
 		pulses: map[terms.PeerID]replica.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
 		digests: map[terms.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
 	}
-	state.EachAttempt(func(p terms.PeerID, _ cluster.Attempt) bool {
+	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
 		f.joining[p.Node()] = p
 		return true
 	})

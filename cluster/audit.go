@@ -29,7 +29,7 @@ func (s *State) Audit() []string {
 	a.nodes()
 	a.pools()
 	a.headcounts()
-	a.membership()
+	a.found = append(a.found, s.Membership.Audit()...)
 	if a.turns != s.turns.Len() {
 		a.say("%d lanes are queued, there are %d", s.turns.Len(), a.turns)
 	}
@@ -380,42 +380,4 @@ func (a *audit) headcounts() {
 		}
 		return true
 	})
-}
-
-// membership checks what holds between entries for every ring: it is one cycle, whatever is being stitched.
-func (a *audit) membership() {
-	m := &a.s.Membership
-	digest := uint64(0)
-	m.EachMember(func(p terms.PeerID) bool {
-		digest += hashText(tagMember, string(p))
-		if q := m.Watched(p); q != "" {
-			digest += hashText(tagWatched, string(p), string(q))
-		}
-		if open := m.mayObserve(p); open != m.open.Contains(p) {
-			a.say("member %s is open: %v, kept is %v", p, open, m.open.Contains(p))
-		}
-		return true
-	})
-	m.EachAttempt(func(p terms.PeerID, attempt Attempt) bool {
-		digest += attempt.hash(p)
-		if attempt.Observer != "" && (m.Stitching(attempt.Observer) != p || !m.IsMember(attempt.Observer)) {
-			a.say("joiner %s has observer %s, who stitches %q", p, attempt.Observer, m.Stitching(attempt.Observer))
-		}
-		return true
-	})
-	if digest != m.digest {
-		a.say("the digest of the membership is %016x, kept is %016x", digest, m.digest)
-	}
-	if m.Members() < 2 && m.watched.Len() == 0 {
-		return
-	}
-	length, first := 0, m.MemberAt(0)
-	for p := first; p != "" && length <= m.Members(); length++ {
-		if p = m.Watched(p); p == first {
-			break
-		}
-	}
-	if length+1 != m.Members() || m.watched.Len() != m.Members() || m.watchers.Len() != m.Members() {
-		a.say("the ring is no single cycle of the %d members", m.Members())
-	}
 }

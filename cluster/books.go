@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/membership"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
@@ -100,7 +101,7 @@ func (s *State) SetPeer(n NodeIndex, p terms.PeerID) {
 		}
 		row.Peer = p
 		if p != "" {
-			s.AddMember(p, n)
+			s.AddMember(p)
 		}
 	})
 }
@@ -118,7 +119,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) {
 		row.Sessions = without(row.Sessions, func(session Session) bool { return session.Incarnation == incarnation })
 	})
-	s.SetAttempt(terms.NewPeerID(s.Node(n).Name, incarnation), Attempt{})
+	s.SetAttempt(terms.NewPeerID(s.Node(n).Name, incarnation), membership.Attempt{})
 }
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/cluster/membership"
 	"starling/terms"
 )
 
@@ -70,16 +71,16 @@ func (b *books) join() {
 	case b.s.Members() == 0:
 		b.s.SetPeer(n.Index, p)
 	case !ok && b.s.Open() > 0:
-		b.s.SetAttempt(p, Attempt{Number: 1, Phase: Prepared, Observer: b.s.OpenAt(b.rng.IntN(b.s.Open())), Began: b.s.Index})
-	case attempt.Phase == Prepared:
-		attempt.Phase = Accepted
+		b.s.SetAttempt(p, membership.Attempt{Number: 1, Phase: membership.Prepared, Observer: b.s.OpenAt(b.rng.IntN(b.s.Open())), Began: b.s.Index})
+	case attempt.Phase == membership.Prepared:
+		attempt.Phase = membership.Accepted
 		b.s.SetAttempt(p, attempt)
-	case attempt.Phase == Accepted:
+	case attempt.Phase == membership.Accepted:
 		subject := b.s.Watched(attempt.Observer)
 		if subject == "" {
 			subject = attempt.Observer
 		}
-		b.s.SetAttempt(p, Attempt{})
+		b.s.SetAttempt(p, membership.Attempt{})
 		b.s.SetPeer(n.Index, p)
 		b.s.SetWatched(attempt.Observer, p)
 		b.s.SetWatched(p, subject)
@@ -220,7 +221,7 @@ func dump(s *State) string {
 		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Stitching(p))
 		return true
 	})
-	s.EachAttempt(func(p terms.PeerID, a Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		fmt.Fprintln(out, p, a)
 		return true
 	})

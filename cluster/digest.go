@@ -10,10 +10,7 @@ import (
 
 // The tags keep rows of different tables apart.
 const (
-	tagMember uint64 = iota + 1
-	tagWatched
-	tagAttempt
-	tagSlot
+	tagSlot uint64 = iota + 4
 	tagJob
 	tagTask
 	tagNode
@@ -23,10 +20,6 @@ const (
 	tagPatience
 	tagPools
 )
-
-func (a Attempt) hash(p terms.PeerID) uint64 {
-	return hashWords(tagAttempt, hashText(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase), uint64(a.Began), uint64(a.BeganAt))
-}
 
 func (s *Slot) hash(r SlotRef) uint64 {
 	if *s == (Slot{}) {

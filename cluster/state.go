@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/membership"
 	"starling/cluster/vector"
 	"starling/terms"
 )
@@ -28,7 +29,7 @@ type State struct {
 	Rules uint32
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
-	Membership
+	membership.Membership
 
 	jobs     *btree.Map[terms.JobID, *Job]
 	jobNames *btree.Map[terms.JobName, terms.JobID]
@@ -151,7 +152,7 @@ const RulesNewest = 1
 // NewState returns the value before the first entry.
 func NewState() *State {
 	return &State{
-		edition: new(vector.Edition), Rules: 1, pools: firstPools(), Membership: newMembership(),
+		edition: new(vector.Edition), Rules: 1, pools: firstPools(), Membership: membership.New(),
 		jobs: new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
 		finished: new(btree.Map[uint64, terms.JobID]),
 		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
@@ -174,7 +175,7 @@ func NewState() *State {
 func (s *State) Copy() *State {
 	c := *s
 	s.edition, c.edition = new(vector.Edition), new(vector.Edition)
-	c.Membership = s.Membership.copy()
+	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
 	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
 	c.turns = s.turns.Copy()
@@ -192,7 +193,7 @@ func (s *State) Copy() *State {
 
 // Digest is a hash of everything in the value; equal values have equal digests.
 func (s *State) Digest() uint64 {
-	return hashWords(tagState, s.digest, s.Membership.digest, uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
+	return hashWords(tagState, s.digest, s.Membership.Digest(), uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
 		s.requestNext, bit(s.Unfinished), s.pools.hash)
 }
 

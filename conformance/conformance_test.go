@@ -20,11 +20,11 @@ var suites = []struct {
 	pattern string
 	run     suite
 }{
-	{"onyx/join-*.yaml", membership},
-	{"onyx/leave-*.yaml", membership},
-	{"onyx/race-*.yaml", membership},
-	{"onyx/dup-*.yaml", membership},
-	{"onyx/stuck-*.yaml", membership},
+	{"onyx/join-*.yaml", ringLog},
+	{"onyx/leave-*.yaml", ringLog},
+	{"onyx/race-*.yaml", ringLog},
+	{"onyx/dup-*.yaml", ringLog},
+	{"onyx/stuck-*.yaml", ringLog},
 	{"onyx/sched-*.yaml", sharing},
 	{"onyx/allocate-*.yaml", volunteers},
 	{"onyx/properties.yaml", properties},

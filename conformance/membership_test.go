@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/replica"
 	"starling/ring"
 	"starling/terms"
 )
 
-// membership runs a membership file: it compares after every entry of its log, and at the end.
-func membership(s *sheet) {
+// ringLog runs a membership file: it compares after every entry of its log, and at the end.
+func ringLog(s *sheet) {
 	s.run(wholeFile, func(t *trial) {
 		f, unread, err := readMembership(s.data)
 		if err != nil {
@@ -127,7 +128,7 @@ func (r *replayed) rebuild(picture *ringPicture) {
 		}
 		if attempt, ok := old.Attempt(p); ok && !slices.Contains(picture.Members, name) && !r.departed[name] {
 			if attempt.Observer != "" {
-				attempt.Phase, attempt.Observer = cluster.Orphaned, ""
+				attempt.Phase, attempt.Observer = membership.Orphaned, ""
 			}
 			r.s.SetAttempt(p, attempt)
 		}
@@ -135,15 +136,15 @@ func (r *replayed) rebuild(picture *ringPicture) {
 	for p, q := range picture.Pairs {
 		r.s.SetWatched(r.peer(p), r.peer(q))
 	}
-	r.stitch(old, picture.Prepared, cluster.Prepared)
-	r.stitch(old, picture.Accepted, cluster.Accepted)
+	r.stitch(old, picture.Prepared, membership.Prepared)
+	r.stitch(old, picture.Accepted, membership.Accepted)
 	r.seq++
 }
 
 // stitch shows joins that are under way; one that was not before is another attempt.
-func (r *replayed) stitch(old *cluster.State, joiners map[string]string, phase cluster.AttemptPhase) {
+func (r *replayed) stitch(old *cluster.State, joiners map[string]string, phase membership.AttemptPhase) {
 	for q, p := range joiners {
-		before := cluster.Attempt{}
+		before := membership.Attempt{}
 		if old != nil {
 			before, _ = old.Attempt(r.peer(p))
 		}
@@ -187,7 +188,7 @@ func (r *replayed) expect(e *logEntry, written step) {
 		for _, reaction := range reactions {
 			expected, err := stepOf(reaction.Fn, reaction.Args)
 			attempt, _ := r.s.Attempt(r.peer(expected.joiner))
-			underway := attempt.Phase == cluster.Prepared || attempt.Phase == cluster.Accepted
+			underway := attempt.Phase == membership.Prepared || attempt.Phase == membership.Accepted
 			switch {
 			case err != nil:
 				r.wrong("reaction of %s: %v", actor, err)
@@ -334,7 +335,7 @@ func (r *replayed) changes(actor string, d step) bool {
 
 func (r *replayed) attempts(s *cluster.State) string {
 	var all strings.Builder
-	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		fmt.Fprintln(&all, p, a.Number, a.Phase)
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/terms"
 )
@@ -118,11 +119,11 @@ func pictureOf(s *cluster.State, n names) *ringPicture {
 		}
 		return true
 	})
-	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
+	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		switch a.Phase {
-		case cluster.Prepared:
+		case membership.Prepared:
 			picture.Prepared[n.name(a.Observer)] = n.name(p)
-		case cluster.Accepted:
+		case membership.Accepted:
 			picture.Accepted[n.name(a.Observer)] = n.name(p)
 		}
 		return true
@@ -165,9 +166,9 @@ func (r *replayed) stated(e *logEntry, written step) *difference {
 	switch {
 	case r.departed[e.Writer]:
 		return lateEntry
-	case written.fn == "prepare-join" && (attempt.Phase == cluster.Refused || attempt.Phase == cluster.Orphaned):
+	case written.fn == "prepare-join" && (attempt.Phase == membership.Refused || attempt.Phase == membership.Orphaned):
 		return secondPrepare
-	case written.fn == "notify-join" && attempt.Phase == cluster.Prepared && attempt.Observer != r.peer(e.Writer):
+	case written.fn == "notify-join" && attempt.Phase == membership.Prepared && attempt.Observer != r.peer(e.Writer):
 		return foreignNotify
 	}
 	return nil

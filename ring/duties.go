@@ -2,6 +2,7 @@ package ring
 
 import (
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/terms"
 )
 
@@ -12,9 +13,9 @@ func Watches(s *cluster.State, self terms.PeerID) []terms.PeerID {
 	all = add(all, s.Watched(self))
 	all = add(all, s.Stitching(self))
 	switch attempt, _ := s.Attempt(self); attempt.Phase {
-	case cluster.Prepared:
+	case membership.Prepared:
 		all = add(all, attempt.Observer)
-	case cluster.Accepted:
+	case membership.Accepted:
 		all = add(all, subjectOf(s, attempt.Observer))
 	}
 	return all
@@ -25,7 +26,7 @@ func Watches(s *cluster.State, self terms.PeerID) []terms.PeerID {
 func Probes(s *cluster.State, self terms.PeerID) []terms.PeerID {
 	var all []terms.PeerID
 	attempt, _ := s.Attempt(self)
-	if attempt.Phase < cluster.Refused {
+	if attempt.Phase < membership.Refused {
 		return nil
 	}
 	if s.Members() > 0 {
@@ -77,7 +78,7 @@ type Step struct {
 func Duties(s *cluster.State, self terms.PeerID) []Step {
 	var steps []Step
 	if joiner := s.Stitching(self); joiner != "" {
-		if attempt, _ := s.Attempt(joiner); attempt.Phase == cluster.Prepared {
+		if attempt, _ := s.Attempt(joiner); attempt.Phase == membership.Prepared {
 			steps = append(steps, Step{MustNotify, joiner, self, attempt.Number})
 		}
 	}
@@ -87,10 +88,10 @@ func Duties(s *cluster.State, self terms.PeerID) []Step {
 		return steps
 	}
 	switch attempt, _ := s.Attempt(self); attempt.Phase {
-	case cluster.Prepared:
-	case cluster.Accepted:
+	case membership.Prepared:
+	case membership.Accepted:
 		steps = append(steps, Step{MustAccept, self, attempt.Observer, attempt.Number})
-	case cluster.Refused, cluster.Orphaned:
+	case membership.Refused, membership.Orphaned:
 		steps = append(steps, Step{MustAbort, self, "", attempt.Number})
 	default:
 		steps = append(steps, Step{MustPrepare, self, "", attempt.Number + 1})
@@ -130,10 +131,10 @@ func Ready(s *cluster.State, self terms.PeerID, now terms.Time) (ready bool, ask
 }
 
 // ahead counts the peers that have waited longer for an observer.
-func ahead(s *cluster.State, mine cluster.Attempt) int {
+func ahead(s *cluster.State, mine membership.Attempt) int {
 	count := 0
-	s.EachAttempt(func(_ terms.PeerID, a cluster.Attempt) bool {
-		if a.Phase >= cluster.Refused && a.Began < mine.Began {
+	s.EachAttempt(func(_ terms.PeerID, a membership.Attempt) bool {
+		if a.Phase >= membership.Refused && a.Began < mine.Began {
 			count++
 		}
 		return true

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/terms"
 )
 
@@ -41,13 +42,13 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 		return refuse(cluster.Denied, "%s has left; its node must come back under a new incarnation", joiner)
 	case node.Peer == joiner:
 		return refuse(cluster.Conflict, "%s is a member already", joiner)
-	case last.Phase != 0 && last.Phase != cluster.Aborted:
+	case last.Phase != 0 && last.Phase != membership.Aborted:
 		return refuse(cluster.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
 	case number != last.Number+1:
 		return refuse(cluster.Conflict, "attempt %d of %s does not follow its attempt %d", number, joiner, last.Number)
 	}
 	forgetEarlier(s, node, incarnation)
-	attempt := cluster.Attempt{Number: number, Began: s.Index, BeganAt: s.Time}
+	attempt := membership.Attempt{Number: number, Began: s.Index, BeganAt: s.Time}
 	switch {
 	case s.Members() == 0:
 		admit(s, node.Index, joiner)
@@ -55,15 +56,15 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	case len(node.Sessions) > sessionsMax:
 		return refuse(cluster.Exhausted, "node %s has %d lives that neither joined nor left: end the programs that use its name", name, len(node.Sessions))
 	case node.Peer != "":
-		attempt.Phase = cluster.Refused
+		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
 		return refuse(cluster.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer, joiner)
 	case s.Open() == 0:
-		attempt.Phase = cluster.Refused
+		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
 		return refuse(cluster.Unavailable, "no member is free to observe %s: all are busy with other joins", joiner)
 	}
-	attempt.Phase = cluster.Prepared
+	attempt.Phase = membership.Prepared
 	attempt.Observer = s.OpenAt(int(uint64(s.Index) % uint64(s.Open())))
 	s.SetAttempt(joiner, attempt)
 	return cluster.Refusal{}
@@ -85,28 +86,28 @@ func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
 // admit makes the joiner a member, and ends lives of its node that came before.
 func admit(s *cluster.State, node cluster.NodeIndex, joiner terms.PeerID) {
 	_, incarnation := joiner.Split()
-	s.SetAttempt(joiner, cluster.Attempt{})
+	s.SetAttempt(joiner, membership.Attempt{})
 	s.SetPeer(node, joiner)
 	s.Depart(node, incarnation-1)
 }
 
 // Notify is the observer's word that it watches the joiner.
 func Notify(s *cluster.State, observer, joiner terms.PeerID, number uint32) cluster.Refusal {
-	attempt, refusal := current(s, joiner, number, cluster.Prepared)
+	attempt, refusal := current(s, joiner, number, membership.Prepared)
 	if refusal.Code != cluster.OK {
 		return refusal
 	}
 	if attempt.Observer != observer {
 		return refuse(cluster.Denied, "%s is not the observer of %s, %s is", observer, joiner, attempt.Observer)
 	}
-	attempt.Phase = cluster.Accepted
+	attempt.Phase = membership.Accepted
 	s.SetAttempt(joiner, attempt)
 	return cluster.Refusal{}
 }
 
 // Accept stitches the joiner in between its observer and whom the observer watches now.
 func Accept(s *cluster.State, joiner, observer terms.PeerID, number uint32) cluster.Refusal {
-	attempt, refusal := current(s, joiner, number, cluster.Accepted)
+	attempt, refusal := current(s, joiner, number, membership.Accepted)
 	if refusal.Code != cluster.OK {
 		return refusal
 	}
@@ -133,7 +134,7 @@ func subjectOf(s *cluster.State, observer terms.PeerID) terms.PeerID {
 }
 
 // current returns the joiner's attempt if it has that number and phase.
-func current(s *cluster.State, joiner terms.PeerID, number uint32, phase cluster.AttemptPhase) (cluster.Attempt, cluster.Refusal) {
+func current(s *cluster.State, joiner terms.PeerID, number uint32, phase membership.AttemptPhase) (membership.Attempt, cluster.Refusal) {
 	attempt, ok := s.Attempt(joiner)
 	switch {
 	case !ok:
@@ -147,10 +148,10 @@ func current(s *cluster.State, joiner terms.PeerID, number uint32, phase cluster
 // Abort ends an attempt; the joiner stays in the value, so that its place among those who wait is known.
 func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal {
 	attempt, ok := s.Attempt(joiner)
-	if !ok || attempt.Number != number || attempt.Phase == cluster.Aborted {
+	if !ok || attempt.Number != number || attempt.Phase == membership.Aborted {
 		return refuse(cluster.NotFound, "%s has no attempt %d to abort", joiner, number)
 	}
-	attempt.Phase, attempt.Observer = cluster.Aborted, ""
+	attempt.Phase, attempt.Observer = membership.Aborted, ""
 	s.SetAttempt(joiner, attempt)
 	return cluster.Refusal{}
 }
@@ -162,11 +163,11 @@ func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	if node == nil || node.Peer != p && !joining {
 		return refuse(cluster.NotFound, "%s is neither a member nor joining", p)
 	}
-	s.SetAttempt(p, cluster.Attempt{})
+	s.SetAttempt(p, membership.Attempt{})
 	if node.Peer == p {
 		if joiner := s.Stitching(p); joiner != "" {
 			attempt, _ := s.Attempt(joiner)
-			attempt.Phase, attempt.Observer = cluster.Orphaned, ""
+			attempt.Phase, attempt.Observer = membership.Orphaned, ""
 			s.SetAttempt(joiner, attempt)
 		}
 		watcher, watched := s.Watcher(p), s.Watched(p)

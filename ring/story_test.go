@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/ring"
 	"starling/terms"
 )
@@ -237,7 +238,7 @@ func (w *story) perform(out *strings.Builder, p terms.PeerID, duty ring.Step) (d
 // show writes out the ring and all that follows from it.
 func (w *story) show(out *strings.Builder) {
 	fmt.Fprintf(out, "ring     %s\n", w.circle())
-	w.s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
+	w.s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		by := ""
 		if a.Observer != "" {
 			by = " by " + brief(a.Observer)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/peer"
 	"starling/replica"
@@ -107,8 +108,8 @@ func (w *World) checkRest() {
 	if s.Members() != len(members) {
 		w.fail("%d machines live, %d are members", len(members), s.Members())
 	}
-	s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
-		if a.Phase <= cluster.Accepted || w.lives(p.Node()) && !members[p.Node()] {
+	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
+		if a.Phase <= membership.Accepted || w.lives(p.Node()) && !members[p.Node()] {
 			w.fail("attempt %d of %s is left %s", a.Number, p, a.Phase)
 		}
 		return true

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
@@ -84,7 +85,7 @@ func (s *scribe) command(writer terms.PeerID) command.Command {
 		return s.nonsense(writer)
 	}
 	for _, joiner := range slices.Sorted(maps.Keys(s.model.Attempts)) {
-		if a := s.model.Attempts[joiner]; a.Observer == writer && a.Phase == cluster.Prepared && s.rng.IntN(3) > 0 {
+		if a := s.model.Attempts[joiner]; a.Observer == writer && a.Phase == membership.Prepared && s.rng.IntN(3) > 0 {
 			return &command.NotifyJoin{Joiner: joiner, Attempt: a.Number}
 		}
 	}
@@ -94,9 +95,9 @@ func (s *scribe) command(writer terms.PeerID) command.Command {
 		}
 	}
 	switch a := s.model.Attempts[writer]; a.Phase {
-	case cluster.Accepted:
+	case membership.Accepted:
 		return &command.AcceptJoin{Joiner: writer, Observer: a.Observer, Attempt: a.Number}
-	case cluster.Refused, cluster.Orphaned:
+	case membership.Refused, membership.Orphaned:
 		return &command.AbortJoin{Joiner: writer, Attempt: a.Number}
 	default:
 		return &command.PrepareJoin{Joiner: writer, Attempt: a.Number + 1}

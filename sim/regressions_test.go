@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/schedule/place"
 	"starling/terms"
@@ -249,7 +250,7 @@ func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
 	twin := s.addMachine(0)
 	twin.label = "twin"
 	s.boot(twin)
-	for s.phaseOf("m0~2") != cluster.Refused || twin.appending == nil {
+	for s.phaseOf("m0~2") != membership.Refused || twin.appending == nil {
 		s.wait(1)
 	}
 	third := terms.PeerID("m0~9")
@@ -260,7 +261,7 @@ func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
 	s.rest()
 }
 
-func (s *script) phaseOf(p terms.PeerID) cluster.AttemptPhase {
+func (s *script) phaseOf(p terms.PeerID) membership.AttemptPhase {
 	a, _ := s.value().Attempt(p)
 	return a.Phase
 }

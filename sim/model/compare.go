@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/replica"
 	"starling/terms"
 )
@@ -71,7 +72,7 @@ func (c *comparison) ring() {
 		same(c, about{string(p), "is a member"}, c.s.IsMember(p), true)
 		same(c, about{string(p), "watches"}, c.s.Watched(p), next)
 	}
-	c.s.EachAttempt(func(p terms.PeerID, a cluster.Attempt) bool {
+	c.s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		same(c, about{string(p), "attempt"}, a, c.m.Attempts[p])
 		return true
 	})

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/terms"
 )
@@ -36,7 +36,7 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	name, life := joiner.Split()
 	node := m.nodeOf(name)
 	last, tried := m.Attempts[joiner]
-	if life <= node.Departed || node.Peer == joiner || tried && last.Phase != cluster.Aborted || number != last.Number+1 {
+	if life <= node.Departed || node.Peer == joiner || tried && last.Phase != membership.Aborted || number != last.Number+1 {
 		return false
 	}
 	for earlier := range node.written {
@@ -56,12 +56,12 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	if len(node.written) > livesMax {
 		return false
 	}
-	attempt := cluster.Attempt{Number: number, Phase: cluster.Refused, Began: m.index, BeganAt: m.time}
+	attempt := membership.Attempt{Number: number, Phase: membership.Refused, Began: m.index, BeganAt: m.time}
 	if free := m.observers(); node.Peer == "" && len(free) > 0 {
-		attempt.Phase, attempt.Observer = cluster.Prepared, free[uint64(m.index)%uint64(len(free))]
+		attempt.Phase, attempt.Observer = membership.Prepared, free[uint64(m.index)%uint64(len(free))]
 	}
 	m.Attempts[joiner] = attempt
-	return attempt.Phase == cluster.Prepared
+	return attempt.Phase == membership.Prepared
 }
 
 // livesMax is how many lives of one node may be known beside the one that joins.
@@ -73,7 +73,7 @@ func (m *Model) observers() []terms.PeerID {
 	busy, prepared := map[terms.PeerID]bool{}, map[terms.PeerID]bool{}
 	for _, a := range m.Attempts {
 		busy[a.Observer] = true
-		if a.Phase == cluster.Prepared {
+		if a.Phase == membership.Prepared {
 			prepared[a.Observer] = true
 		}
 	}
@@ -108,10 +108,10 @@ func (m *Model) bury(node *Node, life uint32) {
 
 func (m *Model) notify(writer terms.PeerID, c *command.NotifyJoin) bool {
 	a := m.Attempts[c.Joiner]
-	if a.Phase != cluster.Prepared || a.Number != c.Attempt || a.Observer != writer {
+	if a.Phase != membership.Prepared || a.Number != c.Attempt || a.Observer != writer {
 		return false
 	}
-	a.Phase = cluster.Accepted
+	a.Phase = membership.Accepted
 	m.Attempts[c.Joiner] = a
 	return true
 }
@@ -119,7 +119,7 @@ func (m *Model) notify(writer terms.PeerID, c *command.NotifyJoin) bool {
 func (m *Model) accept(c *command.AcceptJoin) bool {
 	a := m.Attempts[c.Joiner]
 	node := m.nodeOf(c.Joiner.Node())
-	if a.Phase != cluster.Accepted || a.Number != c.Attempt || a.Observer != c.Observer || node.Peer != "" {
+	if a.Phase != membership.Accepted || a.Number != c.Attempt || a.Observer != c.Observer || node.Peer != "" {
 		return false
 	}
 	m.Circle = slices.Insert(m.Circle, slices.Index(m.Circle, a.Observer)+1, c.Joiner)
@@ -129,10 +129,10 @@ func (m *Model) accept(c *command.AcceptJoin) bool {
 
 func (m *Model) abort(c *command.AbortJoin) bool {
 	a, tried := m.Attempts[c.Joiner]
-	if !tried || a.Number != c.Attempt || a.Phase == cluster.Aborted {
+	if !tried || a.Number != c.Attempt || a.Phase == membership.Aborted {
 		return false
 	}
-	a.Phase, a.Observer = cluster.Aborted, ""
+	a.Phase, a.Observer = membership.Aborted, ""
 	m.Attempts[c.Joiner] = a
 	return true
 }
@@ -149,7 +149,7 @@ func (m *Model) leave(p terms.PeerID) bool {
 	if at >= 0 {
 		for joiner, a := range m.Attempts {
 			if a.Observer == p {
-				a.Phase, a.Observer = cluster.Orphaned, ""
+				a.Phase, a.Observer = membership.Orphaned, ""
 				m.Attempts[joiner] = a
 			}
 		}

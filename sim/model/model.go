@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/membership"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -21,7 +22,7 @@ type Model struct {
 	unfinished bool
 	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
 	Circle   []terms.PeerID
-	Attempts map[terms.PeerID]cluster.Attempt
+	Attempts map[terms.PeerID]membership.Attempt
 	// Nodes stand at their numbers.
 	Nodes []*Node
 	// Jobs are kept in the order of their submission, ended in that of their ends.
@@ -82,7 +83,7 @@ type request struct {
 // New returns the value before the first entry.
 func New() *Model {
 	return &Model{
-		rules: 1, Attempts: map[terms.PeerID]cluster.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
+		rules: 1, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
 		hungers: map[terms.PoolPath]cluster.Hunger{},
 	}
 }

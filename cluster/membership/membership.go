@@ -1,15 +1,19 @@
-package cluster
+// Package membership holds which peers belong to the cluster, which watch which, and which are joining.
+package membership
 
 import (
+	"fmt"
+
 	"github.com/tidwall/btree"
 
 	"starling/terms"
+	"starling/terms/fingerprint"
 )
 
-// Membership is who belongs to the cluster, who watches whom, and who is joining. Package ring holds its rules.
+// Membership is which peers belong to the cluster, which watch which, and which are joining. Package ring holds its rules.
 type Membership struct {
-	// members have joined; the value is their node.
-	members *btree.Map[terms.PeerID, NodeIndex]
+	// members have joined.
+	members *btree.Set[terms.PeerID]
 	// watched leads from each member to the one it watches; watchers leads back. Both are empty for one member.
 	watched, watchers *btree.Map[terms.PeerID, terms.PeerID]
 	// joining holds the attempt of every peer that wrote prepare-join-cluster and has neither joined nor left.
@@ -56,15 +60,17 @@ type Attempt struct {
 	BeganAt terms.Time
 }
 
-func newMembership() Membership {
+// New returns a membership of no peer.
+func New() Membership {
 	return Membership{
-		members: new(btree.Map[terms.PeerID, NodeIndex]), watched: new(btree.Map[terms.PeerID, terms.PeerID]), watchers: new(btree.Map[terms.PeerID, terms.PeerID]),
+		members: new(btree.Set[terms.PeerID]), watched: new(btree.Map[terms.PeerID, terms.PeerID]), watchers: new(btree.Map[terms.PeerID, terms.PeerID]),
 		joining: new(btree.Map[terms.PeerID, Attempt]), stitching: new(btree.Map[terms.PeerID, terms.PeerID]),
 		open: new(btree.Set[terms.PeerID]),
 	}
 }
 
-func (m *Membership) copy() Membership {
+// Copy returns a membership equal to m that will not change with it, in constant time.
+func (m *Membership) Copy() Membership {
 	return Membership{
 		members: m.members.Copy(), watched: m.watched.Copy(), watchers: m.watchers.Copy(),
 		joining: m.joining.Copy(), stitching: m.stitching.Copy(), open: m.open.Copy(), digest: m.digest,
@@ -76,13 +82,12 @@ func (m *Membership) Members() int { return m.members.Len() }
 
 // IsMember tells whether the peer has joined.
 func (m *Membership) IsMember(p terms.PeerID) bool {
-	_, ok := m.members.Get(p)
-	return ok
+	return m.members.Contains(p)
 }
 
 // MemberAt returns the member with the given rank in the order of ids, in time logarithmic in their number.
 func (m *Membership) MemberAt(rank int) terms.PeerID {
-	p, _, _ := m.members.GetAt(rank)
+	p, _ := m.members.GetAt(rank)
 	return p
 }
 
@@ -102,7 +107,7 @@ func (m *Membership) Rank(p terms.PeerID) int {
 
 // EachMember visits the members in the order of their ids until visit returns false.
 func (m *Membership) EachMember(visit func(terms.PeerID) bool) {
-	m.members.Scan(func(p terms.PeerID, _ NodeIndex) bool { return visit(p) })
+	m.members.Scan(visit)
 }
 
 // Watched returns whom a member watches, "" if nobody.
@@ -138,16 +143,17 @@ func (m *Membership) Attempt(p terms.PeerID) (a Attempt, ok bool) { return m.joi
 func (m *Membership) EachAttempt(visit func(terms.PeerID, Attempt) bool) { m.joining.Scan(visit) }
 
 // AddMember makes the peer a member; it watches nobody yet.
-func (m *Membership) AddMember(p terms.PeerID, n NodeIndex) {
-	m.members.Set(p, n)
-	m.digest += hashText(tagMember, string(p))
+func (m *Membership) AddMember(p terms.PeerID) {
+	m.members.Insert(p)
+	m.digest += fingerprint.Text(tagMember, string(p))
 	m.refresh(p)
 }
 
 // RemoveMember ends the membership of p.
 func (m *Membership) RemoveMember(p terms.PeerID) {
-	if _, ok := m.members.Delete(p); ok {
-		m.digest -= hashText(tagMember, string(p))
+	if m.members.Contains(p) {
+		m.members.Delete(p)
+		m.digest -= fingerprint.Text(tagMember, string(p))
 	}
 	m.refresh(p)
 }
@@ -178,7 +184,7 @@ func (m *Membership) OpenAt(rank int) terms.PeerID {
 // SetWatched lets p watch q, and nobody if q is "".
 func (m *Membership) SetWatched(p, q terms.PeerID) {
 	if old, ok := m.watched.Delete(p); ok {
-		m.digest -= hashText(tagWatched, string(p), string(old))
+		m.digest -= fingerprint.Text(tagWatched, string(p), string(old))
 		if back, _ := m.watchers.Get(old); back == p {
 			m.watchers.Delete(old)
 		}
@@ -186,7 +192,7 @@ func (m *Membership) SetWatched(p, q terms.PeerID) {
 	if q != "" {
 		m.watched.Set(p, q)
 		m.watchers.Set(q, p)
-		m.digest += hashText(tagWatched, string(p), string(q))
+		m.digest += fingerprint.Text(tagWatched, string(p), string(q))
 	}
 	m.refresh(p)
 }
@@ -211,4 +217,59 @@ func (m *Membership) SetAttempt(p terms.PeerID, a Attempt) {
 		m.refresh(a.Observer)
 		m.refresh(m.Watcher(a.Observer))
 	}
+}
+
+// The tags keep rows of different tables apart.
+const (
+	tagMember uint64 = iota + 1
+	tagWatched
+	tagAttempt
+)
+
+func (a Attempt) hash(p terms.PeerID) uint64 {
+	return fingerprint.Words(tagAttempt, fingerprint.Text(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase),
+		uint64(a.Began), uint64(a.BeganAt))
+}
+
+// Digest is a hash of everything in the membership.
+func (m *Membership) Digest() uint64 { return m.digest }
+
+// Audit recomputes what is kept although it could be derived, and checks what holds between entries for every ring: it is
+// one cycle, whatever joins are under way. It returns a line for each difference.
+func (m *Membership) Audit() (found []string) {
+	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	digest := uint64(0)
+	m.EachMember(func(p terms.PeerID) bool {
+		digest += fingerprint.Text(tagMember, string(p))
+		if q := m.Watched(p); q != "" {
+			digest += fingerprint.Text(tagWatched, string(p), string(q))
+		}
+		if open := m.mayObserve(p); open != m.open.Contains(p) {
+			say("member %s is open: %v, kept is %v", p, open, m.open.Contains(p))
+		}
+		return true
+	})
+	m.EachAttempt(func(p terms.PeerID, attempt Attempt) bool {
+		digest += attempt.hash(p)
+		if attempt.Observer != "" && (m.Stitching(attempt.Observer) != p || !m.IsMember(attempt.Observer)) {
+			say("joiner %s has observer %s, who stitches %q", p, attempt.Observer, m.Stitching(attempt.Observer))
+		}
+		return true
+	})
+	if digest != m.digest {
+		say("the digest of the membership is %016x, kept is %016x", digest, m.digest)
+	}
+	if m.Members() < 2 && m.watched.Len() == 0 {
+		return found
+	}
+	length, first := 0, m.MemberAt(0)
+	for p := first; p != "" && length <= m.Members(); length++ {
+		if p = m.Watched(p); p == first {
+			break
+		}
+	}
+	if length+1 != m.Members() || m.watched.Len() != m.Members() || m.watchers.Len() != m.Members() {
+		say("the ring is no single cycle of the %d members", m.Members())
+	}
+	return found
 }
