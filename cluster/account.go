@@ -19,6 +19,8 @@ type Account struct {
 	Asked terms.Work
 	// Asking counts the instances that ask, AskingRevocable the revocable ones among them.
 	Asking, AskingRevocable uint32
+	// Wants is the most that its jobs that have not ended have ever wanted, each by itself.
+	Wants Wants
 	// Jobs are those that have not ended.
 	Jobs uint32
 }

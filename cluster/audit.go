@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster/census"
 	"starling/terms"
+	"starling/terms/fingerprint"
 )
 
 // Audit recomputes everything in the value that is kept although it could be derived, and returns a line for each
@@ -55,6 +56,9 @@ type audit struct {
 	priorities map[uint64]uint32
 	// accounts are what jobs hold and ask for, as counted anew.
 	accounts []Account
+	// wants is what the jobs that have not finished have wanted, volunteered what all nodes offer.
+	wants       Wants
+	volunteered terms.Amounts
 }
 
 func (a *audit) say(format string, args ...any) {
@@ -63,7 +67,7 @@ func (a *audit) say(format string, args ...any) {
 
 // auditRows sums the hashes of the rows that are not slots.
 func (s *State) auditRows() uint64 {
-	sum := uint64(0)
+	sum := fingerprint.Limits(&s.Limits)
 	for n := range s.Nodes() {
 		sum += s.Node(NodeIndex(n)).hash()
 	}
@@ -97,9 +101,7 @@ func (a *audit) job(j *Job) {
 	if (len(j.Spec.Plugins) > 0) != (j.Roster != Roster{}) {
 		a.say("job %s has %d plugins and the roster %+v", j.Name(), len(j.Spec.Plugins), j.Roster)
 	}
-	if j.Finished == 0 {
-		a.accounts[j.pool].Jobs++
-	}
+	a.wanted(j)
 	for i, t := range j.Tasks {
 		sum := taskSum{}
 		for index := range t.Slots.Len() {
@@ -137,6 +139,22 @@ func (a *audit) job(j *Job) {
 		}
 		a.queued(j, t.turn, asks && sum.waits > 0)
 		a.queued(j, t.specialTurn, asks && sum.special > 0)
+	}
+}
+
+// wanted counts what a job has wanted.
+func (a *audit) wanted(j *Job) {
+	all := make([]most, len(j.Tasks))
+	for i, t := range j.Tasks {
+		all[i] = t.most
+	}
+	if want := sumOf(all, j.Spec.Type); want != j.wants {
+		a.say("job %s has wanted %+v, kept is %+v", j.Name(), want, j.wants)
+	}
+	if j.Finished == 0 {
+		a.accounts[j.pool].Jobs++
+		a.accounts[j.account()].Wants.Add(&j.wants, 1)
+		a.wants.Add(&j.wants, 1)
 	}
 }
 
@@ -190,9 +208,17 @@ func (a *audit) pools() {
 	}
 	offered := terms.Amounts{}
 	for n := range a.free {
+		if offer := a.s.Node(NodeIndex(n)).Offer; offer != nil {
+			for k, amount := range offer.Amounts() {
+				a.volunteered[k] += amount
+			}
+		}
 		for k, amount := range a.s.givenBy(a.s.Node(NodeIndex(n))) {
 			offered[k] += amount
 		}
+	}
+	if a.wants != a.s.wants || a.volunteered != a.s.volunteered {
+		a.say("jobs have wanted %+v, nodes offer %v, kept is %+v and %v", a.wants, a.volunteered, a.s.wants, a.s.volunteered)
 	}
 	if offered != a.s.offered {
 		a.say("the nodes offer %v, kept is %v", offered, a.s.offered)

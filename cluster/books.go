@@ -125,6 +125,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
+	s.volunteered = s.VolunteeredWith(n, offer)
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -149,6 +150,22 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 		s.divisions = nil
 	}
 	s.moveHeads(n, old)
+}
+
+// VolunteeredWith returns what all nodes would offer together if one offered that.
+func (s *State) VolunteeredWith(n NodeIndex, offer *terms.Offer) terms.Amounts {
+	sum := s.volunteered
+	if old := s.Node(n).Offer; old != nil {
+		for k, amount := range old.Amounts() {
+			sum[k] -= amount
+		}
+	}
+	if offer != nil {
+		for k, amount := range offer.Amounts() {
+			sum[k] += amount
+		}
+	}
+	return sum
 }
 
 // SetDrain begins, changes or ends the emptying of a node.
@@ -249,6 +266,9 @@ func (s *State) JobOf(name terms.JobName) *Job {
 
 // Jobs returns how many jobs are kept.
 func (s *State) Jobs() int { return s.jobs.Len() }
+
+// OpenJobs returns how many jobs have not finished.
+func (s *State) OpenJobs() int { return s.jobs.Len() - s.finished.Len() }
 
 // EachJob visits the jobs in the order of their submission until visit returns false.
 func (s *State) EachJob(visit func(*Job) bool) {

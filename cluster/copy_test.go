@@ -99,7 +99,8 @@ func (b *books) submit() {
 	case j == nil:
 		b.s.AddJob(spec)
 	case j.Finished != 0:
-		b.s.ForgetJob(j.ID)
+		b.s.Expire(j.ID)
+		b.s.ForgetJobs()
 	case j.Stop:
 	case b.rng.IntN(3) == 0:
 		b.s.StopJob(j.ID)
@@ -312,7 +313,7 @@ func TestCopyKeepsVersions(t *testing.T) {
 	}
 	s.AddJob(version("0").Spec)
 	s.Assign(KeyOf(1, 0), 0, 1, nil)
-	for i := range VersionsMax {
+	for i := range terms.DefaultLimits().Versions {
 		s.AddVersion(1, version(fmt.Sprint(i+1)))
 	}
 	c := s.Copy()

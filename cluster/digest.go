@@ -61,7 +61,7 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<2|bit(t.Completion.Followed)<<1|bit(t.Restarting), uint64(t.Completion.Due), t.Seal.hash())
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<2|bit(t.Completion.Followed)<<1|bit(t.Restarting), uint64(t.Completion.Due), t.Seal.hash(), t.most.hash())
 }
 
 func (s *Seal) hash() uint64 {

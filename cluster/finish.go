@@ -55,8 +55,8 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 	s.SetSlot(r, slot)
 }
 
-// FinishIfDone notes that a job has ended when nothing of it waits or holds room, and forgets the oldest finished jobs
-// beyond the limits. One that is suspended, or wants nothing for now, does not end by itself.
+// FinishIfDone notes that a job has ended when nothing of it waits or holds room. One that is suspended, or wants nothing
+// for now, does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
 	j := s.Job(id)
 	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended || j.none()) || j.Busy() {
@@ -69,6 +69,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 		s.SetAwaits(id, nil)
 	}
 	s.editAccount(j.pool).Jobs--
+	s.countWants(j, -1)
 	s.changeJob(id, func(j *Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
 		j.finishOrder = s.finishedNext
@@ -77,10 +78,6 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.finished.Set(s.finishedNext, id)
 	s.finishedNext++
 	s.finishedSlots += j.slots()
-	for s.finished.Len() > FinishedJobsMax || s.finishedSlots > FinishedSlotsMax && s.finished.Len() > 1 {
-		_, oldest, _ := s.finished.Min()
-		s.ForgetJob(oldest)
-	}
 }
 
 // Busy tells whether anything of a job waits, holds room or is to follow.
@@ -97,14 +94,43 @@ func (j *Job) slots() uint32 {
 	return count
 }
 
-// ForgetJob drops a finished job and all that is kept of it.
-func (s *State) ForgetJob(id terms.JobID) {
+// Expire lets a finished job be forgotten at the end of the entry: until then what the entry does may name it.
+func (s *State) Expire(id terms.JobID) {
+	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
+	s.expired = append(s.expired, id)
+}
+
+// dropUpdateDeadline takes the deadline of a job's update out of those that are met.
+func (s *State) dropUpdateDeadline(j *Job) {
+	if j.updateDeadline != 0 {
+		s.deadlines.Delete(due{j.updateDeadline, SlotRef{Job: j.ID, Task: jobDeadline}})
+		j.updateDeadline = 0
+	}
+}
+
+// ForgetJobs drops the jobs that have expired, and the oldest finished jobs beyond the limits. It is the last thing that an
+// entry does: nothing names a job afterwards that is not there.
+func (s *State) ForgetJobs() {
+	for _, id := range s.expired {
+		if s.Job(id) != nil {
+			s.forgetJob(id)
+		}
+	}
+	s.expired = nil
+	for s.finished.Len() > int(s.Limits.FinishedJobs) ||
+		s.finishedSlots > s.Limits.FinishedSlots && s.finished.Len() > 1 {
+		_, oldest, _ := s.finished.Min()
+		s.forgetJob(oldest)
+	}
+}
+
+// forgetJob drops a finished job and all that is kept of it.
+func (s *State) forgetJob(id terms.JobID) {
+	s.SetClaims(id, Claims{})
+	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
 	s.finished.Delete(j.finishOrder)
 	s.finishedSlots -= j.slots()
-	if j.updateDeadline != 0 {
-		s.deadlines.Delete(due{j.updateDeadline, SlotRef{Job: id, Task: jobDeadline}})
-	}
 	s.digest -= j.row
 	for _, t := range j.Tasks {
 		s.digest -= t.digest + t.row

@@ -39,6 +39,8 @@ type Job struct {
 	versions []JobVersion
 	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
 	updateDeadline terms.Time
+	// wants is the most that it has ever wanted at a time.
+	wants Wants
 	// pool is the account of the pool that the job lives in.
 	pool PoolID
 	// gang is how many instances of each task must run together, nil for a job without a gang, and gangState how that
@@ -85,6 +87,8 @@ type Task struct {
 	Completion Completion
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
+	// most is the most that any version of it has wanted.
+	most most
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
 	asked     uint32
 	askedEach terms.Amounts

@@ -27,9 +27,6 @@ type Attempted struct {
 	DelayMillis uint32
 }
 
-// AttemptedMax bounds what is kept of a slot's looks for another node.
-const AttemptedMax = 16
-
 // seatKey orders the seats of a task by slot.
 type seatKey uint64
 
@@ -117,14 +114,14 @@ func (t *Task) Attempts(index uint32) []Attempted {
 	return all
 }
 
-// SetAttempts replaces the slot's looks for another node; the newest AttemptedMax are kept.
+// SetAttempts replaces the slot's looks for another node; the newest are kept, as many as the limits allow.
 func (s *State) SetAttempts(r SlotRef, all []Attempted) {
 	s.changeTask(r.Job, int(r.Task), func(t *Task) {
 		if len(all) == 0 && t.rare == nil {
 			return
 		}
 		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
-		all = append([]Attempted(nil), all[max(0, len(all)-AttemptedMax):]...)
+		all = append([]Attempted(nil), all[max(0, len(all)-int(s.Limits.Attempts)):]...)
 		if len(all) == 0 {
 			t.seldom().attempts.Delete(r.Index)
 		} else {

@@ -8,15 +8,7 @@ import (
 	"starling/cluster/membership"
 	"starling/cluster/vector"
 	"starling/terms"
-)
-
-// Limits of what a State keeps.
-const (
-	// FinishedJobsMax and FinishedSlotsMax bound the finished jobs that are kept; the oldest are forgotten first.
-	FinishedJobsMax  = 1000
-	FinishedSlotsMax = 1 << 18
-	// RequestsMax bounds the remembered requests; the oldest are forgotten first.
-	RequestsMax = 4096
+	"starling/terms/fingerprint"
 )
 
 // State is the value that every peer holds. It is not safe for concurrent use; hand Copies to other goroutines.
@@ -27,6 +19,8 @@ type State struct {
 	Time  terms.Time
 	// Rules is the version of the fold that all peers follow.
 	Rules uint32
+	// Limits bound what the value keeps and what an entry does. They do not change.
+	Limits terms.Limits
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
 	membership.Membership
@@ -39,6 +33,8 @@ type State struct {
 	finished      *btree.Map[uint64, terms.JobID]
 	finishedNext  uint64
 	finishedSlots uint32
+	// expired are the jobs that are forgotten at the end of the entry; none between two entries.
+	expired []terms.JobID
 	// turns is the queue of what waits.
 	turns *btree.BTreeG[Turn]
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
@@ -68,6 +64,9 @@ type State struct {
 	pools    *pools
 	accounts vector.Of[Account]
 	offered  terms.Amounts
+	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
+	wants       Wants
+	volunteered terms.Amounts
 	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
 	// counts what runs and is preemptible.
 	claims     *btree.Map[terms.JobID, Claims]
@@ -149,11 +148,15 @@ type Request struct {
 // RulesNewest is the newest version of the fold that this program knows; a new State begins with version 1.
 const RulesNewest = 1
 
-// NewState returns the value before the first entry.
-func NewState() *State {
+// NewState returns the value before the first entry, under the default limits.
+func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
+
+// NewStateWithin returns the value before the first entry, under the given limits.
+func NewStateWithin(limits terms.Limits) *State {
 	return &State{
-		edition: new(vector.Edition), Rules: 1, pools: firstPools(), Membership: membership.New(),
-		jobs: new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
+		edition: new(vector.Edition), Rules: 1, Limits: limits, digest: fingerprint.Limits(&limits), pools: firstPools(),
+		Membership: membership.New(),
+		jobs:       new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
 		finished: new(btree.Map[uint64, terms.JobID]),
 		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
 		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
@@ -187,7 +190,7 @@ func (s *State) Copy() *State {
 	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
 	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
 	c.grown = append([]NodeIndex(nil), s.grown...)
-	c.regrouped = slices.Clone(s.regrouped)
+	c.regrouped, c.expired = slices.Clone(s.regrouped), slices.Clone(s.expired)
 	return &c
 }
 
@@ -229,7 +232,7 @@ func (s *State) Remember(id string, r Request) {
 	s.requestOrder.Set(s.requestNext, id)
 	s.requestNext++
 	s.digest += r.hash(id)
-	if s.requests.Len() > RequestsMax {
+	if s.requests.Len() > int(s.Limits.Requests) {
 		_, oldest, _ := s.requestOrder.PopMin()
 		old, _ := s.requests.Delete(oldest)
 		s.digest -= old.hash(oldest)

@@ -95,9 +95,6 @@ type JobVersion struct {
 	hash uint64
 }
 
-// VersionsMax is how many of a job's versions are kept, besides those that instances still have and the last good one.
-const VersionsMax = 10
-
 // Versions returns the kept versions, oldest first. They must not be changed.
 func (j *Job) Versions() []JobVersion { return j.versions }
 
@@ -167,6 +164,7 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 			j.Tasks = append(j.Tasks, t)
 		}
 	}
+	s.setWants(j)
 	j.setGang()
 	j.setGraph(s)
 	j.setSharing(s)
@@ -210,7 +208,7 @@ func (s *State) adopt(j *Job, task int) {
 // dropVersions forgets old versions that no instance has any more.
 func (s *State) dropVersions(id terms.JobID) {
 	j := s.Job(id)
-	if len(j.versions) <= VersionsMax {
+	if len(j.versions) <= int(s.Limits.Versions) {
 		return
 	}
 	used := map[uint32]bool{j.Good(j.Version): true, j.Update.From: true}
@@ -221,7 +219,7 @@ func (s *State) dropVersions(id terms.JobID) {
 		})
 	}
 	s.changeJob(id, func(j *Job) {
-		oldest := j.Version - VersionsMax
+		oldest := j.Version - s.Limits.Versions
 		j.versions = without(j.versions, func(v JobVersion) bool { return v.Number <= oldest && !used[v.Number] })
 	})
 }
@@ -234,9 +232,7 @@ func (s *State) SetUpdate(id terms.JobID, u Update, deadline terms.Time) {
 		if j.Finished != 0 {
 			deadline = j.forgetAt()
 		}
-		if j.updateDeadline != 0 {
-			s.deadlines.Delete(due{j.updateDeadline, r})
-		}
+		s.dropUpdateDeadline(j)
 		j.Update, j.updateDeadline = u, deadline
 		if deadline != 0 {
 			s.deadlines.Set(due{deadline, r})

@@ -64,10 +64,10 @@ type Core struct {
 	Explain bool
 }
 
-// NewCore returns a core before the first entry. It does nothing until Begin.
-func NewCore() *Core {
+// NewCore returns a core before the first entry of a cluster with the given limits. It does nothing until Begin.
+func NewCore(limits terms.Limits) *Core {
 	return &Core{
-		state: cluster.NewState(), starting: map[terms.AllocationID]bool{},
+		state: cluster.NewStateWithin(limits), starting: map[terms.AllocationID]bool{},
 		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
 }

@@ -15,7 +15,7 @@ import (
 // alone returns a core that is the only member, at entry 1.
 func alone(t *testing.T) *Core {
 	t.Helper()
-	c := NewCore()
+	c := NewCore(terms.DefaultLimits())
 	c.Begin("a~1", 0, &terms.Offer{Capacity: terms.Resources{1000, 1 << 30, 0}, Rules: 1})
 	fold(t, c, 1, c.React(1000).Append)
 	if phase, why := c.Phase(); phase != Member {
@@ -97,7 +97,7 @@ func TestRefusedOfferIsNotWrittenAgain(t *testing.T) {
 
 // TestOfferThatWouldBeRefusedIsNeverWritten also tells the reason from the start.
 func TestOfferThatWouldBeRefusedIsNeverWritten(t *testing.T) {
-	c, offer := NewCore(), &terms.Offer{PortFirst: 9, PortLast: 8}
+	c, offer := NewCore(terms.DefaultLimits()), &terms.Offer{PortFirst: 9, PortLast: 8}
 	c.Begin("a~1", 0, offer)
 	fold(t, c, 1, c.React(1000).Append)
 	if c.React(1000).Append != nil || c.OfferRefusal() != offer.Problem() {

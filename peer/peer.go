@@ -90,7 +90,7 @@ type stateWaiter struct {
 func Start(ctx context.Context, config Config) *Peer {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Peer{
-		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(),
+		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(terms.DefaultLimits()),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}

@@ -61,6 +61,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
 	f.regroup()
+	s.ForgetJobs()
 	return f.outcome
 }
 
@@ -102,13 +103,15 @@ func (f *fold) admit() string {
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
 	case node == nil:
-		node = f.s.EnsureNode(name)
+		return "" // it is known once its attempt to join is
 	case incarnation <= node.Departed:
 		return fmt.Sprintf("its writer %s has left", f.entry.Writer)
 	case f.entry.Seq <= node.LastSeq(incarnation):
 		return fmt.Sprintf("it is a repetition: entry %d of %s was folded before", f.entry.Seq, f.entry.Writer)
 	case node.LastSeq(incarnation) == 0 && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
+	case node.LastSeq(incarnation) == 0:
+		return ""
 	}
 	f.s.Wrote(node.Index, incarnation, f.entry.Seq)
 	f.writer = f.s.Node(node.Index)
@@ -117,7 +120,7 @@ func (f *fold) admit() string {
 
 // meetDeadlines does what is due. It returns false if there is more.
 func (f *fold) meetDeadlines() bool {
-	for range place.PlacementsMax {
+	for range f.s.Limits.Placements {
 		r, ok := f.s.Due()
 		switch {
 		case !ok:

@@ -11,9 +11,6 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// JobsMax bounds the jobs that have not finished.
-const JobsMax = 1 << 18
-
 // once answers a repeated request as it was answered first, and remembers the answer to a new one.
 func (f *fold) once(id string, act func() Result) Result {
 	if r := f.member(); r.refused() {
@@ -51,10 +48,10 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return refused(cluster.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
 		case c.Against != present:
 			return stale(spec.Name, c.Against, present)
-		case old == nil && f.s.Jobs() >= JobsMax+cluster.FinishedJobsMax:
-			return refused(cluster.Exhausted, "there are %d jobs already: stop some", f.s.Jobs())
 		case present == 0 && f.followProblem(&spec).refused():
 			return f.followProblem(&spec)
+		case present == 0 && f.limitProblem(nil, &spec).refused():
+			return f.limitProblem(nil, &spec)
 		case present == 0:
 			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
@@ -65,6 +62,8 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return sharingProblem(old.Spec, &spec)
 		case sizeProblem(old, &spec).refused():
 			return sizeProblem(old, &spec)
+		case f.limitProblem(old, &spec).refused():
+			return f.limitProblem(old, &spec)
 		case !old.Spec.Equal(&spec):
 			f.update(old, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
 		}
@@ -101,7 +100,7 @@ func stale(name terms.JobName, against, present uint32) Result {
 // addJob brings a job; an old one of its name has finished.
 func (f *fold) addJob(old *cluster.Job, spec *terms.Job) {
 	if old != nil {
-		f.s.ForgetJob(old.ID)
+		f.s.Expire(old.ID)
 	}
 	j := f.s.AddJob(spec)
 	if open := f.unfinished(spec); len(open) > 0 {

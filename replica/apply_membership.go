@@ -14,10 +14,21 @@ func (f *fold) prepareJoin(c *command.PrepareJoin) Result {
 		return r
 	}
 	result := Result{Refusal: ring.Prepare(f.s, c.Joiner, c.Attempt)}
+	if _, joins := f.s.Attempt(c.Joiner); joins || f.s.IsMember(c.Joiner) {
+		// Of a new life nothing is kept unless its attempt is.
+		node, incarnation := f.s.NodeOf(c.Joiner.Node()), incarnationOf(c.Joiner)
+		f.s.Wrote(node.Index, incarnation, f.entry.Seq)
+		f.writer = f.s.Node(node.Index)
+	}
 	if !result.refused() {
 		f.joined(c.Joiner)
 	}
 	return result
+}
+
+func incarnationOf(p terms.PeerID) uint32 {
+	_, incarnation := p.Split()
+	return incarnation
 }
 
 func (f *fold) notifyJoin(c *command.NotifyJoin) Result {
@@ -108,6 +119,9 @@ func (f *fold) volunteer(c *command.Volunteer) Result {
 	offer := c.Offer
 	if reason := offer.Problem(); reason != "" {
 		return refused(cluster.Invalid, "offer of %s: %s", c.Peer, reason)
+	}
+	if r := f.offerProblem(&offer); r.refused() {
+		return r
 	}
 	f.s.SetOffer(f.writer.Index, &offer)
 	f.daemonsOf(f.writer.Index)

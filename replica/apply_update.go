@@ -121,7 +121,7 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 // updateDue fails an update that has not got on in time. A job that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
 	if f.s.Job(id).Finished != 0 {
-		f.s.ForgetJob(id)
+		f.s.Expire(id)
 		return
 	}
 	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))

@@ -8,7 +8,6 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/schedule/place"
 	"starling/terms"
 )
 
@@ -22,12 +21,13 @@ func TestPlacementGoesOn(t *testing.T) {
 	s := clusterOf(2)
 	s.SetWatched("m00000~1", "m00001~1")
 	s.SetWatched("m00001~1", "m00000~1")
-	const instances = place.PlacementsMax + 5000
-	job := small("many", instances)
+	most := int(terms.DefaultLimits().Placements)
+	instances := most + 5000
+	job := small("many", uint32(instances))
 	job.Spec.Tasks[0].Resources = terms.Resources{}
 	apply(s, 2, job)
-	if held(s) != place.PlacementsMax || !s.Unfinished {
-		t.Fatalf("the first entry placed %d, unfinished is %v; want %d, true", held(s), s.Unfinished, place.PlacementsMax)
+	if held(s) != most || !s.Unfinished {
+		t.Fatalf("the first entry placed %d, unfinished is %v; want %d, true", held(s), s.Unfinished, most)
 	}
 	told := 0
 	for i := range 2 {

@@ -78,7 +78,8 @@ func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 	slot.Phase = cluster.Stopped
 	s.SetSlot(ref, slot)
 	wantDeleted("it was stopped before", append(sets(old, split, count), stray))
-	s.ForgetJob(j.ID)
+	s.Expire(j.ID)
+	s.ForgetJobs()
 	wantDeleted("the job is forgotten", observed.Outputs)
 	if got := React("here~2", s, observed).DeleteOutputs; got != nil {
 		t.Errorf("got %v deleted by a peer that is no member, want none", got)

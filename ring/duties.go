@@ -112,7 +112,10 @@ const (
 // doubles, spread by the peer's name.
 func Ready(s *cluster.State, self terms.PeerID, now terms.Time) (ready bool, askAgain terms.Time) {
 	attempt, ok := s.Attempt(self)
-	if !ok || s.Members() == 0 {
+	switch {
+	case !ok && Crowded(s, self) != "":
+		return false, 0
+	case !ok || s.Members() == 0:
 		return true, 0
 	}
 	if s.NodeOf(self.Node()).Peer != "" {

@@ -21,9 +21,6 @@ import (
 	"starling/terms"
 )
 
-// sessionsMax bounds the lives of one node that try to join at the same time.
-const sessionsMax = 8
-
 func refuse(code cluster.Code, format string, args ...any) cluster.Refusal {
 	return cluster.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
@@ -35,26 +32,28 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	if reason := terms.NameProblem(string(name), true); reason != "" || incarnation == 0 {
 		return refuse(cluster.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
 	}
-	node := s.EnsureNode(name)
+	node := s.NodeOf(name)
 	last, _ := s.Attempt(joiner)
 	switch {
-	case incarnation <= node.Departed:
+	case node != nil && incarnation <= node.Departed:
 		return refuse(cluster.Denied, "%s has left; its node must come back under a new incarnation", joiner)
-	case node.Peer == joiner:
+	case node != nil && node.Peer == joiner:
 		return refuse(cluster.Conflict, "%s is a member already", joiner)
 	case last.Phase != 0 && last.Phase != membership.Aborted:
 		return refuse(cluster.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
 	case number != last.Number+1:
 		return refuse(cluster.Conflict, "attempt %d of %s does not follow its attempt %d", number, joiner, last.Number)
 	}
+	if reason := Crowded(s, joiner); reason != "" {
+		return refuse(cluster.Exhausted, "%s", reason)
+	}
+	node = s.EnsureNode(name)
 	forgetEarlier(s, node, incarnation)
 	attempt := membership.Attempt{Number: number, Began: s.Index, BeganAt: s.Time}
 	switch {
 	case s.Members() == 0:
 		admit(s, node.Index, joiner)
 		return cluster.Refusal{}
-	case len(node.Sessions) > sessionsMax:
-		return refuse(cluster.Exhausted, "node %s has %d lives that neither joined nor left: end the programs that use its name", name, len(node.Sessions))
 	case node.Peer != "":
 		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
@@ -68,6 +67,32 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	attempt.Observer = s.OpenAt(int(uint64(s.Index) % uint64(s.Open())))
 	s.SetAttempt(joiner, attempt)
 	return cluster.Refusal{}
+}
+
+// Crowded returns why the value has no place for a peer that it does not know yet, "" if it has. Lives before its own do not
+// count: they end when it begins.
+func Crowded(s *cluster.State, joiner terms.PeerID) string {
+	name, incarnation := joiner.Split()
+	node := s.NodeOf(name)
+	if node == nil {
+		if s.Nodes() < int(s.Limits.Nodes) {
+			return ""
+		}
+		return fmt.Sprintf("the cluster has seen %d nodes, as many as it may: use the name of one that has left", s.Nodes())
+	}
+	later := uint32(0)
+	for _, session := range node.Sessions {
+		if session.Incarnation == incarnation {
+			return ""
+		}
+		if session.Incarnation > incarnation || terms.NewPeerID(name, session.Incarnation) == node.Peer {
+			later++
+		}
+	}
+	if later < s.Limits.Lives {
+		return ""
+	}
+	return fmt.Sprintf("node %s has %d lives already: end the programs that use its name", name, later)
 }
 
 // forgetEarlier ends the earlier lives of the node that neither joined nor left: a process that joins says that they

@@ -181,7 +181,7 @@ func (w *World) checkMachine(m *machine) {
 // run runs.
 func (w *World) checkJobs(s *cluster.State) {
 	for _, name := range w.clients.accepted {
-		if s.JobOf(name) == nil && !w.clients.kept[name] {
+		if s.JobOf(name) == nil && !w.clients.kept[name] && !w.model.Forgotten[name] {
 			w.fail("job %s was acknowledged and is lost", name)
 		}
 	}
@@ -213,7 +213,7 @@ func (w *World) checkJobs(s *cluster.State) {
 // foldAgain folds the whole journal from its beginning in one go, keeps copies on the way, and checks that the value
 // is the same everywhere, and that no copy changed with what came after it.
 func (w *World) foldAgain(s *cluster.State) {
-	core := peer.NewCore()
+	core := peer.NewCore(w.limits)
 	core.Explain = !w.explain
 	copies := map[int]*cluster.State{}
 	for i, r := range w.records {

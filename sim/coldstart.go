@@ -26,7 +26,7 @@ func (r *ColdStartReport) String() string {
 // ColdStart starts machines within a tenth of a second, with nothing that goes wrong, and waits until all are members.
 // The journal takes 1 to 5 ms for an entry, and up to 3 ms to deliver it.
 func ColdStart(machines int) (ColdStartReport, error) {
-	w := newWorld(uint64(machines), Options{})
+	w := newWorld(uint64(machines), Options{limits: usualLimits()})
 	w.unchecked = true
 	for i := range machines {
 		w.after(w.between(0, 100), w.addMachine(i).boot)

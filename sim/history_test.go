@@ -34,9 +34,9 @@ type scribe struct {
 	numbers map[terms.PeerID]uint64
 }
 
-func newScribe(seed uint64) *scribe {
-	w := newWorld(seed, Options{})
-	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore()}, map[terms.PeerID]uint64{}}
+func newScribe(seed uint64, o Options) *scribe {
+	w := newWorld(seed, o)
+	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore(w.limits)}, map[terms.PeerID]uint64{}}
 }
 
 func (s *scribe) fold(e *command.Entry) {
@@ -47,7 +47,7 @@ func (s *scribe) fold(e *command.Entry) {
 }
 
 func playHistory(seed uint64) error {
-	s := newScribe(seed)
+	s := newScribe(seed, Options{limits: usualLimits()})
 	s.clients.names = []terms.JobName{"job0", "job1", "a/x/job2", "b/job3"}
 	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
 	for range 150 {

@@ -75,7 +75,7 @@ func (m *machine) boot() {
 	m.tell("boots")
 	m.up, m.begun, m.claimed, m.delivering, m.seeking, m.noticing = true, false, false, false, false, false
 	m.run++
-	m.core = peer.NewCore()
+	m.core = peer.NewCore(m.w.limits)
 	m.core.Explain = m.w.trace != nil || m.w.explain
 	m.cursor, m.target = 0, len(m.w.records)
 	m.appending, m.watching, m.wakeAt = nil, nil, 0

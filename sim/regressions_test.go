@@ -8,7 +8,6 @@ import (
 	"starling/cluster"
 	"starling/cluster/membership"
 	"starling/command"
-	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
@@ -217,7 +216,7 @@ func TestAMachineThatStartedManyTimesBesideItsTwinIsNotLockedOut(t *testing.T) {
 }
 
 func TestTwoMachinesOfOneNameStartAtOnce(t *testing.T) {
-	s := &script{newWorld(1, Options{}), t}
+	s := &script{newWorld(1, Options{limits: usualLimits()}), t}
 	for range 2 {
 		s.boot(s.addMachine(0))
 	}
@@ -268,11 +267,11 @@ func (s *script) phaseOf(p terms.PeerID) membership.AttemptPhase {
 
 // What one entry may not place goes on with the next, and what waited for the same node is not forgotten over it.
 func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
-	s := newScribe(1)
+	s := newScribe(1, Options{limits: usualLimits()})
 	plain, flash := s.drawOffer(&machine{}), s.drawOffer(&machine{})
 	plain.Attributes, flash.Attributes = nil, []terms.EnvVar{{Name: "disk", Value: "ssd"}}
 	spec := terms.Job{Name: "many", Type: terms.Stateless, Tasks: []terms.Task{{
-		Name: "t", Instances: place.PlacementsMax + 1000, Command: []string{"run", "0"}, Placement: terms.Pack,
+		Name: "t", Instances: terms.DefaultLimits().Placements + 1000, Command: []string{"run", "0"}, Placement: terms.Pack,
 		Constraints: []constraint.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
 	}}}
 	few := spec
@@ -350,7 +349,7 @@ func serviceOf(kind terms.JobType, instances uint32) terms.Job {
 // A policy restarts a job with the entry that brings a new version of it: all instances are ended by the policy, and some of
 // them are then the update's. That took no healthy one away. Seed 902617.
 func TestARestartByAPolicyIsNotTheUpdatesFault(t *testing.T) {
-	s := newScribe(1)
+	s := newScribe(1, Options{limits: usualLimits()})
 	s.admit(t, "a~1")
 	spec := serviceOf(terms.Stateless, 3)
 	spec.Update.BatchSize, spec.MaxRestarts = 2, 1
@@ -371,7 +370,7 @@ func TestARestartByAPolicyIsNotTheUpdatesFault(t *testing.T) {
 // A node is drained with the entry that brings a new version of a daemon: its instance there ends because of the drain, to
 // which nothing is promised, and is then the update's. Seed 905540.
 func TestADrainOfADaemonIsNotTheUpdatesFault(t *testing.T) {
-	s := newScribe(1)
+	s := newScribe(1, Options{limits: usualLimits()})
 	s.admit(t, "a~1", "b~1", "c~1")
 	spec := serviceOf(terms.Daemon, 1)
 	s.say("a~1", &command.SubmitJob{Spec: spec})

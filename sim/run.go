@@ -19,7 +19,9 @@ type Options struct {
 	Machines int
 	// TroubleMillis is for how long faults happen; 0 means 20 seconds.
 	TroubleMillis int
-	trace         io.Writer
+	// limits are those of the cluster; nil lets the seed draw them.
+	limits *terms.Limits
+	trace  io.Writer
 }
 
 // Report tells what a run did.
@@ -52,6 +54,7 @@ func Run(seed uint64, o Options) (report Report) {
 		}
 	}()
 	w.draw()
+	w.tell("", "limits %+v", w.limits)
 	machines := o.Machines
 	if machines == 0 {
 		machines = w.between(3, 9)
@@ -75,8 +78,12 @@ func Run(seed uint64, o Options) (report Report) {
 }
 
 func newWorld(seed uint64, o Options) *World {
+	limits := drawLimits(rand.New(rand.NewPCG(seed, 0x11a17)))
+	if o.limits != nil {
+		limits = *o.limits
+	}
 	w := &World{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, model: model.New(), trace: o.trace,
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, limits: limits, model: model.New(limits), trace: o.trace,
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w

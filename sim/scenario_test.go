@@ -19,7 +19,7 @@ type script struct {
 
 // newScript starts machines with two cores and 4 GiB each, and waits until all are members.
 func newScript(t *testing.T, machines int) *script {
-	s := &script{newWorld(1, Options{}), t}
+	s := &script{newWorld(1, Options{limits: usualLimits()}), t}
 	for i := range machines {
 		s.boot(s.addMachine(i))
 	}

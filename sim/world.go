@@ -24,6 +24,7 @@ const (
 type World struct {
 	seed   uint64
 	rng    *rand.Rand
+	limits terms.Limits
 	now    terms.Time
 	queue  queue
 	posted uint64

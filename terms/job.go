@@ -89,6 +89,15 @@ func (t *Task) most() uint32 {
 	return t.Instances
 }
 
+// GangSize returns how many instances of all tasks must run together.
+func (s *Job) GangSize() uint64 {
+	minima := uint64(0)
+	for i := range s.Tasks {
+		minima += uint64(s.Tasks[i].MinAvailable)
+	}
+	return max(minima, uint64(s.MinAvailable))
+}
+
 // Gang returns how many instances of a task belong to the job's gang.
 func (s *Job) Gang(task TaskName) uint32 {
 	left := s.MinAvailable

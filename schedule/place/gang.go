@@ -40,8 +40,6 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		p.await(gang, func() bool { return p.possibleGang(j) })
 	case blocked && len(p.grown) == 0:
 		p.hungry(head{job: j.ID, entitled: true}, gang)
-	case members > p.left:
-		p.left = 0 // the next entry has room for all
 	default:
 		trial, placed := p.tryGang(j)
 		if trial != nil {
@@ -54,6 +52,8 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		case p.room(gang) == 0: // members of an older version need more
 			p.await(gang, func() bool { return p.possibleGang(j) })
 		case p.comesLater(j):
+		case members > p.left:
+			p.left = 0 // the next entry has room for all
 		default:
 			*p.s = *trial
 			p.spots.join(p.trial, j)

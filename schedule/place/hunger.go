@@ -10,9 +10,6 @@ import (
 	"starling/terms/constraint"
 )
 
-// plansMax bounds how often, with one entry, it is looked for who gives way.
-const plansMax = 16
-
 // Evict tells an instance to give way to a job, by a rule.
 type Evict func(r cluster.SlotRef, to terms.JobID, rule preempt.Rule)
 
@@ -42,7 +39,7 @@ type hunger struct {
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
 // already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
 func (p *turns) hungry(h head, gang *share.Gang) {
-	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == plansMax ||
+	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
 		return
 	}
@@ -127,7 +124,7 @@ func (p *pass) feedPool(number int, heads []head) (more bool) {
 		switch claims, claimed := p.s.ClaimsOf(h.job); {
 		case claimed && !claims.Patient: // for another task of the job
 		case p.giveWay(number, h):
-			more = i == plansMax-1
+			more = i == int(p.s.Limits.Preemptions)-1
 		case h.entitled && !p.keeps(number):
 			p.keep(number, h)
 		}

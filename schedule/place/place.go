@@ -16,9 +16,6 @@ import (
 	"starling/terms"
 )
 
-// PlacementsMax bounds the placements of one entry; the rest goes on with the next.
-const PlacementsMax = 1 << 16
-
 // Visit is called for every slot that was given a node; it may be nil.
 type Visit func(cluster.SlotRef)
 

@@ -9,7 +9,10 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 	finished = true
 	for helped := true; helped && placed < most; {
 		helped = false
-		for _, r := range q.specials(most - placed) {
+		for _, r := range q.specials() {
+			if placed == most {
+				break
+			}
 			slot, _ := q.s.SlotAt(r)
 			id, task := q.key.Split()
 			one := searchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
@@ -37,15 +40,15 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 	return placed, finished
 }
 
-// specials returns up to most seats that wait for a particular node or version, lowest first.
-func (q *search) specials(most uint32) []cluster.SlotRef {
+// specials returns the seats that wait for a particular node or version, lowest first.
+func (q *search) specials() []cluster.SlotRef {
 	id, task := q.key.Split()
-	waiting := make([]cluster.SlotRef, 0, min(int(most), q.task().SpecialWaits()))
+	waiting := make([]cluster.SlotRef, 0, q.task().SpecialWaits())
 	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
 		if !q.members || r.Seat == cluster.MainSeat {
 			waiting = append(waiting, r)
 		}
-		return len(waiting) < cap(waiting)
+		return true
 	})
 	return waiting
 }

@@ -35,14 +35,14 @@ type pass struct {
 	hunger
 }
 
-// Waiting places what waits, is admitted and fits. It returns false if it stopped at PlacementsMax, so that there may be
+// Waiting places what waits, is admitted and fits. It returns false if it stopped at the limit of placements, so that there may be
 // more.
 //
 // What is placed may let others in: those who asked for neighbours, or for whom no room was kept as long as somebody before
 // them could take it. So everybody has a turn until a round places nothing, and placing again would change nothing.
 func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.WakeLapsed()
-	p := &pass{s: s, visit: visit, left: PlacementsMax, gaps: &gaps{known: s.Shapes()}}
+	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: &gaps{known: s.Shapes()}}
 	p.trimClaims()
 	p.grown = s.TakeGrown()
 	due, hungry := s.HungerDue()
@@ -53,7 +53,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	for page := range p.all {
 		p.all[page] = page
 	}
-	p.hunger, p.spots = hunger{evict: evict, plans: plansMax}, spots{}
+	p.hunger, p.spots = hunger{evict: evict, plans: int(s.Limits.Preemptions)}, spots{}
 	p.share()
 	p.trimClaims() // some may run less than before
 	p.grown = united(p.grown, s.TakeGrown())
@@ -165,7 +165,7 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		p.refused(t.Key, t.Blocked)
 		return false
 	}
-	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < plansMax
+	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < int(p.s.Limits.Preemptions)
 }
 
 // refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.

@@ -24,6 +24,8 @@ type placing struct {
 	// grounds are the pools to which it matters where virtual peers are, spots how many more of their tasks may go where.
 	grounds []*ground
 	spots   spots
+	// trying tells that a gang is tried, whatever is left.
+	trying bool
 	// later tells that something has to wait for the next entry, ended that nothing more may be placed with this one.
 	later, ended bool
 	// claims is what was claimed for the job that has its turn.
@@ -34,10 +36,13 @@ type placing struct {
 
 // left is how much may still be placed with the entry.
 func (p *placing) left() uint32 {
-	if p.ended {
+	switch {
+	case p.ended:
 		return 0
+	case p.trying:
+		return p.m.limits.Placements
 	}
-	return uint32(placementsMax - len(p.trail))
+	return p.m.limits.Placements - uint32(len(p.trail))
 }
 
 // step is one placement, with what was before it.
@@ -376,7 +381,10 @@ func (p *turns) specials(l lane, most uint32) {
 		if broken {
 			seats = slices.DeleteFunc(seats, func(s *seat) bool { return s.kind != cluster.MainSeat })
 		}
-		for _, s := range seats[:min(len(seats), int(most))] {
+		for _, s := range seats {
+			if most == 0 {
+				break
+			}
 			p.look()
 			room := p.wished(s)
 			if room == nil {
@@ -432,12 +440,12 @@ func (p *turns) gang(j *Job) bool {
 		p.await(g, possible)
 		return false
 	}
-	if p.ended = count > p.left(); p.ended {
-		return false
-	}
-	before := len(p.trail)
+	before, left := len(p.trail), p.left()
+	p.trying = true
+	fits := p.allMembers(j, g)
+	p.trying = false
 	switch {
-	case !p.allMembers(j, g):
+	case !fits:
 		p.undo(before)
 		for _, t := range j.tasks {
 			p.m.beginPatience(t, false)
@@ -449,6 +457,9 @@ func (p *turns) gang(j *Job) bool {
 		p.await(g, possible)
 	case later:
 		p.later = true
+		p.undo(before)
+	case count > left:
+		p.ended = true
 		p.undo(before)
 	default:
 		p.took(g, 1)

@@ -25,8 +25,6 @@ type head struct {
 	entitled bool
 }
 
-const plansMax = 16
-
 // claimsOf returns what is kept for a job, nil if nothing is.
 func (m *Model) claimsOf(id terms.JobID) *claims {
 	for i := range m.claims {
@@ -117,7 +115,7 @@ func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) 
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
 func (p *turns) hungry(h head, g *share.Gang) {
-	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == plansMax || h.seeksCompany() {
+	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == int(p.m.limits.Preemptions) || h.seeksCompany() {
 		return
 	}
 	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
@@ -150,7 +148,7 @@ func (p *turns) outranks(j *Job) (found bool) {
 // feed lets others give way to those who wait, pool by pool, when the patience of the pool is over. Whether it is worth
 // another try where nobody could give way last time, the fold knows. It returns false if there is more to do.
 func (p *placing) feed() (finished bool) {
-	m, plans := p.m, plansMax
+	m, plans := p.m, int(p.m.limits.Preemptions)
 	finished = true
 	for number := range m.pools {
 		path, patience := m.pools[number].Path, terms.Time(m.pools[number].PatienceMillis)
@@ -197,7 +195,7 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 			continue
 		}
 		if p.giveWay(number, h) {
-			more = i == plansMax-1
+			more = i == int(p.m.limits.Preemptions)-1
 			continue
 		}
 		patient := slices.ContainsFunc(p.m.claims, func(c claims) bool { return c.Patient && p.m.poolOf(c.job) == number })

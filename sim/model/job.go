@@ -30,6 +30,8 @@ type Job struct {
 	suspended bool
 	// fate is what policies made of it.
 	fate cluster.Fate
+	// expired tells that it is forgotten at the end of the entry, replaced that another job has its name.
+	expired, replaced bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
 	touched bool
 }
@@ -39,6 +41,8 @@ type task struct {
 	number  int
 	name    terms.TaskName
 	desired uint32
+	// most is the most that any version of it has wanted.
+	most    most
 	slots   []*slot
 	failure cluster.Failure
 	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
@@ -197,7 +201,7 @@ func (t *task) spec(version uint32) *terms.Task {
 
 func (m *Model) jobOf(name terms.JobName) *Job {
 	for _, j := range m.Jobs {
-		if j.newest().Name == name {
+		if j.newest().Name == name && !j.replaced {
 			return j
 		}
 	}
@@ -216,7 +220,7 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	switch {
 	case present == 0:
 		return m.first(j, spec)
-	case !lasts(j.newest(), spec), j.outgrown(spec):
+	case !lasts(j.newest(), spec), j.outgrown(spec), m.beyond(j, spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
@@ -226,11 +230,11 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 
 // first brings a job, in the place of an old one of its name that has ended, if there is one.
 func (m *Model) first(old *Job, spec *terms.Job) bool {
-	if !m.mayFollow(spec) {
+	if !m.mayFollow(spec) || m.beyond(nil, spec) {
 		return false
 	}
 	if old != nil {
-		m.forget(old)
+		old.expired, old.replaced = true, true
 	}
 	m.begin(spec)
 	return true
@@ -292,6 +296,8 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 		if !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.name == name }) {
 			j.tasks = append(j.tasks, &task{job: j, number: len(j.tasks), name: name})
 		}
+		t := j.tasks[slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == name })]
+		t.most = t.most.or(&v.Spec.Tasks[i])
 	}
 	j.each(func(s *seat) {
 		if s.Version == 0 || s.Phase == cluster.Stopping && s.Cause != cluster.BySuspension || !s.slot.task.asGood(s.Version) {
@@ -338,14 +344,14 @@ func sameProgram(a, b *terms.Task) bool {
 
 // dropVersions forgets old versions that nothing refers to.
 func (m *Model) dropVersions(j *Job) {
-	if len(j.versions) <= cluster.VersionsMax {
+	if len(j.versions) <= int(m.limits.Versions) {
 		return
 	}
 	used := map[uint32]bool{j.good(j.version()): true, j.update.From: true}
 	j.each(func(s *seat) { used[s.Version] = true })
 	newest := j.version()
 	j.versions = slices.DeleteFunc(slices.Clone(j.versions), func(v cluster.JobVersion) bool {
-		return v.Number+cluster.VersionsMax <= newest && !used[v.Number]
+		return v.Number+m.limits.Versions <= newest && !used[v.Number]
 	})
 }
 

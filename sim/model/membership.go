@@ -3,16 +3,17 @@ package model
 import (
 	"slices"
 
+	"starling/cluster"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/terms"
 )
 
 func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
-	if offer.Problem() != "" {
+	node := m.nodeOf(p.Node())
+	if offer.Problem() != "" || m.offersTooMuch(node, &offer) {
 		return false
 	}
-	node := m.nodeOf(p.Node())
 	node.offer = &offer
 	m.daemonsOf(node)
 	return true
@@ -31,16 +32,31 @@ func (m *Model) raise(version uint32) bool {
 	return true
 }
 
-// prepare begins an attempt to join.
-func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
-	name, life := joiner.Split()
-	node := m.nodeOf(name)
-	last, tried := m.Attempts[joiner]
-	if life <= node.Departed || node.Peer == joiner || tried && last.Phase != membership.Aborted || number != last.Number+1 {
-		return false
+// crowded tells whether a node has as many lives as it may that do not end when another begins.
+func (m *Model) crowded(node *Node, life uint32) bool {
+	later := uint32(0)
+	for other := range node.written {
+		if other > life || terms.NewPeerID(node.Name, other) == node.Peer {
+			later++
+		}
 	}
+	return later >= m.limits.Lives
+}
+
+// begins begins an attempt to join. Of a new life nothing is known unless its attempt is.
+func (m *Model) begins(joiner terms.PeerID, number uint32) bool {
+	ok := m.prepare(joiner, number)
+	if _, tries := m.Attempts[joiner]; tries || slices.Contains(m.Circle, joiner) {
+		_, life := joiner.Split()
+		m.nodeOf(joiner.Node()).written[life] = m.number
+	}
+	return ok
+}
+
+// endEarlier ends the lives before one that begins, but for the member.
+func (m *Model) endEarlier(node *Node, life uint32) {
 	for earlier := range node.written {
-		if p := terms.NewPeerID(name, earlier); earlier < life && p != node.Peer {
+		if p := terms.NewPeerID(node.Name, earlier); earlier < life && p != node.Peer {
 			delete(node.written, earlier)
 			delete(m.Attempts, p)
 		}
@@ -48,13 +64,31 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	if node.Peer == "" {
 		m.bury(node, life-1)
 	}
+}
+
+// prepare begins an attempt to join.
+func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
+	name, life := joiner.Split()
+	node := m.nodeOf(name)
+	last, tried := m.Attempts[joiner]
+	if tried && last.Phase != membership.Aborted || number != last.Number+1 {
+		return false
+	}
+	if node == nil {
+		if len(m.Nodes) >= int(m.limits.Nodes) {
+			return false
+		}
+		node = &Node{number: cluster.NodeIndex(len(m.Nodes)), Name: name, written: map[uint32]uint64{}}
+		m.Nodes = append(m.Nodes, node)
+	}
+	if life <= node.Departed || node.Peer == joiner || !tried && m.crowded(node, life) {
+		return false
+	}
+	m.endEarlier(node, life)
 	if len(m.Circle) == 0 {
 		m.Circle = []terms.PeerID{joiner}
 		m.seat(node, joiner)
 		return true
-	}
-	if len(node.written) > livesMax {
-		return false
 	}
 	attempt := membership.Attempt{Number: number, Phase: membership.Refused, Began: m.index, BeganAt: m.time}
 	if free := m.observers(); node.Peer == "" && len(free) > 0 {
@@ -63,9 +97,6 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	m.Attempts[joiner] = attempt
 	return attempt.Phase == membership.Prepared
 }
-
-// livesMax is how many lives of one node may be known beside the one that joins.
-const livesMax = 8
 
 // observers returns the members that may take a joiner in, ordered: they take in nobody already, and whom they watch
 // has prepared nobody.

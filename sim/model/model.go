@@ -16,9 +16,12 @@ import (
 
 // Model is the value as the model has it.
 type Model struct {
-	index      terms.Index
+	index terms.Index
+	// number is that of the entry among its writer's.
+	number     uint64
 	time       terms.Time
 	rules      uint32
+	limits     terms.Limits
 	unfinished bool
 	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
 	Circle   []terms.PeerID
@@ -31,6 +34,8 @@ type Model struct {
 	heeds []*seat
 	// changed are the jobs with a new version whose instances have not been looked at.
 	changed []*Job
+	// Forgotten are the names of jobs that were forgotten.
+	Forgotten map[terms.JobName]bool
 	// closed are the jobs that have ended with the entry, told by what allocations were told to end with it, the first time.
 	closed  []*Job
 	told    map[allocation]cluster.Cause
@@ -80,11 +85,11 @@ type request struct {
 	refused bool
 }
 
-// New returns the value before the first entry.
-func New() *Model {
+// New returns the value before the first entry, under the given limits.
+func New(limits terms.Limits) *Model {
 	return &Model{
-		rules: 1, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
-		hungers: map[terms.PoolPath]cluster.Hunger{},
+		rules: 1, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
+		Forgotten: map[terms.JobName]bool{}, hungers: map[terms.PoolPath]cluster.Hunger{},
 	}
 }
 
@@ -98,7 +103,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	if m.dropped {
 		return
 	}
-	m.time = max(m.time, e.Time)
+	m.time, m.number = max(m.time, e.Time), e.Seq
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
@@ -117,6 +122,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.unfinished = !m.placeAll() || !finished
 	m.tidy()
 	m.regroup()
+	m.forgetJobs()
 }
 
 // takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.
@@ -130,18 +136,16 @@ func (m *Model) takes(e *command.Entry) bool {
 		_, joins = e.Commands[0].(*command.PrepareJoin)
 	}
 	node := m.nodeOf(name)
-	if node == nil && !joins {
-		return false
-	}
 	if node == nil {
-		node = &Node{number: cluster.NodeIndex(len(m.Nodes)), Name: name, written: map[uint32]uint64{}}
-		m.Nodes = append(m.Nodes, node)
+		return joins
 	}
 	last := node.written[life]
 	if life <= node.Departed || e.Seq <= last || last == 0 && !joins {
 		return false
 	}
-	node.written[life] = e.Seq
+	if last > 0 {
+		node.written[life] = e.Seq
+	}
 	return true
 }
 
@@ -150,7 +154,7 @@ func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 	member := slices.Contains(m.Circle, writer)
 	switch c := c.(type) {
 	case *command.PrepareJoin:
-		return writer == c.Joiner && m.prepare(c.Joiner, c.Attempt)
+		return writer == c.Joiner && m.begins(c.Joiner, c.Attempt)
 	case *command.NotifyJoin:
 		return m.notify(writer, c)
 	case *command.AcceptJoin:
@@ -220,7 +224,7 @@ func (m *Model) once(id string, act func() bool) bool {
 	ok := act()
 	if id != "" {
 		m.requests = append(m.requests, request{id, !ok})
-		m.requests = m.requests[max(0, len(m.requests)-cluster.RequestsMax):]
+		m.requests = m.requests[max(0, len(m.requests)-int(m.limits.Requests)):]
 	}
 	return ok
 }
@@ -270,14 +274,14 @@ func (m *Model) next() due {
 
 // meetDeadlines does what is due, and tells whether it reached all.
 func (m *Model) meetDeadlines() bool {
-	for range placementsMax {
+	for range m.limits.Placements {
 		switch d := m.next(); {
 		case d.at == 0 || d.at > m.time:
 			return true
 		case d.node != nil:
 			m.drainDue(d.node)
 		case d.job != nil && d.job.finished != 0:
-			m.forget(d.job)
+			d.job.expired = true
 		case d.job != nil:
 			m.fail(d.job)
 		case d.task != nil:
@@ -300,7 +304,16 @@ func (m *Model) tidy() {
 			m.finish(j)
 		}
 	}
-	for len(m.ended) > cluster.FinishedJobsMax || len(m.ended) > 1 && m.endedSlots() > cluster.FinishedSlotsMax {
+}
+
+// forgetJobs forgets the jobs that have expired, and the oldest ended ones beyond the limits.
+func (m *Model) forgetJobs() {
+	for _, j := range slices.Clone(m.Jobs) {
+		if j.expired {
+			m.forget(j)
+		}
+	}
+	for len(m.ended) > int(m.limits.FinishedJobs) || len(m.ended) > 1 && m.endedSlots() > int(m.limits.FinishedSlots) {
 		m.forget(m.ended[0])
 	}
 }
@@ -328,6 +341,8 @@ func (m *Model) endedSlots() int {
 }
 
 func (m *Model) forget(j *Job) {
+	m.Forgotten[j.newest().Name] = true
+	m.keep(j.ID, cluster.Claims{})
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(one *Job) bool { return one == j })
 	m.ended = slices.DeleteFunc(m.ended, func(one *Job) bool { return one == j })
 }

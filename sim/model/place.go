@@ -4,15 +4,11 @@ import (
 	"slices"
 
 	"starling/cluster"
-	"starling/schedule/place"
 	"starling/terms"
 )
 
-const (
-	placementsMax = place.PlacementsMax
-	// pageNodes is how many nodes a pack compares at a time.
-	pageNodes = 64
-)
+// pageNodes is how many nodes a pack compares at a time.
+const pageNodes = 64
 
 // room is what is left on a node, added up anew for every entry.
 type room struct {

@@ -95,6 +95,9 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 		if spec.Type == terms.Daemon {
 			continue
 		}
+		if wants := j.wants(); j.finished == 0 {
+			a.Wants.Add(&wants, 1)
+		}
 		j.each(func(s *seat) {
 			if s.Phase.Holds() {
 				charge(&a.Held, spec, amountsOf(s.spec()), 1)

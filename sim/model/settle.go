@@ -183,7 +183,7 @@ func (m *Model) again(s *seat, question *reconcile.Task) {
 	row, policy, before := s.Slot, &question.Spec.Reschedule, s.slot.attempts
 	next := cluster.Attempted{At: m.time, DelayMillis: reconcile.NextDelay(policy, before, row.Since)}
 	s.slot.attempts = reconcile.Inherit(nil, policy, before, next)
-	s.slot.attempts = s.slot.attempts[max(0, len(s.slot.attempts)-cluster.AttemptedMax):]
+	s.slot.attempts = s.slot.attempts[max(0, len(s.slot.attempts)-int(m.limits.Attempts)):]
 	if row.Phase == cluster.Away {
 		version := row.Version
 		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)

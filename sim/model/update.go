@@ -75,6 +75,9 @@ func (m *Model) succeedUpdate(j *Job) {
 // deadline is by when the update must get on; 0 if it need not.
 func (j *Job) deadline() terms.Time {
 	limit := j.newest().Update.ProgressDeadlineMillis
+	if j.expired {
+		return 0
+	}
 	if keep := j.newest().KeepMillis; j.finished != 0 && keep > 0 {
 		return j.finishedAt + terms.Time(keep)
 	}

@@ -12,9 +12,10 @@ import (
 
 // The tags keep what is hashed of one kind apart from others.
 const (
-	tagJob  uint64 = 5
-	tagNode uint64 = 7
-	tagPool uint64 = 12
+	tagJob    uint64 = 5
+	tagNode   uint64 = 7
+	tagPool   uint64 = 12
+	tagLimits uint64 = 13
 )
 
 // Odd constants with no pattern (digits of pi), as multiplicative hashing wants them.
@@ -188,4 +189,11 @@ func Pool(s *terms.Pool) uint64 {
 		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
 	}
 	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis), uint64(s.JobScheduler)))
+}
+
+// Limits hashes the limits of a cluster.
+func Limits(l *terms.Limits) uint64 {
+	return Words(tagLimits, uint64(l.Jobs), uint64(l.FinishedJobs), uint64(l.FinishedSlots), uint64(l.Tasks), uint64(l.JobInstances),
+		uint64(l.Instances), uint64(l.Gang), uint64(l.Versions), uint64(l.Attempts), uint64(l.Requests), uint64(l.Nodes), uint64(l.Lives),
+		uint64(l.Pools), uint64(l.Placements), uint64(l.Preemptions), uint64(l.JobAmount), uint64(l.PoolAmount), uint64(l.ClusterAmount))
 }

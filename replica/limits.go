@@ -1,0 +1,71 @@
+package replica
+
+import (
+	"starling/cluster"
+	"starling/terms"
+)
+
+// What enters the value is bounded here, where it enters, so that no sum of it can leave its range.
+
+// limitProblem refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a new job.
+func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
+	l := &f.s.Limits
+	wants, tasks := f.s.WantsWith(old, spec)
+	pool, all := f.s.PoolWants(spec), f.s.Wants()
+	if old != nil {
+		had := old.Most()
+		pool.Add(&had, -1)
+		all.Add(&had, -1)
+	}
+	pool.Add(&wants, 1)
+	all.Add(&wants, 1)
+	switch {
+	case old == nil && f.s.OpenJobs() >= int(l.Jobs):
+		return refused(cluster.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", f.s.OpenJobs(), l.Jobs)
+	case tasks > int(l.Tasks):
+		return refused(cluster.Exhausted, "job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
+			spec.Name, tasks, l.Tasks)
+	case wants.Instances > uint64(l.JobInstances):
+		return refused(cluster.Exhausted, "the tasks of job %s would have had %d instances, at most %d: divide it into several jobs",
+			spec.Name, wants.Instances, l.JobInstances)
+	case all.Instances > uint64(l.Instances):
+		return refused(cluster.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances, l.Instances)
+	case spec.GangSize() > uint64(l.Gang):
+		return refused(cluster.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
+			spec.GangSize(), spec.Name, l.Gang)
+	}
+	for k := range wants.Amounts {
+		kind := terms.Kind(k)
+		switch {
+		case wants.Amounts[k] > l.JobAmount:
+			return refused(cluster.Exhausted, "all instances of job %s would take %s of %s together, at most %s",
+				spec.Name, atMost(kind, wants.Amounts[k]), kind, kind.Text(l.JobAmount))
+		case pool.Amounts[k] > l.PoolAmount:
+			return refused(cluster.Exhausted, "all jobs of pool %s would want %s of %s with it, at most %s: stop some",
+				spec.Name.Pool(), kind.Round(pool.Amounts[k]), kind, kind.Text(l.PoolAmount))
+		case all.Amounts[k] > l.ClusterAmount:
+			return refused(cluster.Exhausted, "all jobs would want %s of %s with it, at most %s: stop some",
+				kind.Round(all.Amounts[k]), kind, kind.Text(l.ClusterAmount))
+		}
+	}
+	return Result{}
+}
+
+// atMost writes an amount that may have reached what can be counted.
+func atMost(k terms.Kind, amount int64) string {
+	if amount >= terms.Unlimited {
+		return "more than " + k.Round(terms.Unlimited-1)
+	}
+	return k.Round(amount)
+}
+
+// offerProblem refuses an offer with which all nodes would offer more than can be counted.
+func (f *fold) offerProblem(offer *terms.Offer) Result {
+	for k, amount := range f.s.VolunteeredWith(f.writer.Index, offer) {
+		if kind := terms.Kind(k); amount > f.s.Limits.ClusterAmount {
+			return refused(cluster.Exhausted, "all nodes would offer %s of %s with %s, at most %s",
+				kind.Round(amount), kind, f.writer.Name, kind.Text(f.s.Limits.ClusterAmount))
+		}
+	}
+	return Result{}
+}

@@ -1,0 +1,61 @@
+package terms
+
+import (
+	"math/bits"
+)
+
+// Limits bound what one cluster keeps and what one entry does. They are part of the value, so that all peers share them
+// and simulations can run with tiny ones. What a single field may hold is bounded apart from them, where it is decoded.
+type Limits struct {
+	// Jobs bounds the jobs that have not finished. FinishedJobs and FinishedSlots bound the finished jobs that are kept and
+	// the slots of all of them, but for those of the newest one; the oldest are forgotten first.
+	Jobs, FinishedJobs, FinishedSlots uint32
+	// Tasks bounds the tasks that a job has had in all its versions.
+	Tasks uint32
+	// JobInstances bounds the instances of a job, Instances those of all jobs that have not finished, each with the most
+	// that it ever wanted. A daemon job counts as one instance per task.
+	JobInstances, Instances uint32
+	// Gang bounds the instances that are placed together, and must not be above Placements.
+	Gang uint32
+	// Versions is how many of a job's versions are kept, at least 2: an update may go back to the one before. Those that
+	// instances still have and the last good one are kept besides.
+	Versions uint32
+	// Attempts bounds what is kept of a slot's attempts on other nodes.
+	Attempts uint32
+	// Requests bounds the remembered requests; the oldest are forgotten first.
+	Requests uint32
+	// Nodes bounds the nodes that have ever been seen, Lives the incarnations of one that try to join at the same time.
+	Nodes, Lives uint32
+	// Pools bounds the tree of resource pools.
+	Pools uint32
+	// Placements bounds the placements of one entry, and the deadlines that it meets; the next entry goes on.
+	Placements uint32
+	// Preemptions bounds how often one entry looks for instances to preempt.
+	Preemptions uint32
+	// JobAmount bounds what all instances of a job take together of each resource, PoolAmount what all jobs of a pool do and
+	// ClusterAmount what all jobs do, each with the most that it ever wanted; and what all nodes offer. Three times
+	// ClusterAmount must be below Unlimited: a slot may hold room in three seats.
+	JobAmount, PoolAmount, ClusterAmount int64
+}
+
+// DefaultLimits returns the limits under which every cluster runs.
+func DefaultLimits() Limits {
+	return Limits{
+		Jobs: 1 << 18, FinishedJobs: 1000, FinishedSlots: 1 << 18, Tasks: 1024,
+		JobInstances: InstancesMax, Instances: 1 << 24, Gang: GangMax, Versions: 10, Attempts: 16, Requests: 4096,
+		Nodes: 1 << 16, Lives: 8, Pools: 1 << 14, Placements: 1 << 16, Preemptions: 16,
+		JobAmount: 1 << 56, PoolAmount: 1 << 58, ClusterAmount: 1 << 59,
+	}
+}
+
+// Times returns so many times an amount, Unlimited if that is more: no field at its maximum makes it negative.
+func Times(amount int64, count uint64) int64 {
+	high, low := bits.Mul64(uint64(max(amount, 0)), count)
+	if high > 0 || low > uint64(Unlimited) {
+		return Unlimited
+	}
+	return int64(low)
+}
+
+// Sum returns the sum of two amounts, at most Unlimited.
+func Sum(a, b int64) int64 { return min(min(a, Unlimited)+min(b, Unlimited), Unlimited) }
