@@ -16,8 +16,8 @@ import (
 // Names come in lower case, since names in DNS have no case. A job, pool or task that is not called so, but differs from it
 // in case alone, is meant as well; of several the first in the order of names.
 type Directory interface {
-	// Lookup returns the instances that a name means, ordered by their numbers; found is false if there is no such task or
-	// no such instance. One that waits for a node is there and has no address.
+	// Lookup returns the instances that a name means, ordered by their numbers, and without a task those of all tasks of the
+	// job; found is false if there is no such job, task or instance. One that waits for a node is there and has no address.
 	Lookup(name domain.Name) (all []Instance, found bool)
 	// Holds tells whether there is a job of this name or a pool of this path.
 	Holds(path string) bool
@@ -87,24 +87,36 @@ func (s *Server) answer(question *miekg.Msg) *miekg.Msg {
 	return reply
 }
 
-// addresses adds the addresses that are asked for, and tells whether the name is there.
+// addresses adds the addresses that are asked for, each once, and tells whether the name is there.
 func (s *Server) addresses(reply *miekg.Msg, name string) (found bool) {
-	q := reply.Question[0]
-	if meaning, ok := domain.Parse(name); ok {
-		all, found := s.directory.Lookup(meaning)
-		for _, i := range turned(all, reply.Id) {
-			for _, record := range addressRecords(q.Name, i.Addresses) {
-				if kind := record.Header().Rrtype; q.Qtype == kind || q.Qtype == miekg.TypeANY {
-					reply.Answer = append(reply.Answer, record)
-				}
+	all, found := s.meant(name)
+	q, seen := reply.Question[0], map[netip.Addr]bool{}
+	for _, i := range turned(all, reply.Id) {
+		fresh := slices.DeleteFunc(slices.Clone(i.Addresses), func(a netip.Addr) bool { return seen[a.Unmap()] })
+		for _, a := range fresh {
+			seen[a.Unmap()] = true
+		}
+		for _, record := range addressRecords(q.Name, fresh) {
+			if kind := record.Header().Rrtype; q.Qtype == kind || q.Qtype == miekg.TypeANY {
+				reply.Answer = append(reply.Answer, record)
 			}
 		}
-		reply.Answer = reply.Answer[:min(len(reply.Answer), addressesMax)]
-		if found {
-			return true
+	}
+	reply.Answer = reply.Answer[:min(len(reply.Answer), addressesMax)]
+	return found || s.holds(name)
+}
+
+// meant returns the instances that a name means: of a task, or else of all tasks of a job.
+func (s *Server) meant(name string) (all []Instance, found bool) {
+	if meaning, ok := domain.Parse(name); ok {
+		if all, found = s.directory.Lookup(meaning); found {
+			return all, true
 		}
 	}
-	return s.holds(name)
+	if job, ok := domain.Path(name); ok {
+		return s.directory.Lookup(domain.Name{Job: job})
+	}
+	return nil, false
 }
 
 // services adds what a name such as _http._tcp.worker.train offers, and tells whether it is there.

@@ -3,6 +3,7 @@ package dns
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,6 +20,12 @@ import (
 type catalog map[terms.JobName]map[terms.TaskName][]Instance
 
 func (c catalog) Lookup(name domain.Name) (all []Instance, found bool) {
+	if tasks, found := c[name.Job]; name.Task == "" {
+		for _, task := range slices.Sorted(maps.Keys(tasks)) {
+			all = append(all, tasks[task]...)
+		}
+		return all, found
+	}
 	all, found = c[name.Job][name.Task]
 	if !name.One {
 		return all, found
@@ -59,6 +66,7 @@ func example() catalog {
 		"a/b/wide":    {"worker": instances(200)},
 		"a/b/widest":  {"worker": instances(3000)},
 		"train":       {"worker": instances(1)},
+		"pair":        {"left": instances(2), "right": instances(3)}, // two share a machine with two others
 		"default/sub": {},
 	}
 }
@@ -101,6 +109,8 @@ func TestResolver(t *testing.T) {
 		{"1.worker.train.ml.starling.", "2001:db8::1"},
 		{"worker.train.ml.starling.", "10.0.0.0 2001:db8::1"},
 		{"0.worker.train.starling.", "10.0.0.0"},
+		{"pair.starling.", "10.0.0.0 10.0.0.1 10.0.0.2"},
+		{"train.ml.starling.", "10.0.0.0 2001:db8::1"},
 		{"worker.train.default.starling.", "10.0.0.0"},
 		{"7.worker.wide.b.a.starling.", "10.0.0.7"},
 		{"2.worker.train.ml.starling.", "none"}, // no address yet
@@ -152,7 +162,7 @@ func TestCodes(t *testing.T) {
 		{"2.worker.train.ml.sky.example.org.", miekg.TypeA, miekg.RcodeSuccess, 0, true},
 		{"3.worker.train.ml.sky.example.org.", miekg.TypeA, miekg.RcodeNameError, 0, true},
 		{"ps.train.ml.sky.example.org.", miekg.TypeA, miekg.RcodeNameError, 0, true},
-		{"train.ml.sky.example.org.", miekg.TypeA, miekg.RcodeSuccess, 0, true}, // lies above names
+		{"train.ml.sky.example.org.", miekg.TypeA, miekg.RcodeSuccess, 1, true}, // all instances of the job
 		{"ml.sky.example.org.", miekg.TypeA, miekg.RcodeSuccess, 0, true},
 		{"b.a.sky.example.org.", miekg.TypeA, miekg.RcodeSuccess, 0, true},
 		{"nobody.sky.example.org.", miekg.TypeA, miekg.RcodeNameError, 0, true},

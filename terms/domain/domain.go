@@ -1,7 +1,7 @@
 // Package domain gives the instances of jobs their names in DNS, and tells what a name means.
 //
 // In the zone starling, 3.worker.train.ml.starling is instance 3 of task worker of job train in pool ml, and
-// worker.train.ml.starling all instances of the task. The path of a pool stands in the order of DNS, the narrowest first:
+// worker.train.ml.starling all instances of the task, and train.ml.starling all of the job. The path of a pool stands in the order of DNS, the narrowest first:
 // a/b is b.a. Jobs of the default pool are named without it, or with it: worker.train.starling, worker.train.default.starling.
 //
 // A first label that is a number is an instance's. So a task whose own name is a number has names of its instances alone.

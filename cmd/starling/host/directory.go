@@ -66,16 +66,18 @@ func (d directory) Lookup(name domain.Name) (all []dns.Instance, found bool) {
 		if j == nil {
 			return
 		}
-		task := taskCalled(j, name.Task)
-		if task < 0 {
-			return
-		}
-		for _, m := range roster.Members(s, j, task) {
-			if !name.One || m.Index == name.Index {
-				all = append(all, instance(&m))
+		called := taskCalled(j, name.Task)
+		for task := range j.Tasks {
+			if name.Task != "" && task != called {
+				continue
+			}
+			for _, m := range roster.Members(s, j, task) {
+				if !name.One || m.Index == name.Index {
+					all = append(all, instance(&m))
+				}
 			}
 		}
-		found = !name.One || len(all) > 0
+		found = len(all) > 0 || !name.One && (name.Task == "" || called >= 0)
 	})
 	return all, found
 }
