@@ -74,6 +74,9 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 	}
 	for {
 		r, err := slotOf(state, request)
+		if err != nil && r.Job != 0 {
+			return s.locateRemoved(ctx, state, r, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -90,6 +93,30 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 			return nil, err
 		}
 	}
+}
+
+// locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries that are
+// remembered. If there is none the instance is missing, as the error says.
+func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef, missing error) (*location, error) {
+	var last *replica.Effect
+	name := state.NameOf(r)
+	err := s.remembered(ctx, 1, state.Index, func(entry *replica.Folded) error {
+		for i := range entry.Outcome.Effects {
+			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == name {
+				last = e
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look for %s: %w", name, err)
+	case last == nil:
+		return nil, missing
+	}
+	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: cluster.Stopped, node: last.Node}
+	at.find(state)
+	return at, nil
 }
 
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
@@ -120,10 +147,15 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 		at.node = s.backend.Self().Node()
 		return at, nil
 	}
-	if node := state.NodeOf(at.node); node != nil && node.Offer != nil && node.Peer != "" {
-		at.address = node.Offer.Address
-	}
+	at.find(state)
 	return at, nil
+}
+
+// find notes where the node answers, if it is there.
+func (l *location) find(state *cluster.State) {
+	if node := state.NodeOf(l.node); node != nil && node.Offer != nil && node.Peer != "" {
+		l.address = node.Offer.Address
+	}
 }
 
 // ownLogs sends what this node has.

@@ -79,6 +79,24 @@ func TestLogs(t *testing.T) {
 	})
 }
 
+// TestLogsOfARemovedInstance reads what an instance has written that a scale has removed since.
+func TestLogsOfARemovedInstance(t *testing.T) {
+	a, b, c := writers(t)
+	b.writes("web.main[1]#8", "last words\n")
+	a.add("a~1", &command.SubmitJob{Against: 1, Spec: *jobOn("web", 1, "b")})
+	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.OnRequest)
+	if slots := a.state.JobOf("web").Tasks[0].Slots.Len(); slots != 1 {
+		t.Fatalf("%d slots are left, want 1", slots)
+	}
+	whose, text, err := read(within(t), c, &starlingv1.LogsRequest{Job: "web", Slot: 1})
+	if err != nil || whose != "web.main[1]#8 on b" || text != "last words\n" {
+		t.Errorf("got %q of %s, %v", text, whose, err)
+	}
+	if _, _, err := read(within(t), c, &starlingv1.LogsRequest{Job: "web", Slot: 2}); err == nil {
+		t.Error("there are logs of an instance that never was")
+	}
+}
+
 func TestLogsInPieces(t *testing.T) {
 	_, b, c := writers(t)
 	long := bytes.Repeat([]byte("0123456789"), 20_000)
