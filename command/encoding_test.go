@@ -59,7 +59,7 @@ func TestDecodeRefuses(t *testing.T) {
 	start := []byte{encodingVersion, 3, 'a', '~', '1', 1, 0, 0}
 	after := func(data ...byte) []byte { return seal(append(slices.Clone(start), data...)...) }
 	// policy is a job up to its tasks.
-	policy := append([]byte{1, byte(KindSubmitJob), 0, 0, 0, 1}, make([]byte, 25)...)
+	policy := append([]byte{1, byte(KindSubmitJob), 0, 0, 0, 1}, make([]byte, 26)...)
 	cases := []struct {
 		name string
 		data []byte

@@ -57,6 +57,7 @@ func (m *SubmitJob) code(c *coder) {
 	flag(c, &m.Spec.KillOnPreempt)
 	integer(c, &m.Spec.TaskScheduler, uint64(terms.TaskColocated))
 	integer(c, &m.Spec.Percent, math.MaxUint32)
+	integer(c, &m.Spec.Coverage, uint64(terms.CoverageOptional))
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
 	integer(c, &m.Spec.MinSuccess, math.MaxUint32)
 	list(c, &m.Spec.Policies, lifecycle.PoliciesMax, lifecyclePolicy)

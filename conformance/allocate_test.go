@@ -150,7 +150,7 @@ func (f *allocateFile) crowd(t *trial) *crowd {
 
 // add submits a job with plain tasks.
 func (c *crowd) add(t *trial, name, scheduler string, tasks []string) {
-	job := schedJob{ID: name, Scheduler: scheduler}
+	job := schedJob{ID: name, Scheduler: scheduler, Coverage: "optional"}
 	for _, task := range tasks {
 		job.Tasks = append(job.Tasks, schedTask{Name: task})
 	}

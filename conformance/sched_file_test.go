@@ -44,6 +44,8 @@ type schedJob struct {
 	Percentage float64
 	Saturation portion.Peers
 	Tasks      []schedTask
+	// Coverage is optional or required: 0.5.0 describes it as an option, later versions always require it.
+	Coverage string
 }
 
 type schedTask struct {
@@ -103,7 +105,7 @@ func (j *schedJob) crowdJob() (*crowdJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	spec := portion.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation}
+	spec := portion.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation, CoverageOptional: j.Coverage == "optional"}
 	c := &crowdJob{name: j.ID, holders: make([][]*crowdPeer, len(j.Tasks))}
 	for _, t := range j.Tasks {
 		c.tasks, c.flux = append(c.tasks, t.Name), append(c.flux, t.Flux)

@@ -119,7 +119,7 @@ func (c *schedCase) happening(rng *rand.Rand, crowd *crowd, number int) schedEve
 		return schedEvent{Complete: j.name, Task: j.tasks[rng.IntN(len(j.tasks))]}
 	case kind == 3:
 		job := schedJob{ID: fmt.Sprintf("j%d", number), Percentage: float64(10 * rng.IntN(5)),
-			Scheduler: []string{"greedy", "balanced", "percentage"}[rng.IntN(3)]}
+			Scheduler: []string{"greedy", "balanced", "percentage"}[rng.IntN(3)], Coverage: []string{"required", "optional"}[rng.IntN(2)]}
 		for i := range 1 + rng.IntN(3) {
 			task := schedTask{Name: fmt.Sprintf("t%d", i), Min: portion.Peers(rng.IntN(3)), Pct: float64(rng.IntN(50))}
 			if rng.IntN(2) == 0 {

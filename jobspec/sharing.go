@@ -75,7 +75,12 @@ func sharingFields() []field[terms.Job] {
 				"jobs of its pool; a machine has one for each processor. It says to which task the next one goes: greedy to the first "+
 				"that can use it, round-robin to the one with the fewest, percentage by "+
 				"their percent, fixed gives each what min_available says, at least 1, and colocated one to each at a time, all on one machine. "+
-				"Where the tasks cannot all have that minimum the job gets none; a greedy one needs it for one task only."),
+				"What the job needs to run at all, its coverage says."),
+		bind(optional(choice[terms.Coverage](terms.Coverages())), func(j *spec) *terms.Coverage { return &j.Coverage }).
+			named("coverage", "Whether the job gets no virtual peers unless each of its open tasks has what it needs, at least one (required), or runs "+
+				"with a single one, which goes from task to task as they are completed (optional). When peers are lost, a job that "+
+				"requires it gives up all of them and comes back when there are enough. If absent, it is optional for a batch job, and required for a "+
+				"stateless one, whose tasks are never completed, and for a colocated one."),
 		bind(optional(whole[uint32](0, 100)), func(j *spec) *uint32 { return &j.Percent }).
 			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage. What is nobody's part "+
 				"stays idle. Without a percent, or with one that is more than the oldest and largest leave of the whole, a job gets only what others cannot use of theirs."),

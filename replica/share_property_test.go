@@ -156,6 +156,9 @@ func (c *commons) submit() {
 		"type": pick("batch", "stateless"), "task": tasks[1:], "priority": pick("0", "1", "2"), "restarts": pick("0", "2", "unlimited"),
 		"shares": pick("greedy", "round-robin", "round-robin", "percentage", "fixed", "colocated", "colocated"),
 	}
+	if set["shares"] != "colocated" {
+		set["coverage"] = terms.Coverages()[len(c.events)%len(terms.Coverages())]
+	}
 	submit := c.submission(string(name), set)
 	submit.Spec.Percent = uint32(c.rng.IntN(4) * 20)
 	for i := range submit.Spec.Tasks {
@@ -165,7 +168,7 @@ func (c *commons) submit() {
 			set["task"] += " disk " + string(t.Name)
 		}
 	}
-	c.tellOf("submit %s %s %s priority %s percent %d %s", name, set["type"], set["shares"], set["priority"], submit.Spec.Percent, set["task"])
+	c.tellOf("submit %s %s %s coverage %q priority %s percent %d %s", name, set["type"], set["shares"], set["coverage"], set["priority"], submit.Spec.Percent, set["task"])
 	c.write(c.peer("a"), submit)
 }
 
@@ -325,7 +328,7 @@ func (c *commons) parties(path terms.PoolPath) (all []party) {
 			if p.open = append(p.open, task); p.colocated {
 				wants += done
 			}
-			if j.Spec.TaskScheduler != terms.TaskGreedy || len(p.open) == 1 {
+			if j.Spec.NeedsCoverage() || len(p.open) == 1 {
 				p.least++
 			}
 			if j.Spec.TaskScheduler == terms.TaskFixed {
@@ -374,7 +377,7 @@ func (c *commons) remember() {
 	c.placed, c.yielded, c.effects, c.strained, c.succeeds = nil, nil, nil, c.strains(), false
 }
 
-// checkShares checks that a job has all its open tasks covered or nothing, and runs what its shares say.
+// checkShares checks that a job that requires it has all its open tasks covered or nothing, and runs what its shares say.
 func (c *commons) checkShares(p *party, kept bool) {
 	j, covered := p.job, 0
 	for _, task := range p.open {
@@ -394,7 +397,7 @@ func (c *commons) checkShares(p *party, kept bool) {
 			c.checkMissing(p, task)
 		}
 	}
-	if covered > 0 && covered < len(p.open) && j.Spec.TaskScheduler != terms.TaskGreedy {
+	if covered > 0 && covered < len(p.open) && j.Spec.NeedsCoverage() {
 		c.say("of the %d open tasks of %s %d have a share", len(p.open), j.Name(), covered)
 	}
 }

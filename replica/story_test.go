@@ -348,6 +348,7 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 	}
 	if word := set["shares"]; word != "" {
 		c.Spec.TaskScheduler = terms.TaskScheduler(slices.Index(terms.TaskSchedulers(), word))
+		c.Spec.Coverage = terms.Coverage(slices.Index(terms.Coverages(), set["coverage"]))
 		c.Spec.OnVirtualPeers()
 	}
 	return c

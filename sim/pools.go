@@ -167,6 +167,7 @@ func (c *clients) order(spec *terms.Job) {
 func (c *clients) scheduler(spec *terms.Job) {
 	w := c.w
 	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(w.rng.IntN(int(terms.TaskColocated)+1)), uint32(w.rng.IntN(101))
+	spec.Coverage = terms.Coverage(w.rng.IntN(int(terms.CoverageOptional) + 1))
 	for i := range spec.Tasks {
 		spec.Tasks[i].Percent = uint32(w.rng.IntN(101))
 	}
@@ -207,6 +208,9 @@ func onPeers(spec *terms.Job) {
 	}
 	if spec.TaskScheduler == terms.TaskGreedy && gang {
 		spec.TaskScheduler = terms.TaskRoundRobin
+	}
+	if !spec.Shares() || spec.TaskScheduler == terms.TaskColocated {
+		spec.Coverage = terms.CoverageByType
 	}
 	if spec.Shares() {
 		spec.KillOnPreempt = false

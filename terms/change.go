@@ -56,6 +56,7 @@ var jobFields = [...]field[Job]{
 	{"controller", nothing[Job], func(a, b *Job) bool { return a.Controller == b.Controller }},
 	{"kill_on_preempt", nothing[Job], func(a, b *Job) bool { return a.KillOnPreempt == b.KillOnPreempt }},
 	{"task_scheduler", nothing[Job], func(a, b *Job) bool { return a.TaskScheduler == b.TaskScheduler }},
+	{"coverage", nothing[Job], func(a, b *Job) bool { return a.Coverage == b.Coverage }},
 	{"percent", nothing[Job], func(a, b *Job) bool { return a.Percent == b.Percent }},
 	{"min_available", nothing[Job], func(a, b *Job) bool { return a.MinAvailable == b.MinAvailable }},
 	{"min_success", nothing[Job], func(a, b *Job) bool { return a.MinSuccess == b.MinSuccess }},

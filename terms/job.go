@@ -51,6 +51,8 @@ type Job struct {
 	// those of the pool, where the pool divides by that.
 	TaskScheduler TaskScheduler
 	Percent       uint32
+	// Coverage says whether the job runs at all with virtual peers for some of its tasks only.
+	Coverage Coverage
 	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
 	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
 	MinAvailable uint32

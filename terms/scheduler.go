@@ -13,7 +13,7 @@ type TaskScheduler uint8
 const (
 	// NoScheduler is that of jobs that share no virtual peers.
 	NoScheduler TaskScheduler = iota
-	// TaskGreedy gives all to the first task that can use one: a single virtual peer goes through a whole workflow.
+	// TaskGreedy gives all to the first task that can use one, after what the coverage of the job needs.
 	TaskGreedy
 	// TaskRoundRobin gives the next to the task with the fewest.
 	TaskRoundRobin
@@ -32,6 +32,34 @@ func TaskSchedulers() []string {
 
 // String returns the scheduler's name in job files, "" for none.
 func (s TaskScheduler) String() string { return TaskSchedulers()[s] }
+
+// Coverage says whether a job runs at all with virtual peers for some of its tasks only.
+type Coverage uint8
+
+// The coverages.
+const (
+	// CoverageByType is that of jobs that say nothing: what suits their type.
+	CoverageByType Coverage = iota
+	// CoverageRequired gives a job no virtual peer unless each of its open tasks has what it needs, at least one.
+	CoverageRequired
+	// CoverageOptional lets a job run with a single virtual peer, which goes from one task to the next as they are completed.
+	CoverageOptional
+)
+
+// Coverages lists every coverage's name in job files at its number.
+func Coverages() []string { return []string{"", "required", "optional"} }
+
+// String returns the coverage's name in job files, "" for that of the type.
+func (c Coverage) String() string { return Coverages()[c] }
+
+// NeedsCoverage tells whether the job gets no virtual peer unless all its open tasks are covered. The instances of batch jobs
+// end, so that a single virtual peer makes progress; those of others do not. A copy of a colocated job has all its tasks.
+func (s *Job) NeedsCoverage() bool {
+	if s.Coverage == CoverageByType {
+		return s.Type != Batch || s.TaskScheduler == TaskColocated
+	}
+	return s.Coverage == CoverageRequired
+}
 
 // JobScheduler says to which job of a pool its next virtual peer goes.
 type JobScheduler uint8
@@ -79,6 +107,14 @@ func (s *Job) schedulerProblems(p *problems) {
 	if s.TaskScheduler > TaskColocated {
 		p.add("task_scheduler", "must be one of %s", strings.Join(TaskSchedulers()[1:], ", "))
 		return
+	}
+	switch {
+	case s.Coverage > CoverageOptional:
+		p.add("coverage", "must be one of %s", strings.Join(Coverages()[1:], ", "))
+	case s.Coverage != CoverageByType && !s.Shares():
+		p.add("coverage", "needs a task_scheduler: it is about the virtual peers that a job shares")
+	case s.Coverage == CoverageOptional && s.TaskScheduler == TaskColocated:
+		p.add("coverage", "must be required for a colocated job: a copy of it has a virtual peer for each task")
 	}
 	if s.Shares() {
 		for _, wrong := range []struct {

@@ -187,7 +187,10 @@ type JobSpec struct {
 	// one of them then, as a device of the kind "peers".
 	TaskScheduler string `protobuf:"bytes,21,opt,name=task_scheduler,json=taskScheduler,proto3" json:"task_scheduler,omitempty"`
 	// Its part of the virtual peers of the pool, in a pool with the job scheduler "percentage".
-	Percent       uint32 `protobuf:"varint,22,opt,name=percent,proto3" json:"percent,omitempty"`
+	Percent uint32 `protobuf:"varint,22,opt,name=percent,proto3" json:"percent,omitempty"`
+	// "required" if it gets no virtual peers unless each of its open tasks has what it needs, "optional" if it runs with a single
+	// one; if empty, optional for a batch job that is not colocated, required for others.
+	Coverage      string `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +349,13 @@ func (x *JobSpec) GetPercent() uint32 {
 		return x.Percent
 	}
 	return 0
+}
+
+func (x *JobSpec) GetCoverage() string {
+	if x != nil {
+		return x.Coverage
+	}
+	return ""
 }
 
 // LifecyclePolicy leads from an event to an action. It has exactly one of on and exit_codes.
@@ -7574,7 +7584,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb5\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd1\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -7598,7 +7608,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vkeep_millis\x18\x14 \x01(\rR\n" +
 	"keepMillis\x12%\n" +
 	"\x0etask_scheduler\x18\x15 \x01(\tR\rtaskScheduler\x12\x18\n" +
-	"\apercent\x18\x16 \x01(\rR\apercentB\v\n" +
+	"\apercent\x18\x16 \x01(\rR\apercent\x12\x1a\n" +
+	"\bcoverage\x18\x17 \x01(\tR\bcoverageB\v\n" +
 	"\t_priorityB\x0f\n" +
 	"\r_max_restarts\"{\n" +
 	"\x0fLifecyclePolicy\x12\x0e\n" +

@@ -28,6 +28,7 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 		MinAvailable: spec.MinAvailable, After: texts(spec.After),
 		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
 		KeepMillis: spec.KeepMillis, TaskScheduler: spec.TaskScheduler.String(), Percent: spec.Percent,
+		Coverage: spec.Coverage.String(),
 	}
 	for _, q := range spec.Plugins {
 		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
@@ -131,6 +132,7 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
 		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
 		TaskScheduler: terms.TaskScheduler(numberOf(m.GetTaskScheduler(), terms.TaskSchedulers())), Percent: m.GetPercent(),
+		Coverage: terms.Coverage(numberOf(m.GetCoverage(), terms.Coverages())),
 	}
 	if m != nil && m.MaxRestarts != nil {
 		spec.MaxRestarts = m.GetMaxRestarts()

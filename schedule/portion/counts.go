@@ -85,7 +85,7 @@ func (d *division) party(number int) *party {
 	if job.Saturation > 0 {
 		who.most = job.Saturation
 	}
-	led, never := false, false
+	never := false
 	for i := range job.Tasks {
 		t, p := &job.Tasks[i], &who.portions[i]
 		p.row, p.number, p.part = none, i, t.Part
@@ -93,19 +93,18 @@ func (d *division) party(number int) *party {
 			continue
 		}
 		p.row = d.supply.require(t.Tags)
-		p.least, p.most = t.needs(job.Scheduler)
+		p.least, p.most = job.needs(t)
 		never = never || p.least > p.most
-		if led && t.State == Open && job.Scheduler == TaskGreedy {
-			p.least = 0
-		}
-		led = led || t.State == Open
 		who.least = min(who.least+p.least, boundless)
 		if p.least < p.most {
 			who.open.items = append(who.open.items, p)
 		}
 	}
-	if job.Scheduler == TaskColocated {
+	switch {
+	case job.Scheduler == TaskColocated:
 		who.gather()
+	case who.least == 0 && len(who.open.items) > 0:
+		who.least = 1
 	}
 	if who.least == 0 {
 		return nil
@@ -186,7 +185,7 @@ func (d *division) admit(who *party) bool {
 		before = lighter
 	}
 	who.open = newQueue(who.open.items, before)
-	return true
+	return who.total > 0 || d.grow(who)
 }
 
 // dismiss takes back what a job has that cannot be covered.

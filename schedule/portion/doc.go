@@ -4,7 +4,8 @@
 // part of it, so that the same value always divides alike. The one exception says so itself: a frozen task keeps what
 // it has.
 //
-// All schedulers are one loop. A job is admitted with the least it can do with, all its tasks covered, or not at all.
+// All schedulers are one loop. A job is admitted with the least it can do with, or not at all: all its tasks covered, or a
+// single peer if its coverage is optional.
 // Then the next peer goes to the job that its pool's scheduler names, and there to the task that the job's scheduler
 // names, until nobody can use more:
 //

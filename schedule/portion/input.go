@@ -30,8 +30,7 @@ type TaskScheduler uint8
 const (
 	// TaskRoundRobin gives it to the task with the fewest.
 	TaskRoundRobin TaskScheduler = iota
-	// TaskGreedy gives all to the first open task that can use one, so that a single peer can go through a whole workflow.
-	// The tasks behind the first need not be covered.
+	// TaskGreedy gives all to the first open task that can use one.
 	TaskGreedy
 	// TaskPercentage divides by the parts of the tasks, rounded to the nearest. One peer more never takes one from
 	// another task.
@@ -83,6 +82,9 @@ type Job struct {
 	Saturation Peers
 	// Copies bounds the copies of a colocated job on each machine, by its number; nil is no bound.
 	Copies []Peers
+	// CoverageOptional lets the job run with a single peer; otherwise it needs one for each open task. Copies of colocated
+	// jobs always have one for each.
+	CoverageOptional bool
 	// Tasks are in topological order.
 	Tasks []Task
 }
@@ -90,7 +92,7 @@ type Job struct {
 // Task is one task of a job.
 type Task struct {
 	State TaskState
-	// Min is what the task needs for the job to run, at least 1; Max what it takes at most, 0 for no bound. A job with
+	// Min is what the task needs for the job to run, and at least 1 if that needs coverage; Max what it takes at most, 0 for no bound. A job with
 	// a task of which Max is below Min gets nothing.
 	Min, Max Peers
 	// Part is what the task is to have of the job's peers, for TaskPercentage.
@@ -126,16 +128,19 @@ func (p *Plan) of(job int) (sum Peers) {
 // takes tells whether the task has peers at all.
 func (t *Task) takes() bool { return t.State == Open || t.State == Frozen && t.Has > 0 }
 
-// needs returns how many peers the task gets at least and at most.
-func (t *Task) needs(s TaskScheduler) (least, most Peers) {
+// needs returns how many peers a task of the job gets at least and at most.
+func (j *Job) needs(t *Task) (least, most Peers) {
 	least, most = max(t.Min, 1), t.Max
 	switch {
 	case t.State == Frozen:
 		return t.Has, t.Has
-	case s == TaskFixed:
-		return least, least
+	case j.Scheduler == TaskFixed:
+		most = least
 	case most <= 0:
-		return least, boundless
+		most = boundless
+	}
+	if j.CoverageOptional && j.Scheduler != TaskColocated {
+		least = max(t.Min, 0)
 	}
 	return least, most
 }

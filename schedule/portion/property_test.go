@@ -46,10 +46,11 @@ func checkBounds(t *testing.T, in *Input, plan *Plan) {
 func checkTask(t *testing.T, job *Job, number int, count, total Peers) {
 	t.Helper()
 	task := &job.Tasks[number]
-	if least, most := task.needs(job.Scheduler); count > 0 && (count < least && job.Scheduler != TaskGreedy || count > most || !task.takes()) {
+	least, most := job.needs(task)
+	if count > 0 && (count < least || count > most || !task.takes()) {
 		t.Errorf("task %d of %+v has %d, not within %d and %d", number, *job, count, least, most)
 	}
-	if count == 0 && total > 0 && task.takes() && job.Scheduler != TaskGreedy {
+	if count == 0 && total > 0 && task.takes() && least > 0 {
 		t.Errorf("task %d of %+v is not covered", number, *job)
 	}
 }
@@ -153,7 +154,7 @@ func FuzzCounts(f *testing.F) {
 			in.Groups = append(in.Groups, Group{next() % 4, tags(), Peers(next()%40 - 5)})
 		}
 		for range next() % 6 {
-			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil, nil}
+			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil, next()%2 == 0, nil}
 			for range next() % 5 {
 				state, least, most := TaskState(next()%3), Peers(next()%20-3), Peers(next()%30-3)
 				job.Tasks = append(job.Tasks, Task{state, least, most, BasisPoints(next()*60 - 100), tags(), Peers(next()%20 - 3)})

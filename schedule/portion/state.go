@@ -28,6 +28,7 @@ func Of(s *cluster.State, p *Pool) *Input {
 	for i, id := range p.Jobs {
 		j, job := s.Job(id), &in.Jobs[i]
 		job.Priority, job.Part, job.Scheduler = int(j.Spec.Priority), percent(j.Spec.Percent), scheduler(j.Spec.TaskScheduler)
+		job.CoverageOptional = !j.Spec.NeedsCoverage()
 		for _, task := range j.Order() {
 			job.Tasks = append(job.Tasks, taskOf(j, task, peers))
 			if number := g.ask(j.TaskSpecOf(task, j.Version)); number != none {
@@ -66,8 +67,8 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 		return Task{State: Closed}
 	}
 	least := j.Spec.Gang(spec.Name)
-	least = min(max(least-min(least, t.Counts[cluster.Succeeded]), 1), most)
-	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least)), Part: percent(spec.Percent)}
+	least = min(least-min(least, t.Counts[cluster.Succeeded]), most)
+	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least), 1), Part: percent(spec.Percent)}
 }
 
 // surplus counts the instances of a task that nobody wants any more and that have not ended.
@@ -91,7 +92,7 @@ func (p *Pool) Fingerprint(in *Input) uint64 {
 	}
 	for i := range in.Jobs {
 		job := &in.Jobs[i]
-		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part), uint64(job.Scheduler)))
+		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part), uint64(job.Scheduler), fingerprint.Bit(job.CoverageOptional)))
 		for k := range job.Tasks {
 			t := &job.Tasks[k]
 			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part), fingerprint.Text(0, t.Tags...)))

@@ -64,12 +64,11 @@ func (w *twin) task(i, j int) (least, most Peers) {
 	if most == 0 {
 		most = 1000
 	}
-	first := slices.IndexFunc(job.Tasks, func(t Task) bool { return t.State == Open })
-	if job.Scheduler == TaskGreedy && first != j && least <= most {
-		least = 0
-	}
 	if job.Scheduler == TaskFixed {
 		most = least
+	}
+	if job.CoverageOptional {
+		least = t.Min
 	}
 	return least, most
 }
@@ -83,6 +82,9 @@ func (w *twin) bounds(i int) (least, most Peers) {
 		}
 		least += low
 		most += high
+	}
+	if least == 0 {
+		least = min(most, 1)
 	}
 	if limit := w.in.Jobs[i].Saturation; limit > 0 {
 		most = min(most, limit)
@@ -147,6 +149,13 @@ func (w *twin) share(jobs []int, left *Peers, quota []int) {
 		if least > *left || !w.possible() {
 			clear(w.counts[i])
 			continue
+		}
+		if w.total(i) == 0 {
+			first := w.next(i)
+			if first == none {
+				continue
+			}
+			w.counts[i][first]++
 		}
 		admitted = append(admitted, i)
 		*left -= least
@@ -269,6 +278,7 @@ func random(rng *rand.Rand, colocated bool) *Input {
 				job.Copies = []Peers{Peers(rng.IntN(3)), Peers(rng.IntN(3)), Peers(rng.IntN(3))}
 			}
 		}
+		job.CoverageOptional = rng.IntN(2) == 0
 		if rng.IntN(3) == 0 {
 			job.Saturation = Peers(1 + rng.IntN(6))
 		}

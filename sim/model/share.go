@@ -71,6 +71,12 @@ func (j *Job) portion() portion.Job {
 		terms.TaskFixed: portion.TaskFixed, terms.TaskColocated: portion.TaskColocated,
 	}
 	job := portion.Job{Priority: int(spec.Priority), Part: portion.BasisPoints(100 * spec.Percent), Scheduler: schedulers[spec.TaskScheduler]}
+	switch spec.Coverage {
+	case terms.CoverageByType:
+		job.CoverageOptional = spec.Type == terms.Batch && spec.TaskScheduler != terms.TaskColocated
+	case terms.CoverageOptional:
+		job.CoverageOptional = true
+	}
 	for _, t := range j.ordered() {
 		task, live, pending, done, failed := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0, 0
 		t.each(func(s *seat) {
@@ -100,7 +106,7 @@ func (j *Job) portion() portion.Job {
 			task.State = portion.Closed
 		}
 		task.Max = portion.Peers(most)
-		task.Min = portion.Peers(min(max(int(spec.Gang(t.name))-done, 1), most))
+		task.Min = portion.Peers(min(max(int(spec.Gang(t.name))-done, 0), most))
 		job.Tasks = append(job.Tasks, task)
 	}
 	return job

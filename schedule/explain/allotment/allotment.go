@@ -52,25 +52,32 @@ func (a *Allotment) has(p portion.Plan) portion.Peers { return p.Peers[a.job][a.
 
 func (a *Allotment) name(task int) terms.TaskName { return a.j.Tasks[a.order[task]].Name }
 
-// open returns those tasks that have to be covered for the job to run, by their places in the order.
+// open returns the tasks that take peers now, by their places in the order.
 func (a *Allotment) open() (open []int) {
 	for i := range a.mine().Tasks {
 		if a.mine().Tasks[i].State == portion.Open {
 			open = append(open, i)
 		}
 	}
-	if a.mine().Scheduler == portion.TaskGreedy && len(open) > 1 {
-		open = open[:1]
-	}
 	return open
+}
+
+// needed returns those tasks that have to be covered for the job to run.
+func (a *Allotment) needed() (needed []int) {
+	for _, i := range a.open() {
+		if t := &a.mine().Tasks[i]; !a.mine().CoverageOptional || t.Min > 0 {
+			needed = append(needed, i)
+		}
+	}
+	return needed
 }
 
 // Reason says in a sentence why the task has no more.
 func (a *Allotment) Reason() string {
-	open := a.open()
+	needed := a.needed()
 	mine, all := sum(a.plan.Peers[a.job]), a.given()
 	switch {
-	case mine > 0 && a.mine().Scheduler == portion.TaskGreedy && !slices.Contains(open, a.task):
+	case mine > 0 && a.has(a.plan) == 0 && a.mine().Scheduler == portion.TaskGreedy && sum(a.plan.Peers[a.job][:a.task]) > 0:
 		return fmt.Sprintf("waits for a virtual peer: by greedy, the tasks of its job come one after the other, and before it come %s", a.earlier())
 	case mine == 0 && a.d.In.Scheduler == portion.JobPercentage && a.mine().Part == 0:
 		return "waits for a virtual peer: its job states no percent, and gets only what others cannot use"
@@ -78,11 +85,11 @@ func (a *Allotment) Reason() string {
 		return fmt.Sprintf("waits for a virtual peer: its job's %d percent and the %d of those before it are more than the whole",
 			percent(a.mine().Part), percent(a.before()))
 	case mine == 0 && a.mine().Scheduler == portion.TaskColocated:
-		return "waits for virtual peers: its job gets none: " + a.copies(open)
-	case mine == 0 && a.rare(open) != "":
-		return "waits for virtual peers: its job gets none: " + a.rare(open)
+		return "waits for virtual peers: its job gets none: " + a.copies(a.open())
+	case mine == 0 && a.rare(needed) != "":
+		return "waits for virtual peers: its job gets none: " + a.rare(needed)
 	case mine == 0:
-		return "waits for virtual peers: its job gets none unless " + a.together(open)
+		return "waits for virtual peers: its job gets none unless " + a.together(needed)
 	}
 	return fmt.Sprintf("waits for a virtual peer: the task has %d of %d of its job (by %s), the job %d of %d that pool %s gives to %s (by %s)",
 		a.has(a.plan), mine, a.j.Spec.TaskScheduler, mine, all, a.path, counted(len(a.d.Jobs), "job"), a.s.Pools()[a.d.Number].JobScheduler)
@@ -109,7 +116,7 @@ func (a *Allotment) together(open []int) string {
 		need, ones = need+least, ones && least == 1
 	}
 	switch {
-	case need == 1:
+	case need <= 1:
 		return "there is one for it"
 	case len(open) == 1:
 		return fmt.Sprintf("it has %d together", need)
