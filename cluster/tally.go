@@ -91,7 +91,7 @@ func (s *State) putSlot(j *Job, r SlotRef, next Slot) {
 	} else {
 		t.putBeside(r, &next)
 	}
-	if old.Node != next.Node || old.Phase.Final() != next.Phase.Final() || old.Phase.Found() != next.Phase.Found() {
+	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() || old.Phase.Found() != next.Phase.Found() {
 		s.regroup(j)
 	}
 	if old.Deadline != next.Deadline {

@@ -143,7 +143,7 @@ which instances may have in common. ` + "`starling init mpi`" + ` writes an exam
 
 The files are ` + "`members.json`" + `, all that is known, with the version; ` + "`<task>.hosts`" + `, a host a line, without those that wait for a node;
 and ` + "`hosts`" + `, addresses and names in DNS as in /etc/hosts. The folder is replaced as a whole: a program that resolves its path once,
-as ` + "`cd -P`" + ` does, reads all files of one version, and has time for that until two newer ones have come. An instance that needs to
+as ` + "`cd -P`" + ` does, reads all files of one version, and has a minute for that, however many newer ones come (up to a thousand). An instance that needs to
 know where another is, such as the master, starts when that has a node.
 
 Instances have names in DNS as well, ` + "`3.worker.train.ml.starling`" + ` for ml/train.worker[3], which peers with ` + "`--dns`" + ` answer.

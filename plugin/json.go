@@ -25,7 +25,8 @@ func (r *Roster) json() []byte {
 func (m *Member) json(text []byte) []byte {
 	text = strconv.AppendUint(append(text, `{"index": `...), uint64(m.Index), 10)
 	text = quoted(append(text, `, "name": `...), m.Name)
-	text = append(quoted(append(text, `, "address": `...), m.Address), `, "ports": {`...)
+	text = append(quoted(append(text, `, "address": `...), m.Address), `, "order": `...)
+	text = append(strconv.AppendUint(text, uint64(m.Order), 10), `, "ports": {`...)
 	for i, p := range m.Ports {
 		text = append(quoted(append(text, separator(i, "")...), p.Name), ": "...)
 		text = strconv.AppendUint(text, uint64(p.Number), 10)

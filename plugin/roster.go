@@ -32,6 +32,8 @@ type Member struct {
 	Name string
 	// Address is that of its node, "" as long as it waits for one.
 	Address string
+	// Order is the entry with which its allocation was decided, 0 as long as it waits.
+	Order terms.Index
 	// Ports are ordered by name; there are none as long as it waits.
 	Ports []Port
 }

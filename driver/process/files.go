@@ -8,19 +8,24 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"starling/driver"
 )
 
 // The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So who
-// opens files below the link has one version or the other, and who resolves it once has one version of all files for as
-// long as versionsKept newer ones have not come.
+// opens files below the link has one version or the other, and who resolves it once has all files of that version for at
+// least versionLife, however many newer ones come meanwhile, up to versionsMax.
 
 const (
 	filesRecord   = "files.json"
 	currentFiles  = "current"
 	versionPrefix = "v"
-	versionsKept  = 2
+	// versionLife is how long a version is kept after a newer one has come; the last versionsKept are kept longer. In a
+	// burst versionsMax bounds the folder.
+	versionLife  = time.Minute
+	versionsKept = 2
+	versionsMax  = 1000
 )
 
 func (f folder) files() string { return f.file("files") }
@@ -117,7 +122,7 @@ func putFile(at string, file *driver.File, account *syscall.Credential) error {
 	return os.Chown(path, int(account.Uid), int(account.Gid))
 }
 
-// pruneFiles deletes all versions but the newest.
+// pruneFiles deletes the versions that nobody can be reading any more.
 func (f folder) pruneFiles() error {
 	entries, err := os.ReadDir(f.files())
 	if err != nil {
@@ -125,7 +130,12 @@ func (f folder) pruneFiles() error {
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), versionPrefix) })
 	var errs []error
-	for _, old := range entries[:max(len(entries)-1-versionsKept, 0)] {
+	for i, old := range entries[:max(len(entries)-1-versionsKept, 0)] {
+		// A version is superseded when the folder of the next one is filled.
+		next, err := entries[i+1].Info()
+		if err == nil && time.Since(next.ModTime()) < versionLife && len(entries)-i <= versionsMax {
+			break
+		}
 		errs = append(errs, os.RemoveAll(filepath.Join(f.files(), old.Name())))
 	}
 	return errors.Join(errs...)

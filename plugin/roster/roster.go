@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/plugin"
+	"starling/terms"
 	"starling/terms/domain"
 )
 
@@ -20,6 +21,9 @@ type Member struct {
 	// Address is that of the node where it lives, without a port. It is "" for one that waits for a node, leaves its node, or
 	// is out of reach.
 	Address string
+	// Order is the entry with which its allocation there was decided, 0 without an address: another instance at the same address
+	// has another.
+	Order terms.Index
 	// Ports are those that it has there, ordered by name.
 	Ports []cluster.PortUse
 }
@@ -42,6 +46,7 @@ func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 		m := Member{Index: index}
 		if slot.Phase.Found() {
 			m.Address, m.Ports = at(s.Node(slot.Node), r)
+			m.Order = slot.Order
 		}
 		all = append(all, m)
 	}
@@ -89,7 +94,7 @@ func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 		task := plugin.Task{Name: name}
 		for _, m := range Members(s, j, number) {
 			one := plugin.Member{
-				Index: m.Index, Address: m.Address,
+				Index: m.Index, Address: m.Address, Order: m.Order,
 				Name: domain.DefaultZone.Name(domain.Name{Job: j.Name(), Task: name, One: true, Index: m.Index}),
 			}
 			for _, p := range m.Ports {
@@ -110,6 +115,7 @@ func Sum(s *cluster.State, j *cluster.Job) uint64 {
 		for _, m := range Members(s, j, number) {
 			h.number(uint64(m.Index) + 1)
 			h.text(m.Address)
+			h.number(uint64(m.Order))
 			for _, p := range m.Ports {
 				h.text(p.Name)
 				h.number(uint64(p.Number))

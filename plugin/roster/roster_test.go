@@ -29,15 +29,15 @@ func TestOf(t *testing.T) {
 		row.Phase = phase
 		s.SetSlot(r, row)
 	}
-	const waits = "{1 1.worker.train.ml.starling  []}"
+	const waits = "{1 1.worker.train.ml.starling  0 []}"
 	steps := []struct {
 		name, want string
 		do         func()
 	}{
-		{"new", "ml/train [{worker [{0 0.worker.train.ml.starling  []} " + waits + "]}]", func() {}},
-		{"placed", "ml/train [{worker [{0 0.worker.train.ml.starling 10.0.0.1 [{http 30001} {rpc 30000}]} " + waits + "]}]",
+		{"new", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]", func() {}},
+		{"placed", "ml/train [{worker [{0 0.worker.train.ml.starling 10.0.0.1 3 [{http 30001} {rpc 30000}]} " + waits + "]}]",
 			func() { s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil) }},
-		{"stopping", "ml/train [{worker [{0 0.worker.train.ml.starling  []} " + waits + "]}]", func() { slot(0, cluster.Stopping) }},
+		{"stopping", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]", func() { slot(0, cluster.Stopping) }},
 		{"ended", "ml/train [{worker [" + waits + "]}]", func() { slot(0, cluster.Failed) }},
 		{"shrunk", "ml/train [{worker []}]", func() { s.SetDesired(j.ID, 0, 1) }},
 	}
@@ -64,5 +64,30 @@ func TestOf(t *testing.T) {
 	slot(0, cluster.Failed)
 	if ids := s.Regrouped(); len(ids) != 0 {
 		t.Errorf("what changes nothing lets the lists of %v be looked at", ids)
+	}
+}
+
+// TestReplacedAtTheSameAddress has another instance take the place of one on the same node and ports: the list is another.
+func TestReplacedAtTheSameAddress(t *testing.T) {
+	s := cluster.NewState()
+	s.Index = 1
+	n := s.EnsureNode("a").Index
+	s.SetOffer(n, &terms.Offer{Address: "10.0.0.1:7460", Capacity: terms.Resources{1000, 1 << 30, 0}})
+	j := s.AddJob(&terms.Job{Name: "train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}}, Tasks: []terms.Task{
+		{Name: "worker", Instances: 1, Placement: terms.Pack},
+	}})
+	s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil)
+	s.Regrouped()
+	before := roster.Sum(s, s.Job(j.ID))
+	s.Index++
+	r := cluster.SlotRef{Job: j.ID}
+	row, _ := s.SlotAt(r)
+	row.Order = s.Index
+	s.SetSlot(r, row)
+	if ids := s.Regrouped(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
+		t.Errorf("%d lists are looked at, and the list of the members is as before: %v", len(ids), roster.Sum(s, s.Job(j.ID)) == before)
+	}
+	if members := roster.Members(s, s.Job(j.ID), 0); members[0].Order != 2 {
+		t.Errorf("the member is of order %d, want 2", members[0].Order)
 	}
 }

@@ -57,6 +57,7 @@ func (m *Model) membersOf(t *task) string {
 		if !seat.found() {
 			continue
 		}
+		text += fmt.Sprintf(" by %d", seat.Order)
 		if offer := m.Nodes[seat.Node].offer; offer != nil && strings.Contains(offer.Address, ":") {
 			text += " at " + offer.Address[:strings.LastIndex(offer.Address, ":")]
 		}
