@@ -10,7 +10,7 @@
 // All files are below one folder of the instance, never elsewhere on its machine: a job that could choose would write
 // into the machine's own. All plugins give the same for the same input; nothing here reads or writes anything.
 //
-// A plugin is asked for four things, by the names they have where they come from: what is wrong with a job that asks for it
-// (OnJobAdd), the outfit of a new instance (OnInstanceCreate), the files after a change (OnJobUpdate), and which of them
-// hold secrets, to be removed first when the job is (OnJobDelete).
+// A plugin is asked for three things, by the names they have where they come from: what is wrong with a job that asks for it
+// (OnJobAdd), the outfit of a new instance (OnInstanceCreate), and the files after a change (OnJobUpdate). The folder of an
+// instance goes with it, so that there is nothing to be told when a job is deleted.
 package plugin

@@ -20,8 +20,6 @@ type Plugin interface {
 	OnInstanceCreate(r *Roster, self *Self) (Outfit, error)
 	// OnJobUpdate returns all files that an instance is to have.
 	OnJobUpdate(r *Roster, self *Self) ([]File, error)
-	// OnJobDelete returns the paths of the files that hold secrets.
-	OnJobDelete() []string
 }
 
 // Outfit is what an instance starts with.
@@ -187,16 +185,6 @@ func (s Set) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
 	return all, nil
 }
 
-// OnJobDelete returns the paths of all files that hold secrets.
-func (s Set) OnJobDelete() []string {
-	var all []string
-	for _, p := range s {
-		all = append(all, p.OnJobDelete()...)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // listed returns an error for an instance that is not on the list.
 func (r *Roster) listed(self *Self) error {
 	if _, ok := r.position(self); !ok {
@@ -215,4 +203,3 @@ type bare struct{}
 
 func (bare) OnJobAdd(*terms.Job) error                  { return nil }
 func (bare) OnJobUpdate(*Roster, *Self) ([]File, error) { return nil, nil }
-func (bare) OnJobDelete() []string                      { return nil }

@@ -62,8 +62,6 @@ func TestPlugins(t *testing.T) {
 				outfit, err = set.OnInstanceCreate(r, self)
 			case "update":
 				outfit.Files, err = set.OnJobUpdate(r, self)
-			case "delete":
-				return strings.Join(set.OnJobDelete(), "\n") + "\n"
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}

@@ -88,6 +88,3 @@ func server(self *Self, port uint16) []byte {
 // noTokens returns a path as OpenSSH takes it where it looks for tokens such as %h. The names of folders of instances have
 // such signs, because they stand for [ and #.
 func noTokens(path string) string { return strings.ReplaceAll(path, "%", "%%") }
-
-// OnJobDelete returns the paths of the private keys.
-func (s *ssh) OnJobDelete() []string { return []string{"ssh/host_key", "ssh/id"} }
