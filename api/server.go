@@ -91,7 +91,7 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 	status := s.backend.Status()
 	answer := &starlingv1.InfoResponse{
 		Index: uint64(state.Index), Time: timestamp(state.Time), Peer: string(status.Self), Phase: status.Phase,
-		Warnings: status.Warnings, Version: s.options.Version, Rules: state.Rules,
+		Warnings: status.Warnings, Version: s.options.Version, Rules: uint32(state.Rules),
 	}
 	for id, reason := range status.Waits {
 		answer.Waits = append(answer.Waits, &starlingv1.Wait{Allocation: id.String(), Reason: reason})

@@ -9,6 +9,7 @@ import (
 	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/fingerprint"
+	"starling/terms/rules"
 )
 
 // State is the value that every peer holds. It is not safe for concurrent use; hand Copies to other goroutines.
@@ -18,7 +19,7 @@ type State struct {
 	Index terms.Index
 	Time  terms.Time
 	// Rules is the version of the fold that all peers follow.
-	Rules uint32
+	Rules rules.Number
 	// Limits bound what the value keeps and what an entry does. They do not change.
 	Limits terms.Limits
 	// Unfinished tells that work was left over for the next entry.
@@ -145,16 +146,13 @@ type Request struct {
 	Job terms.JobName
 }
 
-// RulesNewest is the newest version of the fold that this program knows; a new State begins with version 1.
-const RulesNewest = 1
-
 // NewState returns the value before the first entry, under the default limits.
 func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 
 // NewStateWithin returns the value before the first entry, under the given limits.
 func NewStateWithin(limits terms.Limits) *State {
 	return &State{
-		edition: new(vector.Edition), Rules: 1, Limits: limits, digest: fingerprint.Limits(&limits), pools: firstPools(),
+		edition: new(vector.Edition), Rules: rules.First, Limits: limits, digest: fingerprint.Limits(&limits), pools: firstPools(),
 		Membership: membership.New(),
 		jobs:       new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
 		finished: new(btree.Map[uint64, terms.JobID]),

@@ -4,13 +4,17 @@ import (
 	"encoding/binary"
 	"fmt"
 	"unicode/utf8"
+
+	"starling/terms/rules"
 )
 
 // coder writes values to data, or reads them from it: one function per type says both, so that they cannot differ.
 // Numbers are varints in their shortest form, texts are a length and UTF-8, lists are a length and their elements.
 type coder struct {
 	writing bool
-	data    []byte
+	// in is the number of the rules by which is read: what a field may hold is a question to them.
+	in   rules.Number
+	data []byte
 	// failure is the first thing wrong with what is read.
 	failure string
 }

@@ -1,12 +1,16 @@
 // Package command holds the verbs that may enter the journal, and their stable encoding.
 //
-// An Entry is what one writer commits at once: many commands, one index. The encoding is versioned: a kind number
-// is never used again for something else, a changed command gets a new kind, and what is not known is refused.
+// An Entry is what one writer commits at once: many commands, one index. The encoding is for ever: a kind number is never
+// used again for something else, and a changed command gets a new version of its kind. What is known is a question to the
+// rules in force and never to the program, so that all peers refuse alike: see Decode.
 package command
 
 import (
+	"strconv"
+
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Limits of an entry.
@@ -17,10 +21,15 @@ const (
 	EntryBytesMax = 1<<20 - 1<<12
 	// RequestIDBytesMax bounds a request's id.
 	RequestIDBytesMax = 64
+	// OverheadBytesMax bounds what an entry has beside its commands.
+	OverheadBytesMax = 128
 )
 
 // Entry is one element of the journal.
 type Entry struct {
+	// Rules is the number that a value must have for the entry to count. Decode sets it; 0 leaves it to Encode, which writes
+	// what the commands need.
+	Rules rules.Number
 	// Writer wrote it; Seq numbers its entries and only grows: the fold drops an entry that is not above the last.
 	Writer terms.PeerID
 	Seq    uint64
@@ -32,7 +41,7 @@ type Entry struct {
 }
 
 // Kind names a command in the encoding.
-type Kind uint8
+type Kind uint16
 
 // The kinds, under the names of the seed where it has them. Numbers are for ever.
 const (
@@ -58,12 +67,18 @@ const (
 	kindEnd
 )
 
-// String returns the command's name.
+// String returns the command's name, or its number if this program has none for it.
 func (k Kind) String() string {
-	return [...]string{"unknown", "prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
+	switch {
+	case k == KindPassTime:
+		return "pass-time"
+	case k == 0 || k >= kindEnd:
+		return "kind-" + strconv.Itoa(int(k))
+	}
+	return [...]string{"prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
-		"change-pools", "suspend-job", "seal-task"}[k]
+		"change-pools", "suspend-job", "seal-task"}[k-1]
 }
 
 // Command is one verb with its arguments.
@@ -241,8 +256,8 @@ type Report struct {
 // TellTime does nothing but let the entry's time pass, so that deadlines are met and left-over work goes on.
 type TellTime struct{}
 
-// RaiseRules switches all peers to a newer version of the fold at this entry.
-type RaiseRules struct{ Version uint32 }
+// RaiseRules lets all peers fold by the next version of the rules, from the entry after this one.
+type RaiseRules struct{ Version rules.Number }
 
 // Kind returns KindPrepareJoin.
 func (*PrepareJoin) Kind() Kind { return KindPrepareJoin }

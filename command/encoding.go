@@ -6,28 +6,61 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
-// encodingVersion is the first byte of every entry.
-const encodingVersion = 1
+// format is the first byte of every entry. It is followed by the number of the rules that the entry needs, and the last
+// four bytes are the checksum of all before them: in this format, and in all that will be.
+const format = 2
+
+// formatPreRelease was written before the first release.
+const formatPreRelease = 1
 
 const checksumBytes = 4
 
 const peerBytesMax = terms.NameBytesMax + 12
 
+// ErrPreRelease tells that an entry is of the format of programs before the first release.
+var ErrPreRelease = errors.New("entry has format 1, which was written before the first release")
+
 // Encode returns the entry's bytes; Decode of them gives an equal entry.
 func Encode(e *Entry) []byte {
-	c := &coder{writing: true, data: []byte{encodingVersion}}
+	c := &coder{writing: true, data: []byte{format}}
+	need := e.Rules
+	if need == 0 {
+		need = Needs(e.Commands)
+	}
+	integer(c, &need, math.MaxUint32)
 	header(c, e)
 	count := uint64(len(e.Commands))
 	c.number(&count, CommandsMax)
 	for _, one := range e.Commands {
-		c.data = append(c.data, byte(one.Kind()))
-		one.code(c)
+		frame(c, one)
 	}
 	return binary.LittleEndian.AppendUint32(c.data, checksum(c.data))
+}
+
+// Needs returns the lowest number of the rules that have all of the commands.
+func Needs(commands []Command) rules.Number {
+	need := rules.First
+	for _, one := range commands {
+		need = max(need, formOf(one).since())
+	}
+	return need
+}
+
+// frame writes one command: its kind, its version, the length of its body, and that.
+func frame(c *coder, one Command) {
+	f := formOf(one)
+	integer(c, &f.kind, math.MaxUint16)
+	integer(c, &f.version, math.MaxUint16)
+	begin := len(c.data)
+	one.code(c)
+	length := binary.AppendUvarint(nil, uint64(len(c.data)-begin))
+	c.data = slices.Insert(c.data, begin, length...)
 }
 
 // checksum lets damage be told from what a newer program wrote.
@@ -36,34 +69,47 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(
 // Size returns how many bytes a command takes in an entry.
 func Size(one Command) int {
 	c := &coder{writing: true}
-	one.code(c)
-	return len(c.data) + 1
+	frame(c, one)
+	return len(c.data)
 }
 
-// Decode returns the entry with these bytes. It refuses everything that Encode does not write; it never panics.
-func Decode(data []byte) (*Entry, error) {
+// Decode returns the entry with these bytes as a value takes it that has these rules. It never panics, and what it returns
+// is a matter of the bytes and the rules, whatever else this program knows:
+//
+//   - An error, for an entry that all peers drop: it is damaged, not of the form that Encode writes, or it needs newer
+//     rules. What such an entry holds is not looked at.
+//   - An entry. A command that the rules do not have, or with a body that cannot be read, is Unreadable in it.
+func Decode(data []byte, in rules.Number) (*Entry, error) {
 	if len(data) <= checksumBytes || len(data) > EntryBytesMax {
 		return nil, fmt.Errorf("entry has %d bytes, must have %d to %d", len(data), checksumBytes+1, EntryBytesMax)
 	}
 	data, sum := data[:len(data)-checksumBytes], binary.LittleEndian.Uint32(data[len(data)-checksumBytes:])
-	if sum != checksum(data) {
+	switch {
+	case sum != checksum(data):
 		return nil, errors.New("entry is damaged: its checksum does not match")
+	case data[0] == formatPreRelease:
+		return nil, ErrPreRelease
+	case data[0] != format:
+		return nil, fmt.Errorf("entry has format %d, which version %d of the rules does not have", data[0], in)
 	}
-	if data[0] != encodingVersion {
-		return nil, fmt.Errorf("entry has encoding version %d, this program knows %d: run a newer one", data[0], encodingVersion)
-	}
-	c := &coder{data: data[1:]}
+	c := &coder{data: data[1:], in: in}
 	e := &Entry{}
+	integer(c, &e.Rules, math.MaxUint32)
+	switch {
+	case c.failure == "" && e.Rules < rules.First:
+		c.fail("needs version %d of the rules: they begin with %d", e.Rules, rules.First)
+	case c.failure == "" && e.Rules > in:
+		c.fail("needs version %d of the rules, which are at %d: raise them first, see \"starling rules\"", e.Rules, in)
+	}
 	header(c, e)
 	count := uint64(0)
 	c.number(&count, CommandsMax)
 	for range count {
-		if one := decodeCommand(c); one != nil {
-			e.Commands = append(e.Commands, one)
-		}
+		one := decodeCommand(c)
 		if c.failure != "" {
 			break
 		}
+		e.Commands = append(e.Commands, one)
 	}
 	if c.failure == "" && len(c.data) > 0 {
 		c.fail("has %d bytes too many", len(c.data))
@@ -81,62 +127,33 @@ func header(c *coder, e *Entry) {
 	integer(c, &e.Cause, math.MaxInt64)
 }
 
+// decodeCommand reads one command with its frame. It fails for a frame that leads beyond the entry; a body is a matter of
+// its own.
 func decodeCommand(c *coder) Command {
-	kind := uint64(0)
-	c.number(&kind, 127)
+	f, length := form{}, uint64(0)
+	integer(c, &f.kind, math.MaxUint16)
+	integer(c, &f.version, math.MaxUint16)
+	c.number(&length, EntryBytesMax)
+	if c.failure == "" && length > uint64(len(c.data)) {
+		c.fail("ends within a command")
+	}
 	if c.failure != "" {
 		return nil
 	}
-	one := blank(Kind(kind))
-	if one == nil {
-		c.fail("holds a command of kind %d, which this program does not know: run a newer one", kind)
-		return nil
+	body, rest := c.data[:length], c.data[length:]
+	defer func() { c.data, c.failure = rest, "" }()
+	one := blank(f)
+	if since := f.since(); one == nil || since > c.in {
+		return f.unreadable(body, fmt.Sprintf("a command of kind %d, version %d, is not known under version %d of the rules: "+
+			"if it is one of a newer program, raise them first, see \"starling rules\"", f.kind, f.version, c.in))
 	}
+	c.data = body
 	one.code(c)
-	return one
-}
-
-// blank returns an empty command of the kind to decode into, nil for a kind that is not known.
-func blank(k Kind) Command {
-	switch k {
-	case KindPrepareJoin:
-		return &PrepareJoin{}
-	case KindNotifyJoin:
-		return &NotifyJoin{}
-	case KindAcceptJoin:
-		return &AcceptJoin{}
-	case KindAbortJoin:
-		return &AbortJoin{}
-	case KindLeave:
-		return &Leave{}
-	case KindVolunteer:
-		return &Volunteer{}
-	case KindSubmitJob:
-		return &SubmitJob{}
-	case KindKillJob:
-		return &KillJob{}
-	case KindReportTasks:
-		return &ReportTasks{}
-	case KindTellTime:
-		return &TellTime{}
-	case KindRaiseRules:
-		return &RaiseRules{}
-	case KindSteerUpdate:
-		return &SteerUpdate{}
-	case KindRevertJob:
-		return &RevertJob{}
-	case KindRestartJob:
-		return &RestartJob{}
-	case KindSuspendJob:
-		return &SuspendJob{}
-	case KindSealTask:
-		return &SealTask{}
-	case KindEndAllocation:
-		return &EndAllocation{}
-	case KindDrainNode:
-		return &DrainNode{}
-	case KindChangePools:
-		return &ChangePools{}
+	if c.failure == "" && len(c.data) > 0 {
+		c.fail("has %d bytes too many", len(c.data))
 	}
-	return nil
+	if c.failure != "" {
+		return f.unreadable(body, f.kind.String()+" "+c.failure)
+	}
+	return one
 }

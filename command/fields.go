@@ -46,7 +46,7 @@ func (m *Volunteer) code(c *coder) {
 }
 
 func (m *SubmitJob) code(c *coder) {
-	text(c, &m.RequestID, RequestIDBytesMax)
+	requestID(c, &m.RequestID)
 	integer(c, &m.Against, math.MaxUint32)
 	text(c, &m.Spec.Name, terms.JobNameBytesMax)
 	integer(c, &m.Spec.Type, uint64(terms.Daemon))
@@ -76,7 +76,7 @@ func (m *KillJob) code(c *coder) {
 
 // request codes how a command about a job begins.
 func request(c *coder, id *string, job *terms.JobName) {
-	text(c, id, RequestIDBytesMax)
+	requestID(c, id)
 	text(c, job, terms.JobNameBytesMax)
 }
 
@@ -120,7 +120,7 @@ func (m *EndAllocation) code(c *coder) {
 }
 
 func (m *DrainNode) code(c *coder) {
-	text(c, &m.RequestID, RequestIDBytesMax)
+	requestID(c, &m.RequestID)
 	text(c, &m.Node, terms.NameBytesMax)
 	flag(c, &m.Drain)
 	integer(c, &m.DeadlineMillis, math.MaxUint32)

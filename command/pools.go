@@ -7,7 +7,7 @@ import (
 )
 
 func (m *ChangePools) code(c *coder) {
-	text(c, &m.RequestID, RequestIDBytesMax)
+	requestID(c, &m.RequestID)
 	integer(c, &m.Against, math.MaxUint32)
 	list(c, &m.Pools, PoolsMax, pool)
 	list(c, &m.Gone, PoolsMax, poolPath)

@@ -9,6 +9,7 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // samples returns an entry for every kind of command, with something in every field.
@@ -75,7 +76,7 @@ func samples() map[Kind]*Entry {
 			{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
 		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
 	} {
-		entries[one.Kind()] = &Entry{Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
+		entries[one.Kind()] = &Entry{Rules: rules.First, Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}
 	return entries
 }
@@ -92,7 +93,10 @@ func (f *filler) entry() *Entry {
 	f.fill(reflect.ValueOf(&e.Writer).Elem())
 	e.Seq, e.Time, e.Cause = f.number(64), terms.Time(f.number(55)), terms.Index(f.number(63))
 	for range f.rng.IntN(5) {
-		one := blank(Kind(1 + f.rng.IntN(int(kindEnd)-1)))
+		one := blank(form{Kind(1 + f.rng.IntN(int(kindEnd)-1)), 1})
+		if f.rng.IntN(10) == 0 {
+			one = &PassTime{}
+		}
 		f.fill(reflect.ValueOf(one).Elem())
 		e.Commands = append(e.Commands, one)
 	}
@@ -115,6 +119,10 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
 		reflect.TypeFor[terms.Signal](): int(terms.SignalUser2), reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
+	}
+	if pass, ok := v.Addr().Interface().(*PassTime); ok {
+		pass.Millis = uint32(f.rng.IntN(PassMillisMax + 1))
+		return
 	}
 	if most, ok := enumerations[v.Type()]; ok {
 		v.SetUint(uint64(f.rng.IntN(most + 1)))

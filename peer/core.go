@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"starling/journal"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Phase is how far a peer is.
@@ -27,6 +29,8 @@ const (
 	Left Phase = "left"
 	// Diverged: its value differs from others'; it does nothing any more.
 	Diverged Phase = "diverged"
+	// Halted: its program cannot fold what comes next; it does nothing any more.
+	Halted Phase = "halted"
 )
 
 // Core is one peer without clock, goroutine and I/O. It is not safe for concurrent use. Every method takes the peer's
@@ -42,6 +46,8 @@ type Core struct {
 	// caughtUp tells that everything was folded that the journal held when this life began.
 	caughtUp bool
 	diverged string
+	// halted is why nothing more is folded, nil if it is.
+	halted error
 	// gone are the watched peers whose pulse has ended.
 	gone []terms.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
@@ -62,12 +68,14 @@ type Core struct {
 	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
 	Explain bool
+	// Knows is the newest version of the rules by which this program folds.
+	Knows rules.Number
 }
 
 // NewCore returns a core before the first entry of a cluster with the given limits. It does nothing until Begin.
 func NewCore(limits terms.Limits) *Core {
 	return &Core{
-		state: cluster.NewStateWithin(limits), starting: map[terms.AllocationID]bool{},
+		state: cluster.NewStateWithin(limits), Knows: RulesNewest, starting: map[terms.AllocationID]bool{},
 		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
 }
@@ -95,6 +103,8 @@ func (c *Core) Phase() (Phase, string) {
 	name, incarnation := c.self.Split()
 	node := c.state.NodeOf(name)
 	switch {
+	case c.halted != nil:
+		return Halted, c.halted.Error()
 	case c.diverged != "":
 		return Diverged, c.diverged
 	case !c.caughtUp:
@@ -108,14 +118,21 @@ func (c *Core) Phase() (Phase, string) {
 }
 
 // Fold takes the next record of the journal and returns what it did. A record that was folded before is passed over,
-// with ok false; one that does not follow the last is a gap, which the journal must never show.
+// with ok false, and so is all that comes after Halt has an answer; one that does not follow the last is a gap, which the
+// journal must never show.
 func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
 	index := terms.Index(r.Index)
-	if index <= c.state.Index {
+	if index <= c.state.Index || c.halted != nil {
 		return replica.Folded{}, false
 	}
 	folded = replica.Folded{Index: index, Bytes: len(r.Payload)}
-	e, err := command.Decode(r.Payload)
+	e, err := command.Decode(r.Payload, c.state.Rules)
+	if errors.Is(err, command.ErrPreRelease) && c.state.Nodes() == 0 {
+		// The whole journal is of that time. Where others have written before it is garbage as any other.
+		c.halted = fmt.Errorf("%w: its journal was begun by a program from before the first release, in format 1: "+
+			"start a new cluster with empty data folders, or run the program that wrote it", ErrProgram)
+		return replica.Folded{}, false
+	}
 	if err != nil {
 		folded.Outcome = replica.Skip(c.state, index, err.Error())
 		if r.Writer == string(c.self) {
@@ -132,6 +149,10 @@ func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok
 		c.outbox.folded(e.Seq, &folded.Outcome)
 		c.offered(&folded)
 	}
+	if now := c.state.Rules; now > c.Knows {
+		c.halted = fmt.Errorf("%w: that has version %d of the rules after entry %d, and this program knows up to version %d: "+
+			"install a newer one and start it; tasks go on meanwhile", ErrProgram, now, index, c.Knows)
+	}
 	return folded, true
 }
 
@@ -146,6 +167,12 @@ func (c *Core) offered(f *replica.Folded) {
 
 // OfferRefusal returns why the fold has refused what this peer's node offers, or would; "" if it takes it.
 func (c *Core) OfferRefusal() string { return c.offerRefusal }
+
+// ErrProgram tells that the cluster needs another program.
+var ErrProgram = errors.New("this program does not fit the cluster")
+
+// Halt returns why this program can fold nothing more, nil if it can. The value is that of all peers at its index.
+func (c *Core) Halt() error { return c.halted }
 
 // Request takes a command from a client; answer is called once, maybe at once.
 func (c *Core) Request(one command.Command, answer func(replica.Receipt, error)) {
@@ -249,7 +276,7 @@ func (c *Core) React(own terms.Time) Work {
 			w.Stop = append(w.Stop, stop)
 		}
 	}
-	header := command.Entry{Writer: c.self, Time: now, Cause: c.state.Index}
+	header := command.Entry{Rules: c.state.Rules, Writer: c.self, Time: now, Cause: c.state.Index}
 	if payload := c.outbox.next(header, r.Commands, phase == Member); payload != nil {
 		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"starling/cluster"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -49,13 +50,16 @@ type outbox struct {
 }
 
 // next makes the next entry of reactions and waiting requests and returns its bytes, nil if there is nothing to write.
-// Requests are held back unless open.
+// Requests are held back unless open. The header has the rules in force; the entry gets what its commands need of them.
 func (b *outbox) next(header command.Entry, reactions []command.Command, open bool) []byte {
+	if open {
+		b.refuseNewer(&header)
+	}
 	if b.underway != nil {
 		return nil
 	}
 	e := header
-	size := 64
+	size := command.OverheadBytesMax
 	for _, c := range reactions {
 		size += command.Size(c)
 		if size <= command.EntryBytesMax && len(e.Commands) < command.CommandsMax {
@@ -76,9 +80,25 @@ func (b *outbox) next(header command.Entry, reactions []command.Command, open bo
 		return nil
 	}
 	b.seq++
-	e.Seq = b.seq
+	e.Seq, e.Rules = b.seq, command.Needs(e.Commands)
 	b.underway = &e
 	return command.Encode(&e)
+}
+
+// refuseNewer answers the requests that wait with commands which the rules in force do not have.
+func (b *outbox) refuseNewer(header *command.Entry) {
+	kept := b.waiting[:0]
+	for _, r := range b.waiting {
+		need := command.Needs([]command.Command{r.command})
+		if need <= header.Rules {
+			kept = append(kept, r)
+			continue
+		}
+		r.answer(replica.Receipt{Index: header.Cause, Refusal: cluster.Refusal{Code: cluster.Conflict, Reason: fmt.Sprintf(
+			"%s needs version %d of the rules, which are at version %d: raise them with \"starling rules raise\" when the programs "+
+				"of all peers know it", r.command.Kind(), need, header.Rules)}}, nil)
+	}
+	b.waiting = kept
 }
 
 // add takes a request, or refuses it.

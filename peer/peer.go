@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,10 @@ func (p *Peer) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		p.drain()
+		if p.failure = p.core.Halt(); p.failure != nil {
+			p.log.Error("the peer stops; its tasks go on", "error", p.failure)
+			return
+		}
 		p.react(ctx, timer)
 	}
 }
@@ -438,12 +443,15 @@ func (p *Peer) Ready(ctx context.Context) error {
 	select {
 	case <-p.lived:
 	case <-p.stopped:
-		return ErrStopped
+		return cmp.Or(p.failure, ErrStopped)
 	case <-ctx.Done():
 		return fmt.Errorf("%s has not read the journal: %w", p.config.Node, ctx.Err())
 	}
 	for least := terms.Index(0); ; {
 		s, err := p.State(ctx, least)
+		if errors.Is(err, ErrStopped) {
+			return cmp.Or(p.Err(), err)
+		}
 		if err != nil {
 			return fmt.Errorf("%s has not joined: %w", p.config.Node, err)
 		}

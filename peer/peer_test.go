@@ -339,7 +339,7 @@ func TestPeerWhoseValueDiffersStopsReacting(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
 		ctx := context.Background()
-		f.peers["b"].post(ctx, func() { f.peers["b"].core.state.Rules++ })
+		f.peers["b"].post(ctx, func() { f.peers["b"].core.state.LastJob++ })
 		f.submit("a", job("count", terms.Batch, 3, "run", "0"))
 		pause(ctx, 10*time.Second)
 		for name, want := range map[string]Phase{"a": Member, "b": Diverged, "c": Member} {

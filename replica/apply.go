@@ -10,6 +10,7 @@ import (
 	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // fold is the work of one entry.
@@ -26,6 +27,8 @@ type fold struct {
 	heeds []cluster.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
 	over []verdict
+	// raised is the number that the rules have from the next entry on, 0 if they stay.
+	raised rules.Number
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }
@@ -49,7 +52,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 		f.outcome.Dropped = reason
 		return f.outcome
 	}
-	s.Time = max(s.Time, e.Time)
+	s.Time = f.timeNow()
 	finished := f.meetDeadlines()
 	f.outcome.Results = make([]Result, len(e.Commands))
 	for i, c := range e.Commands {
@@ -62,6 +65,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	f.awaitGivers()
 	f.regroup()
 	s.ForgetJobs()
+	s.Rules = max(s.Rules, f.raised)
 	return f.outcome
 }
 
@@ -94,7 +98,10 @@ func Skip(s *cluster.State, index terms.Index, reason string) Outcome {
 func (f *fold) admit() string {
 	name, incarnation := f.entry.Writer.Split()
 	node := f.s.NodeOf(name)
-	joins := len(f.entry.Commands) > 0 && f.entry.Commands[0].Kind() == command.KindPrepareJoin
+	joins := false
+	if len(f.entry.Commands) > 0 {
+		_, joins = f.entry.Commands[0].(*command.PrepareJoin)
+	}
 	switch {
 	case f.entry.Seq == 0:
 		return "its number is 0"
@@ -264,6 +271,10 @@ func (f *fold) obey(c command.Command) Result {
 		return f.drainNode(c)
 	case *command.ChangePools:
 		return f.changePools(c)
+	case *command.PassTime:
+		return f.passTime(c)
+	case *command.Unreadable:
+		return refused(cluster.Invalid, "%s", c.Problem)
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }
@@ -290,7 +301,8 @@ func (f *fold) member() Result {
 
 func (r Result) refused() bool { return r.Refusal.Code != cluster.OK }
 
-// raiseRules switches to the next version of the fold if the programs of all members know it.
+// raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry itself
+// is folded by the old one to its end, so that a program that knows no other has the value of all up to here, and stops.
 func (f *fold) raiseRules(c *command.RaiseRules) Result {
 	if r := f.member(); r.refused() {
 		return r
@@ -308,9 +320,6 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 	if behind != "" {
 		return refused(cluster.Conflict, "%s runs a program that does not know version %d of the rules: replace it first", behind, c.Version)
 	}
-	if c.Version > cluster.RulesNewest {
-		panic(fmt.Sprintf("replica: the cluster follows version %d of the rules, this program knows %d: run a newer one", c.Version, cluster.RulesNewest))
-	}
-	f.s.Rules = c.Version
+	f.raised = c.Version
 	return Result{}
 }

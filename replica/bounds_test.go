@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // small returns a job of one task that needs nothing.
@@ -74,7 +75,7 @@ func TestReportsAreBounded(t *testing.T) {
 	if got := len(e.Commands[0].(*command.ReportTasks).Reports); got != reportsMax {
 		t.Errorf("one entry tells %d ends, want %d", got, reportsMax)
 	}
-	if _, err := command.Decode(command.Encode(e)); err != nil {
+	if _, err := command.Decode(command.Encode(e), rules.First); err != nil {
 		t.Errorf("nobody can read the news: %v", err)
 	}
 	Apply(s, s.Index+1, e, false)

@@ -11,6 +11,7 @@ import (
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // history makes random entries that fit the value often enough to go deep, and do not fit it often enough to be refused.
@@ -227,7 +228,7 @@ func runHistory(seed uint64, length int) []string {
 			e = h.log[h.rng.IntN(len(h.log))]
 		}
 		h.log = append(h.log, e)
-		read, err := command.Decode(command.Encode(e))
+		read, err := command.Decode(command.Encode(e), rules.First)
 		if err != nil {
 			return []string{err.Error()}
 		}

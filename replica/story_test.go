@@ -16,6 +16,7 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // TestStories plays the stories below testdata. A slot is written web.main.0, a peer without its first incarnation.
@@ -163,7 +164,7 @@ func (w *story) tell(words []string) bool {
 	case "pools":
 		w.pools(by, words[1:])
 	case "rules":
-		w.write(by, &command.RaiseRules{Version: uint32(number(plain[0]))})
+		w.write(by, &command.RaiseRules{Version: rules.Number(number(plain[0]))})
 	default:
 		return w.tellMore(words[0], by, plain)
 	}

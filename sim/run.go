@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"starling/cluster"
 	"starling/sim/model"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Options choose a run.
@@ -106,7 +106,7 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 	size := w.between(1, 8)
 	offer := terms.Offer{
 		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
-		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: cluster.RulesNewest,
+		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: rules.Released,
 		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
 	}
 	if w.rng.IntN(8) == 0 {

@@ -9,6 +9,7 @@ import (
 	"starling/journal"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // script is a world in which nothing goes wrong but what a test lets go wrong.
@@ -33,7 +34,7 @@ func newScript(t *testing.T, machines int) *script {
 func (s *script) boot(m *machine) {
 	m.offer = terms.Offer{
 		Capacity: terms.Resources{2000, 4 << 30, 1 << 40}, PortFirst: portFirst, PortLast: portLast,
-		Address: m.label + ":1", Rules: cluster.RulesNewest,
+		Address: m.label + ":1", Rules: rules.Released,
 	}
 	m.boot()
 }

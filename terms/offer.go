@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"starling/terms/rules"
 )
 
 // Offer is what a node gives to the cluster.
@@ -19,7 +21,7 @@ type Offer struct {
 	// Address is where the node's peer answers requests: "host:port".
 	Address string
 	// Rules is the newest version of the fold that the node's program knows.
-	Rules uint32
+	Rules rules.Number
 }
 
 // NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.

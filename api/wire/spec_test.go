@@ -17,6 +17,7 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
@@ -243,7 +244,7 @@ func FuzzSpecOf(f *testing.F) {
 		}
 		// What is accepted must be what every peer can read.
 		entry := &command.Entry{Writer: "a~1", Seq: 1, Commands: []command.Command{&command.SubmitJob{Spec: *spec}}}
-		if _, err := command.Decode(command.Encode(entry)); err != nil {
+		if _, err := command.Decode(command.Encode(entry), rules.First); err != nil {
 			t.Errorf("accepted, and then: %v", err)
 		}
 	})

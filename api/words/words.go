@@ -72,8 +72,17 @@ func request(c command.Command) string {
 		}
 		return fmt.Sprintf("drain node %s within %s", c.Node, time.Duration(c.DeadlineMillis)*time.Millisecond)
 	}
-	if c, ok := c.(*command.ChangePools); ok {
+	return other(c)
+}
+
+func other(c command.Command) string {
+	switch c := c.(type) {
+	case *command.ChangePools:
 		return pools(c)
+	case *command.PassTime:
+		return fmt.Sprintf("let %d ms pass", c.Millis)
+	case *command.Unreadable:
+		return "refused unread: " + c.Problem
 	}
 	return c.Kind().String()
 }

@@ -7,6 +7,7 @@ import (
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
@@ -19,7 +20,7 @@ func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
 	return true
 }
 
-func (m *Model) raise(version uint32) bool {
+func (m *Model) raise(version rules.Number) bool {
 	for _, p := range m.Circle {
 		if offer := m.nodeOf(p.Node()).offer; offer == nil || offer.Rules < version {
 			return false
@@ -28,7 +29,7 @@ func (m *Model) raise(version uint32) bool {
 	if version != m.rules+1 {
 		return false
 	}
-	m.rules = version
+	m.raised = version
 	return true
 }
 

@@ -12,15 +12,18 @@ import (
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Model is the value as the model has it.
 type Model struct {
 	index terms.Index
 	// number is that of the entry among its writer's.
-	number     uint64
-	time       terms.Time
-	rules      uint32
+	number uint64
+	time   terms.Time
+	rules  rules.Number
+	// raised is the number of the rules from the next entry on, 0 if they stay.
+	raised     rules.Number
 	limits     terms.Limits
 	unfinished bool
 	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
@@ -88,7 +91,7 @@ type request struct {
 // New returns the value before the first entry, under the given limits.
 func New(limits terms.Limits) *Model {
 	return &Model{
-		rules: 1, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
+		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
 		Forgotten: map[terms.JobName]bool{}, hungers: map[terms.PoolPath]cluster.Hunger{},
 	}
 }
@@ -103,7 +106,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	if m.dropped {
 		return
 	}
-	m.time, m.number = max(m.time, e.Time), e.Seq
+	m.time, m.number = m.timeAt(e), e.Seq
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
@@ -123,6 +126,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.tidy()
 	m.regroup()
 	m.forgetJobs()
+	m.rules, m.raised = max(m.rules, m.raised), 0
 }
 
 // takes tells whether the entry counts: it is the next of a life that has not left, and a life begins by joining.
@@ -171,6 +175,8 @@ func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 		return member
 	case *command.RaiseRules:
 		return member && m.raise(c.Version)
+	case *command.Unreadable:
+		return false
 	}
 	return member && m.ask(c)
 }
@@ -210,6 +216,8 @@ func (m *Model) ask(c command.Command) bool {
 		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
 	case *command.ChangePools:
 		return m.once(c.RequestID, func() bool { return m.changePools(c) })
+	case *command.PassTime:
+		return m.once(c.RequestID, func() bool { return m.passTime(c) })
 	}
 	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
 }

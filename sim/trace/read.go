@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // gpu is the kind of all devices in a trace.
@@ -128,7 +128,7 @@ func (s *Shape) request() []terms.DeviceRequest {
 
 // offer returns what the machine volunteers.
 func (m *Machine) offer() terms.Offer {
-	o := terms.Offer{Capacity: m.Resources, Rules: cluster.RulesNewest}
+	o := terms.Offer{Capacity: m.Resources, Rules: rules.Released}
 	if m.GPUs > 0 {
 		o.Devices = []terms.DeviceOffer{{Kind: gpu, Model: m.Model, Count: m.GPUs}}
 	}

@@ -18,7 +18,6 @@ import (
 
 	"starling/api"
 	"starling/api/client"
-	"starling/cluster"
 	"starling/driver"
 	"starling/driver/process"
 	"starling/journal"
@@ -73,7 +72,7 @@ func (c *Config) CompleteOffer() error {
 	if c.Offer.Address == "" {
 		c.Offer.Address = reachable(c.Listener.Addr())
 	}
-	c.Offer.Rules = cluster.RulesNewest
+	c.Offer.Rules = peer.RulesNewest
 	if c.Secret != nil {
 		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())
 	}

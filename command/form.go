@@ -1,0 +1,101 @@
+package command
+
+import (
+	"slices"
+
+	"starling/terms/rules"
+)
+
+// form is a way to write a command: its kind, and which version of that. A new version has a type of its own, with a
+// method version; all others have version 1.
+type form struct {
+	kind    Kind
+	version uint16
+}
+
+func formOf(c Command) form {
+	f := form{c.Kind(), 1}
+	if later, ok := c.(interface{ version() uint16 }); ok {
+		f.version = later.version()
+	}
+	return f
+}
+
+// since returns the number of the rules since which there is a form that this program knows. A command counts where the
+// rules have its form; what they do not have is refused, even by a program that knows it.
+func (f form) since() rules.Number {
+	if f.kind == KindPassTime {
+		return rules.Next
+	}
+	return rules.First
+}
+
+// Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do
+// not allow what its body holds. It keeps what was written.
+type Unreadable struct {
+	form form
+	body []byte
+	// Problem says why, in the words of all peers that have these rules.
+	Problem string
+}
+
+func (f form) unreadable(body []byte, problem string) *Unreadable {
+	return &Unreadable{f, slices.Clone(body), problem}
+}
+
+// Kind returns the kind as it was written; there may be none with that number.
+func (u *Unreadable) Kind() Kind { return u.form.kind }
+
+func (u *Unreadable) version() uint16 { return u.form.version }
+
+func (u *Unreadable) code(c *coder) { c.data = append(c.data, u.body...) }
+
+// blank returns an empty command of the form to decode into, nil for a form that this program does not know.
+func blank(f form) Command {
+	if f.version != 1 {
+		return nil
+	}
+	switch f.kind {
+	case KindPrepareJoin:
+		return &PrepareJoin{}
+	case KindNotifyJoin:
+		return &NotifyJoin{}
+	case KindAcceptJoin:
+		return &AcceptJoin{}
+	case KindAbortJoin:
+		return &AbortJoin{}
+	case KindLeave:
+		return &Leave{}
+	case KindVolunteer:
+		return &Volunteer{}
+	case KindSubmitJob:
+		return &SubmitJob{}
+	case KindKillJob:
+		return &KillJob{}
+	case KindReportTasks:
+		return &ReportTasks{}
+	case KindTellTime:
+		return &TellTime{}
+	case KindRaiseRules:
+		return &RaiseRules{}
+	case KindSteerUpdate:
+		return &SteerUpdate{}
+	case KindRevertJob:
+		return &RevertJob{}
+	case KindRestartJob:
+		return &RestartJob{}
+	case KindSuspendJob:
+		return &SuspendJob{}
+	case KindSealTask:
+		return &SealTask{}
+	case KindEndAllocation:
+		return &EndAllocation{}
+	case KindDrainNode:
+		return &DrainNode{}
+	case KindChangePools:
+		return &ChangePools{}
+	case KindPassTime:
+		return &PassTime{}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/driver"
+	"starling/driver/fake"
+	"starling/journal"
+	"starling/replica"
+	"starling/terms"
+	"starling/terms/rules"
+)
+
+// raised are entries after which a cluster of a~1 alone has the next rules, and one that needs them.
+func raised() []*command.Entry {
+	return []*command.Entry{
+		{Commands: []command.Command{
+			&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
+		}},
+		// The rules of the next entry count from the next entry on.
+		{Rules: rules.First, Commands: []command.Command{
+			&command.PassTime{Millis: 5}, &command.RaiseRules{Version: rules.Next}, &command.PassTime{Millis: 5}, &command.KillJob{Job: "none"},
+		}},
+		{Commands: []command.Command{&command.PassTime{Millis: 5}}},
+	}
+}
+
+func recordOf(e *command.Entry, index int) journal.Record {
+	e.Writer, e.Seq, e.Time = "a~1", uint64(index), 1000
+	return journal.Record{Index: journal.Index(index), Writer: "a~1", Seq: e.Seq, Payload: command.Encode(e)}
+}
+
+// folds folds the entries with a program that knows these rules, and returns a line for each that it took.
+func folds(knows rules.Number) (c *Core, lines []string) {
+	c = NewCore(terms.DefaultLimits())
+	c.Knows = knows
+	for i, e := range raised() {
+		folded, ok := c.Fold(recordOf(e, i+1), 1000)
+		if !ok {
+			break
+		}
+		line := fmt.Sprintf("%016x rules %d time %d", folded.Digest, c.State().Rules, c.State().Time)
+		for k := range folded.Outcome.Results {
+			line += "; " + cmp.Or(folded.Outcome.Results[k].Refusal.Reason, "obeyed")
+		}
+		lines = append(lines, line)
+	}
+	return c, lines
+}
+
+func TestProgramOfOldRulesStopsWhereTheyAreRaised(t *testing.T) {
+	old, oldLines := folds(rules.First)
+	next, nextLines := folds(rules.Next)
+	const unknown = "a command of kind 65535, version 1, is not known under version 1 of the rules: " +
+		`if it is one of a newer program, raise them first, see "starling rules"`
+	want := []string{
+		" rules 1 time 1000; obeyed; obeyed",
+		" rules 2 time 1000; " + unknown + "; obeyed; " + unknown + "; there is no job none",
+		" rules 2 time 1006; obeyed",
+	}
+	for i := range want {
+		if i == len(nextLines) || !strings.HasSuffix(nextLines[i], want[i]) {
+			t.Fatalf("the new program folds\n%q, want\n%q", nextLines, want)
+		}
+	}
+	if next.Halt() != nil || !slices.Equal(oldLines, nextLines[:2]) {
+		t.Errorf("the old program folds\n%q, want\n%q", oldLines, nextLines[:2])
+	}
+	const why = "this program does not fit the cluster: that has version 2 of the rules after entry 2, and this program knows up to version 1: " +
+		"install a newer one and start it; tasks go on meanwhile"
+	if phase, got := old.Phase(); phase != Halted || got != why || !errors.Is(old.Halt(), ErrProgram) {
+		t.Errorf("the old program is %s: %s", phase, got)
+	}
+	if w := old.React(1000); w.Append != nil || len(w.Start)+len(w.Stop)+len(w.Watch) > 0 {
+		t.Errorf("the old program does %+v", w)
+	}
+}
+
+func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
+	c := NewCore(terms.DefaultLimits())
+	c.Knows = rules.Next
+	c.Begin("a~1", 0, &terms.Offer{Rules: rules.Next})
+	fold(t, c, 1, c.React(1000).Append)
+	fold(t, c, 2, c.React(1000).Append)
+	var got []string
+	pass := func() {
+		c.Request(&command.PassTime{Millis: 1}, func(r replica.Receipt, err error) {
+			got = append(got, r.Refusal.Reason)
+			if err != nil || r.Refusal.Code != cluster.OK && r.Refusal.Code != cluster.Conflict {
+				t.Errorf("answer %+v, %v", r, err)
+			}
+		})
+	}
+	pass()
+	c.Request(&command.RaiseRules{Version: rules.Next}, func(replica.Receipt, error) {})
+	raise := c.React(1000).Append
+	if len(got) != 1 || !strings.Contains(got[0], "needs version 2 of the rules") || !strings.Contains(got[0], "starling rules raise") {
+		t.Fatalf("answers %q, want that the rules must be raised", got)
+	}
+	fold(t, c, 3, raise)
+	pass()
+	fold(t, c, 4, c.React(1000).Append)
+	if len(got) != 2 || got[1] != "" {
+		t.Errorf("answers %q, want that the second is obeyed", got)
+	}
+}
+
+func TestJournalFromBeforeTheFirstReleaseStopsThePeer(t *testing.T) {
+	first := journal.Record{Index: 1, Writer: "a~1", Seq: 1, Payload: []byte("\x01\x03a~1\x01\x00\x00\x00")}
+	first.Payload = binary.LittleEndian.AppendUint32(first.Payload, crc32.Checksum(first.Payload, crc32.MakeTable(crc32.Castagnoli)))
+	garbage := journal.Record{Index: 1, Payload: []byte("garbage")}
+	c := NewCore(terms.DefaultLimits())
+	if _, ok := c.Fold(garbage, 0); !ok {
+		t.Error("garbage stops the peer")
+	}
+	first.Index = 2
+	if _, ok := c.Fold(first, 0); ok || !errors.Is(c.Halt(), ErrProgram) || !strings.Contains(c.Halt().Error(), "before the first release") {
+		t.Errorf("folded: %v, stopped: %v", ok, c.Halt())
+	}
+	// Written later it must not end a cluster: it is dropped as garbage is.
+	c = alone(t)
+	first.Index = 2
+	if folded, ok := c.Fold(first, 0); !ok || c.Halt() != nil || !strings.Contains(folded.Outcome.Dropped, "format 1") {
+		t.Errorf("folded: %v %+v, stopped: %v", ok, folded.Outcome, c.Halt())
+	}
+}
+
+func TestPeerThatIsTooOldLeavesItsTasksAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		f.submit("a", job("web", terms.Stateless, 1, "run"))
+		f.await("a", "it runs", statusIs("web", cluster.StatusRunning))
+		f.crash("a")
+		shared := f.shared.Open()
+		raise := &command.Entry{Writer: "a~1", Seq: 1 << 50, Time: 1, Commands: []command.Command{
+			&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}}, &command.RaiseRules{Version: rules.Next},
+		}}
+		err := shared.Append(context.Background(), journal.Record{Writer: "a~1", Seq: raise.Seq, Payload: command.Encode(raise)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.start("a")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := f.peers["a"].Ready(ctx); !errors.Is(err, ErrProgram) {
+			t.Errorf("ready: %v, want that the program is too old", err)
+		}
+		<-f.peers["a"].Done()
+		if err := f.peers["a"].Err(); !errors.Is(err, ErrProgram) {
+			t.Errorf("stopped: %v, want that the program is too old", err)
+		}
+		running := 0
+		for _, task := range fake.Open(f.machines["a"]).Tasks() {
+			if task.State == driver.Running {
+				running++
+			}
+		}
+		if running != 1 {
+			t.Errorf("%d tasks run, want 1", running)
+		}
+	})
+}

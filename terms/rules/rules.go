@@ -1,0 +1,48 @@
+// Package rules numbers the versions of the fold, and tells what each of them has.
+//
+// All peers fold under the number that stands in the value, whatever their programs know beyond it. What makes a program
+// take what another refuses, or fold it otherwise, is a row of a table here or elsewhere, and counts since its number: a
+// command, a plugin, a limit, a step of the fold. Rows are never changed, only added.
+package rules
+
+// Number is a version of the fold. A program that knows one knows all below it.
+type Number uint32
+
+// First is the number of a new cluster.
+const First Number = 1
+
+// Released is the newest number by which a released program folds.
+const Released = First
+
+// Next is behind everything that is released. What counts since then is there to try mixed versions with: a program that
+// is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
+const Next = Released + 1
+
+// Row is something that exists since a number of the rules.
+type Row[T any] struct {
+	Since Number
+	Value T
+}
+
+// Known returns what the rules have of a table, in its order.
+func Known[T any](in Number, table []Row[T]) []T {
+	var all []T
+	for _, row := range table {
+		if row.Since <= in {
+			all = append(all, row.Value)
+		}
+	}
+	return all
+}
+
+// Current returns what counts of a table in which each row takes the place of those before it, such as the history of a
+// limit. The first row is there since First.
+func Current[T any](in Number, history []Row[T]) T {
+	value := history[0].Value
+	for _, row := range history[1:] {
+		if row.Since <= in {
+			value = row.Value
+		}
+	}
+	return value
+}
