@@ -14,6 +14,7 @@ import (
 	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // PlanJob tells what would come of a job, or a new version of one.
@@ -22,7 +23,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
-	if problems = append(problems, plugin.Problems(spec)...); len(problems) > 0 {
+	if problems = append(problems, plugin.Problems(spec, rules.Released)...); len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 	}
 	state, err := s.stateAt(ctx, request.GetMinIndex())

@@ -13,6 +13,7 @@ import (
 	"starling/plugin"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // SubmitJob brings a job, or a new version of one.
@@ -21,7 +22,7 @@ func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobReq
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
-	problems = append(problems, plugin.Problems(spec)...)
+	problems = append(problems, plugin.Problems(spec, rules.Released)...)
 	problems = append(problems, requestIDProblems(request.GetRequestId())...)
 	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
 	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {

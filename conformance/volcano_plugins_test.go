@@ -13,6 +13,7 @@ import (
 
 	"starling/plugin"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // The differences from Volcano in what plugins give. Each holds for every file.
@@ -117,7 +118,7 @@ func (c *pluginCase) run(t *trial, differences tally) {
 	if form := cmp.Or(c.excluded(fixed), excluded); form != "" {
 		t.leaveOut(form)
 	}
-	set, err := plugin.NewSet(requests)
+	set, err := plugin.NewSet(requests, rules.First)
 	refused := err
 	if err == nil {
 		refused = set.OnJobAdd(job)

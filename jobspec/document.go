@@ -13,6 +13,7 @@ import (
 
 	"starling/plugin"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Limits of a file.
@@ -87,7 +88,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, append(plugin.Problems(&d.Spec), idle(&d.Spec)...))
+	r.problems(root, append(plugin.Problems(&d.Spec, rules.Released), idle(&d.Spec)...))
 	return d
 }
 

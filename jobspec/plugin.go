@@ -7,13 +7,14 @@ import (
 
 	"starling/plugin"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // pluginForm is the name of a plugin, or a mapping from it to its arguments.
 func pluginForm() form[terms.PluginRequest] {
-	words := "the name of a plugin (" + strings.Join(plugin.Names(), ", ") + "), or a mapping from it to its arguments"
+	words := "the name of a plugin (" + strings.Join(plugin.Names(rules.Released), ", ") + "), or a mapping from it to its arguments"
 	given := argumentsForm()
-	name := object{{"enum", plugin.Names()}}
+	name := object{{"enum", plugin.Names(rules.Released)}}
 	return form[terms.PluginRequest]{
 		words: words,
 		schema: object{{"anyOf", []object{name, {

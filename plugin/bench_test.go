@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // BenchmarkUpdate renews the files of one of 10,000 members.
@@ -13,7 +14,7 @@ func BenchmarkUpdate(b *testing.B) {
 		r.Tasks[0].Members = append(r.Tasks[0].Members, Member{Index: i, Name: "1234.worker.train.ml.starling", Address: "10.0.0.1",
 			Ports: []Port{{"http", 31000}}})
 	}
-	set, err := NewSet([]terms.PluginRequest{{Name: "svc"}})
+	set, err := NewSet([]terms.PluginRequest{{Name: "svc"}}, rules.First)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Fault is one thing wrong with what a job asks of a plugin.
@@ -34,19 +35,19 @@ func (f *Fault) Error() string {
 const InstancesMax = 10_000
 
 // Problems returns all that is wrong with a job: its own Problems, and if there are none those of what it asks of plugins.
-// The job file, the API and the fold all ask here.
-func Problems(job *terms.Job) []terms.Problem {
+// The fold asks with the rules in force, the job file and the API with those that their program knows.
+func Problems(job *terms.Job, in rules.Number) []terms.Problem {
 	if own := job.Problems(); len(own) > 0 || len(job.Plugins) == 0 {
 		return own
 	}
-	set, err := NewSet(job.Plugins)
+	set, err := NewSet(job.Plugins, in)
 	if err != nil {
 		return faults(err)
 	}
 	var all []terms.Problem
 	for _, p := range set {
 		if err := p.OnJobAdd(job); err != nil {
-			all = append(all, terms.Problem{Path: pathOf(job, p), Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
+			all = append(all, terms.Problem{Path: pathOf(job, p, kinds(in)), Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
 		}
 	}
 	instances := uint64(0)
@@ -81,11 +82,11 @@ func faults(err error) (all []terms.Problem) {
 }
 
 // pathOf returns the path of the request that brings a plugin.
-func pathOf(job *terms.Job, p Plugin) string {
+func pathOf(job *terms.Job, p Plugin, known []kind) string {
 	at := slices.IndexFunc(job.Plugins, func(q terms.PluginRequest) bool { return q.Name == p.Name() })
 	for i := range job.Plugins {
-		for _, k := range kinds() {
-			if at < 0 && k.name == p.Name() && k.neededBy(job.Plugins[i].Name) {
+		for _, k := range known {
+			if at < 0 && k.name == p.Name() && k.neededBy(job.Plugins[i].Name, known) {
 				at = i
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Plugin gives the members of a job what one framework, or one way to find each other, needs. See the package for when
@@ -70,46 +71,47 @@ type kind struct {
 	build func(a *arguments) Plugin
 }
 
-// kinds lists all plugins. Each comes behind those that it needs.
-func kinds() []kind {
-	return []kind{
-		{"env", nil, newEnv},
-		{"svc", nil, newSvc},
-		{"ssh", []string{"svc"}, newSSH},
-		{"mpi", []string{"svc", "ssh"}, newMPI},
-		{"pytorch", []string{"svc"}, newPytorch},
-		{"ray", []string{"svc"}, newRay},
-		{"tensorflow", []string{"svc"}, newTensorflow},
-	}
+// kinds lists all plugins that the rules have. Each comes behind those that it needs.
+func kinds(in rules.Number) []kind {
+	return rules.Known(in, []rules.Row[kind]{
+		{Since: rules.First, Value: kind{"env", nil, newEnv}},
+		{Since: rules.First, Value: kind{"svc", nil, newSvc}},
+		{Since: rules.First, Value: kind{"ssh", []string{"svc"}, newSSH}},
+		{Since: rules.First, Value: kind{"mpi", []string{"svc", "ssh"}, newMPI}},
+		{Since: rules.First, Value: kind{"pytorch", []string{"svc"}, newPytorch}},
+		{Since: rules.First, Value: kind{"ray", []string{"svc"}, newRay}},
+		{Since: rules.First, Value: kind{"tensorflow", []string{"svc"}, newTensorflow}},
+	})
 }
 
-// Names returns the names of all plugins.
-func Names() []string {
+// Names returns the names of all plugins that the rules have.
+func Names(in rules.Number) []string {
 	var all []string
-	for _, k := range kinds() {
+	for _, k := range kinds(in) {
 		all = append(all, k.name)
 	}
 	return all
 }
 
 // NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests: each is a
-// Fault.
-func NewSet(requests []terms.PluginRequest) (Set, error) {
+// Fault. It is a question to the rules which plugins there are, so that all peers take the same jobs.
+func NewSet(requests []terms.PluginRequest, in rules.Number) (Set, error) {
+	known := kinds(in)
 	var wrong []error
 	for i, request := range requests {
 		switch {
-		case !slices.Contains(Names(), request.Name):
-			wrong = append(wrong, &Fault{Reason: fmt.Sprintf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(), ", ")), Request: i})
+		case !slices.Contains(Names(in), request.Name):
+			wrong = append(wrong, &Fault{Reason: fmt.Sprintf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(in), ", ")), Request: i})
 		case slices.ContainsFunc(requests[:i], func(r terms.PluginRequest) bool { return r.Name == request.Name }):
 			wrong = append(wrong, &Fault{Plugin: request.Name, Reason: "is asked for twice", Request: i})
 		}
 	}
 	var set Set
-	for _, k := range kinds() {
+	for _, k := range known {
 		a := &arguments{plugin: k.name}
 		asked := false
 		for i, request := range requests {
-			asked = asked || request.Name == k.name || k.neededBy(request.Name)
+			asked = asked || request.Name == k.name || k.neededBy(request.Name, known)
 			if request.Name == k.name && a.given == nil {
 				a.given, a.request = request.Arguments, i
 			}
@@ -127,8 +129,8 @@ func NewSet(requests []terms.PluginRequest) (Set, error) {
 }
 
 // neededBy tells whether a plugin brings this one with it.
-func (k kind) neededBy(name string) bool {
-	return slices.ContainsFunc(kinds(), func(other kind) bool {
+func (k kind) neededBy(name string, known []kind) bool {
+	return slices.ContainsFunc(known, func(other kind) bool {
 		return other.name == name && slices.Contains(other.needs, k.name)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // TestPlugins plays the files below testdata. A roster is a line for each member: task, number, name, address ("-" while it
@@ -33,7 +34,7 @@ func TestPlugins(t *testing.T) {
 				r = rosterOf(t, d)
 				return ""
 			}
-			set, err := NewSet(requestsOf(d.Input))
+			set, err := NewSet(requestsOf(d.Input), rules.First)
 			if err != nil {
 				return err.Error() + "\n"
 			}
@@ -157,10 +158,10 @@ func requestsOf(input string) (all []terms.PluginRequest) {
 // every returns all plugins, and a job of as many workers.
 func every(t *testing.T, workers int) (Set, *Roster) {
 	var requests []terms.PluginRequest
-	for _, name := range Names() {
+	for _, name := range Names(rules.First) {
 		requests = append(requests, terms.PluginRequest{Name: name})
 	}
-	set, err := NewSet(requests)
+	set, err := NewSet(requests, rules.First)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +250,7 @@ func TestManyMembers(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	_, r := every(t, 1)
-	set, err := NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "port", Value: "rendezvous"}}}})
+	set, err := NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "port", Value: "rendezvous"}}}}, rules.First)
 	if err != nil {
 		t.Fatal(err)
 	}

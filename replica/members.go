@@ -69,7 +69,7 @@ func (r *reacting) told(a *Assignment) (plugin.Set, *plugin.Roster, plugin.Self)
 	if spec == nil || len(spec.Plugins) == 0 || len(j.Spec.Plugins) == 0 {
 		return nil, nil, plugin.Self{}
 	}
-	set, err := plugin.NewSet(spec.Plugins)
+	set, err := plugin.NewSet(spec.Plugins, r.s.Rules)
 	if err != nil {
 		return nil, nil, plugin.Self{} // the fold takes no such job
 	}

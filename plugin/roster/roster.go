@@ -86,7 +86,7 @@ func tasks(j *cluster.Job) []int {
 // Of returns the list of a job's members in its present version, its tasks in the order of the job file.
 func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 	r := &plugin.Roster{Job: j.Name(), Version: j.Roster.Version}
-	if set, err := plugin.NewSet(j.Spec.Plugins); err == nil {
+	if set, err := plugin.NewSet(j.Spec.Plugins, s.Rules); err == nil {
 		r.ByAddress = set.ByAddress()
 	}
 	for _, number := range tasks(j) {
