@@ -11,6 +11,7 @@ import (
 	"starling/driver"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Limits of what is asked and answered.
@@ -53,6 +54,8 @@ type Backend interface {
 type Options struct {
 	// Version of the program, for Info.
 	Version string
+	// Rules is the newest version of the rules that the program knows.
+	Rules rules.Number
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
 }

@@ -300,26 +300,3 @@ func (f *fold) member() Result {
 }
 
 func (r Result) refused() bool { return r.Refusal.Code != cluster.OK }
-
-// raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry itself
-// is folded by the old one to its end, so that a program that knows no other has the value of all up to here, and stops.
-func (f *fold) raiseRules(c *command.RaiseRules) Result {
-	if r := f.member(); r.refused() {
-		return r
-	}
-	if c.Version != f.s.Rules+1 {
-		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1, c.Version)
-	}
-	behind := terms.PeerID("")
-	f.s.EachMember(func(p terms.PeerID) bool {
-		if offer := f.s.NodeOf(p.Node()).Offer; offer == nil || offer.Rules < c.Version {
-			behind = p
-		}
-		return behind == ""
-	})
-	if behind != "" {
-		return refused(cluster.Conflict, "%s runs a program that does not know version %d of the rules: replace it first", behind, c.Version)
-	}
-	f.raised = c.Version
-	return Result{}
-}

@@ -64,6 +64,11 @@ func (c *Client) See(index terms.Index) {
 	}
 }
 
+// Rules returns the version of the rules in force, and up to which each member's program knows them.
+func (c *Client) Rules(ctx context.Context) (*starlingv1.RulesResponse, error) {
+	return unary(ctx, c, &starlingv1.RulesRequest{MinIndex: c.least(0)}, starlingv1connect.StarlingClient.Rules)
+}
+
 // ListJobs returns one page of jobs.
 func (c *Client) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)

@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // SubmitJob brings a job, or a new version of it, and returns when it is folded. It is refused if the job has another
@@ -66,6 +67,11 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere bool) (*starlingv1.EndAllocationResponse, error) {
 	request := &starlingv1.EndAllocationRequest{RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
+}
+
+// RaiseRules raises the rules to the version, which is the one after that in force, and returns when that is folded.
+func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlingv1.RaiseRulesResponse, error) {
+	return unary(ctx, c, &starlingv1.RaiseRulesRequest{Version: uint32(version)}, starlingv1connect.StarlingClient.RaiseRules)
 }
 
 // DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped.

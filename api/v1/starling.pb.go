@@ -7367,6 +7367,265 @@ func (x *OutputResponse) GetData() []byte {
 	return nil
 }
 
+type RulesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesRequest) Reset() {
+	*x = RulesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesRequest) ProtoMessage() {}
+
+func (x *RulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
+func (*RulesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *RulesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+type RulesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// In force, for all peers.
+	Rules uint32 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
+	// The newest that the answering peer's program knows.
+	Newest uint32 `protobuf:"varint,3,opt,name=newest,proto3" json:"newest,omitempty"`
+	// In the order of their names.
+	Members       []*RulesOfMember `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesResponse) Reset() {
+	*x = RulesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesResponse) ProtoMessage() {}
+
+func (x *RulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
+func (*RulesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *RulesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *RulesResponse) GetRules() uint32 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
+func (x *RulesResponse) GetNewest() uint32 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+func (x *RulesResponse) GetMembers() []*RulesOfMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// RulesOfMember is what a member's program knows.
+type RulesOfMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "b~3".
+	Peer string `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	// 0 if it has not said so yet.
+	Newest        uint32 `protobuf:"varint,2,opt,name=newest,proto3" json:"newest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RulesOfMember) Reset() {
+	*x = RulesOfMember{}
+	mi := &file_v1_starling_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RulesOfMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RulesOfMember) ProtoMessage() {}
+
+func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
+func (*RulesOfMember) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *RulesOfMember) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *RulesOfMember) GetNewest() uint32 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+type RaiseRulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One more than the version in force; that itself is raised already.
+	Version       uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaiseRulesRequest) Reset() {
+	*x = RaiseRulesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaiseRulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaiseRulesRequest) ProtoMessage() {}
+
+func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
+func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *RaiseRulesRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type RaiseRulesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaiseRulesResponse) Reset() {
+	*x = RaiseRulesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaiseRulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaiseRulesResponse) ProtoMessage() {}
+
+func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
+func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *RaiseRulesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -7376,7 +7635,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7388,7 +7647,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7401,7 +7660,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7434,7 +7693,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7446,7 +7705,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7459,7 +7718,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7531,7 +7790,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7543,7 +7802,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7556,7 +7815,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -8226,7 +8485,21 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
 	"\x04slot\x18\x05 \x01(\rR\x04slot\"$\n" +
 	"\x0eOutputResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"*\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"+\n" +
+	"\fRulesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\x89\x01\n" +
+	"\rRulesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05rules\x18\x02 \x01(\rR\x05rules\x12\x16\n" +
+	"\x06newest\x18\x03 \x01(\rR\x06newest\x124\n" +
+	"\amembers\x18\x04 \x03(\v2\x1a.starling.v1.RulesOfMemberR\amembers\";\n" +
+	"\rRulesOfMember\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06newest\x18\x02 \x01(\rR\x06newest\"-\n" +
+	"\x11RaiseRulesRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"*\n" +
+	"\x12RaiseRulesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"*\n" +
 	"\vInfoRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\xf3\x01\n" +
 	"\fInfoResponse\x12\x14\n" +
@@ -8242,7 +8515,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xcf\x0e\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe3\x0f\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -8270,7 +8543,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12B\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
-	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12@\n" +
+	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
+	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
+	"\n" +
+	"RaiseRules\x12\x1e.starling.v1.RaiseRulesRequest\x1a\x1f.starling.v1.RaiseRulesResponse\x12@\n" +
 	"\x04Info\x12\x18.starling.v1.InfoRequest\x1a\x19.starling.v1.InfoResponse\"\x03\x90\x02\x01B\x1cZ\x1astarling/api/v1;starlingv1b\x06proto3"
 
 var (
@@ -8285,7 +8561,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -8377,10 +8653,15 @@ var file_v1_starling_proto_goTypes = []any{
 	(*LogsResponse)(nil),          // 87: starling.v1.LogsResponse
 	(*OutputRequest)(nil),         // 88: starling.v1.OutputRequest
 	(*OutputResponse)(nil),        // 89: starling.v1.OutputResponse
-	(*InfoRequest)(nil),           // 90: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 91: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 92: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 93: google.protobuf.Timestamp
+	(*RulesRequest)(nil),          // 90: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 91: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 92: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 93: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 94: starling.v1.RaiseRulesResponse
+	(*InfoRequest)(nil),           // 95: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 96: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 97: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 98: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8417,115 +8698,120 @@ var file_v1_starling_proto_depIdxs = []int32{
 	48,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	93,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	51,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	52,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	41,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	93,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	93,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	93,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	98,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	93,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	68,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	93,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	93,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	98,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	98,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
 	66,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
-	93,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
-	93,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	93,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	93,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	93,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
+	98,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	98,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	98,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	98,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	71,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
 	73,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
 	68,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	72,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	93,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	93,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	93,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	98,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	98,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	98,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	74,  // 71: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	93,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 73: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	77,  // 74: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	93,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	93,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	93,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	98,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	98,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	80,  // 78: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 79: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 80: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 81: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 82: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	93,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	98,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	83,  // 84: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	93,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	98,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	84,  // 86: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	85,  // 87: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	93,  // 88: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	92,  // 89: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 90: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 91: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 92: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 93: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 94: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 95: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 96: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 97: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	37,  // 98: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	39,  // 99: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	43,  // 100: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	45,  // 101: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	49,  // 102: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	54,  // 103: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	58,  // 104: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	61,  // 105: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	63,  // 106: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	69,  // 107: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	75,  // 108: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	78,  // 109: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	81,  // 110: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	86,  // 111: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	88,  // 112: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	90,  // 113: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 114: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 115: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 116: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 117: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 118: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 119: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 120: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 121: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	38,  // 122: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	40,  // 123: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	44,  // 124: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	46,  // 125: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	50,  // 126: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	55,  // 127: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	59,  // 128: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	62,  // 129: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	64,  // 130: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	70,  // 131: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	76,  // 132: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	79,  // 133: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	82,  // 134: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	87,  // 135: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	89,  // 136: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	91,  // 137: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	114, // [114:138] is the sub-list for method output_type
-	90,  // [90:114] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	92,  // 88: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	98,  // 89: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 90: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 91: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 92: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 93: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 94: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 95: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 96: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 97: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 98: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	37,  // 99: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	39,  // 100: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	43,  // 101: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	45,  // 102: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	49,  // 103: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	54,  // 104: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	58,  // 105: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	61,  // 106: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	63,  // 107: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	69,  // 108: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	75,  // 109: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	78,  // 110: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	81,  // 111: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	86,  // 112: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	88,  // 113: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	90,  // 114: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	93,  // 115: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	95,  // 116: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 117: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 118: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 119: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 120: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 121: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 122: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 123: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 124: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	38,  // 125: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	40,  // 126: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	44,  // 127: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	46,  // 128: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	50,  // 129: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	55,  // 130: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	59,  // 131: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	62,  // 132: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	64,  // 133: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	70,  // 134: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	76,  // 135: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	79,  // 136: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	82,  // 137: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	87,  // 138: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	89,  // 139: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	91,  // 140: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	94,  // 141: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	96,  // 142: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	117, // [117:143] is the sub-list for method output_type
+	91,  // [91:117] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -8547,7 +8833,7 @@ func file_v1_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   93,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

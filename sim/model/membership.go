@@ -21,6 +21,9 @@ func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
 }
 
 func (m *Model) raise(version rules.Number) bool {
+	if version == m.rules {
+		return true
+	}
 	for _, p := range m.Circle {
 		if offer := m.nodeOf(p.Node()).offer; offer == nil || offer.Rules < version {
 			return false

@@ -88,6 +88,10 @@ const (
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
 	// StarlingOutputProcedure is the fully-qualified name of the Starling's Output RPC.
 	StarlingOutputProcedure = "/starling.v1.Starling/Output"
+	// StarlingRulesProcedure is the fully-qualified name of the Starling's Rules RPC.
+	StarlingRulesProcedure = "/starling.v1.Starling/Rules"
+	// StarlingRaiseRulesProcedure is the fully-qualified name of the Starling's RaiseRules RPC.
+	StarlingRaiseRulesProcedure = "/starling.v1.Starling/RaiseRules"
 	// StarlingInfoProcedure is the fully-qualified name of the Starling's Info RPC.
 	StarlingInfoProcedure = "/starling.v1.Starling/Info"
 )
@@ -141,6 +145,10 @@ type StarlingClient interface {
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
 	// the files.
 	Output(context.Context, *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error)
+	// Rules tells the version of the rules in force, and up to which each member's program knows them.
+	Rules(context.Context, *v1.RulesRequest) (*v1.RulesResponse, error)
+	// RaiseRules raises the rules by one; it is refused unless the programs of all members know the version.
+	RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -307,6 +315,19 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		rules: connect.NewClient[v1.RulesRequest, v1.RulesResponse](
+			httpClient,
+			baseURL+StarlingRulesProcedure,
+			connect.WithSchema(starlingMethods.ByName("Rules")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		raiseRules: connect.NewClient[v1.RaiseRulesRequest, v1.RaiseRulesResponse](
+			httpClient,
+			baseURL+StarlingRaiseRulesProcedure,
+			connect.WithSchema(starlingMethods.ByName("RaiseRules")),
+			connect.WithClientOptions(opts...),
+		),
 		info: connect.NewClient[v1.InfoRequest, v1.InfoResponse](
 			httpClient,
 			baseURL+StarlingInfoProcedure,
@@ -342,6 +363,8 @@ type starlingClient struct {
 	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
 	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
 	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
+	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
+	raiseRules    *connect.Client[v1.RaiseRulesRequest, v1.RaiseRulesResponse]
 	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
@@ -540,6 +563,24 @@ func (c *starlingClient) Output(ctx context.Context, req *v1.OutputRequest) (*co
 	return c.output.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Rules calls starling.v1.Starling.Rules.
+func (c *starlingClient) Rules(ctx context.Context, req *v1.RulesRequest) (*v1.RulesResponse, error) {
+	response, err := c.rules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RaiseRules calls starling.v1.Starling.RaiseRules.
+func (c *starlingClient) RaiseRules(ctx context.Context, req *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error) {
+	response, err := c.raiseRules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Info calls starling.v1.Starling.Info.
 func (c *starlingClient) Info(ctx context.Context, req *v1.InfoRequest) (*v1.InfoResponse, error) {
 	response, err := c.info.CallUnary(ctx, connect.NewRequest(req))
@@ -598,6 +639,10 @@ type StarlingHandler interface {
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
 	// the files.
 	Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error
+	// Rules tells the version of the rules in force, and up to which each member's program knows them.
+	Rules(context.Context, *v1.RulesRequest) (*v1.RulesResponse, error)
+	// RaiseRules raises the rules by one; it is refused unless the programs of all members know the version.
+	RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -760,6 +805,19 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingRulesHandler := connect.NewUnaryHandlerSimple(
+		StarlingRulesProcedure,
+		svc.Rules,
+		connect.WithSchema(starlingMethods.ByName("Rules")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRaiseRulesHandler := connect.NewUnaryHandlerSimple(
+		StarlingRaiseRulesProcedure,
+		svc.RaiseRules,
+		connect.WithSchema(starlingMethods.ByName("RaiseRules")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingInfoHandler := connect.NewUnaryHandlerSimple(
 		StarlingInfoProcedure,
 		svc.Info,
@@ -815,6 +873,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingLogsHandler.ServeHTTP(w, r)
 		case StarlingOutputProcedure:
 			starlingOutputHandler.ServeHTTP(w, r)
+		case StarlingRulesProcedure:
+			starlingRulesHandler.ServeHTTP(w, r)
+		case StarlingRaiseRulesProcedure:
+			starlingRaiseRulesHandler.ServeHTTP(w, r)
 		case StarlingInfoProcedure:
 			starlingInfoHandler.ServeHTTP(w, r)
 		default:
@@ -916,6 +978,14 @@ func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *conn
 
 func (UnimplementedStarlingHandler) Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Output is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Rules(context.Context, *v1.RulesRequest) (*v1.RulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Rules is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RaiseRules is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error) {

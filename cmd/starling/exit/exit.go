@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/wire"
+	"starling/peer"
 )
 
 // The exit statuses. "starling run -- PROGRAM" passes the program's own on instead of Failed.
@@ -21,6 +22,7 @@ const (
 	Conflict    = 4
 	Unreachable = 5
 	Denied      = 6
+	Outdated    = 7
 	Timeout     = 124
 	Detached    = 130
 )
@@ -37,6 +39,7 @@ var meanings = []struct {
 	{Conflict, "conflict: it exists already, has ended, or was changed by somebody else"},
 	{Unreachable, "unreachable: no peer answers at the address"},
 	{Denied, "denied: the peer refuses to do that for you"},
+	{Outdated, "outdated: the cluster's rules are newer than this program, or its journal is older than any release"},
 	{Timeout, "timeout: --timeout was over before the end; the job goes on"},
 	{Detached, "detached: Ctrl-C; the job goes on"},
 }
@@ -75,6 +78,8 @@ func StatusOf(err error) int {
 		return chosen.status
 	case errors.Is(err, context.DeadlineExceeded):
 		return Timeout
+	case errors.Is(err, peer.ErrProgram):
+		return Outdated
 	}
 	return statusOfFailure(err)
 }

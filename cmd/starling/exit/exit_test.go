@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/api/wire"
+	"starling/peer"
 )
 
 func TestExitStatus(t *testing.T) {
@@ -23,6 +24,7 @@ func TestExitStatus(t *testing.T) {
 		{fmt.Errorf("x: %w", &wire.Failure{Code: wire.Conflict}), Conflict},
 		{&wire.Failure{Code: wire.Unavailable}, Unreachable},
 		{&wire.Failure{Code: wire.Denied}, Denied},
+		{fmt.Errorf("stopped: %w", peer.ErrProgram), Outdated},
 		{&wire.Failure{Code: wire.NotFound}, Failed},
 		{&wire.Failure{Code: wire.Internal}, Failed},
 	} {

@@ -104,7 +104,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Fetch:    client.NewOutputs().Fetch,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
-	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Log: config.Log})
+	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
 	h.serving.Go(func() {
 		if err := api.Serve(ctx, config.Listener, handler); err != nil {
 			config.Log.Error("the API has stopped", "error", err)
