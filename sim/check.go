@@ -14,6 +14,7 @@ import (
 // checkEntry compares what a machine folded with what the first one found, and audits what is new.
 func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	index := int(folded.Index)
+	w.versions.check(m, folded)
 	if index <= len(w.digests) {
 		if w.digests[index-1] != folded.Digest {
 			w.fail("%s has digest %016x at entry %d, others have %016x", m.label, folded.Digest, index, w.digests[index-1])
@@ -213,7 +214,7 @@ func (w *World) checkJobs(s *cluster.State) {
 // foldAgain folds the whole journal from its beginning in one go, keeps copies on the way, and checks that the value
 // is the same everywhere, and that no copy changed with what came after it.
 func (w *World) foldAgain(s *cluster.State) {
-	core := peer.NewCore(w.limits)
+	core := w.versions.knows()
 	core.Explain = !w.explain
 	copies := map[int]*cluster.State{}
 	for i, r := range w.records {

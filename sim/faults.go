@@ -180,7 +180,7 @@ func (w *World) outage() {
 // addTwin starts another machine with the name of one that there is already.
 func (w *World) addTwin() {
 	first := w.machines[w.rng.IntN(len(w.machines))]
-	m := &machine{w: w, name: first.name, label: first.label + "'"}
+	m := &machine{w: w, name: first.name, label: first.label + "'", program: first.program}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)
 	m.boot()

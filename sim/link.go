@@ -98,13 +98,10 @@ func (m *machine) deliver() {
 		if m.cursor == len(m.w.records) || m.w.failure != nil {
 			break
 		}
-		folded, ok := m.core.Fold(m.w.records[m.cursor], m.own())
-		m.cursor++
-		if !ok {
-			m.w.fail("%s did not fold record %d", m.label, m.cursor)
+		if m.foldNext(); m.core.Halt() != nil {
+			m.w.versions.halts(m)
 			return
 		}
-		m.w.checkEntry(m, &folded)
 	}
 	if m.cursor < len(m.w.records) {
 		m.deliverSoon()
@@ -113,6 +110,17 @@ func (m *machine) deliver() {
 		m.begin()
 	}
 	m.wake()
+}
+
+// foldNext folds the next record.
+func (m *machine) foldNext() {
+	folded, ok := m.core.Fold(m.w.records[m.cursor], m.own())
+	m.cursor++
+	if !ok {
+		m.w.fail("%s did not fold record %d", m.label, m.cursor)
+		return
+	}
+	m.w.checkEntry(m, &folded)
 }
 
 // appendSoon tries to append the record until it is known to be in.

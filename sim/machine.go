@@ -9,6 +9,7 @@ import (
 	"starling/peer"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // machine is a computer with its peer and what runs there.
@@ -42,6 +43,8 @@ type machine struct {
 	stale  bool
 	offer  terms.Offer
 	wakeAt terms.Time
+	// program is the newest version of the rules that the installed program knows.
+	program rules.Number
 }
 
 // disk is what a machine keeps over restarts of the process.
@@ -76,6 +79,7 @@ func (m *machine) boot() {
 	m.up, m.begun, m.claimed, m.delivering, m.seeking, m.noticing = true, false, false, false, false, false
 	m.run++
 	m.core = peer.NewCore(m.w.limits)
+	m.core.Knows = max(m.program, rules.Released)
 	m.core.Explain = m.w.trace != nil || m.w.explain
 	m.cursor, m.target = 0, len(m.w.records)
 	m.appending, m.watching, m.wakeAt = nil, nil, 0

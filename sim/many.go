@@ -30,6 +30,8 @@ type Summary struct {
 	Entries, EntriesMax, EventsMax int
 	// Joins counts the machines that became members, JoinEntries the entries that were about joining.
 	Joins, JoinEntries int
+	// Mixed counts the runs with mixed versions; see Report of the others.
+	Mixed, Halted, RefusedRaises int
 	// Fired counts the faults, each one.
 	Fired []Firing
 	// RingMax and RestMax are the longest that a run took after the faults had ended, until membership changed no more,
@@ -94,6 +96,10 @@ func (s *Summary) add(r *Report) {
 	s.RingMax, s.RestMax = max(s.RingMax, millis(r.RingRest)), max(s.RestMax, millis(r.Rest))
 	s.Joins += r.Joins
 	s.JoinEntries += r.JoinEntries
+	if r.Mixed {
+		s.Mixed++
+		s.Halted, s.RefusedRaises = s.Halted+r.Halted, s.RefusedRaises+r.RefusedRaises
+	}
 	for f, times := range r.Fired {
 		if s.Fired[f].Times += times; times > 0 {
 			s.Fired[f].Runs++
@@ -113,6 +119,9 @@ func (s *Summary) Print(w io.Writer) {
 	fmt.Fprintf(w, "after the faults: the ring was whole within %.1f s, all was done within %.1f s\n", s.RingMax.Seconds(), s.RestMax.Seconds())
 	if s.Joins > 0 {
 		fmt.Fprintf(w, "%d joins with %.1f entries each\n", s.Joins, float64(s.JoinEntries)/float64(s.Joins))
+	}
+	if s.Mixed > 0 {
+		fmt.Fprintf(w, "%d runs with mixed versions: rules raised in each, %d times too early, %d old programs stopped by that\n", s.Mixed, s.RefusedRaises, s.Halted)
 	}
 	fmt.Fprintf(w, "%-32s %9s %9s\n", "FAULT", "RUNS", "TIMES")
 	for _, f := range s.Fired {

@@ -40,6 +40,10 @@ type Report struct {
 	RingRest, Rest terms.Time
 	// Fired counts each fault.
 	Fired [faultCount]int
+	// Mixed tells that it was one with mixed versions; Halted counts the old programs that stopped where they met newer rules,
+	// RefusedRaises the requests to raise the rules that came too early.
+	Mixed                 bool
+	Halted, RefusedRaises int
 	// Failure is nil for a clean run.
 	Failure error
 }
@@ -66,6 +70,7 @@ func Run(seed uint64, o Options) (report Report) {
 	if trouble == 0 {
 		trouble = 20_000
 	}
+	w.versions.begin(trouble)
 	w.after(w.between(0, 500), w.trouble)
 	w.after(w.between(0, 500), w.clients.work)
 	w.run(epoch + terms.Time(trouble))
@@ -73,6 +78,7 @@ func Run(seed uint64, o Options) (report Report) {
 	w.run(w.now + 24*60*60*1000)
 	if w.failure == nil {
 		w.checkRest()
+		w.versions.checkRest()
 	}
 	return w.report()
 }
@@ -87,12 +93,13 @@ func newWorld(seed uint64, o Options) *World {
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
+	w.versions = newVersions(w)
 	return w
 }
 
 func (w *World) addMachine(i int) *machine {
 	name := "m" + strconv.Itoa(i)
-	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100))}
+	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100)), program: w.versions.program()}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)
 	return m
@@ -106,7 +113,7 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 	size := w.between(1, 8)
 	offer := terms.Offer{
 		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
-		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: rules.Released,
+		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: max(m.program, rules.Released),
 		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
 	}
 	if w.rng.IntN(8) == 0 {
@@ -142,6 +149,7 @@ func (w *World) report() Report {
 	r := Report{
 		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins, JoinEntries: w.joinEntries,
 		Events: w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
+		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,
 	}
 	if w.calm {
 		r.RingRest, r.Rest = max(0, w.ringChanged-w.calmAt), max(0, w.landedAt-w.calmAt)

@@ -58,6 +58,7 @@ type World struct {
 	joined    int
 	promises  promises
 	sharing   sharing
+	versions  versions
 	// model is the slow twin of the fold.
 	model   *model.Model
 	failure error
