@@ -26,9 +26,11 @@ type Agent struct {
 
 	flock     *Flock
 	folder    string
+	binary    string
 	arguments []string
 	process   *os.Process   // of the present or last run; nil before the first
 	ended     chan struct{} // closed when that has ended
+	status    int           // with which it ended
 }
 
 // Start starts the process; Ready waits until it is of use.
@@ -41,7 +43,7 @@ func (a *Agent) Start() error {
 		return fmt.Errorf("start agent %s: %w", a.Node, err)
 	}
 	defer said.Close()
-	command := exec.Command(a.flock.config.Binary, a.arguments...)
+	command := exec.Command(a.binary, a.arguments...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "STARLING_") {
 			command.Env = append(command.Env, variable)
@@ -57,6 +59,7 @@ func (a *Agent) Start() error {
 		defer close(ended)
 		started <- command.Start()
 		_ = command.Wait() // how it ended is its own affair, and an error if it never began
+		a.status = command.ProcessState.ExitCode()
 	}()
 	if err := <-started; err != nil {
 		return fmt.Errorf("start agent %s: %w", a.Node, err)
@@ -103,6 +106,19 @@ func (a *Agent) Ready(ctx context.Context) error {
 			return fmt.Errorf("agent %s has ended:\n%s", a.Node, a.Said())
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// Install replaces the program, for the next Start.
+func (a *Agent) Install(binary string) { a.binary = binary }
+
+// Ended waits until the process has ended, and returns its exit status.
+func (a *Agent) Ended(ctx context.Context) (status int, err error) {
+	select {
+	case <-a.ended:
+		return a.status, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("agent %s has not ended: %w\n%s", a.Node, ctx.Err(), a.Said())
 	}
 }
 
