@@ -2,79 +2,180 @@ package command
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	flags "flag"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"starling/terms/rules"
 )
 
-var rewrite = flags.Bool("rewrite", false, "write the golden files anew")
+var rewrite = flags.Bool("rewrite", false, "append what is new to the golden files")
 
 // TestGolden holds the encoding of every kind against the bytes that journals already have.
 func TestGolden(t *testing.T) {
 	entries := samples()
-	if *rewrite {
-		writeGolden(t, entries)
-	}
-	golden := goldenBytes(t)
+	var lines []string
 	for kind := KindPrepareJoin; kind < kindEnd; kind++ {
 		e := entries[kind]
 		if e == nil {
-			t.Errorf("there is no sample of %s: add one with something in every field", kind)
-			continue
+			t.Fatalf("there is no sample of %s: add one with something in every field", kind)
 		}
 		if path := blankField(kind.String(), reflect.ValueOf(e.Commands[0])); path != "" {
 			t.Errorf("the sample has nothing in %s: fill it, so that its encoding is held too", path)
 		}
 		data := Encode(e)
-		want, known := golden[kind.String()]
-		if !known {
-			t.Errorf("%s has no golden bytes; for a new kind add this line to testdata/entries.txt:\n%s %x", kind, kind, data)
-			continue
-		}
-		if !bytes.Equal(data, want) {
-			t.Errorf("%s is encoded as\n%x\nand journals hold it as\n%x\n"+
-				"An encoding is for ever: give the changed command a kind of its own and keep this one as it was.", kind, data, want)
-		}
-		if got, err := Decode(want, rules.First); err != nil || !reflect.DeepEqual(got, e) {
+		lines = append(lines, fmt.Sprintf("%s %x", kind, data))
+		if got, err := Decode(data, rules.First); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%s is decoded as %+v, %v; want %+v", kind, got, err, e)
 		}
-		delete(golden, kind.String())
 	}
-	for name := range golden {
-		t.Errorf("there are golden bytes of %s, which is no kind any more: a program must read all that journals hold", name)
-	}
-}
-
-func writeGolden(t *testing.T, entries map[Kind]*Entry) {
-	var text bytes.Buffer
-	for kind := KindPrepareJoin; kind < kindEnd; kind++ {
-		fmt.Fprintf(&text, "%s %x\n", kind, Encode(entries[kind]))
-	}
-	if err := os.WriteFile("testdata/entries.txt", text.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// goldenBytes reads the lines "name bytes".
-func goldenBytes(t *testing.T) map[string][]byte {
-	text, err := os.ReadFile("testdata/entries.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden := map[string][]byte{}
-	for line := range strings.Lines(string(text)) {
-		name, digits, _ := strings.Cut(strings.TrimSpace(line), " ")
+	for _, line := range holdGolden(t, "testdata/entries.txt", lines) {
+		name, digits, _ := strings.Cut(line, " ")
 		data, err := hex.DecodeString(digits)
 		if err != nil {
 			t.Fatalf("golden bytes of %s: %v", name, err)
 		}
-		golden[name] = data
+		e, err := Decode(data, rules.Released)
+		if err != nil || len(e.Commands) != 1 || !bytes.Equal(Encode(e), data) {
+			t.Errorf("the golden bytes of %s are decoded as %+v, %v", name, e, err)
+			continue
+		}
+		if u, bad := e.Commands[0].(*Unreadable); bad {
+			t.Errorf("the golden bytes of %s are not read any more: %s", name, u.Problem)
+		}
 	}
-	return golden
+}
+
+// TestGoldenLimits holds what fields may be at most: a program that takes more than another drifts apart from it.
+func TestGoldenLimits(t *testing.T) {
+	entries := samples()
+	last := map[Kind]string{}
+	var lines []string
+	for in := rules.First; in <= rules.Released; in++ {
+		for kind := KindPrepareJoin; kind < kindEnd; kind++ {
+			if now := limitsOf(entries[kind].Commands[0], in); now != last[kind] {
+				lines = append(lines, fmt.Sprintf("%s@%d%s", kind, in, now))
+				last[kind] = now
+			}
+		}
+	}
+	holdGolden(t, "testdata/limits.txt", lines)
+}
+
+// limitsOf asks what each number of a command may be at most, by cutting the body there and going on with the largest.
+func limitsOf(one Command, in rules.Number) (limits string) {
+	c := &coder{writing: true}
+	one.code(c)
+	body := c.data
+	for at := range body {
+		cut := binary.AppendUvarint(slices.Clone(body[:at]), math.MaxUint64)
+		c := &coder{data: cut, in: in}
+		blank(formOf(one)).code(c)
+		var most uint64
+		if _, err := fmt.Sscanf(c.failure, "holds 18446744073709551615 where at most %d is allowed", &most); err == nil {
+			limits += fmt.Sprintf(" %d", most)
+		}
+	}
+	return limits
+}
+
+// holdGolden compares lines "name value" with those of a golden file, which may only grow: beside it lies one with a hash of
+// each line and all before it. It returns the lines of the file.
+func holdGolden(t *testing.T, path string, lines []string) []string {
+	t.Helper()
+	held, sums := linesOf(t, path), linesOf(t, path+".sums")
+	names := map[string]string{}
+	if bad := altered(held, sums); bad > 0 {
+		t.Fatalf("line %d of %s is not what it was: golden lines are for ever, and new ones come at the end.\n"+
+			"Take it back; a command that changes gets a new version, a limit a row since a new number of the rules.", bad, path)
+	}
+	for _, line := range held {
+		name, _, _ := strings.Cut(line, " ")
+		names[name] = line
+	}
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, " ")
+		switch was, known := names[name]; {
+		case !known && *rewrite:
+			held = append(held, line)
+		case !known:
+			t.Errorf("%s has no line for %s: append it with -rewrite", path, name)
+		case was != line:
+			t.Errorf("%s: this is\n%s\nand journals have\n%s\nThat is for ever: a command that changes gets a new version, "+
+				"a limit a row since a new number of the rules.", path, line, was)
+		}
+	}
+	for i := len(sums); *rewrite && i < len(held); i++ {
+		sums = append(sums, chain(held[:i+1]))
+	}
+	if len(sums) != len(held) {
+		t.Errorf("%s has %d lines of which %d are sealed: seal the new ones with -rewrite", path, len(held), len(sums))
+	}
+	if *rewrite && !t.Failed() {
+		writeLines(t, path, held)
+		writeLines(t, path+".sums", sums)
+	}
+	return held
+}
+
+// altered returns the number of the first line that is not what it was when it was sealed, 0 if all are.
+func altered(held, sums []string) int {
+	for i, sum := range sums {
+		if i == len(held) || sum != chain(held[:i+1]) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// chain is the hash of the lines.
+func chain(lines []string) string {
+	h := fnv.New64a()
+	for _, line := range lines {
+		fmt.Fprintln(h, line)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+func linesOf(t *testing.T, path string) []string {
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")[:strings.Count(string(text), "\n")]
+}
+
+func writeLines(t *testing.T, path string, lines []string) {
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGoldenFilesOnlyGrow changes a file in every way that is forbidden, and in the one that is not.
+func TestGoldenFilesOnlyGrow(t *testing.T) {
+	sums := []string{chain([]string{"a 1"}), chain([]string{"a 1", "b 2"})}
+	for _, c := range []struct {
+		name string
+		held []string
+		want int
+	}{
+		{"as it was", []string{"a 1", "b 2"}, 0},
+		{"with a line more", []string{"a 1", "b 2", "c 3"}, 0},
+		{"changed", []string{"a 1", "b 3"}, 2},
+		{"reordered", []string{"b 2", "a 1"}, 1},
+		{"with a line between", []string{"a 1", "c 3", "b 2"}, 2},
+		{"cut", []string{"a 1"}, 2},
+	} {
+		if got := altered(c.held, sums); got != c.want {
+			t.Errorf("%s: line %d is refused, want %d", c.name, got, c.want)
+		}
+	}
 }
