@@ -231,7 +231,7 @@ func (a *audit) queued(j *Job, turn Turn, waits bool) {
 	if queued {
 		a.turns++
 		kept, found := a.s.turns.Get(turn)
-		if rank, _ := j.unit(0, terms.Amounts{}); !found || kept != turn || turn.Rank != rank || turn.pool != j.account() {
+		if !found || kept != turn || turn.Rank != j.unit(j.GangState()).rank || turn.pool != j.account() {
 			a.say("job %s has its turn at %+v, kept is %+v", j.Name(), turn, kept)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/gang"
 	"starling/cluster/vector"
 	"starling/terms"
 )
@@ -43,10 +44,11 @@ type Job struct {
 	wants Wants
 	// pool is the account of the pool that the job lives in.
 	pool PoolID
-	// gang is how many instances of each task must run together, nil for a job without a gang, and gangState how that
-	// stands as the queue knows it.
+	// gang is how many instances of each task must run together, nil for a job without a gang, gangAny how many of any
+	// beyond those, and gangState how that stands as the queue knows it.
 	gang      []uint32
-	gangState GangState
+	gangAny   uint32
+	gangState gang.State
 	// gangTried is how often room had been taken anywhere when no nodes were found for the gang.
 	gangTried uint64
 	// graph is the order of the tasks, nil if there is none.

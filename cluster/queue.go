@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"slices"
-
+	"starling/cluster/gang"
 	"starling/terms"
-	"starling/terms/constraint"
 )
 
 // The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
@@ -46,19 +44,6 @@ func (j *Job) account() PoolID {
 	return j.pool
 }
 
-// GangState is how a job's gang stands.
-type GangState uint8
-
-// The states of a gang. A job without one has it whole.
-const (
-	// GangWhole: as many run as must run together, but for members by which it has grown since it was admitted.
-	GangWhole GangState = iota
-	// GangBroken: it ran, and lost members.
-	GangBroken
-	// GangAbsent: nothing of it runs. It is admitted whole.
-	GangAbsent
-)
-
 // living counts the main seats of the task that run or are about to.
 func (t *Task) living() uint32 {
 	return t.Counts[Assigned] + t.Counts[Running] + t.Counts[Delayed] + t.Counts[Away]
@@ -67,99 +52,98 @@ func (t *Task) living() uint32 {
 // HasGang tells whether some instances of the job must run together.
 func (j *Job) HasGang() bool { return j.gang != nil }
 
-// Missing returns how many members of the job's gang a task lacks.
-func (j *Job) Missing(task int) uint32 {
-	if j.gang == nil {
-		return 0
-	}
+// GangRow returns how a task stands for the job's gang.
+func (j *Job) GangRow(task int) gang.Task {
 	t := j.Tasks[task]
-	return j.gang[task] - min(j.gang[task], t.living()+t.Counts[Succeeded])
+	row := gang.Task{Living: t.living(), Done: t.Counts[Succeeded], Fresh: t.Desired - min(t.Fresh, t.Desired)}
+	if j.gang != nil {
+		row.Least = j.gang[task]
+	}
+	return row
 }
 
-// Surplus returns how many living instances of a task are not needed for the job's gang.
-func (j *Job) Surplus(task int) uint32 {
-	t := j.Tasks[task]
-	if j.gang == nil {
-		return t.living()
+// GangCount sums up the rows, and returns how many members of the gang are beyond the least of the tasks.
+func (j *Job) GangCount() (c gang.Count, beyond uint32) {
+	for task := range j.gang {
+		row := j.GangRow(task)
+		c.Add(&row)
 	}
-	return t.living() - min(t.living(), j.gang[task]-min(j.gang[task], t.Counts[Succeeded]))
+	return c, j.gangAny
+}
+
+// Missing returns how many members of the job's gang a task lacks of its own least.
+func (j *Job) Missing(task int) uint32 {
+	row := j.GangRow(task)
+	return row.Missing()
+}
+
+// MissingAny returns how many members of the job's gang are missing that may be of any task.
+func (j *Job) MissingAny() uint32 {
+	c, beyond := j.GangCount()
+	return c.Any(beyond)
 }
 
 // GangState returns how the job's gang stands.
-func (j *Job) GangState() GangState {
-	if j.gang == nil {
-		return GangWhole
-	}
-	missing, lost, living := uint32(0), uint32(0), uint32(0)
-	for task, t := range j.Tasks {
-		missing += j.Missing(task)
-		lost += j.Missing(task) - min(j.Missing(task), t.Desired-min(t.Fresh, t.Desired))
-		living += t.living()
-	}
-	switch {
-	case missing == 0 || living > 0 && lost == 0:
-		return GangWhole
-	case living > 0:
-		return GangBroken
-	}
-	return GangAbsent
+func (j *Job) GangState() gang.State {
+	c, beyond := j.GangCount()
+	return c.State(beyond, j.Spec.Grow == terms.GrowWhole)
 }
 
 // SetGangTried notes that no nodes were found for the job's gang.
 func (s *State) SetGangTried(id terms.JobID) { s.editJob(id).gangTried = s.holds }
 
-// GangTried tells whether no nodes were found for the job's gang, and trying again would find the same. Who finds room by
-// itself finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
-func (s *State) GangTried(j *Job) bool { return j.gangTried == s.holds || !j.gangMixed() }
+// GangTried tells whether no room was taken anywhere since no nodes were found for the job's gang.
+func (s *State) GangTried(j *Job) bool { return j.gangTried == s.holds }
 
-// gangMixed tells whether the gang is of several tasks, or of instances that mind who runs beside them.
-func (j *Job) gangMixed() bool {
-	tasks, social := 0, false
-	for task := range j.gang {
-		if spec := j.TaskSpecOf(task, j.Version); j.gang[task] > 0 {
-			tasks++
-			social = social || slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
-		}
-	}
-	return tasks > 1 || social
-}
-
-// setGang notes how many instances of each task belong to the gang of the newest version.
+// setGang notes how many instances of each task, and of any, belong to the gang of the newest version.
 func (j *Job) setGang() {
-	j.gang = nil
+	j.gang, j.gangAny = nil, j.Spec.GangBeyond()
+	if !j.Spec.HasGang() {
+		return
+	}
+	j.gang = make([]uint32, len(j.Tasks))
 	for i := range j.Spec.Tasks {
-		if j.Spec.MinAvailable > 0 || j.Spec.Tasks[i].MinAvailable > 0 {
-			j.gang = make([]uint32, len(j.Tasks))
-			break
-		}
-	}
-	for task := range j.gang {
-		j.gang[task] = j.Spec.Gang(j.Tasks[task].Name)
+		j.gang[j.TaskIndex(j.Spec.Tasks[i].Name)] = j.Spec.Tasks[i].MinAvailable
 	}
 }
 
-// unit returns the rank of the job's waiting work, and what is admitted together of a task.
-func (j *Job) unit(task int, each terms.Amounts) (rank uint32, need terms.Amounts) {
-	rank = 1 + terms.PriorityMax - min(j.Spec.Priority, terms.PriorityMax)
-	switch j.GangState() {
-	case GangBroken:
-		return BrokenRank, each
-	case GangAbsent:
-		return rank, j.GangNeed()
-	}
-	return rank, each
+// unit is the rank of a job's waiting work, and what its gang takes if that is admitted together.
+type unit struct {
+	rank     uint32
+	together bool
+	need     terms.Amounts
 }
 
-// GangNeed returns what the missing members of the job's gang take together.
+func (j *Job) unit(state gang.State) unit {
+	u := unit{rank: 1 + terms.PriorityMax - min(j.Spec.Priority, terms.PriorityMax), together: state >= gang.Growing}
+	switch {
+	case state == gang.Broken:
+		u.rank = BrokenRank
+	case u.together:
+		u.need = j.GangNeed()
+	}
+	return u
+}
+
+// GangNeed returns what the missing members of the job's gang take together, or less if they may be of several tasks that
+// do not take the same.
 func (j *Job) GangNeed() (sum terms.Amounts) {
-	for task := range j.Tasks {
-		missing := int64(j.Missing(task))
-		if missing == 0 {
+	var options []gang.Option
+	for task, t := range j.Tasks {
+		spec, missing := j.TaskSpecOf(task, j.Version), j.Missing(task)
+		if spec == nil {
 			continue
 		}
-		for k, amount := range j.TaskSpecOf(task, j.Version).Amounts() {
-			sum[k] = min(sum[k]+amount*missing, terms.Unlimited)
+		each := spec.Amounts()
+		for k, amount := range each {
+			sum[k] = min(sum[k]+amount*int64(missing), terms.Unlimited)
 		}
+		if asks := t.asks(spec); asks > missing && j.gangAny > 0 {
+			options = append(options, gang.Option{Each: each, Most: asks - missing})
+		}
+	}
+	for k, amount := range gang.Least(j.MissingAny(), options) {
+		sum[k] = min(sum[k]+amount, terms.Unlimited)
 	}
 	return sum
 }
@@ -170,21 +154,22 @@ func (s *State) queue(j *Job, task int) {
 	state := j.GangState()
 	changed := state != j.gangState
 	// How many a gang lacks tells how many of a task come first.
-	s.stirred = s.stirred || state == GangBroken
+	s.stirred = s.stirred || state == gang.Broken
+	u := j.unit(state)
 	for other := range j.Tasks {
 		if changed {
 			t := s.editTask(j, other)
 			t.blocked, t.specialBlocked = false, false
 		}
-		if other == task || changed || state == GangAbsent {
-			s.queueTask(j, other)
+		if other == task || changed || u.together {
+			s.queueTask(j, other, &u)
 		}
 	}
 	j.gangState = state
 	s.follow(j, task)
 }
 
-func (s *State) queueTask(j *Job, task int) {
+func (s *State) queueTask(j *Job, task int, u *unit) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.asks(spec), terms.Amounts{}
 	if j.Idle(task) {
@@ -198,8 +183,10 @@ func (s *State) queueTask(j *Job, task int) {
 		each = spec.Amounts()
 	}
 	s.ask(j, t, asks, each)
-	rank, need := j.unit(task, each)
-	turn := Turn{pool: j.account(), Rank: rank, Key: KeyOf(j.ID, task), Need: need, Class: j.Spec.Class(), Blocked: t.blocked}
+	turn := Turn{pool: j.account(), Rank: u.rank, Key: KeyOf(j.ID, task), Need: each, Class: j.Spec.Class(), Blocked: t.blocked}
+	if u.together {
+		turn.Need = u.need
+	}
 	s.enqueue(&t.turn, turn, t.Waits() > 0 && asks > 0)
 	turn.Key, turn.Blocked = turn.Key.Special(), t.specialBlocked
 	// Those that wait for a particular version may need less.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/tidwall/btree"
 
@@ -135,11 +136,15 @@ func (s *State) moveHeads(n NodeIndex, old *terms.Offer) {
 	}
 }
 
-// Instances returns how many instances a constraint about a label counts for a node.
-func (s *State) Instances(c *constraint.Constraint, n *Node) uint32 {
+// Instances returns how many instances a constraint of a task about a label counts for a node. As long as none with the
+// label runs anywhere, a task that has it and asks to be near such counts as one: so the first can start.
+func (s *State) Instances(t *terms.Task, c *constraint.Constraint, n *Node) uint32 {
 	h, ok := s.headcounts.Get(labelHeads(c.Label, c.Values[0]))
 	switch {
-	case !ok:
+	case !ok || h.census.Empty():
+		if c.Begins() && slices.Contains(t.Labels, terms.EnvVar{Name: c.Label, Value: c.Values[0]}) {
+			return 1
+		}
 		return 0
 	case c.Within == "":
 		return h.census.On(n.Index)
@@ -242,7 +247,7 @@ func (s *State) heed(key TaskKey, rules []*constraint.Constraint) {
 			if leaf.GainsByMore() {
 				h.more.Insert(key)
 			}
-			if leaf.GainsByFewer() {
+			if leaf.GainsByFewer() || leaf.Begins() {
 				h.fewer.Insert(key)
 			}
 			what.headcounts = append(what.headcounts, heads)

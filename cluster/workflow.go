@@ -130,9 +130,10 @@ func (s *State) follow(j *Job, task int) {
 	}
 	t := s.editTask(j, task)
 	t.complete = !t.complete
+	u := j.unit(j.GangState())
 	for other, after := range j.graph.after {
 		if slices.Contains(after, task) {
-			s.queueTask(j, other)
+			s.queueTask(j, other, &u)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 // TestDecodeKeepsWhatItCannotRead gives Decode commands that are refused alone, between two that count.
 func TestDecodeKeepsWhatItCannotRead(t *testing.T) {
-	policy := append([]byte{0, 0, 0, 1}, make([]byte, 26)...)
+	policy := append([]byte{0, 0, 0, 1}, make([]byte, 28)...)
 	const unknown = `, is not known under version 1 of the rules: if it is one of a newer program, raise them first, see "starling rules"`
 	cases := []struct {
 		name  string

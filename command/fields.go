@@ -59,6 +59,8 @@ func (m *SubmitJob) code(c *coder) {
 	integer(c, &m.Spec.Percent, math.MaxUint32)
 	integer(c, &m.Spec.Coverage, uint64(terms.CoverageOptional))
 	integer(c, &m.Spec.MinAvailable, math.MaxUint32)
+	text(c, &m.Spec.Within, constraint.NameBytesMax)
+	integer(c, &m.Spec.Grow, uint64(terms.GrowWhole))
 	integer(c, &m.Spec.MinSuccess, math.MaxUint32)
 	list(c, &m.Spec.Policies, lifecycle.PoliciesMax, lifecyclePolicy)
 	integer(c, &m.Spec.MaxRestarts, math.MaxUint32)

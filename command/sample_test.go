@@ -26,7 +26,7 @@ func samples() map[Kind]*Entry {
 			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, After: []terms.JobName{"ops/load"},
+			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, Within: "rack", Grow: terms.GrowWhole, After: []terms.JobName{"ops/load"},
 			MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
 				On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137}, Action: lifecycle.Abort, DelayMillis: 3000,
 			}},
@@ -114,7 +114,7 @@ func (f *filler) number(bits int) uint64 {
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
 		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): int(terms.TaskFixed), reflect.TypeFor[terms.Coverage](): int(terms.CoverageOptional),
-		reflect.TypeFor[terms.JobScheduler](): int(terms.JobPercentage), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
+		reflect.TypeFor[terms.Grow](): int(terms.GrowWhole), reflect.TypeFor[terms.JobScheduler](): int(terms.JobPercentage), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
 		reflect.TypeFor[terms.Growth]():   int(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),

@@ -12,13 +12,9 @@ import (
 	"starling/terms/constraint"
 )
 
-// The differences from Volcano in how a job is kept together. Each holds for every file.
-var (
-	firstDecides = &difference{name: "first decides", reason: "who is placed first chooses the domain of its job, and no other is tried " +
-		"when that is too small; there every domain is"}
-	oneNearEnough = &difference{name: "one near is enough", reason: "a rule asks whether any of the job is near, and not whether all are: " +
-		"a job that is scattered already may go on in each of its domains"}
-)
+// goesOn is a difference from Volcano in how a job is kept together.
+var goesOn = &difference{name: "goes on", reason: "a job that is scattered already goes on in the domain of its first instance, so that it comes together; " +
+	"there it starts nothing more"}
 
 // topologyCase is a tree of machines with a job, of whose waiting instances one cycle starts some. Every machine has room
 // for one instance.
@@ -97,8 +93,8 @@ func (c *topologyCase) run(t *trial, differences tally) {
 		t.Errorf("the job is torn apart: it starts on %v beside %v", got, c.Given.Job.Running)
 	}
 	wrong := c.compare(got)
-	if d := c.difference(len(got), sortedKeys(nodes), tier); d != nil && len(wrong) > 0 {
-		differences.state(t, d)
+	if len(wrong) > 0 && c.hard() && len(c.crowds(nil, tier)) > 1 && len(got) > c.wanted() {
+		differences.state(t, goesOn)
 		return
 	}
 	for _, line := range wrong {
@@ -136,19 +132,6 @@ func (c *topologyCase) compare(got []string) (wrong []string) {
 	return wrong
 }
 
-// difference returns the rule by which another number may start, nil if there is none.
-func (c *topologyCase) difference(got int, nodes []string, tier int) *difference {
-	before, want := len(c.crowds(nil, tier)), c.wanted()
-	least, most := c.sizes(nodes, tier)
-	switch {
-	case c.hard() && got > want && before > 1:
-		return oneNearEnough
-	case c.hard() && got < want && before == 0 && least < want && want <= most:
-		return firstDecides
-	}
-	return nil
-}
-
 // rules returns what the job says to be kept together, and in domains of which tier: where one of it runs, or anywhere as
 // long as none does.
 func (c *topologyCase) rules() (rules []constraint.Constraint, tier int, err error) {
@@ -162,8 +145,7 @@ func (c *topologyCase) rules() (rules []constraint.Constraint, tier int, err err
 		tier = lowest
 		rules = []constraint.Constraint{{Attribute: "tier-" + strings.Map(letters, asked.Name), Operator: constraint.Exists}}
 	case c.hard():
-		tier = *asked.Highest
-		rules = []constraint.Constraint{{Attribute: attributeOfTier(tier), Operator: constraint.Exists}}
+		return nil, *asked.Highest, nil // the job itself says so
 	case asked.Mode == "" && asked.Highest == nil:
 		return nil, lowest, nil
 	default:
@@ -230,21 +212,6 @@ func (c *topologyCase) crowds(further []string, tier int) (all []int) {
 	return all
 }
 
-// sizes returns how many machines the smallest and the largest domain of a tier have.
-func (c *topologyCase) sizes(nodes []string, tier int) (least, most int) {
-	counts := map[string]int{}
-	for _, node := range nodes {
-		if d := c.domainOf(node, tier); d != "" {
-			counts[d]++
-		}
-	}
-	least = len(nodes)
-	for _, count := range counts {
-		least, most = min(least, count), max(most, count)
-	}
-	return least, most
-}
-
 // machines returns a value with the machines, which tell for each tier in which domain they are.
 func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.NodeIndex) {
 	s, nodes = cluster.NewState(), map[string]cluster.NodeIndex{}
@@ -275,6 +242,9 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluste
 	spec.MinAvailable = uint32(given.MinMember)
 	spec.Tasks[0].Labels = []terms.EnvVar{{Name: "job", Value: string(stageJob)}}
 	spec.Tasks[0].Constraints = rules
+	if c.hard() && given.Topology.Highest != nil {
+		spec.Within = attributeOfTier(*given.Topology.Highest)
+	}
 	if problems := spec.Problems(); len(problems) > 0 {
 		t.Fatalf("the job is refused: %v", problems)
 	}

@@ -85,8 +85,14 @@ func sharingFields() []field[terms.Job] {
 			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage. What is nobody's part "+
 				"stays idle. Without a percent, or with one that is more than the oldest and largest leave of the whole, a job gets only what others cannot use of theirs."),
 		bind(optional(whole[uint32](0, terms.GangMax)), func(j *spec) *uint32 { return &j.MinAvailable }).
-			named("min_available", "The gang: how many instances start together or not at all, all tasks counted. If absent, the sum of those "+
-				"of the tasks."),
+			named("min_available", "The gang: how many instances start together or not at all, all tasks counted. Beyond those of the tasks they may "+
+				"be of any task. If absent, the sum of those of the tasks."),
+		bind(optional(text[string]("a name", pair{"minLength", 1})), func(j *spec) *string { return &j.Within }).
+			named("within", "An attribute of machines, such as rack, of which all instances have the same value. The gang starts in the tightest such "+
+				"rack that has room for it, and what comes later goes there too. Needs min_available."),
+		bind(choice[terms.Grow](terms.Grows()), func(j *spec) *terms.Grow { return &j.Grow }).
+			named("grow", "How instances come by which a running gang has grown: each by itself as there is room, or whole: all of them together or "+
+				"none, for which min_available must be all instances.").or("each").quiet(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -130,7 +131,7 @@ func (h *sharing) wrong() (found []string) {
 	}
 	s.EachJob(func(j *cluster.Job) bool {
 		t := j.Tasks[0]
-		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable && j.GangState() != cluster.GangBroken {
+		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable && j.GangState() != gang.Broken {
 			found = append(found, fmt.Sprintf("of the gang of %s only %d run", j.Name(), living))
 		}
 		return true

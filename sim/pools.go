@@ -142,9 +142,15 @@ func (c *clients) bounds(spec *terms.Job) {
 		least += t.MinAvailable
 		most += atOnce(t)
 	}
-	spec.MinAvailable = 0
+	spec.MinAvailable, spec.Within, spec.Grow = 0, "", terms.GrowEach
 	if gang && w.rng.IntN(2) == 0 {
 		spec.MinAvailable = uint32(w.between(int(least), int(most)))
+	}
+	if gang && w.rng.IntN(3) == 0 {
+		spec.Within = []string{"rack", "disk"}[w.rng.IntN(2)]
+	}
+	if gang && w.rng.IntN(4) == 0 {
+		spec.Grow = terms.GrowWhole
 	}
 	c.order(spec)
 }
@@ -197,6 +203,7 @@ func (c *clients) crowd(spec *terms.Job) {
 
 // onPeers makes the instances of a job take virtual peers if such can run it, and no others.
 func onPeers(spec *terms.Job) {
+	gather(spec)
 	gang := spec.MinAvailable > 0
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -213,8 +220,22 @@ func onPeers(spec *terms.Job) {
 		spec.Coverage = terms.CoverageByType
 	}
 	if spec.Shares() {
-		spec.KillOnPreempt = false
+		spec.KillOnPreempt, spec.Within, spec.Grow = false, "", terms.GrowEach
 		spec.OnVirtualPeers()
+	}
+}
+
+// gather makes a gang that grows whole one of all instances, and drops what a job says about a gang that it does not have.
+func gather(spec *terms.Job) {
+	if spec.Grow == terms.GrowWhole {
+		spec.MinAvailable = 0
+		for i := range spec.Tasks {
+			spec.Tasks[i].MaxRunning = 0
+			spec.MinAvailable += spec.Tasks[i].Instances
+		}
+	}
+	if !spec.HasGang() {
+		spec.Within, spec.Grow = "", terms.GrowEach
 	}
 }
 

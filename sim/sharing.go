@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/pool"
@@ -14,8 +15,10 @@ type sharing struct {
 	w *World
 	// held is what every pool held before this entry, with all below it.
 	held map[terms.PoolPath]terms.Amounts
-	// absent and broken are the jobs whose gangs were so before this entry.
+	// absent and broken are the jobs whose gangs were so before this entry, growing those of them that grow whole, with how many
+	// of their slots had had a node.
 	absent, broken map[terms.JobID]bool
+	growing        map[terms.JobID]uint32
 	// claiming are the jobs for which room was kept before this entry.
 	claiming []terms.JobID
 }
@@ -24,20 +27,27 @@ type sharing struct {
 func (h *sharing) check(s *cluster.State) {
 	h.limits(s)
 	h.sums(s)
-	absent, broken := map[terms.JobID]bool{}, map[terms.JobID]bool{}
+	absent, broken, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]uint32{}
 	s.EachJob(func(j *cluster.Job) bool {
 		if h.absent[j.ID] {
 			h.whole(s, j)
 		}
-		if h.broken[j.ID] && j.GangState() == cluster.GangBroken {
+		if used, grew := h.growing[j.ID]; grew {
+			h.grown(s, j, used)
+		}
+		h.together(s, j)
+		if h.broken[j.ID] && j.GangState() == gang.Broken {
 			h.first(s, j)
 		}
 		h.gaveWay(s, j)
 		h.order(s, j)
-		absent[j.ID], broken[j.ID] = j.GangState() == cluster.GangAbsent, j.GangState() == cluster.GangBroken
+		absent[j.ID], broken[j.ID] = j.GangState() == gang.Absent, j.GangState() == gang.Broken
+		if j.GangState() == gang.Growing {
+			growing[j.ID] = usedSlots(j)
+		}
 		return true
 	})
-	h.absent, h.broken, h.claiming = absent, broken, s.ClaimingJobs()
+	h.absent, h.broken, h.growing, h.claiming = absent, broken, growing, s.ClaimingJobs()
 }
 
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
@@ -95,7 +105,7 @@ func (h *sharing) sums(s *cluster.State) {
 // whole checks that a gang of which nothing ran was placed whole or not at all.
 func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	placed, before := false, false
-	living := make([]uint32, len(j.Tasks))
+	living, all := make([]uint32, len(j.Tasks)), uint32(0)
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 			if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
@@ -107,10 +117,74 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	}
 	for task, t := range j.Tasks {
 		// What was told to stop in this entry had been placed before, or with it.
-		if gang := j.Spec.Gang(t.Name); placed && !before && living[task]+t.Counts[cluster.Succeeded] < gang {
-			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task], t.Counts[cluster.Succeeded], gang)
+		least := j.GangRow(task).Least
+		all += living[task] + t.Counts[cluster.Succeeded]
+		if placed && !before && living[task]+t.Counts[cluster.Succeeded] < least {
+			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task], t.Counts[cluster.Succeeded], least)
 		}
 	}
+	if placed && !before && all < j.Spec.MinAvailable {
+		h.w.fail("of the gang of %s %d are placed or have succeeded, it has %d", j.Name(), all, j.Spec.MinAvailable)
+	}
+}
+
+// usedSlots counts the slots of a job that had a node.
+func usedSlots(j *cluster.Job) (count uint32) {
+	for _, t := range j.Tasks {
+		count += min(t.Fresh, t.Desired)
+	}
+	return count
+}
+
+// grown checks that a gang which grows whole has got all its members with the first of those that are new.
+func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
+	if j.Spec.Grow != terms.GrowWhole || usedSlots(j) <= used {
+		return
+	}
+	have := uint32(0)
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
+				have++
+			}
+			return true
+		})
+	}
+	if have < j.Spec.MinAvailable {
+		h.w.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have, j.Spec.MinAvailable)
+	}
+}
+
+// together checks that what was placed with this entry is in the domain where instances of the job were, and all that was
+// placed with it in one.
+func (h *sharing) together(s *cluster.State, j *cluster.Job) {
+	var old, placed []string
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			if offer := s.Node(slot.Node).Offer; j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
+				return true
+			}
+			value, exists := s.Node(slot.Node).Offer.Attribute(j.Spec.Within)
+			switch fresh := slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0; {
+			case fresh && !exists:
+				h.w.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
+			case fresh:
+				placed = append(placed, value)
+			default:
+				old = append(old, value)
+			}
+			return true
+		})
+	}
+	slices.Sort(placed)
+	if placed = slices.Compact(placed); len(placed) > 1 || len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
+		h.w.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within, old)
+	}
+}
+
+// stopping tells whether any instance of a job was told to stop: the others need not stay near it.
+func stopping(j *cluster.Job) bool {
+	return slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Counts[cluster.Stopping]+t.Beside[cluster.Stopping] > 0 })
 }
 
 // first checks that nobody in the pool of a gang that lost members was placed where one of them has room: as far as that
@@ -118,7 +192,7 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		spec := j.TaskSpecOf(task, j.Version)
-		if j.Missing(task) == 0 || j.Tasks[task].Asks() == 0 || j.Tasks[task].Waits() == 0 ||
+		if j.Missing(task)+j.MissingAny() == 0 || j.Spec.Grow == terms.GrowWhole || j.Spec.Within != "" || j.Tasks[task].Asks() == 0 || j.Tasks[task].Waits() == 0 ||
 			len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 || spec.PerNodeMax > 0 {
 			continue
 		}

@@ -59,6 +59,8 @@ var jobFields = [...]field[Job]{
 	{"coverage", nothing[Job], func(a, b *Job) bool { return a.Coverage == b.Coverage }},
 	{"percent", nothing[Job], func(a, b *Job) bool { return a.Percent == b.Percent }},
 	{"min_available", nothing[Job], func(a, b *Job) bool { return a.MinAvailable == b.MinAvailable }},
+	{"within", nothing[Job], func(a, b *Job) bool { return a.Within == b.Within }},
+	{"grow", nothing[Job], func(a, b *Job) bool { return a.Grow == b.Grow }},
 	{"min_success", nothing[Job], func(a, b *Job) bool { return a.MinSuccess == b.MinSuccess }},
 	{"policies", nothing[Job], func(a, b *Job) bool { return samePolicies(a.Policies, b.Policies) }},
 	{"max_restarts", nothing[Job], func(a, b *Job) bool { return a.MaxRestarts == b.MaxRestarts }},

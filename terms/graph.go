@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// gang tells whether some instances of the job start together.
-func (s *Job) gang() bool {
+// HasGang tells whether some instances of the job start together.
+func (s *Job) HasGang() bool {
 	return s.MinAvailable > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.MinAvailable > 0 })
 }
 
 // graphProblems adds what is wrong with the order of the tasks.
 func (s *Job) graphProblems(p *problems) {
-	sound, gang := len(p.found) == 0, s.gang()
+	sound, gang := len(p.found) == 0, s.HasGang()
 	for i := range s.Tasks {
 		p.path = "tasks[" + strconv.Itoa(i) + "]"
 		switch t := &s.Tasks[i]; {

@@ -54,8 +54,12 @@ type Job struct {
 	// Coverage says whether the job runs at all with virtual peers for some of its tasks only.
 	Coverage Coverage
 	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
-	// its tasks, or 0 for that sum; what is beyond it goes to the tasks in their order.
+	// its tasks, or 0 for that sum; what is beyond it may be instances of any task.
 	MinAvailable uint32
+	// Within is an attribute of which the nodes of all instances have the same value, such as "rack"; "" for none.
+	Within string
+	// Grow says how members come by which a gang has grown that runs.
+	Grow Grow
 	// MinSuccess is how many instances must have succeeded, all tasks counted, for the job to have succeeded; the others are
 	// ended then. 0 is all.
 	MinSuccess uint32
@@ -91,21 +95,49 @@ func (t *Task) most() uint32 {
 	return t.Instances
 }
 
-// GangSize returns how many instances of all tasks must run together.
+// GangSize returns the most instances of all tasks that are placed together: the gang, or all if it grows whole.
 func (s *Job) GangSize() uint64 {
-	minima := uint64(0)
+	minima, all := uint64(0), uint64(0)
 	for i := range s.Tasks {
 		minima += uint64(s.Tasks[i].MinAvailable)
+		all += uint64(s.Tasks[i].most())
 	}
-	return max(minima, uint64(s.MinAvailable))
+	if gang := max(minima, uint64(s.MinAvailable)); gang == 0 || s.Grow == GrowEach {
+		return gang
+	}
+	return all
 }
 
-// Gang returns how many instances of a task belong to the job's gang.
-func (s *Job) Gang(task TaskName) uint32 {
+// Grow says how members come by which a gang has grown that runs.
+type Grow uint8
+
+// The ways to grow.
+const (
+	// GrowEach lets each come by itself, as there is room.
+	GrowEach Grow = iota
+	// GrowWhole lets all come together or none.
+	GrowWhole
+)
+
+// Grows lists every way's name in job files at its number.
+func Grows() []string { return []string{"each", "whole"} }
+
+// String returns the way's name in job files.
+func (g Grow) String() string { return Grows()[g] }
+
+// GangBeyond returns how many instances of any tasks belong to the job's gang beyond those that the tasks state.
+func (s *Job) GangBeyond() uint32 {
 	left := s.MinAvailable
 	for i := range s.Tasks {
 		left -= min(left, s.Tasks[i].MinAvailable)
 	}
+	return left
+}
+
+// Gang returns for how many instances of a task virtual peers are set aside, so that the gang has enough: what is beyond
+// the numbers of the tasks goes to them in their order.
+func (s *Job) Gang(task TaskName) uint32 {
+	left := s.GangBeyond()
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
 		beyond := min(left, t.most()-min(t.most(), t.MinAvailable))

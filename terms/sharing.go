@@ -3,6 +3,7 @@ package terms
 import (
 	"strconv"
 
+	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 )
 
@@ -20,11 +21,13 @@ func (s *Job) sharingProblems(p *problems) {
 	if s.Type == Daemon && (s.NonPreemptible || s.Revocable || s.Controller) {
 		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
 	}
-	minima, most := uint64(0), uint64(0)
+	minima, most, all := uint64(0), uint64(0), uint64(0)
 	for i := range s.Tasks {
 		minima += uint64(s.Tasks[i].MinAvailable)
 		most += uint64(s.Tasks[i].most())
+		all += uint64(s.Tasks[i].Instances)
 	}
+	s.gangProblems(p, max(minima, uint64(s.MinAvailable)) == all)
 	switch gang := max(minima, uint64(s.MinAvailable)); {
 	case s.MinAvailable > 0 && uint64(s.MinAvailable) < minima:
 		p.add("min_available", "must be at least the sum of those of the tasks, %d, is %d", minima, s.MinAvailable)
@@ -34,6 +37,28 @@ func (s *Job) sharingProblems(p *problems) {
 		p.add("min_available", "must be at most %d, is %d", GangMax, gang)
 	case gang > most:
 		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", most, gang)
+	}
+}
+
+// gangProblems adds what is wrong with what the job says about its gang; all tells that every instance belongs to it.
+func (s *Job) gangProblems(p *problems, all bool) {
+	p.bounded("within", int64(len(s.Within)), 0, constraint.NameBytesMax)
+	p.text("within", s.Within)
+	switch {
+	case s.Within == "":
+	case !s.HasGang():
+		p.add("within", "needs min_available: so many instances look for one %s together", s.Within)
+	case s.Shares():
+		p.add("within", "needs a job without task_scheduler: virtual peers are divided whatever %s they are in", s.Within)
+	}
+	switch {
+	case s.Grow > GrowWhole:
+		p.add("grow", "must be one of %q", Grows())
+	case s.Grow == GrowEach:
+	case !s.HasGang() || !all:
+		p.add("grow", "whole needs a min_available of all instances: otherwise those beyond it come each by itself")
+	case s.Shares():
+		p.add("grow", "whole needs a job without task_scheduler: virtual peers come and go one by one")
 	}
 }
 

@@ -169,7 +169,8 @@ type JobSpec struct {
 	Controller bool `protobuf:"varint,8,opt,name=controller,proto3" json:"controller,omitempty"`
 	// An instance that gave way has ended for good; otherwise it waits for its next turn.
 	KillOnPreempt bool `protobuf:"varint,9,opt,name=kill_on_preempt,json=killOnPreempt,proto3" json:"kill_on_preempt,omitempty"`
-	// How many instances start together or not at all, all tasks counted; 0 for the sum of those of the tasks.
+	// How many instances start together or not at all, all tasks counted; 0 for the sum of those of the tasks. Beyond those
+	// they may be of any task.
 	MinAvailable uint32 `protobuf:"varint,10,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
 	// What tells its members about each other, such as "svc".
 	Plugins []*PluginRequest `protobuf:"bytes,15,rep,name=plugins,proto3" json:"plugins,omitempty"`
@@ -190,7 +191,11 @@ type JobSpec struct {
 	Percent uint32 `protobuf:"varint,22,opt,name=percent,proto3" json:"percent,omitempty"`
 	// "required" if it gets no virtual peers unless each of its open tasks has what it needs, "optional" if it runs with a single
 	// one; if empty, optional for a batch job that is not colocated, required for others.
-	Coverage      string `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	Coverage string `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	// An attribute of which the machines of all instances have the same value, such as "rack"; it needs min_available.
+	Within string `protobuf:"bytes,30,opt,name=within,proto3" json:"within,omitempty"`
+	// How members come by which a running gang has grown: "each" by itself, which is the default, or "whole".
+	Grow          string `protobuf:"bytes,31,opt,name=grow,proto3" json:"grow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,6 +359,20 @@ func (x *JobSpec) GetPercent() uint32 {
 func (x *JobSpec) GetCoverage() string {
 	if x != nil {
 		return x.Coverage
+	}
+	return ""
+}
+
+func (x *JobSpec) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *JobSpec) GetGrow() string {
+	if x != nil {
+		return x.Grow
 	}
 	return ""
 }
@@ -7843,7 +7862,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd1\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xfd\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
@@ -7868,7 +7887,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"keepMillis\x12%\n" +
 	"\x0etask_scheduler\x18\x15 \x01(\tR\rtaskScheduler\x12\x18\n" +
 	"\apercent\x18\x16 \x01(\rR\apercent\x12\x1a\n" +
-	"\bcoverage\x18\x17 \x01(\tR\bcoverageB\v\n" +
+	"\bcoverage\x18\x17 \x01(\tR\bcoverage\x12\x16\n" +
+	"\x06within\x18\x1e \x01(\tR\x06within\x12\x12\n" +
+	"\x04grow\x18\x1f \x01(\tR\x04growB\v\n" +
 	"\t_priorityB\x0f\n" +
 	"\r_max_restarts\"{\n" +
 	"\x0fLifecyclePolicy\x12\x0e\n" +

@@ -29,6 +29,7 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
 		KeepMillis: spec.KeepMillis, TaskScheduler: spec.TaskScheduler.String(), Percent: spec.Percent,
 		Coverage: spec.Coverage.String(),
+		Within:   spec.Within, Grow: spec.Grow.String(),
 	}
 	for _, q := range spec.Plugins {
 		m.Plugins = append(m.Plugins, &starlingv1.PluginRequest{Name: q.Name, Arguments: Variables(q.Arguments)})
@@ -133,6 +134,7 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
 		TaskScheduler: terms.TaskScheduler(numberOf(m.GetTaskScheduler(), terms.TaskSchedulers())), Percent: m.GetPercent(),
 		Coverage: terms.Coverage(numberOf(m.GetCoverage(), terms.Coverages())),
+		Within:   m.GetWithin(), Grow: terms.Grow(numberOf(m.GetGrow(), terms.Grows())),
 	}
 	if m != nil && m.MaxRestarts != nil {
 		spec.MaxRestarts = m.GetMaxRestarts()

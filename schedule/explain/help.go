@@ -59,19 +59,16 @@ func (p *prospect) advantage() (all []string) {
 		first := p.e.s.Job(p.queue.First[0])
 		all = append(all, fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name()))
 	}
-	most := p.fitting
+	most := p.gang.Fit
 	for i := range p.bounds {
 		b := &p.bounds[i]
-		most = min(most, uint32(max(b.most-b.held, 0)*int64(p.members)/b.need))
+		most = min(most, uint32(max(b.most-b.held, 0)*int64(p.gang.Members)/b.need))
 	}
-	if most > 0 && most < p.members && p.uniform() {
+	if most > 0 && most < p.gang.Members && p.gang.Uniform {
 		all = append(all, fmt.Sprintf("a gang of at most %d", most))
 	}
 	return all
 }
-
-// uniform tells whether all missing members of the gang are of one task.
-func (p *prospect) uniform() bool { return p.e.job.Missing(p.e.number) == p.members }
 
 // admission says what would let the pool admit the work.
 func (p *prospect) admission() (all []string) {

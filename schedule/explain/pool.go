@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/place"
 	"starling/schedule/share"
@@ -21,8 +22,8 @@ type prospect struct {
 	queue *place.Queue
 	// bounds are those of the pool that keep the work waiting, the widest first.
 	bounds []bound
-	// members are how many of the gang run together if not even one does now, fitting those that nodes have room for.
-	members, fitting uint32
+	// gang is the room for a gang that is admitted whole.
+	gang place.GangRoom
 	// yielding is what becomes of those who have the room.
 	yielding *yielding
 }
@@ -56,10 +57,8 @@ func (e *explainer) prospect(key cluster.TaskKey) *prospect {
 	p := &prospect{Outlook: o, e: e, spec: &e.s.Pools()[o.Number], queue: o.Queue()}
 	p.path = p.spec.Path
 	p.bounds = p.exceeded()
-	if e.job.GangState() == cluster.GangAbsent {
-		for task, fit := range place.Members(e.s.Copy(), e.job) {
-			p.members, p.fitting = p.members+e.job.Missing(task), p.fitting+fit
-		}
+	if e.job.GangState() >= gang.Growing {
+		p.gang = place.RoomOfGang(e.s.Copy(), e.job)
 	}
 	p.yielding = p.yields()
 	return p
@@ -159,7 +158,7 @@ func (p *prospect) details(said string) []string {
 	}
 	all = append(all, p.position()...)
 	if p.e.job.HasGang() {
-		all = append(all, p.gang())
+		all = append(all, p.together())
 	}
 	return slices.DeleteFunc(all, func(line string) bool { return line == "" || strings.HasSuffix(said, line) })
 }
@@ -240,7 +239,7 @@ func (p *prospect) precedes(id terms.JobID) string {
 	switch {
 	case mine.Spec.Revocable && !other.Spec.Revocable:
 		return "it is not revocable"
-	case other.GangState() == cluster.GangBroken && mine.GangState() != cluster.GangBroken:
+	case other.GangState() == gang.Broken && mine.GangState() != gang.Broken:
 		return "its gang lost members"
 	case other.Spec.Priority > mine.Spec.Priority:
 		return fmt.Sprintf("priority %d", other.Spec.Priority)
@@ -249,14 +248,19 @@ func (p *prospect) precedes(id terms.JobID) string {
 }
 
 // gathers tells whether the nodes have room for a part of its gang alone.
-func (p *prospect) gathers() bool { return p != nil && p.fitting < p.members }
+func (p *prospect) gathers() bool { return p != nil && p.gang.Fit < p.gang.Members }
 
-// gang says how many of those that must run together would have nodes now.
-func (p *prospect) gang() string {
+// together says how many of those that must run together would have nodes now.
+func (p *prospect) together() string {
+	g := &p.gang
 	switch {
-	case p.members > 0:
-		return fmt.Sprintf("%d must run together, and nodes have room for %d of them now", p.members, p.fitting)
-	case p.e.job.GangState() == cluster.GangBroken:
+	case g.Members > 0 && g.Attribute != "" && g.Value != "":
+		return fmt.Sprintf("%d must run together in one %s, and %s has room for %d of them now", g.Members, g.Attribute, g.Value, g.Fit)
+	case g.Members > 0 && g.Attribute != "":
+		return fmt.Sprintf("%d must run together in one %s, and no node is in one", g.Members, g.Attribute)
+	case g.Members > 0:
+		return fmt.Sprintf("%d must run together, and nodes have room for %d of them now", g.Members, g.Fit)
+	case p.e.job.GangState() == gang.Broken:
 		return "its gang runs and lost members, who come before all else in the pool"
 	}
 	return ""

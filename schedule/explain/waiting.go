@@ -57,7 +57,7 @@ func (c *survey) reason(p *prospect) string {
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
-		return "waits for room for its gang: " + p.gang()
+		return "waits for room for its gang: " + p.together()
 	case c.able > 0 && c.e.s.Unfinished:
 		return "placement goes on with the next entry: there was more to place than one entry may"
 	case c.able > 0:
@@ -209,7 +209,7 @@ func (c *survey) visit(node *cluster.Node) {
 
 func (c *survey) checkConstraints(m *miss) {
 	exclusive := false
-	p := &surroundings{c.e.s, m.node}
+	p := &surroundings{c.e.s, c.e.spec, m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		exclusive = exclusive || k.Mentions(terms.ExclusiveAttribute)
@@ -237,6 +237,7 @@ func (c *survey) ended(k *constraint.Constraint) bool {
 // surroundings answer constraints about a node.
 type surroundings struct {
 	s    *cluster.State
+	task *terms.Task
 	node *cluster.Node
 }
 
@@ -246,7 +247,9 @@ func (p *surroundings) Attribute(name string) (value string, exists bool) {
 }
 
 // Instances returns how many instances a constraint about a label counts.
-func (p *surroundings) Instances(k *constraint.Constraint) uint32 { return p.s.Instances(k, p.node) }
+func (p *surroundings) Instances(k *constraint.Constraint) uint32 {
+	return p.s.Instances(p.task, k, p.node)
+}
 
 // failing says what is there instead of what a constraint asks for.
 func (p *surroundings) failing(k *constraint.Constraint) string {

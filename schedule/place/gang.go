@@ -1,31 +1,60 @@
 package place
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/schedule/share"
 	"starling/terms"
+	"starling/terms/constraint"
 )
 
 // missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some of
 // them are not to be tried yet.
 func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 	blocked = true
+	spare, beyond := uint32(0), j.MissingAny()
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
-		if missing == 0 {
-			continue
-		}
-		if waits := t.Waits() + uint32(t.SpecialWaits()) - t.Beside[cluster.Waiting]; min(waits, t.Asks()) < missing {
+		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Beside[cluster.Waiting], t.Asks())
+		if asks < missing {
 			return 0, false, false
 		}
 		members += missing
-		key := cluster.KeyOf(j.ID, task)
-		blocked = blocked && (t.Waits() == 0 || p.s.Blocked(key)) && (t.SpecialWaits() == 0 || p.s.Blocked(key.Special()))
+		spare += asks - missing
+		if missing > 0 || beyond > 0 {
+			key := cluster.KeyOf(j.ID, task)
+			blocked = blocked && (!p.s.Queued(key) || p.s.Blocked(key)) && (!p.s.Queued(key.Special()) || p.s.Blocked(key.Special()))
+		}
 	}
-	return members, blocked && p.s.GangTried(j), true
+	return members + beyond, blocked && (p.s.GangTried(j) || !mixed(j)), spare >= beyond
 }
 
-// placeGang places the gang of a job of which nothing runs: all of it, or nothing.
+// mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself finds
+// none where there is less, but whether one task after the other finds room for all depends on what runs there.
+func mixed(j *cluster.Job) bool {
+	tasks, social, beyond := 0, false, j.Spec.GangBeyond()
+	for task := range j.Tasks {
+		if spec := j.TaskSpecOf(task, j.Version); spec != nil && (spec.MinAvailable > 0 || beyond > 0) {
+			tasks++
+			social = social || slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
+		}
+	}
+	return tasks > 1 || social
+}
+
+// lacks returns how many instances of a task may come to a gang that lost members. One that grows whole takes only those that
+// it lost.
+func lacks(j *cluster.Job, task int) uint32 {
+	row := j.GangRow(task)
+	count, beyond := j.GangCount()
+	if j.Spec.Grow == terms.GrowWhole {
+		return row.Missing() - min(row.Missing(), row.Fresh) + count.LostAny(beyond)
+	}
+	return row.Missing() + count.Any(beyond)
+}
+
+// placeGang places the missing members of a gang: all of them, or nothing.
 func (p *turns) placeGang(j *cluster.Job) bool {
 	members, blocked, ready := p.missing(j)
 	if !ready {
@@ -35,18 +64,18 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 	gang := share.GangOf(j, j.GangNeed(), 1)
 	switch {
 	case p.room(gang) == 0:
-		p.refuseGang(j)
-		p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
-		p.await(gang, func() bool { return p.possibleGang(j) })
+		p.rejectGang(j, gang)
 	case blocked && len(p.grown) == 0:
 		p.hungry(head{job: j.ID, entitled: true}, gang)
 	default:
-		trial, placed := p.tryGang(j)
-		if trial != nil {
-			gang.Need = needOf(trial, placed)
+		t := p.tryGang(j, blocked)
+		if t.s != nil {
+			gang.Need = needOf(t.s, t.placed)
 		}
 		switch {
-		case trial == nil:
+		case t.s == nil && t.refused:
+			p.rejectGang(j, gang)
+		case t.s == nil:
 			p.blockGang(j)
 			p.hungry(head{job: j.ID, entitled: true}, gang)
 		case p.room(gang) == 0: // members of an older version need more
@@ -55,9 +84,9 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		case members > p.left:
 			p.left = 0 // the next entry has room for all
 		default:
-			*p.s = *trial
-			p.spots.join(p.trial, j)
-			for _, r := range placed {
+			*p.s = *t.s
+			p.spots.join(t.spots, j)
+			for _, r := range t.placed {
 				if p.visit != nil {
 					p.visit(r)
 				}
@@ -68,6 +97,13 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		}
 	}
 	return false
+}
+
+// rejectGang notes that a gang is not admitted.
+func (p *turns) rejectGang(j *cluster.Job, gang *share.Gang) {
+	p.refuseGang(j)
+	p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
+	p.await(gang, func() bool { return p.possibleGang(j) })
 }
 
 // refuseGang notes that no lane of a gang may try the nodes.
@@ -92,9 +128,10 @@ func needOf(s *cluster.State, slots []cluster.SlotRef) (need terms.Amounts) {
 
 // comesLater notes that a gang with a seat of a slot that was ordered with this entry already waits for the next.
 func (p *turns) comesLater(j *cluster.Job) (later bool) {
+	beyond := j.MissingAny() > 0
 	for task, t := range j.Tasks {
 		t.EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-			later = later || r.Seat == cluster.MainSeat && j.Missing(task) > 0 && p.s.OrderedNow(r)
+			later = later || r.Seat == cluster.MainSeat && (j.Missing(task) > 0 || beyond) && p.s.OrderedNow(r)
 			return !later
 		})
 	}
@@ -106,14 +143,54 @@ func (p *turns) comesLater(j *cluster.Job) (later bool) {
 	return later
 }
 
-// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself.
-func (p *turns) possibleGang(j *cluster.Job) bool {
-	for task := range j.Tasks {
-		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).possible(missing) {
-			return false
+// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself,
+// those of one domain if they belong into one.
+func (p *pass) possibleGang(j *cluster.Job) bool {
+	searches := searchesOf(p.s, j)
+	possible := func(d *domain) bool {
+		_, left := membersIn(j, searches, func(q *search, most uint32) uint32 { return q.could(d, most, false) })
+		return left == 0
+	}
+	if j.Spec.Within == "" {
+		return possible(nil)
+	}
+	home, found := homeOf(p.s, j)
+	division := p.s.Division(j.Spec.Within)
+	for at, value := range division.Values {
+		d := &domain{attribute: j.Spec.Within, value: value, nodes: division.Pages[at]}
+		if value != "" && (!found || value == home) && possible(d) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+func searchesOf(s *cluster.State, j *cluster.Job) []*search {
+	searches := make([]*search, len(j.Tasks))
+	for task := range j.Tasks {
+		searches[task] = newSearch(s, cluster.KeyOf(j.ID, task), nil)
+	}
+	return searches
+}
+
+// membersIn returns how many instances of each task a gang needs: what is missing of each, and of those that may be of any
+// task as many of the first ones as nodes could have. Left are those that no nodes could have.
+func membersIn(j *cluster.Job, searches []*search, could func(q *search, most uint32) uint32) (counts []uint32, left uint32) {
+	beyond := j.MissingAny()
+	counts = make([]uint32, len(j.Tasks))
+	for task, q := range searches {
+		missing, asks := j.Missing(task), j.Tasks[task].Asks()
+		most := missing + min(beyond, asks-min(asks, missing))
+		if q.spec == nil || most == 0 {
+			left += missing
+			continue
+		}
+		some := could(q, most)
+		left += missing - min(some, missing)
+		counts[task] = max(some, missing)
+		beyond -= counts[task] - missing
+	}
+	return counts, left + beyond
 }
 
 // blockGang notes that all nodes were tried for a gang.
@@ -129,47 +206,115 @@ func (p *turns) blockGang(j *cluster.Job) {
 	}
 }
 
-// tryGang places the missing members on a copy of the value, and returns the copy and who was placed if all have nodes.
-func (p *turns) tryGang(j *cluster.Job) (trial *cluster.State, placed []cluster.SlotRef) {
-	for task := range j.Tasks {
-		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
-			return nil, nil
-		}
-	}
-	if len(p.claims.Seats) > 0 {
-		if trial, placed = p.tryMembers(j, &p.claims); trial != nil {
-			return trial, placed
-		}
-	}
-	return p.tryMembers(j, &cluster.Claims{})
+// trial is a copy of the value with members of a gang placed, and what is left of the spots then. Without a value there is no
+// room for all; refused tells that the pool refused some.
+type trial struct {
+	s       *cluster.State
+	placed  []cluster.SlotRef
+	spots   spots
+	refused bool
 }
 
-// tryMembers places the missing members on a copy, first where room is claimed for them: that was found to be enough for
-// all tasks together, and one task after the other might not find it.
-func (p *turns) tryMembers(j *cluster.Job, claims *cluster.Claims) (trial *cluster.State, placed []cluster.SlotRef) {
-	trial, fork := p.s.Copy(), p.spots.fork(j)
-	note := func(r cluster.SlotRef) { placed = append(placed, r) }
+// tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for all
+// tasks together, and one task after the other might not find it; then in each domain in which they may be together.
+func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 	for task := range j.Tasks {
-		missing := j.Missing(task)
-		q := newSearch(trial, cluster.KeyOf(j.ID, task), note).within(fork)
-		q.gaps = p.gaps
-		if missing > 0 {
-			missing -= q.claimed(claims, missing)
-		}
-		if missing > 0 {
-			missing -= q.among(p.all, missing)
-		}
-		if missing > 0 {
-			q.key, q.members = q.key.Special(), true
-			some, _ := q.special(p.all, missing)
-			missing -= some
-		}
-		if missing > 0 {
-			return nil, nil
+		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
+			return t
 		}
 	}
-	p.trial = fork
-	return trial, placed
+	refused := false
+	try := func(d *domain, claims *cluster.Claims) bool {
+		t = p.tryMembers(j, d, claims)
+		refused = refused || t.refused
+		return t.s != nil
+	}
+	if len(p.claims.Seats) > 0 && j.Spec.Within == "" && try(nil, &p.claims) {
+		return t
+	}
+	for _, d := range p.domains(j, tried) {
+		if try(d, &cluster.Claims{}) {
+			return t
+		}
+	}
+	return trial{refused: refused}
+}
+
+// tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang needs
+// beyond them.
+func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) trial {
+	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.fork(j)}}
+	for task := range j.Tasks {
+		if missing := j.Missing(task); m.place(task, missing) < missing {
+			return trial{}
+		}
+	}
+	beyond := j.MissingAny()
+	if beyond == 0 {
+		return m.trial
+	}
+	var a *share.Admission
+	if p.admission != nil {
+		copied := *p.admission
+		a = &copied
+		a.Take(share.GangOf(j, needOf(m.s, m.placed), 1), 1)
+	}
+	for task := range j.Tasks {
+		beyond -= m.more(task, beyond, a)
+	}
+	if beyond > 0 {
+		return trial{refused: m.trial.refused}
+	}
+	m.trial.refused = false
+	return m.trial
+}
+
+// members are the members of a gang that are placed on a copy.
+type members struct {
+	*turns
+	trial
+	job    terms.JobID
+	domain *domain
+	claims *cluster.Claims
+}
+
+// more places up to most instances of a task as far as its pool admits them.
+func (m *members) more(task int, most uint32, a *share.Admission) uint32 {
+	j := m.trial.s.Job(m.job)
+	spec := j.TaskSpecOf(task, j.Version)
+	if most = min(most, j.Tasks[task].Asks()); spec == nil || most == 0 {
+		return 0
+	}
+	gang := share.GangOf(j, spec.Amounts(), most)
+	if a == nil {
+		return m.place(task, most)
+	}
+	room := a.Room(gang)
+	m.trial.refused = m.trial.refused || room < most
+	placed := m.place(task, room)
+	a.Take(gang, placed)
+	return placed
+}
+
+// place places up to most instances of a task.
+func (m *members) place(task int, most uint32) (placed uint32) {
+	if most == 0 {
+		return 0
+	}
+	note := func(r cluster.SlotRef) { m.placed = append(m.placed, r) }
+	q := newSearch(m.trial.s, cluster.KeyOf(m.job, task), note).within(m.trial.spots).in(m.domain)
+	pages := m.all
+	if q.gaps = m.gaps; m.domain != nil {
+		pages = m.domain.pages
+	}
+	placed = q.claimed(m.claims, most)
+	placed += q.among(pages, most-placed)
+	if placed < most {
+		q.key, q.members = q.key.Special(), true
+		some, _ := q.special(pages, most-placed)
+		placed += some
+	}
+	return placed
 }
 
 // claimed places up to most instances where room is claimed for them.

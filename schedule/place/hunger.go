@@ -69,6 +69,9 @@ func (p *turns) refusedHead(h head, gang *share.Gang) head {
 // seeksCompany tells whether work is to run where others do: who gives way may be just those.
 func (p *pass) seeksCompany(h *head) (seeks bool) {
 	j := p.s.Job(h.job)
+	if _, home := homeOf(p.s, j); h.key == 0 && j.Spec.Within != "" && !home {
+		return true
+	}
 	for _, task := range p.tasksOf(h) {
 		spec := j.TaskSpecOf(task, j.Version)
 		for i := range spec.Constraints {
@@ -240,12 +243,25 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 		return []int{task}
 	}
 	j := p.s.Job(h.job)
-	for task := range j.Tasks {
-		if j.Missing(task) > 0 {
+	for task, count := range p.membersOf(j) {
+		if count > 0 {
 			tasks = append(tasks, task)
 		}
 	}
 	return tasks
+}
+
+// membersOf returns how many instances of each task a gang needs.
+func (p *pass) membersOf(j *cluster.Job) []uint32 {
+	counts, left := make([]uint32, len(j.Tasks)), uint32(0)
+	for task := range j.Tasks {
+		counts[task] = j.Missing(task)
+	}
+	if j.MissingAny() > 0 {
+		counts, left = membersIn(j, searchesOf(p.s, j), func(q *search, most uint32) uint32 { return q.could(nil, most, true) })
+		counts[0] += left // nobody gives way for less than all
+	}
+	return counts
 }
 
 // lift gives the room that is claimed for a job back for a moment, so that the job may take it.

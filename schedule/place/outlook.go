@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/schedule/entitle"
 	"starling/schedule/portion"
 	"starling/schedule/preempt"
@@ -40,7 +41,7 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
 	o.Unit = *share.GangOf(j, o.turn.Need, 1)
-	if o.head = (head{job: id}); j.GangState() != cluster.GangAbsent {
+	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
 	admission := share.NewAdmission(o.Pool)
@@ -110,24 +111,59 @@ func (o *Outlook) let(t *turns, turn cluster.Turn, q *Queue) {
 	}
 }
 
-// Members returns how many of the missing members of the gang of a job, by task, nodes have room for together now. It
-// changes s.
-func Members(s *cluster.State, j *cluster.Job) []uint32 {
+// GangRoom is the room that nodes have now for the missing members of a gang.
+type GangRoom struct {
+	// Members are missing, Fit of them have room together. Uniform tells that all are of one task.
+	Members, Fit uint32
+	Uniform      bool
+	// Attribute is what the members are to have in common, "" for nothing; Value the one where most have room.
+	Attribute, Value string
+}
+
+// RoomOfGang returns the room for the gang of a job. It changes s.
+func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 	s.SetClaims(j.ID, cluster.Claims{})
-	pages := make([]int, s.RoomPages())
-	for page := range pages {
-		pages[page] = page
+	p := &pass{s: s, left: p.s.Limits.Placements, gaps: &gaps{known: s.Shapes()}, all: make([]int, s.RoomPages())}
+	for page := range p.all {
+		p.all[page] = page
 	}
-	fit := make([]uint32, len(j.Tasks))
+	r := GangRoom{Members: j.MissingAny(), Attribute: togetherBy(j)}
+	tasks := 0
 	for task := range j.Tasks {
-		missing, key := j.Missing(task), cluster.KeyOf(j.ID, task)
-		fit[task] = newSearch(s, key, nil).among(pages, missing)
-		if fit[task] < missing {
-			some, _ := newSearch(s, key.Special(), nil).special(pages, missing-fit[task])
-			fit[task] += some
+		r.Members += j.Missing(task)
+		if j.Missing(task) > 0 || j.MissingAny() > 0 {
+			tasks++
 		}
 	}
-	return fit
+	r.Uniform = tasks == 1
+	var d *domain
+	if r.Attribute != "" {
+		d = (&turns{pass: p}).roomiest(j)
+	}
+	if d != nil {
+		r.Value = d.value
+	}
+	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &cluster.Claims{}, trial: trial{s: s}}
+	beyond := j.MissingAny()
+	for task := range j.Tasks {
+		r.Fit += m.place(task, j.Missing(task))
+	}
+	for task := range j.Tasks {
+		some := m.more(task, beyond, nil)
+		r.Fit, beyond = r.Fit+some, beyond-some
+	}
+	return r
+}
+
+// roomiest returns the domain with room for the most members of a gang; nil if there is none.
+func (p *turns) roomiest(j *cluster.Job) (best *domain) {
+	most := int64(-1)
+	for _, r := range p.rooms(j, false) {
+		if members := r.members(j); members > most {
+			best, most = r.domain, members
+		}
+	}
+	return best
 }
 
 // Contest is who could give way to the work.

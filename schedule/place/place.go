@@ -25,6 +25,14 @@ func (q *search) among(pages []int, most uint32) uint32 {
 	if q.spec == nil {
 		return 0
 	}
+	if q.domain != nil && q.domain.any && want > 1 {
+		// The first decides for the others.
+		if placed = q.among(pages, 1); placed > 0 {
+			q.locate()
+			placed += q.among(pages, want-placed)
+		}
+		return placed
+	}
 	q.s.Divide(q.key, q.spec)
 	for {
 		before := placed

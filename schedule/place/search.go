@@ -30,6 +30,10 @@ type search struct {
 	members bool
 	// spot bounds how many instances go where; nil does not.
 	spot *spot
+	// domain bounds where instances may go; nil does not. chosen tells that it was chosen for the search, and does not follow
+	// from where instances of the job are.
+	domain *domain
+	chosen bool
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.
@@ -54,6 +58,7 @@ func searchFor(s *cluster.State, key cluster.TaskKey, spec *terms.Task, visit Vi
 		q.exclusive = q.exclusive || q.spec.Constraints[i].Mentions(terms.ExclusiveAttribute)
 		q.spec.Constraints[i].EachLeaf(q.mind)
 	}
+	q.locate()
 	return q
 }
 
@@ -120,6 +125,9 @@ func (q *search) atOnce(want uint32) uint32 {
 // allowed tells whether the rules hold on the node. Those about its class are asked once per class.
 func (q *search) allowed(node *cluster.Node) bool {
 	q.asked = node
+	if q.domain != nil && !q.domain.has(node) {
+		return false
+	}
 	if len(q.perClass) > 0 {
 		if q.verdicts == nil {
 			q.verdicts = make([]uint8, q.s.Classes())
@@ -153,4 +161,6 @@ func (q *search) Attribute(name string) (value string, exists bool) {
 }
 
 // Instances returns how many instances a rule counts for the node that it is asked about.
-func (q *search) Instances(c *constraint.Constraint) uint32 { return q.s.Instances(c, q.asked) }
+func (q *search) Instances(c *constraint.Constraint) uint32 {
+	return q.s.Instances(q.spec, c, q.asked)
+}

@@ -19,6 +19,9 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			if one.spec == nil {
 				continue
 			}
+			if q.chosen {
+				one.in(q.domain)
+			}
 			if one.gaps = q.gaps; q.s.Job(id).SpecOf(slot.Version).Shares() {
 				one.spot = q.spot
 			}

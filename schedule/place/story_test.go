@@ -20,6 +20,8 @@ import (
 //	job web 3 in=zone/a/b not=zone/c has=zone min=cores/8        with constraints
 //	job web 3 label=app/web with=app/db apart=app/web/rack       with a label, beside some and away from others with one
 //	job web 3 soft=zone/a/500 machine=1 over=rack                with a soft constraint, a bound per machine, spread over
+//	job web 3 less=app/web/rack                                  fewer than three with a label there before it
+//	job web 3 gang=3 within=rack                                 three together, all in one rack
 //	later 500                                                    so many milliseconds pass
 //	end web 0 2                                                  these instances of the job end, for good
 //	gone a                                                       a offers nothing any more
@@ -141,7 +143,9 @@ func job(plain []string, set map[string]string) *terms.Job {
 		}
 	}
 	setRules(&t, set)
-	return &terms.Job{Name: terms.JobName(plain[0]), Type: terms.Batch, Tasks: []terms.Task{t}}
+	return &terms.Job{
+		Name: terms.JobName(plain[0]), Type: terms.Batch, MinAvailable: uint32(number(set["gang"])), Within: set["within"], Tasks: []terms.Task{t},
+	}
 }
 
 // setRules sets what concerns other instances, and how long.
@@ -149,9 +153,13 @@ func setRules(t *terms.Task, set map[string]string) {
 	if name, value, ok := strings.Cut(set["label"], "/"); ok {
 		t.Labels = []terms.EnvVar{{Name: name, Value: value}}
 	}
-	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal} {
+	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal, "less": constraint.Less} {
 		if parts := append(strings.Split(set[word], "/"), ""); parts[0] != "" {
-			t.Constraints = append(t.Constraints, constraint.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]})
+			one := constraint.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]}
+			if operator == constraint.Less {
+				one.Count = 3
+			}
+			t.Constraints = append(t.Constraints, one)
 		}
 	}
 	if parts := strings.Split(set["soft"], "/"); parts[0] != "" {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
@@ -138,11 +139,12 @@ func ends(v preempt.Victim) preempt.Victim {
 }
 
 func gangOf(j *cluster.Job) preempt.Gang {
-	g := preempt.Gang{Surplus: make([]uint32, len(j.Tasks))}
-	for task := range j.Tasks {
-		g.Surplus[task] = j.Surplus(task)
+	rows := make([]gang.Task, len(j.Tasks))
+	for task := range rows {
+		rows[task] = j.GangRow(task)
 	}
-	return g
+	_, beyond := j.GangCount()
+	return preempt.Gang{Surplus: gang.Surplus(beyond, rows)}
 }
 
 // input returns what the choice of who gives way to a head depends on.
@@ -185,11 +187,11 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 
 // addWants adds what the head wants to the input.
 func (p *pass) addWants(in *preempt.Input, h *head) {
-	j := p.s.Job(h.job)
+	counts := p.membersOf(p.s.Job(h.job))
 	for _, task := range p.tasksOf(h) {
 		count := h.most
 		if h.key == 0 {
-			count = j.Missing(task)
+			count = counts[task]
 		}
 		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil).within(p.spots)
 		in.Wants = append(in.Wants, preempt.Want{Need: q.spec.Amounts(), Count: count, Most: q.most})

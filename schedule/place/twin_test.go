@@ -198,7 +198,7 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 	all := usage(s)
 	for n, u := range all {
 		n := cluster.NodeIndex(n)
-		if !u.takes(s.Node(n), spec) || !suits(s, all, n, by.rules) || !by.among(n) || spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
+		if !u.takes(s.Node(n), spec) || !(ruled{s, all, spec.Labels}).suit(n, by.rules) || !by.among(n) || spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
 			continue
 		}
 		kept := keptFor(s.Node(n).Offer, spec)
@@ -277,29 +277,40 @@ func value(s *cluster.State, n cluster.NodeIndex, attribute string) string {
 	return ""
 }
 
-// suits tells whether all rules hold on a node.
-func suits(s *cluster.State, all []use, n cluster.NodeIndex, rules []constraint.Constraint) bool {
-	return !slices.ContainsFunc(rules, func(c constraint.Constraint) bool { return !holds(s, all, n, c) })
+// ruled is a task with labels that rules are asked about, with what runs.
+type ruled struct {
+	s      *cluster.State
+	all    []use
+	labels []terms.EnvVar
 }
 
-func holds(s *cluster.State, all []use, n cluster.NodeIndex, c constraint.Constraint) bool {
-	part := func(c constraint.Constraint) bool { return holds(s, all, n, c) }
+// suit tells whether all rules hold on a node.
+func (r ruled) suit(n cluster.NodeIndex, rules []constraint.Constraint) bool {
+	return !slices.ContainsFunc(rules, func(c constraint.Constraint) bool { return !r.holds(n, c) })
+}
+
+func (r ruled) holds(n cluster.NodeIndex, c constraint.Constraint) bool {
+	s, all := r.s, r.all
 	switch {
 	case len(c.All) > 0:
-		return suits(s, all, n, c.All)
+		return r.suit(n, c.All)
 	case len(c.Any) > 0:
-		return slices.ContainsFunc(c.Any, part)
+		return slices.ContainsFunc(c.Any, func(c constraint.Constraint) bool { return r.holds(n, c) })
 	case c.Label == "":
 		return map[constraint.Operator]bool{
 			constraint.Equal: value(s, n, c.Attribute) == c.Values[0], constraint.NotEqual: value(s, n, c.Attribute) != c.Values[0],
 			constraint.In: slices.Contains(c.Values, value(s, n, c.Attribute)), constraint.NotIn: !slices.Contains(c.Values, value(s, n, c.Attribute)),
 		}[c.Operator]
 	}
-	count := int64(0)
+	count, any := int64(0), int64(0)
 	for other, u := range all {
+		any += u.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		if other == int(n) || c.Within != "" && value(s, cluster.NodeIndex(other), c.Within) == value(s, n, c.Within) {
 			count += u.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		}
+	}
+	if any == 0 && c.Begins() && slices.Contains(r.labels, terms.EnvVar{Name: c.Label, Value: c.Values[0]}) {
+		return true // the first of those that are to be together
 	}
 	return map[constraint.Operator]bool{
 		constraint.Equal: count == int64(c.Count), constraint.NotEqual: count != int64(c.Count), constraint.Less: count < int64(c.Count),

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/gang"
 	"starling/schedule/entitle"
 	"starling/schedule/share"
 	"starling/terms"
@@ -30,8 +31,8 @@ type pass struct {
 	outgrown []cluster.TaskKey
 	// grounded are the pools whose shares depend on where virtual peers are.
 	grounded []*sharing
-	// spots are where instances may go that virtual peers run, trial what is left of a gang's if it is placed as tried last.
-	spots, trial spots
+	// spots are where instances may go that virtual peers run.
+	spots spots
 	hunger
 }
 
@@ -176,7 +177,7 @@ func (p *turns) refused(key cluster.TaskKey, blocked bool) {
 }
 
 // turn places what it can of one lane of a task, or the gang of its job; then it returns true.
-func (p *turns) turn(t cluster.Turn) (gang bool) {
+func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
 	claims, lifted := p.lift(id)
@@ -189,14 +190,14 @@ func (p *turns) turn(t cluster.Turn) (gang bool) {
 	}
 	p.underWay = lifted && !claims.Patient
 	switch j.GangState() {
-	case cluster.GangAbsent:
+	case gang.Absent, gang.Growing:
 		if p.gang == id {
 			return false
 		}
 		p.gang = id
 		return p.placeGang(j)
-	case cluster.GangBroken:
-		p.singles(j, t.Key, min(j.Tasks[task].Asks(), j.Missing(task)))
+	case gang.Broken:
+		p.singles(j, t.Key, min(j.Tasks[task].Asks(), lacks(j, task)))
 	default:
 		p.singles(j, t.Key, j.Tasks[task].Asks())
 	}
@@ -253,7 +254,7 @@ func (p *turns) pages(blocked bool) []int {
 func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
 	q := newSearch(p.s, key, p.visit).within(p.spots)
-	q.gaps, q.members = p.gaps, j.GangState() == cluster.GangBroken
+	q.gaps, q.members = p.gaps, j.GangState() == gang.Broken
 	q.admit = func(spec *terms.Task, later bool) bool {
 		gang := share.GangOf(j, spec.Amounts(), 1)
 		if p.room(gang) == 0 {
@@ -317,21 +318,25 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 }
 
 // possible tells whether nodes could have so many instances if all work were done that ends by itself.
-func (q *search) possible(count uint32) bool {
-	for n := range cluster.NodeIndex(q.s.Nodes()) {
-		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork {
-			continue
-		}
-		yields := q.s.Yields(n)
-		times := q.spec.Resources.Times(&yields, count)
-		if times > 0 && len(q.spec.Constraints) > 0 && !q.ever(n) {
-			continue
-		}
-		if count -= min(count, q.offers(q.s.Node(n), times)); count == 0 {
+func (q *search) possible(count uint32) bool { return q.could(q.domain, count, false) == count }
+
+// could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
+func (q *search) could(d *domain, most uint32, empty bool) (count uint32) {
+	d.each(q.s, func(n cluster.NodeIndex) bool {
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork || d != nil && !d.has(q.s.Node(n)) {
 			return true
 		}
-	}
-	return false
+		yields := q.s.Yields(n)
+		if empty {
+			yields = q.s.Node(n).Offer.Capacity
+		}
+		times := q.spec.Resources.Times(&yields, most-count)
+		if times > 0 && (len(q.spec.Constraints) == 0 || q.ever(n)) {
+			count += min(most-count, q.offers(q.s.Node(n), times))
+		}
+		return count < most
+	})
+	return count
 }
 
 // ever tells whether the rules about a node itself hold.

@@ -30,6 +30,9 @@ type placing struct {
 	later, ended bool
 	// claims is what was claimed for the job that has its turn.
 	claims cluster.Claims
+	// domain is where members of a gang are tried while one was chosen, nil for everywhere.
+	domain *domain
+	chosen bool
 	// dropped tells that something claimed was given back.
 	dropped bool
 }
@@ -173,13 +176,13 @@ func (p *turns) take() {
 // turn places what it can of a lane. A gang is placed when its job comes up first.
 func (p *turns) turn(l lane, first bool) {
 	switch j := l.t.job; j.gangState() {
-	case gangAbsent:
+	case gangAbsent, gangGrowing:
 		if first && p.gang(j) {
 			p.claims = p.m.left(j, p.claims)
 			p.singles(l, l.t.gets())
 		}
 	case gangBroken:
-		p.singles(l, min(l.t.gets(), l.t.missing()))
+		p.singles(l, min(l.t.gets(), l.t.lacks()))
 	default:
 		p.singles(l, l.t.gets())
 	}
@@ -237,53 +240,6 @@ func (t *task) waiting(special bool) (all []*seat) {
 	return all
 }
 
-type gangState int
-
-const (
-	gangWhole gangState = iota
-	gangBroken
-	gangAbsent
-)
-
-// gangState tells whether as many of a job run as must run together, and if not, whether any runs.
-func (j *Job) gangState() gangState {
-	missing, lost, living := uint32(0), uint32(0), uint32(0)
-	for _, t := range j.tasks {
-		missing += t.missing()
-		used := min(uint32(t.used()), t.desired)
-		lost += t.missing() - min(t.missing(), t.desired-used)
-		alive, _ := t.members()
-		living += alive
-	}
-	switch {
-	case missing == 0 || living > 0 && lost == 0:
-		return gangWhole
-	case living > 0:
-		return gangBroken
-	}
-	return gangAbsent
-}
-
-// missing returns how many members of the job's gang a task lacks.
-func (t *task) missing() uint32 {
-	gang := t.job.newest().Gang(t.name)
-	alive, done := t.members()
-	return gang - min(gang, alive+done)
-}
-
-// members counts the main seats that run or are about to, and those that have succeeded.
-func (t *task) members() (alive, done uint32) {
-	for _, slot := range t.slots {
-		switch slot.main().Phase {
-		case cluster.Assigned, cluster.Running, cluster.Delayed, cluster.Away:
-			alive++
-		case cluster.Succeeded:
-			done++
-		}
-	}
-	return alive, done
-}
-
 // gangOf returns work of a job that needs so much each time.
 func gangOf(j *Job, need terms.Amounts, count uint32) *share.Gang {
 	spec := j.newest()
@@ -338,7 +294,7 @@ func (p *turns) singles(l lane, most uint32) {
 		p.hungry(head{l.t.job, l.t, room - placed, true}, g)
 	default:
 		p.hungry(p.refused(head{l.t.job, l.t, most - placed, false}, g), g)
-		p.await(g, func() bool { return p.possible(spec, 1) })
+		p.await(g, func() bool { return p.possible(l.t.job, spec) })
 	}
 }
 
@@ -393,7 +349,7 @@ func (p *turns) specials(l lane, most uint32) {
 			g := gangOf(l.t.job, amountsOf(s.spec()), 1)
 			if p.room(g) == 0 {
 				if !refused {
-					p.await(g, func() bool { return p.possible(s.spec(), 1) })
+					p.await(g, func() bool { return p.possible(l.t.job, s.spec()) })
 				}
 				refused = true
 				continue
@@ -416,37 +372,42 @@ func (p *turns) specials(l lane, most uint32) {
 
 // gang places all that is missing of a job of which nothing runs, or nothing.
 func (p *turns) gang(j *Job) bool {
-	g, count, later := gangOf(j, terms.Amounts{}, 1), uint32(0), false
+	beyond := j.missingAny()
+	g, count, spare, later := gangOf(j, p.leastNeed(j), 1), beyond, uint32(0), false
 	for _, t := range j.tasks {
 		missing := t.missing()
 		count += missing
-		if missing == 0 {
+		if missing == 0 && beyond == 0 {
 			continue
 		}
 		members := slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
-		if min(t.gets(), uint32(len(members)+len(t.waiting(false)))) < missing {
+		asks := min(t.gets(), uint32(len(members)+len(t.waiting(false))))
+		if asks < missing {
 			return false
 		}
+		spare += asks - missing
 		later = later || slices.ContainsFunc(members, func(s *seat) bool { return s.slot.ordered(p.m.index) != nil })
-		for k, amount := range amountsOf(t.spec(0)) {
-			g.Need[k] += amount * int64(missing)
-		}
 	}
-	possible := func() bool {
-		return !slices.ContainsFunc(j.tasks, func(t *task) bool { return t.missing() > 0 && !p.possible(t.spec(0), t.missing()) })
+	if spare < beyond {
+		return false
 	}
-	if p.room(g) == 0 {
+	possible := func() bool { return p.couldGang(j) }
+	reject := func() {
 		p.hungry(p.refused(head{job: j}, g), g)
 		p.await(g, possible)
+	}
+	if p.room(g) == 0 {
+		reject()
 		return false
 	}
 	before, left := len(p.trail), p.left()
 	p.trying = true
-	fits := p.allMembers(j, g)
+	fits, refused := p.allMembers(j, g)
 	p.trying = false
 	switch {
+	case !fits && refused:
+		reject()
 	case !fits:
-		p.undo(before)
 		for _, t := range j.tasks {
 			p.m.beginPatience(t, false)
 			p.m.beginPatience(t, true)
@@ -468,46 +429,6 @@ func (p *turns) gang(j *Job) bool {
 	return false
 }
 
-// allMembers places all that is missing of a job and notes what it needs, each seat in its version. What is claimed was
-// found to be enough for all tasks together, but others may have to do.
-func (p *turns) allMembers(j *Job, g *share.Gang) bool {
-	before := len(p.trail)
-	all := func() bool { return !slices.ContainsFunc(j.tasks, func(t *task) bool { return !p.members(t) }) }
-	fits := all()
-	if !fits && len(p.claims.Seats) > 0 {
-		p.undo(before)
-		p.claims = cluster.Claims{}
-		fits = all()
-	}
-	g.Need = terms.Amounts{}
-	for _, step := range p.trail[before:] {
-		for k, amount := range amountsOf(step.s.spec()) {
-			g.Need[k] += amount
-		}
-	}
-	return fits
-}
-
-// members places what is missing of a task: first what takes any node, then the others.
-func (p *placing) members(t *task) bool {
-	missing, seats := int(t.missing()), t.waiting(false)
-	missing -= int(p.ordinary(t, seats[:min(len(seats), missing)]))
-	seats = slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
-	seats = seats[:min(len(seats), missing)]
-	for again := true; again; {
-		again = false
-		for _, s := range seats {
-			p.look()
-			if room := p.wished(s); s.waits() && room != nil {
-				p.assign(s, room)
-				missing--
-				again = true
-			}
-		}
-	}
-	return missing == 0
-}
-
 // undo takes placements back.
 func (p *placing) undo(to int) {
 	for len(p.trail) > to {
@@ -522,23 +443,28 @@ func (p *placing) undo(to int) {
 	}
 }
 
-// possible tells whether nodes could have so many instances if all work were done that ends by itself.
-func (p *placing) possible(spec *terms.Task, count uint32) bool {
-	all := int64(0)
-	for _, n := range p.m.Nodes {
-		if n.open() {
-			all += p.ever(n, spec, int64(count))
-		}
-	}
-	return all >= int64(count)
+// possible tells whether nodes could have an instance of a job if all work were done that ends by itself.
+func (p *placing) possible(j *Job, spec *terms.Task) bool {
+	return p.could(spec, 1, false, func(n *Node) bool { return p.within(j, n) }) == 1
 }
 
-// ever returns how many instances a node could have, at most most.
-func (p *placing) ever(n *Node, spec *terms.Task, most int64) int64 {
+// could returns how many instances nodes that may be named could have then, or if they were empty, at most most.
+func (p *placing) could(spec *terms.Task, most uint32, empty bool, among func(*Node) bool) uint32 {
+	all := int64(0)
+	for _, n := range p.m.Nodes {
+		if n.open() && among(n) {
+			all += p.ever(n, spec, int64(most), empty)
+		}
+	}
+	return uint32(min(all, int64(most)))
+}
+
+// ever returns how many instances a node could have, or could if it were empty, at most most.
+func (p *placing) ever(n *Node, spec *terms.Task, most int64, empty bool) int64 {
 	r := &room{node: n, free: n.offer.Capacity}
 	for _, s := range p.m.on(n) {
 		for k := range r.free {
-			if s.job().newest().Type != terms.Batch {
+			if s.job().newest().Type != terms.Batch && !empty {
 				r.free[k] -= s.spec().Resources[k]
 			}
 		}

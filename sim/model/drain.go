@@ -84,7 +84,7 @@ func (m *Model) able(t *task, n *Node) bool {
 		if c.Social() && rooms == nil {
 			rooms = m.rooms()
 		}
-		if impatient := c.Soft && m.softEnd(t, false, c) <= m.time; !impatient && !holdsAt(rooms, &room{node: n}, c) {
+		if impatient := c.Soft && m.softEnd(t, false, c) <= m.time; !impatient && !holdsFor(spec, rooms, &room{node: n}, c) {
 			return false
 		}
 	}

@@ -115,7 +115,7 @@ func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) 
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
 func (p *turns) hungry(h head, g *share.Gang) {
-	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == int(p.m.limits.Preemptions) || h.seeksCompany() {
+	if p.admission == nil || p.underWay || g.Revocable || len(p.heads[p.number]) == int(p.m.limits.Preemptions) || h.seeksCompany(p.placing) {
 		return
 	}
 	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
@@ -207,9 +207,10 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 }
 
 // seeksCompany tells whether a part of what is wanted runs only where others do.
-func (h *head) seeksCompany() bool {
-	found := false
-	for _, t := range h.tasks() {
+func (h *head) seeksCompany(p *placing) bool {
+	_, home := h.job.home(p.m)
+	found := h.t == nil && h.job.newest().Within != "" && !home
+	for _, t := range h.tasks(p) {
 		for _, rule := range t.spec(0).Constraints {
 			rule.EachLeaf(func(leaf *constraint.Constraint) { found = found || leaf.Label != "" && leaf.GainsByMore() })
 		}
@@ -305,7 +306,7 @@ func (p *placing) unfit(h head, c *candidates, plan *preempt.Plan) (wrong []clus
 		minds := slices.ContainsFunc(t.spec(0).Constraints, func(c constraint.Constraint) bool { return c.Social() })
 		return len(t.spec(0).Devices)+len(t.spec(0).Ports) > 0 || minds
 	}
-	if !slices.ContainsFunc(h.tasks(), asks) {
+	if !slices.ContainsFunc(h.tasks(p), asks) {
 		return nil
 	}
 	rooms := make([]*room, len(p.m.Nodes))
@@ -317,11 +318,11 @@ func (p *placing) unfit(h head, c *candidates, plan *preempt.Plan) (wrong []clus
 		})
 	}
 	waiting, fork := map[*task]int{}, p.spots.copy()
-	for _, t := range h.tasks() {
+	for _, t := range h.tasks(p) {
 		waiting[t] = len(t.waiting(false))
 	}
 	for _, one := range plan.Seats {
-		t := h.tasks()[one.Want]
+		t := h.tasks(p)[one.Want]
 		for range one.Count {
 			if fork.left(t, rooms[one.Node].node) == 0 || !p.imagine(rooms, t, rooms[one.Node], waiting[t] > 0) {
 				wrong = append(wrong, one.Node)
@@ -373,18 +374,24 @@ func (p *placing) keepEmptying(number int, h head) {
 func (p *placing) claim(h head, in *preempt.Input, seats []preempt.Seat, kept cluster.Claims) {
 	for _, one := range seats {
 		kept.Seats = append(kept.Seats, cluster.Claim{
-			Task: h.tasks()[one.Want].number, Node: one.Node, Count: one.Count, Need: in.Wants[one.Want].Need,
+			Task: h.tasks(p)[one.Want].number, Node: one.Node, Count: one.Count, Need: in.Wants[one.Want].Need,
 		})
 	}
 	p.m.keep(h.job.ID, kept)
 }
 
 // tasks returns those of which instances are wanted.
-func (h *head) tasks() []*task {
+func (h *head) tasks(p *placing) (all []*task) {
 	if h.t != nil {
 		return []*task{h.t}
 	}
-	return slices.DeleteFunc(slices.Clone(h.job.tasks), func(t *task) bool { return t.missing() == 0 })
+	counts := p.wanted(h.job)
+	for i, t := range h.job.tasks {
+		if counts[i] > 0 {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // candidates are who could give way, with their seats, and where there is room.
@@ -472,11 +479,14 @@ func (j *Job) hasGang() bool {
 
 // surplus returns how many of each task may go before the gang breaks.
 func (j *Job) surplus() (all []uint32) {
+	beyond := j.beyond()
 	for _, t := range j.tasks {
 		alive, done := t.members()
-		gang := j.newest().Gang(t.name)
-		needed := gang - min(gang, done)
-		all = append(all, alive-min(alive, needed))
+		needed := min(t.least(), alive+done)
+		more := min(beyond, alive+done-needed)
+		needed += more
+		beyond -= more
+		all = append(all, alive-min(alive, needed-min(needed, done)))
 	}
 	return all
 }
@@ -518,10 +528,10 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 		in.Over = append(in.Over, over)
 	}
 	rooms := m.rooms()
-	for _, t := range h.tasks() {
+	for _, t := range h.tasks(p) {
 		count := h.most
 		if h.t == nil {
-			count = t.missing()
+			count = p.wanted(h.job)[t.number]
 		}
 		in.Wants = append(in.Wants, preempt.Want{Need: amountsOf(t.spec(0)), Count: count, Most: func(n cluster.NodeIndex) uint32 {
 			return p.mostBy(rooms, t, rooms[n])

@@ -25,18 +25,37 @@ func (p *placing) suits(q search, r *room, impatient bool) bool {
 
 // ruled tells so whatever the task itself runs there.
 func (p *placing) ruled(rooms []*room, q search, r *room, impatient bool) bool {
-	if r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) {
+	if r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !p.within(q.t.job, r.node) {
 		return false
 	}
 	for _, c := range q.spec.Constraints {
 		if impatient && c.Soft && p.m.softEnd(q.t, q.special, &c) <= p.m.time {
 			continue
 		}
-		if !holdsAt(rooms, r, &c) {
+		if !holdsFor(q.spec, rooms, r, &c) {
 			return false
 		}
 	}
 	return true
+}
+
+// holdsFor tells whether a rule of a task holds on a node. Where it asks for company of its own kind, the first may start.
+func holdsFor(t *terms.Task, rooms []*room, r *room, c *constraint.Constraint) bool {
+	part := func(part constraint.Constraint) bool { return holdsFor(t, rooms, r, &part) }
+	switch {
+	case len(c.All) > 0:
+		return !slices.ContainsFunc(c.All, func(one constraint.Constraint) bool { return !part(one) })
+	case len(c.Any) > 0:
+		return slices.ContainsFunc(c.Any, part)
+	case c.Label == "":
+		return satisfied(r.node.offer, c)
+	}
+	label := terms.EnvVar{Name: c.Label, Value: c.Values[0]}
+	alone := !slices.ContainsFunc(rooms, func(other *room) bool { return other.labels[label] > 0 })
+	if alone && slices.Contains(t.Labels, label) && !compared(c.Operator, 0, int(c.Count)) && compared(c.Operator, 1, int(c.Count)) {
+		return true
+	}
+	return holdsAt(rooms, r, c)
 }
 
 // patience tells since when seats of a task wait that have soft rules; begun is false if none does.

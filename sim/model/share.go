@@ -151,11 +151,15 @@ func (t *task) gets() uint32 {
 	if t.share == nil {
 		return t.asks()
 	}
-	live := uint32(0)
+	return min(t.asks(), *t.share-min(*t.share, t.live()))
+}
+
+// live counts the seats of a task that hold room.
+func (t *task) live() (count uint32) {
 	t.each(func(s *seat) {
 		if s.Phase.Holds() {
-			live++
+			count++
 		}
 	})
-	return min(t.asks(), *t.share-min(*t.share, live))
+	return count
 }
