@@ -23,8 +23,8 @@ type NodePage struct {
 	Nodes uint64
 }
 
-// Division returns which nodes have which value of an attribute. It is kept until a node offers something else.
-func (s *State) Division(attribute string) *Division {
+// EnsureDivision returns which nodes have which value of an attribute, and keeps that until a node offers something else.
+func (s *State) EnsureDivision(attribute string) *Division {
 	for _, d := range s.divisions {
 		if d.attribute == attribute {
 			return d

@@ -77,7 +77,7 @@ func (s *State) Eligible(n NodeIndex) bool {
 // NodesPerPage is how many nodes make a page.
 const NodesPerPage = vector.PageRows
 
-// RoomPages returns the number of pages that EachRoom can visit.
+// RoomPages returns the number of pages that nodes are on.
 func (s *State) RoomPages() int { return len(s.rooms) }
 
 // setPurpose notes for whom the node is kept.
@@ -100,36 +100,23 @@ func (r *room) purpose(n NodeIndex) terms.Purpose {
 }
 
 // Fitting returns those nodes of a page of 64, one bit each from the first on, that are kept for a purpose, take work and
-// have the resources free. If none has, that takes constant time.
-func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (nodes uint64) {
+// have the resources free. If none has, that takes constant time, unless the bound of the page is loose: then Tighten it.
+func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (nodes uint64, loose bool) {
 	r := s.rooms[page]
 	all := r.eligible & r.nodes[kept]
 	if all == 0 || !need.Fits(&r.most[kept]) {
-		return 0
+		return 0, false
 	}
 	for ; all != 0; all &= all - 1 {
 		if i := bits.TrailingZeros64(all); need.Fits(&r.free[i]) {
 			nodes |= 1 << i
 		}
 	}
-	if nodes == 0 {
-		s.tighten(page, kept)
-	}
-	return nodes
+	return nodes, nodes == 0
 }
 
-// EachRoom visits, in order, those nodes of a page that Fitting returns, until visit returns false.
-func (s *State) EachRoom(page int, kept terms.Purpose, need *terms.Resources, visit func(n NodeIndex, free *terms.Resources) bool) {
-	for nodes := s.Fitting(page, kept, need); nodes != 0; nodes &= nodes - 1 {
-		i := bits.TrailingZeros64(nodes)
-		if !visit(NodeIndex(page*vector.PageRows+i), &s.rooms[page].free[i]) {
-			return
-		}
-	}
-}
-
-// tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
-func (s *State) tighten(page int, kept terms.Purpose) {
+// Tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
+func (s *State) Tighten(page int, kept terms.Purpose) {
 	r := s.editRoom(NodeIndex(page * vector.PageRows))
 	most := &r.most[kept]
 	*most = terms.Resources{}

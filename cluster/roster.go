@@ -22,9 +22,9 @@ func (s *State) regroup(j *Job) {
 	}
 }
 
-// Regrouped returns the jobs with plugins whose list of members may have changed since it was asked last, each once, in the
+// TakeRegrouped returns the jobs with plugins whose list of members may have changed since it was asked last, each once, in the
 // order of age.
-func (s *State) Regrouped() []terms.JobID {
+func (s *State) TakeRegrouped() []terms.JobID {
 	if len(s.regrouped) == 0 {
 		return nil
 	}

@@ -41,8 +41,8 @@ func (s *State) countShape(spec *terms.Task, change int) {
 // Shapes are the shapes of what holds devices at one moment.
 type Shapes struct{ table *btree.Map[string, Shape] }
 
-// Shapes returns the present shapes, in constant time; they do not change with the value.
-func (s *State) Shapes() Shapes { return Shapes{s.shapes.Copy()} }
+// CopyShapes returns the present shapes, in constant time; they do not change with the value. Like Copy, it marks s.
+func (s *State) CopyShapes() Shapes { return Shapes{s.shapes.Copy()} }
 
 // All returns the shapes, by the kind of device, its amount and its models.
 func (s Shapes) All() []Shape { return s.table.Values() }

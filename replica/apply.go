@@ -80,7 +80,7 @@ func (f *fold) awaitGivers() {
 
 // regroup notes which lists of members this entry has changed.
 func (f *fold) regroup() {
-	for _, id := range f.s.Regrouped() {
+	for _, id := range f.s.TakeRegrouped() {
 		f.s.SetRoster(id, roster.Sum(f.s, f.s.Job(id)))
 	}
 }

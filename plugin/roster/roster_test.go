@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: the list has the hash of %s", step.name, other)
 		}
 		sums[sum] = step.name
-		if ids := s.Regrouped(); len(ids) != 1 || ids[0] != j.ID {
+		if ids := s.TakeRegrouped(); len(ids) != 1 || ids[0] != j.ID {
 			t.Errorf("%s: the lists that may have changed are those of %v, want %v", step.name, ids, j.ID)
 		}
 		s.SetRoster(j.ID, sum)
@@ -62,7 +62,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	slot(0, cluster.Failed)
-	if ids := s.Regrouped(); len(ids) != 0 {
+	if ids := s.TakeRegrouped(); len(ids) != 0 {
 		t.Errorf("what changes nothing lets the lists of %v be looked at", ids)
 	}
 }

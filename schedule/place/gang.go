@@ -340,10 +340,10 @@ func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
 func (q *search) enough(count uint32) bool {
 	for page := range q.s.RoomPages() {
 		for _, kept := range q.purposes() {
-			q.s.EachRoom(page, kept, &q.spec.Resources, func(_ cluster.NodeIndex, free *terms.Resources) bool {
-				count -= min(count, q.spec.Resources.Times(free, count))
-				return count > 0
-			})
+			for nodes := q.fitting(page, kept); nodes != 0 && count > 0; nodes &= nodes - 1 {
+				free := q.s.Free(nodeOf(page, nodes))
+				count -= min(count, q.spec.Resources.Times(&free, count))
+			}
 			if count == 0 {
 				return true
 			}

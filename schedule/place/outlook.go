@@ -36,7 +36,7 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 		return nil, false
 	}
 	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.Shapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: share.CeilingsOf(s, nil)}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: share.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
 	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })

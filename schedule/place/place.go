@@ -135,6 +135,21 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 	return count
 }
 
+// fitting returns the nodes of a page, one bit each, that are kept for a purpose and have the resources. If none has, the next
+// search passes the page over.
+func (q *search) fitting(page int, kept terms.Purpose) uint64 {
+	nodes, loose := q.s.Fitting(page, kept, &q.spec.Resources)
+	if loose {
+		q.s.Tighten(page, kept)
+	}
+	return nodes
+}
+
+// nodeOf returns the first of some nodes of a page.
+func nodeOf(page int, nodes uint64) cluster.NodeIndex {
+	return cluster.NodeIndex(page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))
+}
+
 // tight are nodes of a page on which the task fits as far as resources go.
 type tight struct {
 	q     *search
@@ -146,7 +161,7 @@ type tight struct {
 
 // tight returns the nodes of a page that are kept for a purpose and have the resources.
 func (q *search) tight(page int, kept terms.Purpose) tight {
-	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.s.Fitting(page, kept, &q.spec.Resources)}
+	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
 		t.left[i] = q.left(t.first + cluster.NodeIndex(i))

@@ -148,7 +148,7 @@ func (q *search) groups(pages []int) []group {
 // values returns a heap of groups, one for each value of the attribute that the task is spread over. When packing, pages
 // come one after the other, so that only the first with room has to be looked at.
 func (q *search) values() []group {
-	division := q.s.Division(q.spec.SpreadOver)
+	division := q.s.EnsureDivision(q.spec.SpreadOver)
 	groups := make([]group, 0, len(division.Values))
 	for i, value := range division.Values {
 		g := group{rest: division.Pages[i]}
@@ -164,16 +164,14 @@ func (q *search) values() []group {
 // candidates returns every node of the pages that the task fits.
 func (q *search) candidates(pages []int) []candidate {
 	var nodes []cluster.NodeIndex
-	visit := func(n cluster.NodeIndex, _ *terms.Resources) bool {
-		if q.simple || q.able(n) {
-			nodes = append(nodes, n)
-		}
-		return true
-	}
 	var ends []int
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
-			q.s.EachRoom(page, kept, &q.spec.Resources, visit)
+			for fitting := q.fitting(page, kept); fitting != 0; fitting &= fitting - 1 {
+				if n := nodeOf(page, fitting); q.simple || q.able(n) {
+					nodes = append(nodes, n)
+				}
+			}
 		}
 		ends = append(ends, len(nodes))
 	}
@@ -184,7 +182,7 @@ func (q *search) candidates(pages []int) []candidate {
 		instances = q.counts(pages)
 	}
 	if q.spec.Placement == terms.Defragment && q.gaps == nil {
-		q.gaps = &gaps{known: q.s.Shapes()}
+		q.gaps = &gaps{known: q.s.CopyShapes()}
 	}
 	for i, n := range nodes {
 		for i == ends[order] {

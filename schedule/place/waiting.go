@@ -43,7 +43,7 @@ type pass struct {
 // them could take it. So everybody has a turn until a round places nothing, and placing again would change nothing.
 func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.WakeLapsed()
-	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: &gaps{known: s.Shapes()}}
+	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}}
 	p.trimClaims()
 	p.grown = s.TakeGrown()
 	due, hungry := s.HungerDue()
