@@ -35,7 +35,7 @@ type Backend interface {
 	Self() terms.PeerID
 	// Status tells what the peer knows of itself.
 	Status() replica.PeerStatus
-	// State returns a copy of the value at index least or later; it waits for it until ctx ends.
+	// State returns the value at index least or later, as a copy of the caller's own; it waits for it until ctx ends.
 	State(ctx context.Context, least terms.Index) (*cluster.State, error)
 	// Submit appends the command and returns when this peer has folded it.
 	Submit(ctx context.Context, c command.Command) (replica.Receipt, error)

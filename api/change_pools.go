@@ -112,8 +112,11 @@ func (s *server) PlanPools(ctx context.Context, request *starlingv1.PlanPoolsReq
 			answer.Changes = append(answer.Changes, m)
 		}
 	}
-	s.planning.Lock()
-	defer s.planning.Unlock()
+	done, err := s.imagine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	imagined := state.Copy()
 	imagined.SetPools(after)
 	answer.Entitlements = entitlementChanges(state, imagined)

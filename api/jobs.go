@@ -98,8 +98,11 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 	}
 	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
 	starting := s.starting(ctx, state, j)
-	s.planning.Lock()
-	defer s.planning.Unlock()
+	done, err := s.imagine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	answer.Findings = findings(explain.Job(state, j, starting.reason))
 	return answer, nil
 }

@@ -39,8 +39,11 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Version = before.Version
 		answer.Changes = changes(before.Spec, spec)
 	}
-	s.planning.Lock()
-	defer s.planning.Unlock()
+	done, err := s.imagine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	f := forecast.Of(state, &command.SubmitJob{Against: answer.Version, Spec: *spec}, spec.Name)
 	if f.Refusal.Code != cluster.OK {
 		return nil, wire.Refused(state.Index, f.Refusal)

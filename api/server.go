@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -27,10 +26,12 @@ type server struct {
 	peers *http.Transport
 	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
 	wait, patience time.Duration
-	// planning is held by whoever copies values: readers share a copy, and two may not copy it at a time. It also bounds
-	// the plans that are computed at a time.
-	planning sync.Mutex
+	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
+	imagining chan struct{}
 }
+
+// imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets on.
+const imaginedMax = 2
 
 // NewServer returns the handler of all requests to the peer behind the backend. Serve gives it to a listener.
 func NewServer(backend Backend, options Options) http.Handler {
@@ -38,7 +39,10 @@ func NewServer(backend Backend, options Options) http.Handler {
 }
 
 func newServer(backend Backend, options Options) *server {
-	return &server{backend: backend, options: options, peers: wire.Transport(), wait: waitMax, patience: patienceMax}
+	return &server{
+		backend: backend, options: options, peers: wire.Transport(), wait: waitMax, patience: patienceMax,
+		imagining: make(chan struct{}, imaginedMax),
+	}
 }
 
 func (s *server) handler() http.Handler {
@@ -99,7 +103,7 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 	return answer, nil
 }
 
-// stateAt returns the value at the index or later.
+// stateAt returns the value at the index or later, as a copy of the request's own.
 func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, error) {
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
@@ -110,6 +114,16 @@ func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, err
 			"this peer is at index %d and has not reached %d in %s: ask again, or ask another peer", reached, least, s.wait)}
 	}
 	return state, err
+}
+
+// imagine waits for a place among the requests that fold or place on a copy; done gives it back.
+func (s *server) imagine(ctx context.Context) (done func(), err error) {
+	select {
+	case s.imagining <- struct{}{}:
+		return func() { <-s.imagining }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // errStopping ends the contexts of requests when the server ends, not the one who asked.

@@ -12,7 +12,7 @@ import (
 	"starling/terms/rules"
 )
 
-// State is the value that every peer holds. It is not safe for concurrent use; hand Copies to other goroutines.
+// State is the value that every peer holds. It is not safe for concurrent use: other goroutines take copies of it Frozen.
 type State struct {
 	edition *vector.Edition
 	// Index is the last entry folded, Time the highest time told by an entry.
@@ -26,39 +26,39 @@ type State struct {
 	Unfinished bool
 	membership.Membership
 
-	jobs     *btree.Map[terms.JobID, *Job]
-	jobNames *btree.Map[terms.JobName, terms.JobID]
+	jobs     btree.Map[terms.JobID, *Job]
+	jobNames btree.Map[terms.JobName, terms.JobID]
 	// LastJob is the highest JobID given.
 	LastJob terms.JobID
 	// finished are the finished jobs in the order in which they finished.
-	finished      *btree.Map[uint64, terms.JobID]
+	finished      btree.Map[uint64, terms.JobID]
 	finishedNext  uint64
 	finishedSlots uint32
 	// expired are the jobs that are forgotten at the end of the entry; none between two entries.
 	expired []terms.JobID
 	// turns is the queue of what waits.
-	turns *btree.BTreeG[Turn]
+	turns btree.BTreeG[Turn]
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
-	deadlines *btree.BTreeG[due]
+	deadlines btree.BTreeG[due]
 
 	// daemons are the daemon jobs that have not finished.
-	daemons *btree.Set[terms.JobID]
+	daemons btree.Set[terms.JobID]
 	// workflows are the jobs whose tasks have an order and that have not finished.
-	workflows *btree.Set[terms.JobID]
+	workflows btree.Set[terms.JobID]
 	// sharers are the jobs that virtual peers run and that have not finished.
-	sharers *btree.Set[terms.JobID]
+	sharers btree.Set[terms.JobID]
 	// shared tells from what the virtual peers of each pool were divided last.
-	shared *btree.Map[PoolID, uint64]
+	shared btree.Map[PoolID, uint64]
 	// followers are the jobs that wait for others.
-	followers *btree.BTreeG[follower]
+	followers btree.BTreeG[follower]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
 	// with soft constraints wait.
-	headcounts *btree.Map[string, *headcount]
-	heeds      *btree.Map[TaskKey, heed]
-	lapses     *btree.BTreeG[lapse]
-	patience   *btree.Map[TaskKey, terms.Time]
+	headcounts btree.Map[string, *headcount]
+	heeds      btree.Map[TaskKey, heed]
+	lapses     btree.BTreeG[lapse]
+	patience   btree.Map[TaskKey, terms.Time]
 	// shapes are those of what holds devices.
-	shapes *btree.Map[string, Shape]
+	shapes btree.Map[string, Shape]
 
 	// pools is the tree of resource pools, accounts what the jobs of each hold and ask for, at its PoolID. Offered is what
 	// nodes hold, and what those that take work have free besides.
@@ -70,9 +70,9 @@ type State struct {
 	volunteered terms.Amounts
 	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
 	// counts what runs and is preemptible.
-	claims     *btree.Map[terms.JobID, Claims]
-	hungers    *btree.Map[PoolID, Hunger]
-	priorities *btree.Map[uint64, uint32]
+	claims     btree.Map[terms.JobID, Claims]
+	hungers    btree.Map[PoolID, Hunger]
+	priorities btree.Map[uint64, uint32]
 	// stirred tells that more or less is held, asked for or offered since placement last looked.
 	stirred bool
 	// holds counts how often room was taken.
@@ -81,21 +81,21 @@ type State struct {
 	moved bool
 
 	nodes      vector.Of[*Node]
-	nodeNames  *btree.Map[terms.NodeName, NodeIndex]
+	nodeNames  btree.Map[terms.NodeName, NodeIndex]
 	rooms      []*room
 	roomsOwner *vector.Edition
-	classes    *btree.Map[string, uint32]
+	classes    btree.Map[string, uint32]
 	// divisions tell which nodes have which values of attributes that tasks are spread over.
 	divisions []*Division
 	// draining are the nodes that are being emptied.
-	draining *btree.Set[NodeIndex]
+	draining btree.Set[NodeIndex]
 	// regrouped are the jobs whose list of members may have changed; none between two entries.
 	regrouped []terms.JobID
 	// grown are the nodes that got more room since placement last looked.
 	grown []NodeIndex
 
-	requests     *btree.Map[string, Request]
-	requestOrder *btree.Map[uint64, string]
+	requests     btree.Map[string, Request]
+	requestOrder btree.Map[uint64, string]
 	requestNext  uint64
 
 	digest uint64
@@ -151,46 +151,51 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 
 // NewStateWithin returns the value before the first entry, under the given limits.
 func NewStateWithin(limits terms.Limits) *State {
+	unlocked := btree.Options{NoLocks: true}
 	return &State{
 		edition: new(vector.Edition), Rules: rules.First, Limits: limits, digest: fingerprint.Limits(&limits), pools: firstPools(),
-		Membership: membership.New(),
-		jobs:       new(btree.Map[terms.JobID, *Job]), jobNames: new(btree.Map[terms.JobName, terms.JobID]),
-		finished: new(btree.Map[uint64, terms.JobID]),
-		turns:    btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, btree.Options{NoLocks: true}),
-		deadlines: btree.NewBTreeGOptions(func(a, b due) bool {
+		turns: *btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, unlocked),
+		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
-		}, btree.Options{NoLocks: true}),
-		shapes: new(btree.Map[string, Shape]), headcounts: new(btree.Map[string, *headcount]), heeds: new(btree.Map[TaskKey, heed]), patience: new(btree.Map[TaskKey, terms.Time]),
-		lapses: btree.NewBTreeGOptions(func(a, b lapse) bool {
+		}, unlocked),
+		lapses: *btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
-		}, btree.Options{NoLocks: true}),
-		claims: new(btree.Map[terms.JobID, Claims]), hungers: new(btree.Map[PoolID, Hunger]), priorities: new(btree.Map[uint64, uint32]),
-		nodeNames: new(btree.Map[terms.NodeName, NodeIndex]), classes: new(btree.Map[string, uint32]),
-		daemons: new(btree.Set[terms.JobID]), workflows: new(btree.Set[terms.JobID]), sharers: new(btree.Set[terms.JobID]), shared: new(btree.Map[PoolID, uint64]), followers: btree.NewBTreeGOptions(follower.before, btree.Options{NoLocks: true}), draining: new(btree.Set[NodeIndex]),
-		requests: new(btree.Map[string, Request]), requestOrder: new(btree.Map[uint64, string]),
+		}, unlocked),
+		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
 	}
 }
 
 // Copy returns a State equal to s that will not change with it, in constant time. Rows are shared until either
-// changes them. It must not run beside a change of s.
+// changes them: s is marked for that, so that nobody else may use it meanwhile. What many are to copy, Freeze.
 func (s *State) Copy() *State {
 	c := *s
 	s.edition, c.edition = new(vector.Edition), new(vector.Edition)
 	c.Membership = s.Membership.Copy()
-	c.jobs, c.jobNames = s.jobs.Copy(), s.jobNames.Copy()
-	c.finished, c.deadlines = s.finished.Copy(), s.deadlines.Copy()
-	c.turns = s.turns.Copy()
-	c.followers = s.followers.Copy()
-	c.daemons, c.workflows, c.sharers, c.draining = s.daemons.Copy(), s.workflows.Copy(), s.sharers.Copy(), s.draining.Copy()
-	c.shapes = s.shapes.Copy()
-	c.claims, c.hungers, c.priorities, c.shared = s.claims.Copy(), s.hungers.Copy(), s.priorities.Copy(), s.shared.Copy()
-	c.headcounts, c.heeds, c.lapses, c.patience = s.headcounts.Copy(), s.heeds.Copy(), s.lapses.Copy(), s.patience.Copy()
-	c.nodeNames, c.classes = s.nodeNames.Copy(), s.classes.Copy()
-	c.requests, c.requestOrder = s.requests.Copy(), s.requestOrder.Copy()
-	c.grown = append([]NodeIndex(nil), s.grown...)
-	c.regrouped, c.expired = slices.Clone(s.regrouped), slices.Clone(s.expired)
+	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
+	c.turns, c.deadlines, c.followers = *s.turns.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
+	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(), *s.draining.Copy()
+	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
+	c.claims, c.hungers, c.priorities, c.shared = *s.claims.Copy(), *s.hungers.Copy(), *s.priorities.Copy(), *s.shared.Copy()
+	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(), *s.patience.Copy()
+	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
+	c.grown, c.regrouped, c.expired = slices.Clone(s.grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
 	return &c
 }
+
+// Frozen is a value that never changes again. Many goroutines may take copies of it at a time: that writes nothing of it.
+type Frozen struct{ s *State }
+
+// Freeze returns the value as it is now, in constant time. Like Copy, it marks s.
+func (s *State) Freeze() Frozen { return Frozen{s.Copy()} }
+
+// Copy returns a State of the caller's own.
+func (f Frozen) Copy() *State {
+	marked := *f.s
+	return marked.Copy()
+}
+
+// Index is the last entry folded into it.
+func (f Frozen) Index() terms.Index { return f.s.Index }
 
 // Digest is a hash of everything in the value; equal values have equal digests.
 func (s *State) Digest() uint64 {

@@ -57,10 +57,11 @@ type Peer struct {
 	living   bool
 	watching map[terms.PeerID]context.CancelFunc
 	waiting  []stateWaiter
-	snapshot *cluster.State
-	history  history
-	goal     journal.Index
-	checked  checked
+	// frozen is the value as it was handed out last.
+	frozen  cluster.Frozen
+	history history
+	goal    journal.Index
+	checked checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
 	// refusalTold is the life in which the refusal of the offer was logged.
@@ -84,7 +85,7 @@ type Peer struct {
 
 type stateWaiter struct {
 	least terms.Index
-	reply chan *cluster.State
+	reply chan cluster.Frozen
 }
 
 // Start runs a peer until ctx ends or Stop is called. It returns at once; Ready waits until the peer is a member.
@@ -95,7 +96,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
-	p.core.Explain, p.outputs = true, newOutputs(&config)
+	p.core.Explain, p.outputs, p.frozen = true, newOutputs(&config), p.core.state.Freeze()
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
 	p.outputs.lost = func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) }
 	p.startProber(ctx)
@@ -368,19 +369,19 @@ func (p *Peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, 
 	}
 }
 
-// State returns a copy of the value at an index of at least least, and waits for that until ctx ends.
+// State returns the value at an index of at least least, as a copy of the caller's own, and waits for that until ctx ends.
 func (p *Peer) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
-	reply := make(chan *cluster.State, 1)
+	reply := make(chan cluster.Frozen, 1)
 	p.post(ctx, func() {
 		p.waiting = append(p.waiting, stateWaiter{least, reply})
 		p.answerWaiting()
 	})
 	select {
-	case s, ok := <-reply:
+	case frozen, ok := <-reply:
 		if !ok {
 			return nil, ErrStopped
 		}
-		return s, nil
+		return frozen.Copy(), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for entry %d: %w", least, ctx.Err())
 	case <-p.stopped:
@@ -388,7 +389,7 @@ func (p *Peer) State(ctx context.Context, least terms.Index) (*cluster.State, er
 	}
 }
 
-// answerWaiting gives a copy of the value to those whose index has come. Equal questions share a copy.
+// answerWaiting gives the value to those whose index has come, frozen once for each index.
 func (p *Peer) answerWaiting() {
 	kept := p.waiting[:0]
 	for _, w := range p.waiting {
@@ -396,10 +397,10 @@ func (p *Peer) answerWaiting() {
 			kept = append(kept, w)
 			continue
 		}
-		if p.snapshot == nil || p.snapshot.Index != p.core.state.Index {
-			p.snapshot = p.core.state.Copy()
+		if p.frozen.Index() != p.core.state.Index {
+			p.frozen = p.core.state.Freeze()
 		}
-		w.reply <- p.snapshot
+		w.reply <- p.frozen
 	}
 	p.waiting = kept
 }

@@ -10,6 +10,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 	"starling/terms/lifecycle"
 )
 
@@ -307,7 +308,7 @@ func (s *scribe) admit(t *testing.T, writers ...terms.PeerID) {
 			s.say(p, &command.AcceptJoin{Joiner: p, Observer: observer, Attempt: 1})
 		}
 		s.say(p, &command.Volunteer{Peer: p, Offer: terms.Offer{
-			Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, Address: string(p) + ":1", Rules: cluster.RulesNewest,
+			Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, Address: string(p) + ":1", Rules: rules.Released,
 		}})
 	}
 	if got := s.reader.core.State().Members(); got != len(writers) {

@@ -11,18 +11,19 @@ import (
 )
 
 // Membership is which peers belong to the cluster, which watch which, and which are joining. Package ring holds its rules.
+// To the zero Membership no peer belongs.
 type Membership struct {
 	// members have joined.
-	members *btree.Set[terms.PeerID]
+	members btree.Set[terms.PeerID]
 	// watched leads from each member to the one it watches; watchers leads back. Both are empty for one member.
-	watched, watchers *btree.Map[terms.PeerID, terms.PeerID]
+	watched, watchers btree.Map[terms.PeerID, terms.PeerID]
 	// joining holds the attempt of every peer that wrote prepare-join-cluster and has neither joined nor left.
-	joining *btree.Map[terms.PeerID, Attempt]
+	joining btree.Map[terms.PeerID, Attempt]
 	// stitching leads from each member that prepared or accepted a joiner to that joiner.
-	stitching *btree.Map[terms.PeerID, terms.PeerID]
+	stitching btree.Map[terms.PeerID, terms.PeerID]
 	// open are the members that may observe a joiner: they stitch nobody, and whom they watch has prepared nobody. It is
 	// a function of the tables above, kept so that a choice among many costs little.
-	open   *btree.Set[terms.PeerID]
+	open   btree.Set[terms.PeerID]
 	digest uint64
 }
 
@@ -60,20 +61,11 @@ type Attempt struct {
 	BeganAt terms.Time
 }
 
-// New returns a membership of no peer.
-func New() Membership {
-	return Membership{
-		members: new(btree.Set[terms.PeerID]), watched: new(btree.Map[terms.PeerID, terms.PeerID]), watchers: new(btree.Map[terms.PeerID, terms.PeerID]),
-		joining: new(btree.Map[terms.PeerID, Attempt]), stitching: new(btree.Map[terms.PeerID, terms.PeerID]),
-		open: new(btree.Set[terms.PeerID]),
-	}
-}
-
 // Copy returns a membership equal to m that will not change with it, in constant time.
 func (m *Membership) Copy() Membership {
 	return Membership{
-		members: m.members.Copy(), watched: m.watched.Copy(), watchers: m.watchers.Copy(),
-		joining: m.joining.Copy(), stitching: m.stitching.Copy(), open: m.open.Copy(), digest: m.digest,
+		members: *m.members.Copy(), watched: *m.watched.Copy(), watchers: *m.watchers.Copy(),
+		joining: *m.joining.Copy(), stitching: *m.stitching.Copy(), open: *m.open.Copy(), digest: m.digest,
 	}
 }
 

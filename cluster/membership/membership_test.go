@@ -20,7 +20,7 @@ func TestAuditFindsPlantedFaults(t *testing.T) {
 		{"an observer without a joiner", "who stitches", func(m *Membership) { m.stitching.Delete("a~1") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := New()
+			m := Membership{}
 			m.AddMember("a~1")
 			m.AddMember("b~1")
 			m.SetWatched("a~1", "b~1")

@@ -51,7 +51,7 @@ type Step struct {
 	Reason string
 }
 
-// Of forecasts a command about a job, which leaves s as it is. It copies s, so it must not run beside another copying.
+// Of forecasts a command about a job on a copy of s.
 func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 	d := &dream{s: s.Copy(), job: job, began: s.Time}
 	d.s.EachMember(func(p terms.PeerID) bool {

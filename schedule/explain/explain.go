@@ -42,8 +42,8 @@ type Obstacle struct {
 type Said func(id terms.AllocationID, node terms.NodeName) string
 
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
-// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. Job copies s, so it
-// must not run beside another copying.
+// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. It tries what may help on
+// copies of s.
 func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {

@@ -127,7 +127,7 @@ func (p *turns) rooms(j *cluster.Job, tried bool) (all []room) {
 	if j.Spec.Within != "" {
 		home, found = homeOf(p.s, j)
 	}
-	m, division := newMeasure(p, j), p.s.Division(attribute)
+	m, division := newMeasure(p, j), p.s.EnsureDivision(attribute)
 	for _, at := range p.valuesOf(attribute, division, tried) {
 		d := &domain{attribute: attribute, value: division.Values[at], nodes: division.Pages[at]}
 		if j.Spec.Within != "" && d.value == "" || found && d.value != home {

@@ -155,7 +155,7 @@ func (p *pass) possibleGang(j *cluster.Job) bool {
 		return possible(nil)
 	}
 	home, found := homeOf(p.s, j)
-	division := p.s.Division(j.Spec.Within)
+	division := p.s.EnsureDivision(j.Spec.Within)
 	for at, value := range division.Values {
 		d := &domain{attribute: j.Spec.Within, value: value, nodes: division.Pages[at]}
 		if value != "" && (!found || value == home) && possible(d) {

@@ -123,7 +123,7 @@ type GangRoom struct {
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 	s.SetClaims(j.ID, cluster.Claims{})
-	p := &pass{s: s, left: p.s.Limits.Placements, gaps: &gaps{known: s.Shapes()}, all: make([]int, s.RoomPages())}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
 	}
