@@ -154,8 +154,9 @@ func (p *turns) valuesOf(attribute string, division *cluster.Division, grown boo
 		for n := first; n < min(first+cluster.NodesPerPage, cluster.NodeIndex(p.s.Nodes())); n++ {
 			if offer := p.s.Node(n).Offer; offer != nil {
 				value, _ := offer.Attribute(attribute)
-				at, _ := slices.BinarySearch(division.Values, value)
-				all = append(all, at)
+				if at, found := slices.BinarySearch(division.Values, value); found {
+					all = append(all, at)
+				}
 			}
 		}
 	}

@@ -259,7 +259,12 @@ func (p *pass) membersOf(j *cluster.Job) []uint32 {
 	}
 	if j.MissingAny() > 0 {
 		counts, left = membersIn(j, searchesOf(p.s, j), func(q *search, most uint32) uint32 { return q.could(nil, most, true) })
-		counts[0] += left // nobody gives way for less than all
+	}
+	for task := range counts {
+		if j.TaskSpecOf(task, j.Version) != nil {
+			counts[task] += left // nothing is preempted for less than all
+			break
+		}
 	}
 	return counts
 }

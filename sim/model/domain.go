@@ -249,8 +249,11 @@ func (p *placing) needed(j *Job, empty bool, among func(*Node) bool) (counts []u
 // nobody gives way for less than all.
 func (p *placing) wanted(j *Job) []uint32 {
 	counts, left := p.needed(j, true, func(*Node) bool { return true })
-	if j.missingAny() > 0 {
-		counts[0] += left
+	for i, t := range j.tasks {
+		if j.missingAny() > 0 && t.spec(0) != nil {
+			counts[i] += left
+			break
+		}
 	}
 	return counts
 }
