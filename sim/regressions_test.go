@@ -10,8 +10,8 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
-	"starling/terms/rules"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything; what they found is also

@@ -21,12 +21,15 @@ type sharing struct {
 	growing        map[terms.JobID]uint32
 	// claiming are the jobs for which room was kept before this entry.
 	claiming []terms.JobID
+	// lacked is by how much what is kept on nodes exceeded what is free or stops there before this entry.
+	lacked map[cluster.NodeIndex]terms.Resources
 }
 
 // check looks at the value after an entry.
 func (h *sharing) check(s *cluster.State) {
 	h.limits(s)
 	h.sums(s)
+	h.backed(s)
 	absent, broken, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]uint32{}
 	s.EachJob(func(j *cluster.Job) bool {
 		if h.absent[j.ID] {
@@ -74,6 +77,52 @@ func (h *sharing) limits(s *cluster.State) {
 		}
 	}
 	h.held = held
+}
+
+// backed checks that no more is kept on a node for work for which other work was told to stop than is free there or stops, unless it
+// lacked as much before: its offer may have become smaller.
+func (h *sharing) backed(s *cluster.State) {
+	lacks := map[cluster.NodeIndex]terms.Resources{}
+	for _, id := range s.ClaimingJobs() {
+		claims, _ := s.ClaimsOf(id)
+		for _, seat := range claims.Seats {
+			if _, seen := lacks[seat.Node]; !seen {
+				lacks[seat.Node] = unkept(s, seat.Node)
+			}
+			for k, lack := range lacks[seat.Node] {
+				if lack > max(h.lacked[seat.Node][k], 0) {
+					h.w.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
+				}
+			}
+		}
+	}
+	h.lacked = lacks
+}
+
+// unkept returns by how much what is kept on a node for work for which other work was told to stop exceeds what is free or stops.
+func unkept(s *cluster.State, n cluster.NodeIndex) (lack terms.Resources) {
+	free := s.Unheld(n)
+	for k := range free {
+		lack[k] = -max(free[k], 0)
+	}
+	for _, r := range s.Node(n).Held {
+		if slot, _ := s.SlotAt(r); slot.Phase == cluster.Stopping {
+			for k, amount := range s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Resources {
+				lack[k] -= amount
+			}
+		}
+	}
+	for _, id := range s.ClaimingJobs() {
+		claims, _ := s.ClaimsOf(id)
+		for _, seat := range claims.Seats {
+			for k := range lack {
+				if seat.Node == n && !claims.Patient {
+					lack[k] += seat.Need[k] * int64(seat.Count)
+				}
+			}
+		}
+	}
+	return lack
 }
 
 // sums checks that the entitlements of those below a pool are together no more than its own, and of all no more than there

@@ -312,17 +312,81 @@ func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
 	}
 }
 
-// restore claims again what a job did not take, if it may still come free. What it does not need is there for others.
-func (p *pass) restore(id terms.JobID, claims cluster.Claims) {
-	// What has come free is kept until the last has left: a gang needs all of it.
-	kept := cluster.Claims{}
-	if claims.Patient || p.awaits(&claims) {
-		kept = p.trimmed(id, claims)
+// runsOn counts the instances of a job on the nodes of some claims.
+func (p *pass) runsOn(id terms.JobID, seats []cluster.Claim) []uint32 {
+	counts := make([]uint32, len(seats))
+	for i, seat := range seats {
+		for _, r := range p.s.Node(seat.Node).Held {
+			if r.Job == id && int(r.Task) == seat.Task {
+				counts[i]++
+			}
+		}
+	}
+	return counts
+}
+
+// restore claims again what a job did not take, if it may still come free. What it has taken, or does not need, is no claim any
+// more. Before is how many of its instances ran on the nodes before it could.
+func (p *pass) restore(id terms.JobID, claims cluster.Claims, before []uint32) {
+	left := slices.Clone(claims.Seats)
+	for i, now := range p.runsOn(id, left) {
+		left[i].Count -= min(left[i].Count, now-min(now, before[i]))
+	}
+	kept := p.trimmed(id, cluster.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
+	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang needs all of
+	// it, and what the pool may hold goes to the first.
+	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.dropPatient(kept.Seats) {
+		kept = cluster.Claims{}
+	}
+	if len(kept.Seats) == 0 {
+		p.handOver(id, claims.Leaving)
 	}
 	p.s.SetClaims(id, kept)
 	p.dropped = p.dropped || !slices.Equal(kept.Seats, claims.Seats)
 	pages := p.s.TakeGrown()
 	p.grown, p.regrown = united(p.grown, pages), united(p.regrown, pages)
+}
+
+// beside returns the other jobs of the same pool to which others give way.
+func (p *pass) beside(id terms.JobID) []terms.JobID {
+	number := p.s.PoolOf(p.s.Job(id))
+	return slices.DeleteFunc(slices.Clone(p.s.ClaimingJobs()), func(other terms.JobID) bool {
+		claims, _ := p.s.ClaimsOf(other)
+		return other == id || claims.Patient || p.s.PoolOf(p.s.Job(other)) != number
+	})
+}
+
+// awaitsBeside tells whether anything has still to leave for another job of the same pool.
+func (p *pass) awaitsBeside(id terms.JobID) bool {
+	return slices.ContainsFunc(p.beside(id), func(other terms.JobID) bool {
+		claims, _ := p.s.ClaimsOf(other)
+		return p.awaits(&claims)
+	})
+}
+
+// handOver notes that what has still to leave for a job leaves for the next one of the pool: the job has what it wanted.
+func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
+	stopping := slices.DeleteFunc(slices.Clone(leaving), func(r cluster.SlotRef) bool { return !p.leaves(r) })
+	if others := p.beside(id); len(stopping) > 0 && len(others) > 0 {
+		claims, _ := p.s.ClaimsOf(others[0])
+		claims.Leaving = slices.Concat(claims.Leaving, stopping)
+		p.s.SetClaims(others[0], claims)
+	}
+}
+
+// dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was anything: it
+// counts on room that comes free later, and may not have what was freed for others.
+func (p *pass) dropPatient(seats []cluster.Claim) (dropped bool) {
+	for _, id := range p.s.ClaimingJobs() {
+		claims, _ := p.s.ClaimsOf(id)
+		if claims.Patient && slices.ContainsFunc(claims.Seats, func(seat cluster.Claim) bool {
+			return slices.ContainsFunc(seats, func(other cluster.Claim) bool { return other.Node == seat.Node })
+		}) {
+			p.s.SetClaims(id, cluster.Claims{})
+			p.dropped, dropped = true, true
+		}
+	}
+	return dropped
 }
 
 func united(a, b []int) []int {
@@ -358,13 +422,15 @@ func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Clai
 
 // awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.
 func (p *pass) awaits(c *cluster.Claims) bool {
-	leaves := func(r cluster.SlotRef) bool {
-		slot, ok := p.s.SlotAt(r)
-		return ok && slot.Phase == cluster.Stopping
-	}
-	return slices.ContainsFunc(c.Leaving, leaves) || slices.ContainsFunc(c.Seats, func(seat cluster.Claim) bool {
-		return slices.ContainsFunc(p.s.Node(seat.Node).Held, leaves)
+	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat cluster.Claim) bool {
+		return slices.ContainsFunc(p.s.Node(seat.Node).Held, p.leaves)
 	})
+}
+
+// leaves tells whether an instance was told to stop and has not yet.
+func (p *pass) leaves(r cluster.SlotRef) bool {
+	slot, ok := p.s.SlotAt(r)
+	return ok && slot.Phase == cluster.Stopping
 }
 
 // trimClaims gives back what nobody waits for any more, or can have.

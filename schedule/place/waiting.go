@@ -183,8 +183,9 @@ func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
 	claims, lifted := p.lift(id)
 	if p.claims = claims; lifted {
 		p.release(j, claims)
+		before := p.runsOn(id, claims.Seats)
 		defer func() {
-			p.restore(id, claims)
+			p.restore(id, claims, before)
 			p.hold(id)
 		}()
 	}

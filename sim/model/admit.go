@@ -66,6 +66,9 @@ type turns struct {
 	questions int
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
+	// kept is what was kept for the job whose turn it is, before how many of it ran there.
+	kept   cluster.Claims
+	before []uint32
 	// holding are the jobs for which the pool keeps what others free for them.
 	holding []*Job
 }
@@ -152,7 +155,9 @@ func (p *turns) take() {
 		}
 		last = next
 		j := next.t.job
+		others := len(p.m.claims)
 		kept := p.m.lift(j)
+		p.kept, p.before = kept, p.m.runsOn(j, kept.Seats)
 		if p.underWay = len(kept.Seats) > 0 && !kept.Patient; len(kept.Seats) > 0 {
 			p.rooms = nil
 		}
@@ -162,9 +167,10 @@ func (p *turns) take() {
 		p.holding = slices.DeleteFunc(p.holding, func(other *Job) bool { return other == j })
 		p.turn(next, tried != j)
 		if tried = j; len(kept.Seats) > 0 {
-			left := p.m.left(j, kept)
+			left := p.m.left(j, kept, p.before)
+			p.dropped = p.dropped || len(p.m.claims) < others-1 || !slices.Equal(left.Seats, kept.Seats)
 			p.m.keep(j.ID, left)
-			p.rooms, p.dropped = nil, p.dropped || !slices.Equal(left.Seats, kept.Seats)
+			p.rooms = nil
 		}
 		if left := p.m.claimsOf(j.ID); left != nil {
 			p.hold(j, left.Claims, 1)
@@ -178,7 +184,7 @@ func (p *turns) turn(l lane, first bool) {
 	switch j := l.t.job; j.gangState() {
 	case gangAbsent, gangGrowing:
 		if first && p.gang(j) {
-			p.claims = p.m.left(j, p.claims)
+			p.claims, p.rooms = p.m.left(j, p.kept, p.before), nil
 			p.singles(l, l.t.gets())
 		}
 	case gangBroken:

@@ -10,12 +10,6 @@ import (
 	"starling/terms/constraint"
 )
 
-// claims are what is kept for the waiting work of a job.
-type claims struct {
-	job terms.JobID
-	cluster.Claims
-}
-
 // head is work that waits although its pool is entitled to room for it, or has less important work.
 type head struct {
 	job *Job
@@ -23,94 +17,6 @@ type head struct {
 	t        *task
 	most     uint32
 	entitled bool
-}
-
-// claimsOf returns what is kept for a job, nil if nothing is.
-func (m *Model) claimsOf(id terms.JobID) *claims {
-	for i := range m.claims {
-		if m.claims[i].job == id {
-			return &m.claims[i]
-		}
-	}
-	return nil
-}
-
-// keep replaces what is kept for a job.
-func (m *Model) keep(id terms.JobID, kept cluster.Claims) {
-	m.claims = slices.DeleteFunc(slices.Clone(m.claims), func(c claims) bool { return c.job == id })
-	if len(kept.Seats) > 0 {
-		m.claims = append(m.claims, claims{id, kept})
-	}
-}
-
-// lift gives back what is kept for a job.
-func (m *Model) lift(j *Job) (kept cluster.Claims) {
-	if c := m.claimsOf(j.ID); c != nil {
-		kept = c.Claims
-		m.keep(j.ID, cluster.Claims{})
-	}
-	return kept
-}
-
-// trimClaims gives back what nobody waits for any more, or can have.
-func (m *Model) trimClaims() {
-	for _, c := range m.claims {
-		m.keep(c.job, m.trimmed(c.job, c.Claims))
-	}
-}
-
-// awaits tells whether anybody has still to leave for the sake of a claim.
-func (m *Model) awaits(c cluster.Claims) (found bool) {
-	for _, j := range m.Jobs {
-		j.each(func(s *seat) {
-			on := slices.ContainsFunc(c.Seats, func(one cluster.Claim) bool { return one.Node == s.Node })
-			found = found || s.Phase == cluster.Stopping && (on || slices.Contains(c.Leaving, s.ref()))
-		})
-	}
-	return found
-}
-
-// left returns what of the claims of a job is kept after its turn: nothing once all have left.
-func (m *Model) left(j *Job, c cluster.Claims) (kept cluster.Claims) {
-	if c.Patient || m.awaits(c) {
-		kept = m.trimmed(j.ID, c)
-	}
-	return kept
-}
-
-// hold keeps what is claimed for a job in its pool as well, from those behind it; by -1 the job gets it back.
-func (p *turns) hold(j *Job, c cluster.Claims, by int64) {
-	if p.admission == nil || c.Patient {
-		return
-	}
-	for _, one := range c.Seats {
-		need := one.Need
-		for k := range need {
-			need[k] *= by
-		}
-		p.admission.Take(gangOf(j, need, 1), one.Count)
-	}
-}
-
-// trimmed returns what of the claims of a job it still waits for and may have.
-func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) {
-	at := slices.IndexFunc(m.Jobs, func(j *Job) bool { return j.ID == id })
-	if at < 0 {
-		return kept
-	}
-	kept.Patient, kept.Leaving = c.Patient, c.Leaving
-	used := map[int]uint32{}
-	for _, one := range c.Seats {
-		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].gets()-used[one.Task])
-		if one.Count > 0 && m.Nodes[one.Node].open() {
-			used[one.Task] += one.Count
-			kept.Seats = append(kept.Seats, one)
-		}
-	}
-	if c.Patient && len(kept.Seats) < len(c.Seats) {
-		return cluster.Claims{}
-	}
-	return kept
 }
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
