@@ -111,7 +111,8 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	}
 	m.Peer = string(p)
 	if o := node.Offer; o != nil {
-		m.Capacity, m.Free = wire.Resources(o.Capacity), wire.Resources(state.Free(node.Index))
+		m.Capacity = wire.Resources(o.Capacity)
+		m.Free, m.Kept = roomMessages(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
 	}
 	pulse, ok := f.pulses[p]
@@ -133,3 +134,18 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 }
 
 func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }
+
+// roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is nothing. More may
+// be kept than has come free yet, and more held than is offered.
+func roomMessages(s *cluster.State, n cluster.NodeIndex) (free, kept *starlingv1.Resources) {
+	left, unheld, some := s.Free(n), s.Unheld(n), false
+	for k := range left {
+		left[k] = max(left[k], 0)
+		unheld[k] = max(unheld[k]-left[k], 0)
+		some = some || unheld[k] > 0
+	}
+	if some {
+		kept = wire.Resources(unheld)
+	}
+	return wire.Resources(left), kept
+}

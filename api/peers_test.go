@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	starlingv1 "starling/api/v1"
+	"starling/cluster"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -218,5 +219,26 @@ func TestTailJournalFollowsWhatComes(t *testing.T) {
 		})
 	if !errors.Is(err, done) || heard != 3 {
 		t.Errorf("got %v after %d entries", err, heard)
+	}
+}
+
+// TestRoomIsFreeOrKept holds that room which is kept for work that waits is shown as that, and nothing below zero.
+func TestRoomIsFreeOrKept(t *testing.T) {
+	s := cluster.NewState()
+	n := s.EnsureNode("x").Index
+	s.SetPeer(n, "x~1")
+	s.SetOffer(n, &terms.Offer{Capacity: terms.Resources{4000, 8 << 30, 0}, Rules: 1})
+	for _, c := range []struct {
+		name              string
+		claim, free, kept int64
+	}{{"nothing is kept", 0, 4000, 0}, {"some is kept", 3000, 1000, 3000}, {"more is kept than has come free", 6100, 0, 4000}} {
+		s.SetClaims(7, cluster.Claims{})
+		if c.claim > 0 {
+			s.SetClaims(7, cluster.Claims{Seats: []cluster.Claim{{Node: n, Count: 1, Need: terms.Amounts{c.claim}}}})
+		}
+		free, kept := roomMessages(s, n)
+		if free.GetCpuMillicores() != c.free || kept.GetCpuMillicores() != c.kept || (kept == nil) != (c.kept == 0) || free.GetMemoryBytes() != 8<<30 {
+			t.Errorf("%s: got %v free and %v kept, want %d and %d", c.name, free, kept, c.free, c.kept)
+		}
 	}
 }

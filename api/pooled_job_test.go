@@ -27,7 +27,7 @@ func pooled(t *testing.T) (a *peer, c *client.Client, address string, spec *term
 	b.volunteer(b.serve(t))
 	address = a.serve(t)
 	spec = jobOn(inPool, 2, "b")
-	spec.Priority, spec.NonPreemptible, spec.Controller, spec.MinAvailable = 80, true, true, 2
+	spec.Priority, spec.Preemption, spec.Controller, spec.MinAvailable = 80, terms.NonPreemptible, true, 2
 	spec.Tasks[0].MinAvailable, spec.Tasks[0].MaxRunning, spec.Tasks[0].MaxRunMillis = 1, 2, 60_000
 	c = ask(t, address)
 	submitted, err := c.SubmitJob(within(t), spec, 0)

@@ -306,7 +306,7 @@ func (a *audit) take(j *Job, r SlotRef, slot *Slot) {
 		return
 	}
 	need := spec.Amounts()
-	if !j.Spec.NonPreemptible && j.Spec.Type != terms.Daemon {
+	if !j.Spec.NonPreemptible() && j.Spec.Type != terms.Daemon {
 		a.priorities[priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))]++
 	}
 	a.accounts[j.account()].Held.Add(j.Spec, &need, 1)

@@ -137,7 +137,7 @@ func priorityKey(id PoolID, revocable bool, priority uint32) uint64 {
 
 // countPriority counts instances that run and are preemptible, or no more.
 func (s *State) countPriority(j *Job, times int64) {
-	if j.Spec.NonPreemptible || times == 0 || j.Spec.Type == terms.Daemon {
+	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
 		return
 	}
 	s.stirred = true

@@ -51,7 +51,7 @@ func (m *SubmitJob) code(c *coder) {
 	text(c, &m.Spec.Name, terms.JobNameBytesMax)
 	integer(c, &m.Spec.Type, uint64(terms.Daemon))
 	integer(c, &m.Spec.Priority, math.MaxUint32)
-	flag(c, &m.Spec.NonPreemptible)
+	integer(c, &m.Spec.Preemption, uint64(terms.Preemptible))
 	flag(c, &m.Spec.Revocable)
 	flag(c, &m.Spec.Controller)
 	flag(c, &m.Spec.KillOnPreempt)

@@ -26,7 +26,7 @@ func samples() map[Kind]*Entry {
 			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
 		}},
 		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			NonPreemptible: true, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, Within: "rack", Grow: terms.GrowWhole, After: []terms.JobName{"ops/load"},
+			Preemption: terms.NonPreemptible, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, Within: "rack", Grow: terms.GrowWhole, After: []terms.JobName{"ops/load"},
 			MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
 				On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137}, Action: lifecycle.Abort, DelayMillis: 3000,
 			}},

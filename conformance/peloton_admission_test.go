@@ -130,7 +130,7 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 		to   *terms.Amounts
 	}{
 		{c.Pool.NonSlack, &p.Entitlement.NonSlack}, {c.Pool.Slack, &p.Entitlement.Slack},
-		{c.Pool.Reservation, &p.Reservation}, {c.Pool.Controllers, &p.ControllerLimit},
+		{c.Pool.Reservation, &p.Firm}, {c.Pool.Controllers, &p.ControllerLimit},
 	} {
 		amounts, err := part.from.amounts()
 		if err != nil {
@@ -339,7 +339,7 @@ func (m *queueModel) fits(g *share.Gang) bool {
 		}
 		if !g.Revocable && (after.NonSlack[k] > m.pool.Entitlement.NonSlack[k] ||
 			g.Controller && after.Controller[k] > m.pool.ControllerLimit[k] ||
-			g.NonPreemptible && after.NonPreemptible[k] > m.pool.Reservation[k]) {
+			g.NonPreemptible && after.NonPreemptible[k] > m.pool.Firm[k]) {
 			return false
 		}
 	}

@@ -315,7 +315,7 @@ func (f *flow) send(number int) {
 	j.name = terms.NewJobName(j.pool, fmt.Sprintf("job-%d", number+1))
 	task := stageTask("main", j.instances)
 	task.Resources = terms.Resources{j.cpu * 1000, j.memory * megabyte, 0}
-	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority, NonPreemptible: j.nonPreemptible,
+	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority, Preemption: map[bool]terms.Preemption{true: terms.NonPreemptible}[j.nonPreemptible],
 		Revocable: j.revocable, KillOnPreempt: f.killOnPreempt, Tasks: []terms.Task{task}})
 }
 

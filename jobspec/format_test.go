@@ -62,9 +62,9 @@ func sharing(t *rapid.T, spec *terms.Job) {
 	}
 	spec.MinAvailable = rapid.SampledFrom([]uint32{0, 0, 1, 5, terms.GangMax}).Draw(t, "gang")
 	spec.Controller = rapid.Bool().Draw(t, "controller")
-	spec.NonPreemptible = rapid.Bool().Draw(t, "non-preemptible")
-	spec.Revocable = !spec.NonPreemptible && rapid.Bool().Draw(t, "revocable")
-	spec.KillOnPreempt = !spec.NonPreemptible && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
+	spec.Preemption = rapid.SampledFrom([]terms.Preemption{terms.PreemptionByType, terms.Preemptible, terms.NonPreemptible}).Draw(t, "preemptible")
+	spec.Revocable = !spec.NonPreemptible() && rapid.Bool().Draw(t, "revocable")
+	spec.KillOnPreempt = !spec.NonPreemptible() && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
 }
 
 // schedulers draws how such a job divides virtual peers.

@@ -51,18 +51,41 @@ func nameFields() []field[terms.Job] {
 
 const poolPattern = `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}(/[A-Za-z0-9][A-Za-z0-9_-]{0,62}){0,7}$`
 
+// preemptionForm is true or false; an absent key leaves it to the type.
+func preemptionForm() form[terms.Preemption] {
+	truth := truthForm()
+	return form[terms.Preemption]{
+		words: truth.words, schema: truth.schema,
+		read: func(r *reader, p place, into *terms.Preemption) {
+			preemptible := false
+			if truth.read(r, p, &preemptible); preemptible {
+				*into = terms.Preemptible
+			} else {
+				*into = terms.NonPreemptible
+			}
+		},
+		write: func(from *terms.Preemption) *yaml.Node {
+			preemptible := *from == terms.Preemptible
+			if *from == terms.PreemptionByType {
+				return nil
+			}
+			return truth.write(&preemptible)
+		},
+	}
+}
+
 // sharingFields are the keys of a job about who comes first and who gives way.
 func sharingFields() []field[terms.Job] {
 	type spec = terms.Job
 	truth := func(at func(*spec) *bool) field[spec] { return bind(truthForm(), at) }
-	nonPreemptible := func(j *spec) *bool { return &j.NonPreemptible }
 	return []field[spec]{
 		bind(whole[uint32](0, terms.PriorityMax), func(j *spec) *uint32 { return &j.Priority }).
 			named("priority", "Who comes first in the pool: the highest, then the oldest. A higher one may take the place of lower ones that "+
 				"are preemptible.").or(strconv.Itoa(terms.PriorityDefault)),
-		negated(truth(nonPreemptible), nonPreemptible).
-			named("preemptible", "Whether instances may be told to give way to work that is entitled to their room. Those that may not are "+
-				"bounded by the reservation of the pool.").or("true").quiet(),
+		bind(preemptionForm(), func(j *spec) *terms.Preemption { return &j.Preemption }).
+			named("preemptible", "Whether instances may be told to give way to work that is entitled to their room; if absent, true, but false in "+
+				"a stateful job. Those that may not count against what the pool reserves, and of a kind of which that is nothing "+
+				"against what no pool reserves."),
 		truth(func(j *spec) *bool { return &j.Revocable }).
 			named("revocable", "Whether the job runs in what others reserved and leave idle; it gives way first.").or("false").quiet(),
 		truth(func(j *spec) *bool { return &j.Controller }).

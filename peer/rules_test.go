@@ -142,7 +142,7 @@ func TestPeerThatIsTooOldLeavesItsTasksAlone(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
 		f.submit("a", job("web", terms.Stateless, 1, "run"))
-		f.await("a", "it runs", statusIs("web", cluster.StatusRunning))
+		f.await("a", "it runs", running("web", 1))
 		f.crash("a")
 		shared := f.shared.Open()
 		raise := &command.Entry{Writer: "a~1", Seq: 1 << 50, Time: 1, Commands: []command.Command{

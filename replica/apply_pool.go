@@ -46,7 +46,7 @@ func sharingProblem(old, spec *terms.Job) Result {
 		name     string
 		old, now bool
 	}{
-		{"preemptible", !old.NonPreemptible, !spec.NonPreemptible},
+		{"preemptible", !old.NonPreemptible(), !spec.NonPreemptible()},
 		{"revocable", old.Revocable, spec.Revocable},
 		{"controller", old.Controller, spec.Controller},
 	} {

@@ -65,12 +65,12 @@ func (h *sharing) submit() {
 	pool := []terms.PoolPath{"a", "b", "c/d", "c/e", terms.DefaultPool}[h.rng.IntN(5)]
 	spec := terms.Job{
 		Name: terms.NewJobName(pool, fmt.Sprint("j", h.jobs)), Type: terms.Batch, Priority: uint32(h.rng.IntN(3)),
-		NonPreemptible: h.rng.IntN(4) == 0, Tasks: []terms.Task{{
+		Preemption: terms.Preemption(h.rng.IntN(4)) / 3 * terms.NonPreemptible, Tasks: []terms.Task{{
 			Name: "t", Instances: uint32(1 + h.rng.IntN(6)), Command: []string{"run"}, Placement: terms.Pack,
 			Resources: terms.Resources{int64(1 + h.rng.IntN(4)), int64(h.rng.IntN(4)), 0},
 		}},
 	}
-	spec.Revocable = !spec.NonPreemptible && h.rng.IntN(5) == 0
+	spec.Revocable = !spec.NonPreemptible() && h.rng.IntN(5) == 0
 	if h.rng.IntN(3) == 0 {
 		spec.MinAvailable = uint32(1 + h.rng.IntN(int(spec.Tasks[0].Instances)))
 	}
@@ -109,22 +109,29 @@ func (h *sharing) news(match func(*cluster.Slot) bool) (all []command.Report) {
 func (h *sharing) wrong() (found []string) {
 	s := h.s
 	entitled := entitle.Entitlements(entitle.Of(s))
-	sums, capacity := terms.Amounts{}, s.Capacity()
+	sums, capacity, beside, reserved := terms.Amounts{}, s.Capacity(), terms.Amounts{}, terms.Amounts{}
 	for number, spec := range s.Pools() {
 		account := s.Account(number)
 		for k, q := range spec.Quotas {
 			if account.Held.NonSlack[k] > q.Limit {
 				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path, account.Held.NonSlack[k], terms.Kind(k), q.Limit))
 			}
-			if account.Held.NonPreemptible[k] > q.Reservation {
-				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, account.Held.NonPreemptible[k], terms.Kind(k), q.Reservation))
+			switch held := account.Held.NonPreemptible[k]; {
+			case q.Reservation == 0:
+				beside[k] += held
+			case held > q.Reservation:
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, held, terms.Kind(k), q.Reservation))
 			}
 			if entitle.Of(s).Pools[number].Parent < 0 {
 				sums[k] += entitled[number].Total[k]
+				reserved[k] += q.Reservation
 			}
 		}
 	}
 	for k := range sums {
+		if beside[k] > max(capacity[k]-reserved[k], 0) {
+			found = append(found, fmt.Sprintf("pools that reserve nothing hold %d of %s that is not preemptible, of %d with %d reserved", beside[k], terms.Kind(k), capacity[k], reserved[k]))
+		}
 		if sums[k] > capacity[k] {
 			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], terms.Kind(k), capacity[k]))
 		}
@@ -145,14 +152,14 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 	for number := range h.s.Pools() {
 		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
 		id, _ := turn.Key.Split()
-		if !ok || turn.Class != 0 || h.s.Job(id).HasGang() || !within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
+		if !ok || turn.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() || !within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
 		}
 		h.s.EachJob(func(j *cluster.Job) bool {
 			other := h.s.PoolOf(j)
 			need := j.Spec.Tasks[0].Amounts()
 			switch {
-			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible || j.HasGang():
+			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible() || j.HasGang():
 			case need[terms.CPU] < turn.Need[terms.CPU] || need[terms.Memory] < turn.Need[terms.Memory]:
 			case j.Spec.Revocable || other != number && exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
 				found = append(found, fmt.Sprintf("%s waits although %s could give way", h.s.Job(id).Name(), j.Name()))
@@ -161,6 +168,11 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 		})
 	}
 	return found
+}
+
+// keptForOthers tells whether room is kept for other work than a job: that is not there for it.
+func (h *sharing) keptForOthers(id terms.JobID) bool {
+	return slices.ContainsFunc(h.s.ClaimingJobs(), func(other terms.JobID) bool { return other != id })
 }
 
 // within tells whether a need fits beside what is held.

@@ -38,7 +38,7 @@ import (
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
 //	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in milliseconds;
 //	                             jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the job) most=2 runtime=9000
-//	                             and as=fixed, revocable, controller, killed
+//	                             and as=fixed, preemptible, revocable, controller, killed
 //	drain a 5000                 or undrain a
 //	passes web.main.0            its checks pass
 //	why web                      why not all of it runs as it should
@@ -274,7 +274,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
 	case "as":
 		s := &c.Spec
-		s.NonPreemptible, s.Revocable = strings.Contains(value, "fixed"), strings.Contains(value, "revocable")
+		s.Preemption = map[string]terms.Preemption{"fixed": terms.NonPreemptible, "preemptible": terms.Preemptible}[strings.Split(value, "+")[0]]
+		s.Revocable = strings.Contains(value, "revocable")
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "on", "job-on":
 		*map[string]*[]lifecycle.Policy{"on": &t.Policies, "job-on": &c.Spec.Policies}[key] = policiesOf(value)

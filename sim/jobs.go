@@ -124,7 +124,7 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 			spec.After = old.After
 		}
 		if kind == old.Type && w.rng.IntN(4) > 0 {
-			spec.NonPreemptible, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.NonPreemptible, old.Revocable, old.Controller, old.KillOnPreempt
+			spec.Preemption, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.Preemption, old.Revocable, old.Controller, old.KillOnPreempt
 		}
 	}
 	fit(&spec)

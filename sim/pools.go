@@ -116,10 +116,10 @@ func (c *clients) sharing(spec *terms.Job) {
 	if spec.Type == terms.Daemon {
 		return
 	}
-	spec.NonPreemptible, spec.Revocable = w.rng.IntN(6) == 0, w.rng.IntN(5) == 0
-	spec.NonPreemptible = spec.NonPreemptible && !spec.Revocable
+	spec.Preemption = []terms.Preemption{terms.NonPreemptible, terms.Preemptible, 0, 0, 0, 0}[w.rng.IntN(6)]
+	spec.Revocable = w.rng.IntN(5) == 0 && !spec.NonPreemptible()
 	spec.Controller = w.rng.IntN(8) == 0
-	spec.KillOnPreempt = spec.Type == terms.Batch && !spec.NonPreemptible && w.rng.IntN(3) == 0
+	spec.KillOnPreempt = spec.Type == terms.Batch && !spec.NonPreemptible() && w.rng.IntN(3) == 0
 	c.bounds(spec)
 }
 
@@ -185,7 +185,7 @@ func (c *clients) crowd(spec *terms.Job) {
 	if w.rng.IntN(4) == 0 {
 		return
 	}
-	spec.Revocable, spec.NonPreemptible, spec.Update.Canaries = false, false, 0
+	spec.Revocable, spec.Preemption, spec.Update.Canaries = false, terms.PreemptionByType, 0
 	spec.TaskScheduler = terms.TaskColocated
 	if w.rng.IntN(2) == 0 {
 		spec.TaskScheduler = terms.TaskScheduler(w.between(int(terms.TaskGreedy), int(terms.TaskFixed)))
@@ -210,7 +210,7 @@ func onPeers(spec *terms.Job) {
 		gang = gang || t.MinAvailable > 0
 		t.Devices = slices.DeleteFunc(slices.Clone(t.Devices), func(q terms.DeviceRequest) bool { return q.Kind == terms.VirtualPeers.String() })
 	}
-	if spec.Type > terms.Stateless || spec.Revocable || spec.NonPreemptible || spec.Update.Canaries > 0 {
+	if spec.Type > terms.Stateless || spec.Revocable || spec.NonPreemptible() || spec.Update.Canaries > 0 {
 		spec.TaskScheduler = terms.NoScheduler
 	}
 	if spec.TaskScheduler == terms.TaskGreedy && gang {

@@ -284,7 +284,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible || j.Spec.Type == terms.Daemon) {
+			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
 				h.w.fail("%s was told to give way and is not preemptible", s.NameOf(r))
 			}
 			return true

@@ -51,7 +51,7 @@ var jobFields = [...]field[Job]{
 	{"job", nothing[Job], func(a, b *Job) bool { return a.Name == b.Name }},
 	{"type", nothing[Job], func(a, b *Job) bool { return a.Type == b.Type }},
 	{"priority", nothing[Job], func(a, b *Job) bool { return a.Priority == b.Priority }},
-	{"preemptible", nothing[Job], func(a, b *Job) bool { return a.NonPreemptible == b.NonPreemptible }},
+	{"preemptible", nothing[Job], func(a, b *Job) bool { return a.Preemption == b.Preemption }},
 	{"revocable", nothing[Job], func(a, b *Job) bool { return a.Revocable == b.Revocable }},
 	{"controller", nothing[Job], func(a, b *Job) bool { return a.Controller == b.Controller }},
 	{"kill_on_preempt", nothing[Job], func(a, b *Job) bool { return a.KillOnPreempt == b.KillOnPreempt }},

@@ -39,8 +39,8 @@ type Job struct {
 	// Priority orders the jobs of a pool, 0 to PriorityMax: the highest is admitted first, and takes the place of lower
 	// ones that are preemptible.
 	Priority uint32
-	// NonPreemptible instances are never told to give way, and count against the reservation of their pool.
-	NonPreemptible bool
+	// Preemption says whether its instances may be told to give way, if it does not follow from the type: see NonPreemptible.
+	Preemption Preemption
 	// Revocable instances run on what others reserved and leave idle, and give way first.
 	Revocable bool
 	// Controller instances lead others, such as drivers: their pool bounds them.

@@ -122,7 +122,7 @@ func (s *Job) schedulerProblems(p *problems) {
 			what string
 		}{
 			{s.Type != Batch && s.Type != Stateless, "a batch or stateless job: the others belong to their machines"},
-			{s.Revocable || s.NonPreemptible, "a job that is preemptible and not revocable: virtual peers go from job to job"},
+			{s.Revocable || s.Type != Stateful && s.NonPreemptible(), "a job that is preemptible and not revocable: virtual peers go from job to job"},
 			{s.KillOnPreempt, "kill_on_preempt: false: virtual peers go from job to job"},
 			{s.TaskScheduler == TaskGreedy && s.HasGang(), "a job without min_available if it is greedy: that runs one task after the other, and a gang starts together"},
 			{s.Update.Canaries > 0, "an update without canaries: each virtual peer runs one instance"},

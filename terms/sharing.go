@@ -9,16 +9,39 @@ import (
 
 // What a job says about sharing its pool, and the rules for it.
 
+// Preemption is what a job says about giving way to work that is entitled to its room.
+type Preemption uint8
+
+const (
+	// PreemptionByType lets batch and stateless work be preempted, and no other.
+	PreemptionByType Preemption = iota
+	// NonPreemptible and Preemptible say it in so many words.
+	NonPreemptible
+	Preemptible
+)
+
+// NonPreemptible tells whether instances are never told to give way: if the job says so, or has state on its machines and does not say
+// that they may be. Such work counts against what its pool reserves, and of a kind of which that is nothing against what no pool reserves.
+func (s *Job) NonPreemptible() bool {
+	return s.Preemption == NonPreemptible || s.Preemption == PreemptionByType && s.Type == Stateful
+}
+
 // sharingProblems adds what is wrong with what the job says as a whole.
 func (s *Job) sharingProblems(p *problems) {
 	p.bounded("priority", int64(s.Priority), 0, PriorityMax)
-	if s.Revocable && s.NonPreemptible {
+	if s.Preemption > Preemptible {
+		p.add("preemptible", "must be true or false")
+	}
+	switch {
+	case s.Revocable && s.NonPreemptible() && s.Type == Stateful:
+		p.add("revocable", "needs preemptible: true, which a stateful job is only if it says so: what is revocable gives way first, and its data stays behind")
+	case s.Revocable && s.NonPreemptible():
 		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
 	}
-	if s.KillOnPreempt && (s.NonPreemptible || s.Type != Batch) {
+	if s.KillOnPreempt && (s.NonPreemptible() || s.Type != Batch) {
 		p.add("kill_on_preempt", "needs a batch job that is preemptible: services wait for their next turn")
 	}
-	if s.Type == Daemon && (s.NonPreemptible || s.Revocable || s.Controller) {
+	if s.Type == Daemon && (s.Preemption != PreemptionByType || s.Revocable || s.Controller) {
 		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
 	}
 	minima, most, all := uint64(0), uint64(0), uint64(0)

@@ -16,7 +16,7 @@ func (w *Work) Add(j *Job, need *Amounts, times int64) {
 		case j.Revocable:
 			w.Slack[k] += amount
 			continue
-		case j.NonPreemptible:
+		case j.NonPreemptible():
 			w.NonPreemptible[k] += amount
 		}
 		if j.Controller {
@@ -51,7 +51,7 @@ func ClassOf(revocable, nonPreemptible, controller bool) Class {
 }
 
 // Class returns the class of the job's work.
-func (s *Job) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible, s.Controller) }
+func (s *Job) Class() Class { return ClassOf(s.Revocable, s.NonPreemptible(), s.Controller) }
 
 // Amounts returns what an instance of the task takes of what pools divide.
 func (t *Task) Amounts() (a Amounts) {

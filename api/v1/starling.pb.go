@@ -161,8 +161,9 @@ type JobSpec struct {
 	Update *UpdatePolicy `protobuf:"bytes,4,opt,name=update,proto3" json:"update,omitempty"`
 	// Who comes first in the pool, 0 to 100; 50 if absent.
 	Priority *uint32 `protobuf:"varint,5,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	// Its instances are never told to give way, and count against the reservation of the pool.
-	NonPreemptible bool `protobuf:"varint,6,opt,name=non_preemptible,json=nonPreemptible,proto3" json:"non_preemptible,omitempty"`
+	// Whether its instances may be told to give way; if absent, those of a stateful job may not. Those that may not count against what
+	// the pool reserves, and of a kind of which that is nothing against what no pool reserves.
+	Preemptible *bool `protobuf:"varint,32,opt,name=preemptible,proto3,oneof" json:"preemptible,omitempty"`
 	// It runs in what others reserved and leave idle, and gives way first.
 	Revocable bool `protobuf:"varint,7,opt,name=revocable,proto3" json:"revocable,omitempty"`
 	// It leads others, such as a driver: the pool bounds such jobs together.
@@ -265,9 +266,9 @@ func (x *JobSpec) GetPriority() uint32 {
 	return 0
 }
 
-func (x *JobSpec) GetNonPreemptible() bool {
-	if x != nil {
-		return x.NonPreemptible
+func (x *JobSpec) GetPreemptible() bool {
+	if x != nil && x.Preemptible != nil {
+		return *x.Preemptible
 	}
 	return false
 }
@@ -6488,6 +6489,8 @@ type Peer struct {
 	// The node is being emptied; what still runs there at the deadline is stopped, or was if there is none.
 	Draining      bool                   `protobuf:"varint,18,opt,name=draining,proto3" json:"draining,omitempty"`
 	DrainDeadline *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"`
+	// What of it nothing holds, but is kept for work that waits, and so not free; absent if nothing is.
+	Kept          *Resources `protobuf:"bytes,20,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6651,6 +6654,13 @@ func (x *Peer) GetDraining() bool {
 func (x *Peer) GetDrainDeadline() *timestamppb.Timestamp {
 	if x != nil {
 		return x.DrainDeadline
+	}
+	return nil
+}
+
+func (x *Peer) GetKept() *Resources {
+	if x != nil {
+		return x.Kept
 	}
 	return nil
 }
@@ -7862,14 +7872,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bproblems\x18\x03 \x03(\v2\x14.starling.v1.ProblemR\bproblems\"5\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xfd\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x06\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12+\n" +
 	"\x05tasks\x18\x03 \x03(\v2\x15.starling.v1.TaskSpecR\x05tasks\x121\n" +
 	"\x06update\x18\x04 \x01(\v2\x19.starling.v1.UpdatePolicyR\x06update\x12\x1f\n" +
-	"\bpriority\x18\x05 \x01(\rH\x00R\bpriority\x88\x01\x01\x12'\n" +
-	"\x0fnon_preemptible\x18\x06 \x01(\bR\x0enonPreemptible\x12\x1c\n" +
+	"\bpriority\x18\x05 \x01(\rH\x00R\bpriority\x88\x01\x01\x12%\n" +
+	"\vpreemptible\x18  \x01(\bH\x01R\vpreemptible\x88\x01\x01\x12\x1c\n" +
 	"\trevocable\x18\a \x01(\bR\trevocable\x12\x1e\n" +
 	"\n" +
 	"controller\x18\b \x01(\bR\n" +
@@ -7882,7 +7892,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vmin_success\x18\x11 \x01(\rR\n" +
 	"minSuccess\x128\n" +
 	"\bpolicies\x18\x12 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
-	"\fmax_restarts\x18\x13 \x01(\rH\x01R\vmaxRestarts\x88\x01\x01\x12\x1f\n" +
+	"\fmax_restarts\x18\x13 \x01(\rH\x02R\vmaxRestarts\x88\x01\x01\x12\x1f\n" +
 	"\vkeep_millis\x18\x14 \x01(\rR\n" +
 	"keepMillis\x12%\n" +
 	"\x0etask_scheduler\x18\x15 \x01(\tR\rtaskScheduler\x12\x18\n" +
@@ -7890,8 +7900,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bcoverage\x18\x17 \x01(\tR\bcoverage\x12\x16\n" +
 	"\x06within\x18\x1e \x01(\tR\x06within\x12\x12\n" +
 	"\x04grow\x18\x1f \x01(\tR\x04growB\v\n" +
-	"\t_priorityB\x0f\n" +
-	"\r_max_restarts\"{\n" +
+	"\t_priorityB\x0e\n" +
+	"\f_preemptibleB\x0f\n" +
+	"\r_max_restartsJ\x04\b\x06\x10\a\"{\n" +
 	"\x0fLifecyclePolicy\x12\x0e\n" +
 	"\x02on\x18\x01 \x03(\tR\x02on\x12\x1d\n" +
 	"\n" +
@@ -8416,7 +8427,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04self\x18\x03 \x01(\tR\x04self\x12'\n" +
 	"\x05peers\x18\x04 \x03(\v2\x11.starling.v1.PeerR\x05peers\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\x97\x05\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xc3\x05\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x14\n" +
@@ -8440,7 +8451,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06digest\x18\x10 \x01(\tR\x06digest\x12(\n" +
 	"\rdigest_agrees\x18\x11 \x01(\bH\x00R\fdigestAgrees\x88\x01\x01\x12\x1a\n" +
 	"\bdraining\x18\x12 \x01(\bR\bdraining\x12A\n" +
-	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadlineB\x10\n" +
+	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\x12*\n" +
+	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04keptB\x10\n" +
 	"\x0e_digest_agrees\"q\n" +
 	"\x12TailJournalRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
@@ -8769,70 +8781,71 @@ var file_v1_starling_proto_depIdxs = []int32{
 	10,  // 81: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 82: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
 	98,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	83,  // 84: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	98,  // 85: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	84,  // 86: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	85,  // 87: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	92,  // 88: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	98,  // 89: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	97,  // 90: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 91: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 92: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 93: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 94: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 95: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 96: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 97: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 98: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	37,  // 99: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	39,  // 100: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	43,  // 101: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	45,  // 102: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	49,  // 103: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	54,  // 104: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	58,  // 105: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	61,  // 106: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	63,  // 107: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	69,  // 108: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	75,  // 109: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	78,  // 110: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	81,  // 111: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	86,  // 112: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	88,  // 113: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	90,  // 114: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	93,  // 115: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	95,  // 116: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 117: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 118: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 119: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 120: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 121: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 122: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 123: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 124: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	38,  // 125: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	40,  // 126: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	44,  // 127: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	46,  // 128: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	50,  // 129: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	55,  // 130: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	59,  // 131: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	62,  // 132: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	64,  // 133: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	70,  // 134: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	76,  // 135: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	79,  // 136: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	82,  // 137: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	87,  // 138: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	89,  // 139: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	91,  // 140: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	94,  // 141: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	96,  // 142: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	117, // [117:143] is the sub-list for method output_type
-	91,  // [91:117] is the sub-list for method input_type
-	91,  // [91:91] is the sub-list for extension type_name
-	91,  // [91:91] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	8,   // 84: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	83,  // 85: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	98,  // 86: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	84,  // 87: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	85,  // 88: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	92,  // 89: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	98,  // 90: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 91: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 92: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 93: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 94: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 95: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 96: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 97: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 98: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 99: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	37,  // 100: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	39,  // 101: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	43,  // 102: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	45,  // 103: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	49,  // 104: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	54,  // 105: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	58,  // 106: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	61,  // 107: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	63,  // 108: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	69,  // 109: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	75,  // 110: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	78,  // 111: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	81,  // 112: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	86,  // 113: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	88,  // 114: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	90,  // 115: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	93,  // 116: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	95,  // 117: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 118: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 119: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 120: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 121: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 122: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 123: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 124: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 125: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	38,  // 126: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	40,  // 127: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	44,  // 128: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	46,  // 129: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	50,  // 130: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	55,  // 131: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	59,  // 132: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	62,  // 133: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	64,  // 134: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	70,  // 135: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	76,  // 136: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	79,  // 137: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	82,  // 138: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	87,  // 139: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	89,  // 140: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	91,  // 141: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	94,  // 142: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	96,  // 143: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	118, // [118:144] is the sub-list for method output_type
+	92,  // [92:118] is the sub-list for method input_type
+	92,  // [92:92] is the sub-list for extension type_name
+	92,  // [92:92] is the sub-list for extension extendee
+	0,   // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

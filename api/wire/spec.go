@@ -24,7 +24,7 @@ import (
 func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	m := &starlingv1.JobSpec{
 		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
-		NonPreemptible: spec.NonPreemptible, Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
+		Preemptible: preemptibleMessage(spec.Preemption), Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
 		MinAvailable: spec.MinAvailable, After: texts(spec.After),
 		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
 		KeepMillis: spec.KeepMillis, TaskScheduler: spec.TaskScheduler.String(), Percent: spec.Percent,
@@ -124,12 +124,30 @@ func Resources(r terms.Resources) *starlingv1.Resources {
 	return &starlingv1.Resources{CpuMillicores: r[terms.CPU], MemoryBytes: r[terms.Memory], DiskBytes: r[terms.Disk]}
 }
 
+// preemptibleMessage returns nil for a job that leaves it to its type whether it is preemptible.
+func preemptibleMessage(p terms.Preemption) *bool {
+	if p == terms.PreemptionByType {
+		return nil
+	}
+	return new(p == terms.Preemptible)
+}
+
+func preemptionOf(m *starlingv1.JobSpec) terms.Preemption {
+	switch {
+	case m == nil || m.Preemptible == nil:
+		return terms.PreemptionByType
+	case m.GetPreemptible():
+		return terms.Preemptible
+	}
+	return terms.NonPreemptible
+}
+
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
 // cluster takes, its own Problems tell. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	spec := &terms.Job{
 		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: terms.PriorityDefault,
-		NonPreemptible: m.GetNonPreemptible(), Revocable: m.GetRevocable(), Controller: m.GetController(),
+		Preemption: preemptionOf(m), Revocable: m.GetRevocable(), Controller: m.GetController(),
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
 		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
 		TaskScheduler: terms.TaskScheduler(numberOf(m.GetTaskScheduler(), terms.TaskSchedulers())), Percent: m.GetPercent(),

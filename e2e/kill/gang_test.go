@@ -27,7 +27,7 @@ func TestAGangIsWhole(t *testing.T) {
 	open := map[string]func(){}
 	submit := func(name string, instances, gang, priority uint32) {
 		spec, o := tr.workers(name, instances)
-		spec.NonPreemptible, spec.MinAvailable, spec.Priority = true, gang, priority
+		spec.Preemption, spec.MinAvailable, spec.Priority = terms.NonPreemptible, gang, priority
 		spec.Tasks[0].Restart.AttemptsMax = 1
 		tr.submit(spec)
 		all, open[name] = append(all, name), o

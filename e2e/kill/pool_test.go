@@ -12,6 +12,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/schedule/preempt"
+	"starling/terms"
 )
 
 // wantGaveWay wants exactly those allocations that were told to end, so many, to have given way to a job by a rule, as the
@@ -90,7 +91,7 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	second, openSecond := tr.workers("research/second", 2)
 	lent, openLent := tr.workers("research/lent", 6)
 	answer, openAnswer := tr.workers("serving/answer", 8)
-	first.NonPreemptible, second.NonPreemptible = true, true
+	first.Preemption, second.Preemption = terms.NonPreemptible, terms.NonPreemptible
 	tr.submit(first)
 	tr.submit(second)
 	tr.awaitRunning(tr.Agents[0], "research/first")

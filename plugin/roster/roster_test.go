@@ -77,14 +77,14 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 		{Name: "worker", Instances: 1, Placement: terms.Pack},
 	}})
 	s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil)
-	s.Regrouped()
+	s.TakeRegrouped()
 	before := roster.Sum(s, s.Job(j.ID))
 	s.Index++
 	r := cluster.SlotRef{Job: j.ID}
 	row, _ := s.SlotAt(r)
 	row.Order = s.Index
 	s.SetSlot(r, row)
-	if ids := s.Regrouped(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
+	if ids := s.TakeRegrouped(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
 		t.Errorf("%d lists are looked at, and the list of the members is as before: %v", len(ids), roster.Sum(s, s.Job(j.ID)) == before)
 	}
 	if members := roster.Members(s, s.Job(j.ID), 0); members[0].Order != 2 {

@@ -105,6 +105,7 @@ func (l *ledger) entitlements() []Entitlement {
 		a, e := &l.accounts[i+1], &all[i]
 		e.Total, e.NonSlack, e.Slack = a.total, a.total, a.given
 		for k := range e.NonSlack {
+			e.Firm[k] = l.firm(&l.in.Pools[i], k)
 			if !terms.Kind(k).Overcommitted() {
 				e.NonSlack[k] -= e.Slack[k]
 			}

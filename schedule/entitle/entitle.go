@@ -23,6 +23,9 @@ type Pool struct {
 type Entitlement struct {
 	// Total is NonSlack and Slack together, but of overcommitted kinds, whose slack is beyond it.
 	Total, NonSlack, Slack terms.Amounts
+	// Firm is the most that work may hold which is never preempted: what the pool reserves, and of a kind of which that is nothing
+	// what it holds already, and what is left of what no pool reserves.
+	Firm terms.Amounts
 }
 
 // Entitlements returns what each pool may use, in the order of the input.
@@ -37,6 +40,8 @@ type ledger struct {
 	in       *Input
 	accounts []account
 	parts    []part
+	// unreserved is what no pool reserves, less what work that is never preempted holds of it.
+	unreserved terms.Amounts
 	// traces has one row for each pool, or none if nobody asked.
 	traces []Trace
 }
@@ -58,13 +63,14 @@ type account struct {
 // newLedger goes up the tree and learns what each pool needs.
 func newLedger(in *Input, traces []Trace) *ledger {
 	l := &ledger{in: in, accounts: make([]account, len(in.Pools)+1), parts: make([]part, 0, len(in.Pools)), traces: traces}
+	l.unreserved = unreserved(in)
 	for i := len(in.Pools); i > 0; i-- {
 		p, a := &in.Pools[i-1], &l.accounts[i]
 		parent := &l.accounts[max(p.Parent, -1)+1]
 		a.next, parent.first = parent.first, i
 		for k := range a.claim {
 			if a.first == 0 {
-				a.ask(p, terms.Kind(k))
+				a.ask(p, terms.Kind(k), l.firm(p, k))
 			}
 			if l.traces != nil {
 				l.traces[i-1].Asked[k] = plus(a.nonSlack[k], a.slack[k])
@@ -83,12 +89,56 @@ func newLedger(in *Input, traces []Trace) *ledger {
 	return l
 }
 
+// unreserved returns what no pool reserves and no work holds that is never preempted.
+func unreserved(in *Input) terms.Amounts {
+	left := in.Capacity
+	for i := range in.Pools {
+		p := &in.Pools[i]
+		for k, q := range p.Spec.Quotas {
+			if p.Parent < 0 {
+				left[k] -= q.Reservation
+			}
+			if q.Reservation == 0 {
+				left[k] -= p.Allocated.NonPreemptible[k]
+			}
+		}
+	}
+	for k := range left {
+		left[k] = max(left[k], 0)
+	}
+	return left
+}
+
+// firm returns the most of a kind that work of a pool may hold which is never preempted.
+func (l *ledger) firm(p *Pool, k int) int64 {
+	if reserved := p.Spec.Quotas[k].Reservation; reserved > 0 {
+		return reserved
+	}
+	return p.Allocated.NonPreemptible[k] + l.unreserved[k]
+}
+
+// TakeFirm notes in the entitlements of the pools that a leaf holds now what it does, and no more what it did: of what no pool reserves so
+// much less is left for others.
+func TakeFirm(specs []terms.Pool, all []Entitlement, leaf int, before, now *terms.Work) {
+	for k, held := range now.NonPreemptible {
+		taken := held - before.NonPreemptible[k]
+		if taken == 0 || specs[leaf].Quotas[k].Reservation > 0 {
+			continue
+		}
+		for i := range all {
+			if i != leaf && specs[i].Quotas[k].Reservation == 0 {
+				all[i].Firm[k] -= taken
+			}
+		}
+	}
+}
+
 // ask notes what a leaf's jobs hold and ask for and could use. Work that waits behind a bound of its own asks for
 // nothing: it would keep idle what others need.
-func (a *account) ask(p *Pool, k terms.Kind) {
-	held, asked, reservation := &p.Allocated, &p.Demand, p.Spec.Quotas[k].Reservation
+func (a *account) ask(p *Pool, k terms.Kind, firm int64) {
+	held, asked := &p.Allocated, &p.Demand
 	beyond := max(
-		asked.NonPreemptible[k]-max(reservation-held.NonPreemptible[k], 0),
+		asked.NonPreemptible[k]-max(firm-held.NonPreemptible[k], 0),
 		asked.Controller[k]-max(p.Spec.ControllerMost(k)-held.Controller[k], 0), 0)
 	a.nonSlack[k] = plus(held.NonSlack[k], max(asked.NonSlack[k]-beyond, 0))
 	if k.Overcommitted() {

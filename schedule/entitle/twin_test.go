@@ -93,9 +93,9 @@ func (w *twin) needs(i int) (nonSlack, slack int64) {
 	}
 	if len(children) == 0 {
 		held, asked := &p.Allocated, &p.Demand
-		stuck := int64(0) // waits behind the reservation or the controller limit
+		stuck := int64(0) // waits behind what is firm or the controller limit
 		for free := range asked.NonPreemptible[w.kind] {
-			if held.NonPreemptible[w.kind]+free >= q.Reservation {
+			if held.NonPreemptible[w.kind]+free >= w.firm(i) {
 				stuck = asked.NonPreemptible[w.kind] - free
 				break
 			}
@@ -117,6 +117,23 @@ func (w *twin) needs(i int) (nonSlack, slack int64) {
 	}
 	nonSlack = min(nonSlack, q.Limit)
 	return nonSlack, min(slack, w.slackLimit(i), q.Limit-nonSlack)
+}
+
+// firm returns the most that work of a pool may hold which is never preempted.
+func (w *twin) firm(i int) int64 {
+	if q := w.quota(i); q.Reservation > 0 {
+		return q.Reservation
+	}
+	reserved, held := int64(0), int64(0)
+	for n, p := range w.in.Pools {
+		if p.Parent < 0 {
+			reserved += w.quota(n).Reservation
+		}
+		if w.quota(n).Reservation == 0 {
+			held += p.Allocated.NonPreemptible[w.kind]
+		}
+	}
+	return w.in.Pools[i].Allocated.NonPreemptible[w.kind] + max(w.in.Capacity[w.kind]-reserved-held, 0)
 }
 
 // claim returns what a pool needs, and with that what static reservations keep idle.
@@ -232,6 +249,7 @@ func slowly(in *Input) []Entitlement {
 		}
 		w.giveSlack(-1, slack)
 		for i := range all {
+			all[i].Firm[k] = w.firm(i)
 			all[i].Total[k], all[i].NonSlack[k], all[i].Slack[k] = w.total[i], w.total[i], w.slack[i]
 			if !k.Overcommitted() {
 				all[i].NonSlack[k] -= w.slack[i]

@@ -82,6 +82,10 @@ func (p *prospect) admission() (all []string) {
 		case bySlack:
 			all = append(all, more+" that others leave idle or give up")
 		case byReservation:
+			if p.spec.Quotas[b.kind].Reservation == 0 {
+				all = append(all, fmt.Sprintf("%s reserved for pool %s, or preemptible: true", amount(b.kind, b.held+b.need), p.path))
+				continue
+			}
 			all = append(all, p.reserve(book, p.Number, b)+", or preemptible: true")
 		case byCeiling:
 			all = append(all, more+" that another pool below "+string(b.above)+" gives back")

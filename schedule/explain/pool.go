@@ -80,7 +80,7 @@ func (p *prospect) exceeded() (all []bound) {
 	}
 	add(byEntitlement, &p.Pool.Entitlement.NonSlack, &held.NonSlack)
 	if p.Unit.NonPreemptible {
-		add(byReservation, &p.Pool.Reservation, &held.NonPreemptible)
+		add(byReservation, &p.Pool.Firm, &held.NonPreemptible)
 	}
 	if p.Unit.Controller {
 		add(byControllers, &p.Pool.ControllerLimit, &held.Controller)
@@ -113,6 +113,10 @@ func (p *prospect) bound(b *bound) string {
 	case bySlack:
 		return fmt.Sprintf("revocable work of pool %s may hold %s now and holds %s: %s more is needed", p.path, most, held, need)
 	case byReservation:
+		if p.spec.Quotas[b.kind].Reservation == 0 {
+			return fmt.Sprintf("pool %s reserves no %s, and what is not preemptible may hold %s of what no pool reserves and holds %s: %s more is needed",
+				p.path, b.kind, most, held, need)
+		}
 		return fmt.Sprintf("pool %s reserves %s, and what is not preemptible holds %s of that: %s more is needed", p.path, most, held, need)
 	case byControllers:
 		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)

@@ -109,7 +109,7 @@ func pooledJob(r *rand.Rand, name string) *terms.Job {
 	case 0:
 		j.Revocable = true
 	case 1:
-		j.NonPreemptible = true
+		j.Preemption = terms.NonPreemptible
 	case 2:
 		j.Controller = true
 	case 3:

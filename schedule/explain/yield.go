@@ -138,7 +138,7 @@ func (y *yielding) protect(p *prospect) {
 		case j.ID == p.e.job.ID:
 		case j.Spec.Type == terms.Daemon:
 			y.protected[ofMachine].add(j.ID, running)
-		case j.Spec.NonPreemptible:
+		case j.Spec.NonPreemptible():
 			y.protected[notPreemptible].add(j.ID, running)
 		}
 		return true

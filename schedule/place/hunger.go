@@ -19,8 +19,9 @@ type head struct {
 	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
 	key  cluster.TaskKey
 	most uint32
-	// entitled tells that the pool has room for it.
+	// entitled tells that the pool has room for it; kept is what the pool keeps for work before it.
 	entitled bool
+	kept     terms.Amounts
 }
 
 // hunger is what is known of those that wait although they are entitled to room, or more important than who has it.
@@ -51,6 +52,7 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 			return
 		}
 	}
+	h.kept = p.admission.Kept()
 	p.heads[p.number] = append(p.heads[p.number], h)
 }
 

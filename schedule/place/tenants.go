@@ -87,7 +87,7 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: stage,
 				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 			}
-			if j.Spec.NonPreemptible {
+			if j.Spec.NonPreemptible() {
 				if j.Spec.Type == terms.Batch {
 					c.fixed = append(c.fixed, v)
 				}
@@ -163,7 +163,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 			}
 			in.Over[pool][k] = max(over, 0)
 			if pool == number {
-				in.Room[k] = -over
+				in.Room[k] = -over - h.kept[k]
 			}
 		}
 	}

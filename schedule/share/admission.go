@@ -14,7 +14,7 @@ type Gang struct {
 	Count uint32
 	// Revocable gangs are bound by the slack alone.
 	Revocable bool
-	// NonPreemptible gangs are bound by the reservation, and Controller gangs by the controller limit, besides the
+	// NonPreemptible gangs are bound by what is firm, and Controller gangs by the controller limit, besides the
 	// entitlement.
 	NonPreemptible, Controller bool
 }
@@ -22,8 +22,8 @@ type Gang struct {
 // Pool is a leaf as admission sees it.
 type Pool struct {
 	Entitlement entitle.Entitlement
-	// Reservation bounds what is non-preemptible, ControllerLimit what controllers use.
-	Reservation, ControllerLimit terms.Amounts
+	// Firm bounds what is never preempted, ControllerLimit what controllers use.
+	Firm, ControllerLimit terms.Amounts
 	// Ceiling is how much more the pool may hold below the limits of the pools above it; nil is without any.
 	Ceiling *terms.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
@@ -62,8 +62,9 @@ type Admission struct {
 	// free is what is neither used nor kept, below 0 where the bound has shrunk; ever is what would be free if all work
 	// were done that ends.
 	free, ever [boundCount]terms.Amounts
-	// awaited are the classes for whose first gang room is kept.
+	// awaited are the classes for whose first gang room is kept, kept is what they are to have of the entitlement, free or not.
 	awaited [terms.ClassCount]bool
+	kept    terms.Amounts
 }
 
 // NewAdmission begins a pass.
@@ -74,7 +75,7 @@ func NewAdmission(p *Pool) *Admission {
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
 			entitled:   {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
 			slack:      {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
-			reserved:   {p.Reservation[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
+			reserved:   {p.Firm[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
 			controlled: {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
 			ceiling:    {terms.Unlimited, 0, 0}, // what others borrow they have to give back
 		} {
@@ -138,6 +139,9 @@ func (a *Admission) FitsWithin(class terms.Class, need *terms.Amounts) bool {
 // Awaits tells whether room is kept for a gang of the class.
 func (a *Admission) Awaits(class terms.Class) bool { return a.awaited[class] }
 
+// Kept returns what of the entitlement is to be kept for gangs that are awaited, free or not.
+func (a *Admission) Kept() terms.Amounts { return a.kept }
+
 // Take admits so many of the equal gangs.
 func (a *Admission) Take(g *Gang, count uint32) {
 	for _, b := range bounds[g.class()] {
@@ -178,6 +182,9 @@ func (a *Admission) Await(g *Gang) {
 			kept := min(g.Need[k], max(a.free[b][k], 0))
 			a.free[b][k] -= kept
 			need = min(need, kept)
+		}
+		if outer == entitled {
+			a.kept[k] += need
 		}
 		a.free[outer][k] -= min(need, max(a.free[outer][k], 0))
 		a.free[ceiling][k] -= min(g.Need[k], max(a.free[ceiling][k], 0))

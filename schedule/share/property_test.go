@@ -42,8 +42,8 @@ func add(w *terms.Work, g *Gang, times int64) {
 
 func randomHistory(rng *rand.Rand) *history {
 	h := &history{}
-	for k := range h.pool.Reservation[:2] {
-		h.pool.Reservation[k], h.pool.ControllerLimit[k] = rng.Int64N(30), rng.Int64N(30)
+	for k := range h.pool.Firm[:2] {
+		h.pool.Firm[k], h.pool.ControllerLimit[k] = rng.Int64N(30), rng.Int64N(30)
 		h.pool.Entitlement.NonSlack[k], h.pool.Entitlement.Slack[k] = rng.Int64N(40), rng.Int64N(20)
 	}
 	for range rng.IntN(8) {
@@ -86,7 +86,7 @@ func (h *history) pass(t *testing.T, admitted []bool, most int) (awaited []int) 
 	for k := range h.pool.Allocated.NonSlack {
 		w, e := &h.pool.Allocated, &h.pool.Entitlement
 		if w.NonSlack[k] > e.NonSlack[k] || w.Slack[k] > e.Slack[k] || w.Controller[k] > h.pool.ControllerLimit[k] ||
-			w.NonPreemptible[k] > h.pool.Reservation[k] {
+			w.NonPreemptible[k] > h.pool.Firm[k] {
 			t.Errorf("%+v is allocated in %+v", w, h.pool)
 		}
 	}
@@ -148,8 +148,8 @@ func TestNobodyIsDelayed(t *testing.T) {
 func BenchmarkAdmission(b *testing.B) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	p := &Pool{}
-	for k := range p.Reservation {
-		p.Entitlement.NonSlack[k], p.Reservation[k], p.ControllerLimit[k] = 1000, 500, terms.Unlimited
+	for k := range p.Firm {
+		p.Entitlement.NonSlack[k], p.Firm[k], p.ControllerLimit[k] = 1000, 500, terms.Unlimited
 	}
 	waiting := make([]Gang, 1000)
 	for i := range waiting {

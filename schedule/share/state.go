@@ -11,7 +11,7 @@ func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms
 	spec, account := &s.Pools()[number], s.Account(number)
 	p := &Pool{Entitlement: *e, Ceiling: ceiling, Allocated: account.Held, Lasting: account.Lasting}
 	for k := range terms.AmountCount {
-		p.Reservation[k], p.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(k)
+		p.Firm[k], p.ControllerLimit[k] = e.Firm[k], spec.ControllerMost(k)
 	}
 	return p
 }
@@ -19,6 +19,6 @@ func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms
 // GangOf returns a job's work that needs so much each time, as admission sees it.
 func GangOf(j *cluster.Job, need terms.Amounts, count uint32) *Gang {
 	return &Gang{
-		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible, Controller: j.Spec.Controller,
+		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible(), Controller: j.Spec.Controller,
 	}
 }

@@ -63,7 +63,7 @@ func tellPool(t *testing.T, p *Pool, name, value string) {
 	case "slack":
 		p.Entitlement.Slack = amounts(t, value)
 	case "reservation":
-		p.Reservation = amounts(t, value)
+		p.Firm = amounts(t, value)
 	case "controllers":
 		p.ControllerLimit = amounts(t, value)
 	case "held":

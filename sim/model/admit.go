@@ -121,7 +121,11 @@ func (p *placing) rounds() {
 		p.of(-1, false).take()
 		for _, revocable := range []bool{false, true} {
 			for number := range p.m.pools {
+				path := p.m.pools[number].Path
+				before := p.m.account(path).Held
 				p.of(number, revocable).take()
+				now := p.m.account(path).Held
+				entitle.TakeFirm(p.m.pools, p.entitled, number, &before, &now)
 			}
 		}
 	}
@@ -136,8 +140,8 @@ func (p *placing) of(number int, revocable bool) *turns {
 	spec := &p.m.pools[number]
 	account := p.m.account(spec.Path)
 	one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
-	for k := range one.Reservation {
-		one.Reservation[k], one.ControllerLimit[k] = spec.Quotas[k].Reservation, spec.ControllerMost(terms.Kind(k))
+	for k := range one.Firm {
+		one.Firm[k], one.ControllerLimit[k] = p.entitled[number].Firm[k], spec.ControllerMost(terms.Kind(k))
 	}
 	ceiling := p.m.ceiling(number, revocable)
 	one.Ceiling = &ceiling
@@ -250,7 +254,7 @@ func (t *task) waiting(special bool) (all []*seat) {
 func gangOf(j *Job, need terms.Amounts, count uint32) *share.Gang {
 	spec := j.newest()
 	return &share.Gang{
-		Need: need, Count: count, Revocable: spec.Revocable, NonPreemptible: spec.NonPreemptible, Controller: spec.Controller,
+		Need: need, Count: count, Revocable: spec.Revocable, NonPreemptible: spec.NonPreemptible(), Controller: spec.Controller,
 	}
 }
 
@@ -297,9 +301,9 @@ func (p *turns) singles(l lane, most uint32) {
 	case p.left() == 0 || placed == most:
 	case placed < room:
 		p.m.beginPatience(l.t, false)
-		p.hungry(head{l.t.job, l.t, room - placed, true}, g)
+		p.hungry(head{job: l.t.job, t: l.t, most: room - placed, entitled: true}, g)
 	default:
-		p.hungry(p.refused(head{l.t.job, l.t, most - placed, false}, g), g)
+		p.hungry(p.refused(head{job: l.t.job, t: l.t, most: most - placed}, g), g)
 		p.await(g, func() bool { return p.possible(l.t.job, spec) })
 	}
 }

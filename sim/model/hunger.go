@@ -17,6 +17,8 @@ type head struct {
 	t        *task
 	most     uint32
 	entitled bool
+	// kept is what the pool keeps for work before it.
+	kept terms.Amounts
 }
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has.
@@ -28,6 +30,7 @@ func (p *turns) hungry(h head, g *share.Gang) {
 	if !h.entitled && (p.questions == 0 || p.admission.Awaits(class) || !p.outranks(h.job) || !p.admission.FitsWithin(class, &g.Need)) {
 		return
 	}
+	h.kept = p.admission.Kept()
 	p.heads[p.number] = append(p.heads[p.number], h)
 }
 
@@ -43,7 +46,7 @@ func (p *turns) refused(h head, g *share.Gang) head {
 func (p *turns) outranks(j *Job) (found bool) {
 	for _, other := range p.m.Jobs {
 		spec := other.newest()
-		if spec.Name.Pool() == j.newest().Name.Pool() && spec.Type != terms.Daemon && !spec.NonPreemptible &&
+		if spec.Name.Pool() == j.newest().Name.Pool() && spec.Type != terms.Daemon && !spec.NonPreemptible() &&
 			spec.Revocable == j.newest().Revocable && spec.Priority < j.newest().Priority {
 			other.each(func(s *seat) { found = found || s.Phase.Holds() })
 		}
@@ -335,7 +338,7 @@ func (m *Model) look() *candidates {
 				ends.Revocable, ends.Stage, ends.Priority, ends.Since = true, preempt.Running, 0, -s.Since
 				c.ending = append(c.ending, ends)
 			}
-			if spec.NonPreemptible {
+			if spec.NonPreemptible() {
 				return
 			}
 			if gang == preempt.NoGang && j.hasGang() {
@@ -427,7 +430,7 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 		}
 		for k := range over {
 			if i == number {
-				in.Room[k] = -over[k] - promised[k]
+				in.Room[k] = -over[k] - promised[k] - h.kept[k]
 			}
 			over[k] = max(over[k], 0)
 		}

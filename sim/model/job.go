@@ -242,7 +242,7 @@ func (m *Model) first(old *Job, spec *terms.Job) bool {
 
 // lasts tells whether a version leaves as it is what cannot change.
 func lasts(old, spec *terms.Job) bool {
-	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible, spec.Revocable, spec.Controller} }
+	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible(), spec.Revocable, spec.Controller} }
 	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
 }
 

@@ -78,7 +78,7 @@ func charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
 	}
 	add(&w.Slack, j.Revocable)
 	add(&w.NonSlack, !j.Revocable)
-	add(&w.NonPreemptible, j.NonPreemptible && !j.Revocable)
+	add(&w.NonPreemptible, j.NonPreemptible() && !j.Revocable)
 	add(&w.Controller, j.Controller && !j.Revocable)
 }
 

@@ -73,7 +73,7 @@ func Bit(b bool) uint64 {
 func Job(s *terms.Job) uint64 {
 	h := Text(tagJob, string(s.Name))
 	h = Mix(Mix(h, uint64(s.Type)), updatePolicy(&s.Update))
-	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), Bit(s.NonPreemptible), Bit(s.Revocable), Bit(s.Controller),
+	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), uint64(s.Preemption), Bit(s.Revocable), Bit(s.Controller),
 		Bit(s.KillOnPreempt), uint64(s.TaskScheduler)<<32|uint64(s.Percent), uint64(s.Coverage)<<8|uint64(s.Grow)))
 	h = Mix(h, Text(tagJob, s.Within))
 	for _, name := range s.After {

@@ -51,7 +51,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 }
 
 func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
-	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "DEVICES", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "KEPT", "DEVICES", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
 	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})
@@ -74,7 +74,7 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
 			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetMemoryBytes()) }),
 			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetDiskBytes()) }),
-			devices(p), fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
+			kept(p), devices(p), fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
 }
@@ -88,6 +88,21 @@ func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {
 		return "-"
 	}
 	return write(p.GetFree()) + "/" + write(p.GetCapacity())
+}
+
+// kept writes what is not free although nothing holds it: work that waits is to have it.
+func kept(p *starlingv1.Peer) string {
+	var all []string
+	if cpu := p.GetKept().GetCpuMillicores(); cpu > 0 {
+		all = append(all, cores(cpu)+" cpu")
+	}
+	if memory := p.GetKept().GetMemoryBytes(); memory > 0 {
+		all = append(all, console.Bytes(memory)+" memory")
+	}
+	if disk := p.GetKept().GetDiskBytes(); disk > 0 {
+		all = append(all, console.Bytes(disk)+" disk")
+	}
+	return console.Dash(strings.Join(all, ", "))
 }
 
 // devices tells what else there is: "gpu=2 peers=4".

@@ -69,8 +69,11 @@ func (t *teller) demand() {
 	spec, work, missing := t.in.Pools[t.number].Spec, &t.asked[t.number], t.text(wanted-asked)
 	switch k := t.kind; {
 	case t.Leaf(t.number) && work.NonPreemptible[k] > 0:
-		t.say("%s of what waits does not count: work that is not preemptible has room only in the reservation of its pool, %s", missing,
-			t.text(t.quota.Reservation))
+		within := "the reservation of its pool, " + t.text(t.quota.Reservation)
+		if t.quota.Reservation == 0 {
+			within = "what no pool reserves"
+		}
+		t.say("%s of what waits does not count: work that is not preemptible has room only in %s", missing, within)
 	case t.Leaf(t.number):
 		t.say("%s of what waits does not count: controllers have room only in %d %% of the reservation, %s", missing,
 			spec.ControllerLimit, t.text(spec.ControllerMost(k)))
