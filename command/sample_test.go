@@ -115,7 +115,7 @@ func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
 		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): int(terms.TaskFixed), reflect.TypeFor[terms.Coverage](): int(terms.CoverageOptional),
 		reflect.TypeFor[terms.Grow](): int(terms.GrowWhole), reflect.TypeFor[terms.JobScheduler](): int(terms.JobPercentage), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
-		reflect.TypeFor[terms.Growth]():   int(terms.Fibonacci),
+		reflect.TypeFor[terms.Growth](): int(terms.Fibonacci), reflect.TypeFor[terms.Preemption](): int(terms.Preemptible),
 		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
 		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
 		reflect.TypeFor[terms.Signal](): int(terms.SignalUser2), reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
