@@ -118,44 +118,13 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 	}
 }
 
-// updateDue fails an update that has not got on in time. Waiting for room is no failure: time counts only while there is
-// some. A job that has ended was kept for as long as it says.
+// updateDue fails an update that has not got on in time. A job that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
 	if f.s.Job(id).Finished != 0 {
 		f.s.Expire(id)
 		return
 	}
-	if at := f.roomSince(f.s.Job(id)); at > f.s.Job(id).Update.ProgressAt {
-		u := f.s.Job(id).Update
-		u.ProgressAt = at
-		f.setUpdate(f.s.Job(id), u)
-		return
-	}
 	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
-}
-
-// roomSince returns since when what an update tries and is not healthy has had room: from now on, if all of that waits for a
-// node, and else from the last start of an instance that has not failed; 0 if there is none.
-func (f *fold) roomSince(j *cluster.Job) (at terms.Time) {
-	waits, tried := false, false
-	for task, t := range j.Tasks {
-		waits = waits || t.Counts[cluster.Waiting]+t.Beside[cluster.Waiting] > 0
-		f.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-			switch {
-			case slot.Version != j.Version || slot.Health == cluster.Healthy:
-			case slot.Phase.Found() && slot.Failures == 0:
-				at = max(at, slot.Since)
-				tried = true
-			case slot.Phase.Found():
-				tried = true
-			}
-			return true
-		})
-	}
-	if waits && !tried {
-		return f.s.Time
-	}
-	return at
 }
 
 // fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or to

@@ -291,7 +291,7 @@ func (m *Model) meetDeadlines() bool {
 		case d.job != nil && d.job.finished != 0:
 			d.job.expired = true
 		case d.job != nil:
-			m.updateDue(d.job)
+			m.fail(d.job)
 		case d.task != nil:
 			m.completionDue(d.task)
 		default:

@@ -189,30 +189,6 @@ func (j *Job) tried() bool {
 	return true
 }
 
-// updateDue fails an update that is late, unless what it tries has had no room for so long.
-func (m *Model) updateDue(j *Job) {
-	waits, tried, began := false, false, terms.Time(0)
-	for _, t := range j.tasks {
-		t.each(func(s *seat) {
-			waits = waits || s.Phase == cluster.Waiting
-			if s.Version != j.version() || s.Health == cluster.Healthy || !s.found() {
-				return
-			}
-			if tried = true; s.Failures == 0 {
-				began = max(began, s.Since)
-			}
-		})
-	}
-	if waits && !tried {
-		began = m.time
-	}
-	if began > j.update.ProgressAt {
-		j.update.ProgressAt = began
-		return
-	}
-	m.fail(j)
-}
-
 // fail ends an update that cannot succeed: it goes back to the last good version, or the one before, if
 // the job asks for that, but only once.
 func (m *Model) fail(j *Job) {
