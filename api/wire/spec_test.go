@@ -32,8 +32,8 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[terms.JobType](): uint64(terms.Daemon), reflect.TypeFor[terms.Placement](): uint64(terms.Defragment),
 		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
 		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
-		reflect.TypeFor[terms.Signal]():    uint64(terms.SignalUser2),
-		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed), reflect.TypeFor[terms.Grow](): uint64(terms.GrowWhole), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
+		reflect.TypeFor[terms.Signal](): uint64(terms.SignalUser2), reflect.TypeFor[terms.Preemption](): uint64(terms.Preemptible),
+		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed), reflect.TypeFor[terms.Coverage](): uint64(terms.CoverageOptional), reflect.TypeFor[terms.Grow](): uint64(terms.GrowWhole), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
