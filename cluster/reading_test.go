@@ -78,7 +78,7 @@ func argument(t *testing.T, s *State, want reflect.Type, r SlotRef, n NodeIndex)
 	}
 	j, page := s.Job(r.Job), int(n)%s.RoomPages()
 	known := []any{
-		&j.Spec.Tasks[r.Task],
+		&j.Spec.Tasks[int(r.Task)%len(j.Spec.Tasks)],
 		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), KeyOf(j.ID, int(r.Task)), n, s.Node(n), s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
 		NodePage{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0}, terms.DefaultPool, s.FirstTurn(0), s.Index,
 		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true}, []string{"zone", "kernel"}[n%2], true, uint64(n),

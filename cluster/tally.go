@@ -1,5 +1,7 @@
 package cluster
 
+import "starling/terms"
+
 // special tells whether a waiting slot wants a particular node or version.
 func (s *Slot) special() bool { return s.Version != 0 || s.Wish != AnyNode }
 
@@ -94,20 +96,26 @@ func (s *State) putSlot(j *Job, r SlotRef, next Slot) {
 	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() || old.Phase.Found() != next.Phase.Found() {
 		s.regroup(j)
 	}
-	if old.Deadline != next.Deadline {
-		if old.Deadline != 0 {
-			s.deadlines.Delete(due{old.Deadline, r})
-		}
-		if next.Deadline != 0 {
-			s.deadlines.Set(due{next.Deadline, r})
-		}
-	}
+	s.moveDeadline(r, old.Deadline, next.Deadline)
 	waited, waits := old.Phase == Waiting && old.special(), next.Phase == Waiting && next.special()
 	switch {
 	case waits && !waited && r.Index < t.Desired:
 		t.seldom().special.Insert(keyOfSeat(r))
 	case waited && !waits && t.rare != nil:
 		t.rare.special.Delete(keyOfSeat(r))
+	}
+}
+
+// moveDeadline replaces the deadline of a seat; 0 is none.
+func (s *State) moveDeadline(r SlotRef, old, next terms.Time) {
+	if old == next {
+		return
+	}
+	if old != 0 {
+		s.deadlines.Delete(due{old, r})
+	}
+	if next != 0 {
+		s.deadlines.Set(due{next, r})
 	}
 }
 

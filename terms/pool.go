@@ -14,6 +14,14 @@ const AmountCount = VirtualPeers + 1
 // computed with whenever demand changes. All code runs over it alike: one more device is one more constant and name.
 type Amounts [AmountCount]int64
 
+// Minus returns a less other.
+func (a Amounts) Minus(other Amounts) Amounts {
+	for k := range a {
+		a[k] -= other[k]
+	}
+	return a
+}
+
 // Unlimited as a pool's limit is more than there can be of anything.
 const Unlimited = 2 * BytesMax
 

@@ -108,6 +108,24 @@ func (s *Job) schedulerProblems(p *problems) {
 		p.add("task_scheduler", "must be one of %s", strings.Join(TaskSchedulers()[1:], ", "))
 		return
 	}
+	s.coverageProblems(p)
+	s.peersProblems(p)
+	for i := range s.Tasks {
+		t, path := &s.Tasks[i], "tasks["+strconv.Itoa(i)+"]"
+		at := t.virtualPeers()
+		switch {
+		case t.Percent > 100:
+			p.add(path+".percent", "must be at most 100, is %d", t.Percent)
+		case s.Shares() && (at < 0 || t.Devices[at].Amount != WholeDevice):
+			p.add(path+".devices", "must ask for 1 of peers: a job with a task_scheduler is run by virtual peers")
+		case !s.Shares() && at >= 0:
+			p.add(path+".devices", "must not ask for peers: virtual peers run jobs with a task_scheduler")
+		}
+	}
+}
+
+// coverageProblems adds what is wrong with what the job says about its coverage.
+func (s *Job) coverageProblems(p *problems) {
 	switch {
 	case s.Coverage > CoverageOptional:
 		p.add("coverage", "must be one of %s", strings.Join(Coverages()[1:], ", "))
@@ -116,6 +134,10 @@ func (s *Job) schedulerProblems(p *problems) {
 	case s.Coverage == CoverageOptional && s.TaskScheduler == TaskColocated:
 		p.add("coverage", "must be required for a colocated job: a copy of it has a virtual peer for each task")
 	}
+}
+
+// peersProblems adds what a job that virtual peers run cannot have.
+func (s *Job) peersProblems(p *problems) {
 	if s.Shares() {
 		for _, wrong := range []struct {
 			is   bool
@@ -130,18 +152,6 @@ func (s *Job) schedulerProblems(p *problems) {
 			if wrong.is {
 				p.add("task_scheduler", "needs %s", wrong.what)
 			}
-		}
-	}
-	for i := range s.Tasks {
-		t, path := &s.Tasks[i], "tasks["+strconv.Itoa(i)+"]"
-		at := t.virtualPeers()
-		switch {
-		case t.Percent > 100:
-			p.add(path+".percent", "must be at most 100, is %d", t.Percent)
-		case s.Shares() && (at < 0 || t.Devices[at].Amount != WholeDevice):
-			p.add(path+".devices", "must ask for 1 of peers: a job with a task_scheduler is run by virtual peers")
-		case !s.Shares() && at >= 0:
-			p.add(path+".devices", "must not ask for peers: virtual peers run jobs with a task_scheduler")
 		}
 	}
 }

@@ -15,8 +15,9 @@ type Preemption uint8
 const (
 	// PreemptionByType lets batch and stateless work be preempted, and no other.
 	PreemptionByType Preemption = iota
-	// NonPreemptible and Preemptible say it in so many words.
+	// NonPreemptible lets no instance of the job be preempted.
 	NonPreemptible
+	// Preemptible lets all be, also those of a stateful job.
 	Preemptible
 )
 
@@ -29,21 +30,7 @@ func (s *Job) NonPreemptible() bool {
 // sharingProblems adds what is wrong with what the job says as a whole.
 func (s *Job) sharingProblems(p *problems) {
 	p.bounded("priority", int64(s.Priority), 0, PriorityMax)
-	if s.Preemption > Preemptible {
-		p.add("preemptible", "must be true or false")
-	}
-	switch {
-	case s.Revocable && s.NonPreemptible() && s.Type == Stateful:
-		p.add("revocable", "needs preemptible: true, which a stateful job is only if it says so: what is revocable gives way first, and its data stays behind")
-	case s.Revocable && s.NonPreemptible():
-		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
-	}
-	if s.KillOnPreempt && (s.NonPreemptible() || s.Type != Batch) {
-		p.add("kill_on_preempt", "needs a batch job that is preemptible: services wait for their next turn")
-	}
-	if s.Type == Daemon && (s.Preemption != PreemptionByType || s.Revocable || s.Controller) {
-		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
-	}
+	s.preemptionProblems(p)
 	minima, most, all := uint64(0), uint64(0), uint64(0)
 	for i := range s.Tasks {
 		minima += uint64(s.Tasks[i].MinAvailable)
@@ -60,6 +47,25 @@ func (s *Job) sharingProblems(p *problems) {
 		p.add("min_available", "must be at most %d, is %d", GangMax, gang)
 	case gang > most:
 		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", most, gang)
+	}
+}
+
+// preemptionProblems adds what is wrong with what the job says about being preempted.
+func (s *Job) preemptionProblems(p *problems) {
+	if s.Preemption > Preemptible {
+		p.add("preemptible", "must be true or false")
+	}
+	switch {
+	case s.Revocable && s.NonPreemptible() && s.Type == Stateful:
+		p.add("revocable", "needs preemptible: true, which a stateful job is only if it says so: what is revocable gives way first, and its data stays behind")
+	case s.Revocable && s.NonPreemptible():
+		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
+	}
+	if s.KillOnPreempt && (s.NonPreemptible() || s.Type != Batch) {
+		p.add("kill_on_preempt", "needs a batch job that is preemptible: services wait for their next turn")
+	}
+	if s.Type == Daemon && (s.Preemption != PreemptionByType || s.Revocable || s.Controller) {
+		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
 	}
 }
 

@@ -117,11 +117,10 @@ func (l *ledger) firm(p *Pool, k int) int64 {
 	return p.Allocated.NonPreemptible[k] + l.unreserved[k]
 }
 
-// TakeFirm notes in the entitlements of the pools that a leaf holds now what it does, and no more what it did: of what no pool reserves so
-// much less is left for others.
-func TakeFirm(specs []terms.Pool, all []Entitlement, leaf int, before, now *terms.Work) {
-	for k, held := range now.NonPreemptible {
-		taken := held - before.NonPreemptible[k]
+// TakeFirm notes in the entitlements of the pools that a leaf holds so much more that is never preempted: of what no pool
+// reserves so much less is left for others.
+func TakeFirm(specs []terms.Pool, all []Entitlement, leaf int, more terms.Amounts) {
+	for k, taken := range more {
 		if taken == 0 || specs[leaf].Quotas[k].Reservation > 0 {
 			continue
 		}

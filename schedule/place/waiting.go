@@ -112,7 +112,7 @@ func (p *pass) round() {
 			now := p.s.Account(number).Held
 			p.ceilings.Charge(number, &account.Held, -1)
 			p.ceilings.Charge(number, &now, 1)
-			entitle.TakeFirm(p.s.Pools(), p.entitled, number, &account.Held, &now)
+			entitle.TakeFirm(p.s.Pools(), p.entitled, number, now.NonPreemptible.Minus(account.Held.NonPreemptible))
 		}
 	}
 }

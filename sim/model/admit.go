@@ -125,7 +125,7 @@ func (p *placing) rounds() {
 				before := p.m.account(path).Held
 				p.of(number, revocable).take()
 				now := p.m.account(path).Held
-				entitle.TakeFirm(p.m.pools, p.entitled, number, &before, &now)
+				entitle.TakeFirm(p.m.pools, p.entitled, number, now.NonPreemptible.Minus(before.NonPreemptible))
 			}
 		}
 	}

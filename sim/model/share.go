@@ -63,6 +63,24 @@ func (j *Job) ordered() (all []*task) {
 	return all
 }
 
+// stages counts the seats of a task by how far they are.
+func (t *task) stages() (live, pending, done, failed int) {
+	t.each(func(s *seat) {
+		switch {
+		case s.kind == cluster.MainSeat && s.slot.index >= t.desired && s.Phase.Holds():
+		case s.Phase.Holds():
+			live++
+		case s.waits() || s.Phase == cluster.Postponed:
+			pending++
+		case s.Phase == cluster.Succeeded:
+			done++
+		case s.Phase == cluster.Failed:
+			failed++
+		}
+	})
+	return live, pending, done, failed
+}
+
 // portion returns a job as the division sees it.
 func (j *Job) portion() portion.Job {
 	spec := j.newest()
@@ -71,27 +89,11 @@ func (j *Job) portion() portion.Job {
 		terms.TaskFixed: portion.TaskFixed, terms.TaskColocated: portion.TaskColocated,
 	}
 	job := portion.Job{Priority: int(spec.Priority), Part: portion.BasisPoints(100 * spec.Percent), Scheduler: schedulers[spec.TaskScheduler]}
-	switch spec.Coverage {
-	case terms.CoverageByType:
-		job.CoverageOptional = spec.Type == terms.Batch && spec.TaskScheduler != terms.TaskColocated
-	case terms.CoverageOptional:
-		job.CoverageOptional = true
-	}
+	byType := spec.Type == terms.Batch && spec.TaskScheduler != terms.TaskColocated
+	job.CoverageOptional = spec.Coverage == terms.CoverageOptional || spec.Coverage == terms.CoverageByType && byType
 	for _, t := range j.ordered() {
-		task, live, pending, done, failed := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}, 0, 0, 0, 0
-		t.each(func(s *seat) {
-			switch {
-			case s.kind == cluster.MainSeat && s.slot.index >= t.desired && s.Phase.Holds():
-			case s.Phase.Holds():
-				live++
-			case s.waits() || s.Phase == cluster.Postponed:
-				pending++
-			case s.Phase == cluster.Succeeded:
-				done++
-			case s.Phase == cluster.Failed:
-				failed++
-			}
-		})
+		task := portion.Task{Part: portion.BasisPoints(100 * t.spec(0).Percent)}
+		live, pending, done, failed := t.stages()
 		most := live + pending
 		if job.Scheduler == portion.TaskColocated && most > 0 {
 			most += done + failed
