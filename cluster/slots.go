@@ -148,10 +148,10 @@ func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
 	return slot, r.Seat == MainSeat || slot != Slot{}
 }
 
-// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has. An empty seat
+// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has, as with order 0. An empty seat
 // may have kept the order of what went to another.
 func (s *State) SeatOf(r SlotRef, order terms.Index) (seat SlotRef, slot Slot, ok bool) {
-	for r.Seat = MainSeat; r.Seat < seatCount; r.Seat++ {
+	for r.Seat = MainSeat; r.Seat < seatCount && order != 0; r.Seat++ {
 		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.empty()) {
 			seat, slot, ok = r, one, true
 		}

@@ -24,6 +24,8 @@ type history struct {
 	now  terms.Time
 	// shrinks tells that offers may become smaller than what runs.
 	shrinks bool
+	// wide tells that everything is drawn that a user can ask for: pools, gangs, updates, drains.
+	wide bool
 }
 
 func newHistory(seed uint64) *history {
@@ -86,8 +88,49 @@ func (h *history) command(writer terms.PeerID) command.Command {
 		return &command.Leave{Peer: h.node()}
 	case draw < 60:
 		return &command.TellTime{}
+	case draw < 68 && h.wide:
+		return h.request()
 	}
 	return h.reports(writer)
+}
+
+// request makes one of the other requests of users.
+func (h *history) request() command.Command {
+	slot := terms.SlotName{Job: h.jobName(), Task: terms.TaskName(fmt.Sprint("t", h.rng.IntN(3))), Index: uint32(h.rng.IntN(3))}
+	order := terms.Index(0)
+	if r, ok := h.s.RefOf(slot); ok {
+		row, _ := h.s.SlotAt(r)
+		order = row.Order
+	}
+	version := uint32(h.rng.IntN(4))
+	switch h.rng.IntN(9) {
+	case 0:
+		return &command.SteerUpdate{RequestID: h.requestID(), Job: h.jobName(), Version: version, Steering: command.Steering(1 + h.rng.IntN(5))}
+	case 1:
+		return &command.RevertJob{RequestID: h.requestID(), Job: h.jobName(), Against: version, To: uint32(1 + h.rng.IntN(3))}
+	case 2:
+		return &command.RestartJob{RequestID: h.requestID(), Job: h.jobName(), Task: slot.Task}
+	case 3:
+		return &command.SuspendJob{RequestID: h.requestID(), Job: h.jobName(), Resume: h.chance(50)}
+	case 4:
+		return &command.EndAllocation{RequestID: h.requestID(), Slot: slot, Order: order, Elsewhere: h.chance(50)}
+	case 5:
+		return &command.DrainNode{RequestID: h.requestID(), Node: h.node().Node(), Drain: h.chance(60), DeadlineMillis: uint32(h.rng.IntN(5000))}
+	case 6:
+		return &command.SealTask{RequestID: h.requestID(), Slot: slot, Order: order}
+	case 7:
+		return &command.RaiseRules{Version: version}
+	}
+	pools := &command.ChangePools{RequestID: h.requestID()}
+	for _, path := range []terms.PoolPath{"a", "a/b", "c"} {
+		if p := terms.NewPool(path); h.chance(50) {
+			p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(4)) * 1000, Limit: int64(1+h.rng.IntN(6)) * 1000, Share: int64(h.rng.IntN(3))}
+			pools.Pools = append(pools.Pools, p)
+		} else if h.chance(20) {
+			pools.Gone = append(pools.Gone, path)
+		}
+	}
+	return pools
 }
 
 func (h *history) requestID() string {
@@ -97,7 +140,14 @@ func (h *history) requestID() string {
 	return fmt.Sprint("r", h.rng.IntN(50))
 }
 
-func (h *history) jobName() terms.JobName { return terms.JobName(fmt.Sprint("j", h.rng.IntN(4))) }
+// jobName is one of a few.
+func (h *history) jobName() terms.JobName {
+	name := terms.JobName(fmt.Sprint("j", h.rng.IntN(4)))
+	if h.wide {
+		return []terms.JobName{"", "", "", "a/b/", "c/"}[h.rng.IntN(5)] + name
+	}
+	return name
+}
 
 func (h *history) offer() terms.Offer {
 	cpu := int64(4000)
@@ -118,6 +168,9 @@ func (h *history) job() terms.Job {
 	spec := terms.Job{Name: h.jobName(), Type: terms.Batch}
 	if spec.Name > "j1" {
 		spec.Type = terms.Stateless
+	}
+	if h.wide {
+		h.widen(&spec)
 	}
 	for i := range 1 + h.rng.IntN(2) {
 		t := terms.Task{
@@ -154,6 +207,21 @@ func (h *history) job() terms.Job {
 		}
 	}
 	return spec
+}
+
+// widen draws what a job says as a whole.
+func (h *history) widen(spec *terms.Job) {
+	spec.Priority = uint32(h.rng.IntN(3)) * 40
+	switch spec.Name[len(spec.Name)-1] {
+	case '2':
+		spec.Type = terms.Stateless
+		spec.Update = terms.UpdatePolicy{BatchSize: uint32(h.rng.IntN(3)), Canaries: uint32(h.rng.IntN(2)), AttemptsMax: 1, Rollback: h.chance(50),
+			HealthyDeadlineMillis: 2000, ProgressDeadlineMillis: 5000}
+	case '3':
+		spec.Type = []terms.JobType{terms.Stateful, terms.Daemon}[h.rng.IntN(2)]
+	default:
+		spec.MinAvailable, spec.KillOnPreempt, spec.Revocable = uint32(h.rng.IntN(3)), h.chance(30), h.chance(20)
+	}
 }
 
 // reports tells news of some of what the writer holds.

@@ -528,7 +528,7 @@ func (s *slot) ordered(order terms.Index) *seat {
 	var found *seat
 	for kind := range s.seats {
 		one := &s.seats[kind]
-		if one.taken() && one.Order == order && (found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
+		if order != 0 && one.taken() && one.Order == order && (found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
 			found = one
 		}
 	}

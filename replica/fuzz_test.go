@@ -1,0 +1,162 @@
+package replica
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/terms"
+)
+
+// FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of order, by
+// members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic, moves by one index,
+// keeps its books, and does the same on a copy.
+func FuzzApply(f *testing.F) {
+	for seed := range uint64(16) {
+		data := make([]byte, 2048)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		source := &byteSource{data, rand.NewPCG(uint64(len(data)), 1)}
+		rng := rand.New(source)
+		h := &history{rng: rng, s: cluster.NewStateWithin(tinyLimits(rng)), seqs: map[terms.PeerID]uint64{}, now: 1_000_000, shrinks: true, wide: true}
+		for entry := 0; entry < 150 && len(source.data) > 0; entry++ {
+			h.wild(t)
+		}
+	})
+}
+
+// byteSource draws from what the fuzzer writes, so that it steers every choice; after that chance goes on.
+type byteSource struct {
+	data []byte
+	rest *rand.PCG
+}
+
+// Uint64 returns the next two bytes in the high bits, where small draws look.
+func (b *byteSource) Uint64() uint64 {
+	if len(b.data) < 2 {
+		b.data = nil
+		return b.rest.Uint64()
+	}
+	draw := binary.LittleEndian.Uint16(b.data)
+	b.data = b.data[2:]
+	return uint64(draw)<<48 | b.rest.Uint64()>>16
+}
+
+// tinyLimits draws limits that a few entries reach.
+func tinyLimits(rng *rand.Rand) terms.Limits {
+	l := terms.DefaultLimits()
+	for _, limit := range []*uint32{
+		&l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives,
+		&l.Pools, &l.Placements, &l.Preemptions,
+	} {
+		if rng.IntN(2) == 0 {
+			*limit = 1 + rng.Uint32N(6)
+		}
+	}
+	l.Versions = 2 + rng.Uint32N(3)
+	l.Gang = min(l.Gang, l.Placements)
+	return l
+}
+
+// told writes out an entry.
+func told(e *command.Entry) string {
+	text := fmt.Sprintf("of %s, number %d at %d", e.Writer, e.Seq, e.Time)
+	for _, c := range e.Commands {
+		text += fmt.Sprintf("\n\t%s %+v", c.Kind(), reflect.ValueOf(c).Elem())
+	}
+	return text
+}
+
+// wild folds one entry that is more or less what somebody might write, and checks what holds after any.
+func (h *history) wild(t *testing.T) {
+	e := h.next()
+	for range h.rng.IntN(3) {
+		h.distort(reflect.ValueOf(e.Commands[h.rng.IntN(len(e.Commands))]).Elem())
+	}
+	if h.chance(10) {
+		h.distort(reflect.ValueOf(e).Elem())
+	}
+	e, err := command.Decode(command.Encode(e))
+	if err != nil {
+		return // it could not enter the journal
+	}
+	if e.Time > h.now+1<<40 {
+		h.now = e.Time
+	}
+	for _, c := range e.Commands {
+		if c, ok := c.(*command.RaiseRules); ok && c.Version == cluster.RulesNewest+1 {
+			return // this program stops there, in order
+		}
+	}
+	before, index := h.s.Copy(), h.s.Index
+	digest := before.Digest()
+	Apply(h.s, index+1, e, h.chance(50))
+	if h.s.Index != index+1 {
+		t.Fatalf("entry %d moved the value to %d", index+1, h.s.Index)
+	}
+	if found := h.s.Audit(); len(found) > 0 {
+		t.Fatalf("after entry %d %s\n%s", index+1, told(e), strings.Join(found, "; "))
+	}
+	if got := before.Digest(); got != digest {
+		t.Fatalf("entry %d %s\nchanged a copy", index+1, told(e))
+	}
+	Apply(before, index+1, e, false)
+	if got, want := before.Digest(), h.s.Digest(); got != want {
+		t.Fatalf("entry %d %s\ngives %016x on a copy, %016x on the value", index+1, told(e), got, want)
+	}
+}
+
+// distort gives one field anywhere within a value another value, often one at the end of its range.
+func (h *history) distort(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if n := v.NumField(); n > 0 && v.Field(0).CanSet() {
+			h.distort(v.Field(h.rng.IntN(n)))
+		}
+	case reflect.Slice:
+		n := v.Len()
+		switch draw := h.rng.IntN(8); {
+		case draw == 0:
+			v.SetZero()
+		case draw == 1 && n > 0 && n < 64:
+			v.Set(reflect.Append(v, v.Index(h.rng.IntN(n))))
+		case draw == 2 && n < 64 && v.Type().Elem().Kind() != reflect.Interface:
+			v.Set(reflect.Append(v, reflect.New(v.Type().Elem()).Elem()))
+		case n > 0 && v.Type().Elem().Kind() != reflect.Interface:
+			h.distort(v.Index(h.rng.IntN(n)))
+		}
+	case reflect.Array:
+		h.distort(v.Index(h.rng.IntN(v.Len())))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.String:
+		v.SetString([]string{
+			"", "j0", "j1", "j2", "j3", "default", "a", "a/b", "a/b/j0", "t0", "t1", "n0~1", "n1~1", "n1~4294967295", "stranger~1", "gpu", "peers",
+			"app", "0", "size", "node", "exclusive", "http", "svc", "env", "/", "~", "r1", strings.Repeat("x", 63), strings.Repeat("y", 300),
+		}[h.rng.IntN(30)])
+	case reflect.Int64, reflect.Int32:
+		v.SetInt([]int64{0, 1, 2, -1, 1000, math.MaxInt32, math.MinInt32, 1 << 40, 1 << 60, math.MaxInt64, math.MinInt64}[h.rng.IntN(11)])
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint([]uint64{
+			0, 1, 2, 3, 5, 100, 1000, 1_000_000, math.MaxUint8, math.MaxUint16, math.MaxUint32, math.MaxInt64, math.MaxUint64, uint64(h.s.Index),
+			1 << 46, uint64(h.now) + 3_600_000,
+		}[h.rng.IntN(16)])
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			h.distort(v.Elem())
+		}
+	default:
+		panic(fmt.Sprintf("no distortion of a %s", v.Kind()))
+	}
+}
