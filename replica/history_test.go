@@ -119,7 +119,7 @@ func (h *history) request() command.Command {
 	case 6:
 		return &command.SealTask{RequestID: h.requestID(), Slot: slot, Order: order}
 	case 7:
-		return &command.RaiseRules{Version: version}
+		return &command.RaiseRules{Version: rules.Number(version)}
 	}
 	pools := &command.ChangePools{RequestID: h.requestID()}
 	for _, path := range []terms.PoolPath{"a", "a/b", "c"} {
