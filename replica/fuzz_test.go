@@ -116,6 +116,21 @@ func (h *history) wild(t *testing.T) {
 	}
 }
 
+// distortList empties a list, repeats an element, adds one or distorts one.
+func (h *history) distortList(v reflect.Value) {
+	n, plain := v.Len(), v.Type().Elem().Kind() != reflect.Interface
+	switch draw := h.rng.IntN(8); {
+	case draw == 0:
+		v.SetZero()
+	case draw == 1 && n > 0 && n < 64:
+		v.Set(reflect.Append(v, v.Index(h.rng.IntN(n))))
+	case draw == 2 && n < 64 && plain:
+		v.Set(reflect.Append(v, reflect.New(v.Type().Elem()).Elem()))
+	case n > 0 && plain:
+		h.distort(v.Index(h.rng.IntN(n)))
+	}
+}
+
 // distort gives one field anywhere within a value another value, often one at the end of its range.
 func (h *history) distort(v reflect.Value) {
 	switch v.Kind() {
@@ -124,17 +139,7 @@ func (h *history) distort(v reflect.Value) {
 			h.distort(v.Field(h.rng.IntN(n)))
 		}
 	case reflect.Slice:
-		n := v.Len()
-		switch draw := h.rng.IntN(8); {
-		case draw == 0:
-			v.SetZero()
-		case draw == 1 && n > 0 && n < 64:
-			v.Set(reflect.Append(v, v.Index(h.rng.IntN(n))))
-		case draw == 2 && n < 64 && v.Type().Elem().Kind() != reflect.Interface:
-			v.Set(reflect.Append(v, reflect.New(v.Type().Elem()).Elem()))
-		case n > 0 && v.Type().Elem().Kind() != reflect.Interface:
-			h.distort(v.Index(h.rng.IntN(n)))
-		}
+		h.distortList(v)
 	case reflect.Array:
 		h.distort(v.Index(h.rng.IntN(v.Len())))
 	case reflect.Bool:

@@ -106,7 +106,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		return
 	}
 	words := map[protoreflect.FullName]string{
-		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
+		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "JobSpec.coverage": "optional", "JobSpec.grow": "whole", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP",
 		"Disconnect.keep":            "replacement", "Check.kind": "command",
