@@ -31,6 +31,8 @@ type hunger struct {
 	heads [][]head
 	// dropped tells that something claimed was given back, or given up.
 	dropped bool
+	// retrying are the jobs for whose sake it was given up in this round: they may try again with the next.
+	retrying []terms.JobID
 	// plans is how often it may still be looked for who gives way.
 	plans int
 	// tenants are who could; nil if it has to be looked at anew.
@@ -337,7 +339,7 @@ func (p *pass) restore(id terms.JobID, claims cluster.Claims, before []uint32) {
 	kept := p.trimmed(id, cluster.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
 	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang needs all of
 	// it, and what the pool may hold goes to the first.
-	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.dropPatient(kept.Seats) {
+	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
 		kept = cluster.Claims{}
 	}
 	if len(kept.Seats) == 0 {
@@ -374,6 +376,15 @@ func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
 		claims.Leaving = slices.Concat(claims.Leaving, stopping)
 		p.s.SetClaims(others[0], claims)
 	}
+}
+
+// retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there for others with
+// patience is given up. That is so for all lanes of the job, whose turns follow each other.
+func (p *pass) retries(id terms.JobID, seats []cluster.Claim) bool {
+	if p.dropPatient(seats) {
+		p.retrying = append(p.retrying, id)
+	}
+	return slices.Contains(p.retrying, id)
 }
 
 // dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was anything: it

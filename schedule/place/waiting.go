@@ -79,7 +79,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 func (p *pass) rounds() {
 	p.heads = make([][]head, len(p.s.Pools()))
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
-		before, p.dropped = p.left, false
+		before, p.dropped, p.retrying = p.left, false, nil
 		clear(p.heads)
 		for _, x := range p.grounded {
 			p.settle(x)

@@ -35,6 +35,8 @@ type placing struct {
 	chosen bool
 	// dropped tells that something claimed was given back.
 	dropped bool
+	// again are the jobs for which that was done in this round, so that they may have what came free with the next.
+	again []*Job
 }
 
 // left is how much may still be placed with the entry.
@@ -115,7 +117,7 @@ func (m *Model) Fitting() string {
 // what is.
 func (p *placing) rounds() {
 	for before := -1; (before < len(p.trail) || p.dropped) && p.left() > 0; {
-		before, p.dropped = len(p.trail), false
+		before, p.dropped, p.again = len(p.trail), false, nil
 		p.settleGrounds()
 		p.entitled, p.heads = p.m.entitlements(), make([][]head, len(p.m.pools))
 		p.of(-1, false).take()
@@ -171,7 +173,7 @@ func (p *turns) take() {
 		p.holding = slices.DeleteFunc(p.holding, func(other *Job) bool { return other == j })
 		p.turn(next, tried != j)
 		if tried = j; len(kept.Seats) > 0 {
-			left := p.m.left(j, kept, p.before)
+			left := p.remaining(j, kept, p.before)
 			p.dropped = p.dropped || len(p.m.claims) < others-1 || !slices.Equal(left.Seats, kept.Seats)
 			p.m.keep(j.ID, left)
 			p.rooms = nil
@@ -188,7 +190,7 @@ func (p *turns) turn(l lane, first bool) {
 	switch j := l.t.job; j.gangState() {
 	case gangAbsent, gangGrowing:
 		if first && p.gang(j) {
-			p.claims, p.rooms = p.m.left(j, p.kept, p.before), nil
+			p.claims, p.rooms = p.remaining(j, p.kept, p.before), nil
 			p.singles(l, l.t.gets())
 		}
 	case gangBroken:

@@ -72,9 +72,11 @@ func (m *Model) runsOn(j *Job, seats []cluster.Claim) []uint32 {
 	return counts
 }
 
-// left returns what of the claims of a job is kept after its turn, before which so many of it ran on the nodes: what it has not taken,
-// as long as any of those have to leave that were told to for a job of its pool, or nodes are kept there for work that has patience.
-func (m *Model) left(j *Job, c cluster.Claims, before []uint32) (kept cluster.Claims) {
+// remaining returns what of the claims of a job is kept after its turn, before which so many of it ran on the nodes: what it has not taken,
+// as long as any of those have to leave that were told to for a job of its pool, or nodes were kept there until this round for work that
+// has patience.
+func (p *placing) remaining(j *Job, c cluster.Claims, before []uint32) (kept cluster.Claims) {
+	m := p.m
 	c.Seats = slices.Clone(c.Seats)
 	for i, now := range m.runsOn(j, c.Seats) {
 		if now > before[i] {
@@ -84,7 +86,10 @@ func (m *Model) left(j *Job, c cluster.Claims, before []uint32) (kept cluster.Cl
 	kept = m.trimmed(j.ID, c)
 	beside := m.beside(j)
 	stops := c.Patient || m.awaits(c) || slices.ContainsFunc(beside, func(other *claims) bool { return m.awaits(other.Claims) })
-	if !stops && !m.dropPatient(kept.Seats) {
+	if !stops && m.dropPatient(kept.Seats) {
+		p.again = append(p.again, j)
+	}
+	if !stops && !slices.Contains(p.again, j) {
 		kept = cluster.Claims{}
 	}
 	if len(kept.Seats) == 0 && len(beside) > 0 {
