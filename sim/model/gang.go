@@ -175,7 +175,7 @@ func (p *turns) gather(j *Job, before int) (all, refused bool) {
 	return beyond == 0, refused && beyond > 0
 }
 
-// members places up to most of a task: first what takes any node, then the others.
+// members places up to most of a task: first what takes any node, then of the others those that find theirs.
 func (p *placing) members(t *task, most uint32) (placed uint32) {
 	if most == 0 {
 		return 0
@@ -183,10 +183,12 @@ func (p *placing) members(t *task, most uint32) (placed uint32) {
 	seats := t.waiting(false)
 	placed = p.ordinary(t, seats[:min(len(seats), int(most))])
 	seats = slices.DeleteFunc(t.waiting(true), func(s *seat) bool { return s.kind != cluster.MainSeat })
-	seats = seats[:min(len(seats), int(most-placed))]
 	for again := true; again; {
 		again = false
 		for _, s := range seats {
+			if placed == most {
+				return placed
+			}
 			p.look()
 			if room := p.wished(s); s.waits() && room != nil {
 				p.assign(s, room)
