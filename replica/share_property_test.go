@@ -596,7 +596,7 @@ func cases(t *testing.T, short, long uint64) uint64 {
 // TestCommons plays random histories of jobs that share virtual peers, and holds the promises of sharing after each change.
 func TestCommons(t *testing.T) {
 	var seen sights
-	for seed := range cases(t, 400, 3000) {
+	for seed := range cases(t, 400, 1900) {
 		c := newCommons(seed)
 		for range 25 {
 			c.step()
