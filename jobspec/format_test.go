@@ -107,6 +107,11 @@ func plugins(t *rapid.T, spec *terms.Job) {
 		if spec.Tasks[i].Instances > plugin.InstancesMax/3 {
 			return
 		}
+		for k := range i {
+			if terms.VariableName(string(spec.Tasks[k].Name)) == terms.VariableName(string(spec.Tasks[i].Name)) {
+				return // plugins refuse tasks that would set the same variable
+			}
+		}
 	}
 	spec.Plugins = rapid.SampledFrom([][]terms.PluginRequest{
 		nil, {{Name: "env"}}, {{Name: "env"}, {Name: "svc", Arguments: []terms.EnvVar{{Name: "hosts_env", Value: "false"}}}},
