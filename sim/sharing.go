@@ -21,8 +21,6 @@ type sharing struct {
 	growing        map[terms.JobID]uint32
 	// claiming are the jobs for which room was kept before this entry.
 	claiming []terms.JobID
-	// lacked is by how much what is kept on nodes exceeded what is free or stops there before this entry.
-	lacked map[cluster.NodeIndex]terms.Resources
 }
 
 // check looks at the value after an entry.
@@ -79,31 +77,24 @@ func (h *sharing) limits(s *cluster.State) {
 	h.held = held
 }
 
-// backed checks that no more is kept on a node for work for which other work was told to stop than is free there or stops, unless it
-// lacked as much before: its offer may have become smaller.
+// backed checks that no more is kept on a node for work for which other work was told to stop than is free there or stops.
 func (h *sharing) backed(s *cluster.State) {
-	lacks := map[cluster.NodeIndex]terms.Resources{}
 	for _, id := range s.ClaimingJobs() {
 		claims, _ := s.ClaimsOf(id)
 		for _, seat := range claims.Seats {
-			if _, seen := lacks[seat.Node]; !seen {
-				lacks[seat.Node] = unkept(s, seat.Node)
-			}
-			for k, lack := range lacks[seat.Node] {
-				if lack > max(h.lacked[seat.Node][k], 0) {
+			for k, lack := range unkept(s, seat.Node) {
+				if !claims.Patient && seat.Need[k] > 0 && lack > 0 {
 					h.w.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
 				}
 			}
 		}
 	}
-	h.lacked = lacks
 }
 
 // unkept returns by how much what is kept on a node for work for which other work was told to stop exceeds what is free or stops.
 func unkept(s *cluster.State, n cluster.NodeIndex) (lack terms.Resources) {
-	free := s.Unheld(n)
-	for k := range free {
-		lack[k] = -max(free[k], 0)
+	for k, free := range s.Unheld(n) {
+		lack[k] = -free
 	}
 	for _, r := range s.Node(n).Held {
 		if slot, _ := s.SlotAt(r); slot.Phase == cluster.Stopping {

@@ -408,7 +408,8 @@ func united(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// trimmed returns what of the claims of a job it still waits for and may have.
+// trimmed returns what of the claims of a job it still waits for and may have. What is kept for it where others were told to stop is
+// no more than is there: others of its tasks may have taken that, who stopped may start there again, and the node may offer less.
 func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
@@ -420,7 +421,9 @@ func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Clai
 	}
 	kept.Patient, kept.Leaving = claims.Patient, claims.Leaving
 	for _, seat := range claims.Seats {
-		seat.Count = min(seat.Count, left[seat.Task])
+		if seat.Count = min(seat.Count, left[seat.Task]); !claims.Patient && p.s.Eligible(seat.Node) {
+			seat.Count = min(seat.Count, p.backed(id, &seat, kept.Seats))
+		}
 		if seat.Count == 0 || !p.s.Eligible(seat.Node) {
 			continue
 		}
@@ -431,6 +434,51 @@ func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Clai
 		return cluster.Claims{} // elsewhere there may be room sooner
 	}
 	return kept
+}
+
+// backed returns how many instances have room on the node of a claim of a job beside some of its claims, and those of others to whom
+// somebody gives way, when all have stopped that were told to.
+func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim) uint32 {
+	node := p.s.Node(claim.Node)
+	free, claimed := p.s.FreeAmounts(claim.Node), node.Claimed()
+	for k := range free {
+		free[k] += claimed[k]
+	}
+	for _, r := range node.Held {
+		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
+			need := p.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts()
+			addTo(&free, &need, 1)
+		}
+	}
+	promised := own
+	for _, other := range p.s.ClaimingJobs() {
+		if claims, _ := p.s.ClaimsOf(other); other != id && !claims.Patient {
+			promised = slices.Concat(promised, claims.Seats)
+		}
+	}
+	for i := range promised {
+		if seat := &promised[i]; seat.Node == claim.Node {
+			addTo(&free, &seat.Need, -int64(seat.Count))
+		}
+	}
+	return timesIn(&claim.Need, &free, claim.Count)
+}
+
+func addTo(sum, need *terms.Amounts, times int64) {
+	for k := range sum {
+		sum[k] += need[k] * times
+	}
+}
+
+// timesIn returns how often a need fits into what is free, at most most.
+func timesIn(need, free *terms.Amounts, most uint32) uint32 {
+	times := int64(most)
+	for k := range need {
+		if need[k] > 0 {
+			times = min(times, free[k]/need[k])
+		}
+	}
+	return uint32(max(times, 0))
 }
 
 // awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.
@@ -446,9 +494,9 @@ func (p *pass) leaves(r cluster.SlotRef) bool {
 	return ok && slot.Phase == cluster.Stopping
 }
 
-// trimClaims gives back what nobody waits for any more, or can have.
+// trimClaims gives back what nobody waits for any more, or can have: of two for whom too much is kept the later job loses it.
 func (p *pass) trimClaims() {
-	for _, id := range p.s.ClaimingJobs() {
+	for _, id := range slices.Backward(slices.Clone(p.s.ClaimingJobs())) {
 		claims, _ := p.s.ClaimsOf(id)
 		if kept := p.trimmed(id, claims); !slices.Equal(kept.Seats, claims.Seats) {
 			p.s.SetClaims(id, kept)

@@ -43,7 +43,9 @@ func (m *Model) lift(j *Job) (kept cluster.Claims) {
 
 // trimClaims gives back what nobody waits for any more, or can have.
 func (m *Model) trimClaims() {
-	for _, c := range m.claims {
+	latest := slices.Clone(m.claims)
+	slices.SortFunc(latest, func(a, b claims) int { return cmp.Compare(b.job, a.job) })
+	for _, c := range latest {
 		m.keep(c.job, m.trimmed(c.job, c.Claims))
 	}
 }
@@ -148,6 +150,9 @@ func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) 
 	used := map[int]uint32{}
 	for _, one := range c.Seats {
 		one.Count = min(one.Count, m.Jobs[at].tasks[one.Task].gets()-used[one.Task])
+		for !c.Patient && one.Count > 0 && m.Nodes[one.Node].open() && !m.covers(id, append(slices.Clone(kept.Seats), one), one.Node) {
+			one.Count--
+		}
 		if one.Count > 0 && m.Nodes[one.Node].open() {
 			used[one.Task] += one.Count
 			kept.Seats = append(kept.Seats, one)
@@ -157,4 +162,29 @@ func (m *Model) trimmed(id terms.JobID, c cluster.Claims) (kept cluster.Claims) 
 		return cluster.Claims{}
 	}
 	return kept
+}
+
+// covers tells whether a node has room for the claims of a job that are there, and for those of others to whom somebody gives way, when
+// all have stopped that were told to.
+func (m *Model) covers(id terms.JobID, own []cluster.Claim, n cluster.NodeIndex) bool {
+	promised := slices.Clone(own)
+	for _, c := range m.claims {
+		if c.job != id && !c.Patient {
+			promised = append(promised, c.Seats...)
+		}
+	}
+	free := m.freeBy(m.Nodes[n])
+	for k, amount := range m.kept(m.Nodes[n]) {
+		free[k] += amount
+	}
+	last, short := own[len(own)-1].Need, false
+	for k := range free {
+		for _, one := range promised {
+			if one.Node == n {
+				free[k] -= one.Need[k] * int64(one.Count)
+			}
+		}
+		short = short || last[k] > 0 && free[k] < 0
+	}
+	return !short
 }
