@@ -148,6 +148,11 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 	}
 	if old == nil || offer == nil || !slices.Equal(old.Attributes, offer.Attributes) {
 		s.divisions = nil
+		for _, r := range s.Node(n).Held {
+			if s.Job(r.Job).Spec.Within != "" {
+				s.tryAnew(r.Job) // its instances may be in another domain now
+			}
+		}
 	}
 	s.moveHeads(n, old)
 }

@@ -40,6 +40,9 @@ func (p Phase) String() string {
 // Holds tells whether a slot in this phase takes room on its node.
 func (p Phase) Holds() bool { return p >= Assigned && p <= Away }
 
+// Stays tells whether a slot in this phase takes room on its node and was not told to stop.
+func (p Phase) Stays() bool { return p.Holds() && p != Stopping }
+
 // Final tells whether a slot in this phase has ended for good.
 func (p Phase) Final() bool { return p >= Succeeded }
 

@@ -208,17 +208,26 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	old := t.seat(r)
 	s.takeRoom(j, r, &old, &next)
 	s.putSlot(j, r, next)
-	if old.Phase == Waiting || next.Phase == Waiting {
+	s.requeue(j, r, old.Phase, &next)
+	if r.Index >= t.Desired && !next.Phase.Holds() {
+		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
+		s.follow(j, int(r.Task))
+	}
+}
+
+// requeue puts a task back into the queue after a seat of it has changed.
+func (s *State) requeue(j *Job, r SlotRef, old Phase, next *Slot) {
+	t := s.editTask(j, int(r.Task))
+	if old.Stays() && !next.Phase.Stays() && j.Spec.Within != "" {
+		s.tryAnew(j.ID) // any other domain will do when that was the last in its own
+	}
+	if old == Waiting || next.Phase == Waiting {
 		if next.Phase == Waiting {
 			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
 		}
 		s.queue(j, int(r.Task))
 	} else if j.gang != nil || j.graph != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
 		s.queue(j, int(r.Task)) // what ended may let another run, or break a gang
-	}
-	if r.Index >= t.Desired && !next.Phase.Holds() {
-		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
-		s.follow(j, int(r.Task))
 	}
 }
 

@@ -22,6 +22,9 @@ func (f *fold) changePools(c *command.ChangePools) Result {
 		if problems := changed.Problems(f.s.BusyPools()); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
+		if most := f.s.Limits.Pools; uint64(len(changed)) > uint64(most) {
+			return refused(cluster.Exhausted, "there would be %d pools, at most %d: remove some", len(changed), most)
+		}
 		f.s.SetPools(changed)
 		return Result{}
 	})

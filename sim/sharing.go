@@ -210,7 +210,7 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 				h.w.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
 			case fresh:
 				placed = append(placed, value)
-			default:
+			case exists:
 				old = append(old, value)
 			}
 			return true

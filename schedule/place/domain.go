@@ -62,7 +62,7 @@ func homeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 			continue
 		}
 		s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Phase.Holds() && slot.Phase != cluster.Stopping {
+			if slot.Phase.Stays() {
 				if offer := s.Node(slot.Node).Offer; offer != nil {
 					value, ok = offer.Attribute(j.Spec.Within)
 				}

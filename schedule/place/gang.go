@@ -27,7 +27,8 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 			blocked = blocked && (!p.s.Queued(key) || p.s.Blocked(key)) && (!p.s.Queued(key.Special()) || p.s.Blocked(key.Special()))
 		}
 	}
-	return members + beyond, blocked && (p.s.GangTried(j) || !mixed(j)), spare >= beyond
+	// Whether a pool admits members that may be of any task depends on which of them find nodes.
+	return members + beyond, blocked && (!mixed(j) || beyond == 0 && p.s.GangTried(j)), spare >= beyond
 }
 
 // mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself finds
@@ -328,6 +329,9 @@ func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
 	for _, seat := range claims.Seats {
 		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
 			q.assign(seat.Node, 1)
+			if q.domain != nil && q.domain.any {
+				q.locate()
+			}
 			if placed++; q.minds {
 				q.s.Divide(q.key, q.spec)
 			}

@@ -130,6 +130,7 @@ func (p *pass) feedPool(number int, heads []head) (more bool) {
 		h := &heads[i]
 		switch claims, claimed := p.s.ClaimsOf(h.job); {
 		case claimed && !claims.Patient: // for another task of the job
+		case p.lacksNodes(h):
 		case p.giveWay(number, h):
 			more = i == int(p.s.Limits.Preemptions)-1
 		case h.entitled && !p.keeps(number):
@@ -247,7 +248,8 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 		return []int{task}
 	}
 	j := p.s.Job(h.job)
-	for task, count := range p.membersOf(j) {
+	counts, _ := p.membersOf(j)
+	for task, count := range counts {
 		if count > 0 {
 			tasks = append(tasks, task)
 		}
@@ -255,22 +257,24 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 	return tasks
 }
 
-// membersOf returns how many instances of each task a gang needs.
-func (p *pass) membersOf(j *cluster.Job) []uint32 {
-	counts, left := make([]uint32, len(j.Tasks)), uint32(0)
-	for task := range j.Tasks {
-		counts[task] = j.Missing(task)
-	}
+// membersOf returns how many instances of each task a gang needs, and how many more no nodes could have.
+func (p *pass) membersOf(j *cluster.Job) (counts []uint32, left uint32) {
 	if j.MissingAny() > 0 {
-		counts, left = membersIn(j, searchesOf(p.s, j), func(q *search, most uint32) uint32 { return q.could(nil, most, true) })
+		return membersIn(j, searchesOf(p.s, j), func(q *search, most uint32) uint32 { return q.could(nil, most, true) })
 	}
-	for task := range counts {
-		if j.TaskSpecOf(task, j.Version) != nil {
-			counts[task] += left // nothing is preempted for less than all
-			break
-		}
+	for task := range j.Tasks {
+		counts = append(counts, j.Missing(task))
 	}
-	return counts
+	return counts, 0
+}
+
+// lacksNodes tells whether no nodes could have all members that a gang needs: nothing is preempted or kept for less.
+func (p *pass) lacksNodes(h *head) bool {
+	if h.key != 0 {
+		return false
+	}
+	_, left := p.membersOf(p.s.Job(h.job))
+	return left > 0
 }
 
 // lift gives the room that is claimed for a job back for a moment, so that the job may take it.

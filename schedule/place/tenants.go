@@ -187,7 +187,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 
 // addWants adds what the head wants to the input.
 func (p *pass) addWants(in *preempt.Input, h *head) {
-	counts := p.membersOf(p.s.Job(h.job))
+	counts, _ := p.membersOf(p.s.Job(h.job))
 	for _, task := range p.tasksOf(h) {
 		count := h.most
 		if h.key == 0 {

@@ -245,17 +245,13 @@ func (p *placing) needed(j *Job, empty bool, among func(*Node) bool) (counts []u
 	return counts, left + beyond
 }
 
-// wanted returns for how many instances of each task a gang looks for who gives way. What no node could have is wanted, too:
-// nobody gives way for less than all.
-func (p *placing) wanted(j *Job) []uint32 {
-	counts, left := p.needed(j, true, func(*Node) bool { return true })
-	for i, t := range j.tasks {
-		if j.missingAny() > 0 && t.spec(0) != nil {
-			counts[i] += left
-			break
-		}
+// wanted returns for how many instances of each task a gang looks for who gives way, and how many more no nodes could have.
+func (p *placing) wanted(j *Job) (counts []uint32, left uint32) {
+	counts, left = p.needed(j, true, func(*Node) bool { return true })
+	if j.missingAny() == 0 {
+		left = 0
 	}
-	return counts
+	return counts, left
 }
 
 // couldGang tells whether nodes could have the missing members of a gang if all work were done that ends by itself.

@@ -103,6 +103,9 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 		if c := p.m.claimsOf(h.job.ID); c != nil && !c.Patient {
 			continue
 		}
+		if _, left := p.wanted(h.job); h.t == nil && left > 0 {
+			continue
+		}
 		if p.giveWay(number, h) {
 			more = i == int(p.m.limits.Preemptions)-1
 			continue
@@ -294,7 +297,7 @@ func (h *head) tasks(p *placing) (all []*task) {
 	if h.t != nil {
 		return []*task{h.t}
 	}
-	counts := p.wanted(h.job)
+	counts, _ := p.wanted(h.job)
 	for i, t := range h.job.tasks {
 		if counts[i] > 0 {
 			all = append(all, t)
@@ -440,7 +443,8 @@ func (p *placing) input(number int, h head, c *candidates) *preempt.Input {
 	for _, t := range h.tasks(p) {
 		count := h.most
 		if h.t == nil {
-			count = p.wanted(h.job)[t.number]
+			counts, _ := p.wanted(h.job)
+			count = counts[t.number]
 		}
 		in.Wants = append(in.Wants, preempt.Want{Need: amountsOf(t.spec(0)), Count: count, Most: func(n cluster.NodeIndex) uint32 {
 			return p.mostBy(rooms, t, rooms[n])

@@ -28,7 +28,7 @@ func (m *Model) changePools(c *command.ChangePools) bool {
 			busy = append(busy, p.Path)
 		}
 	}
-	if len(changed.Problems(busy)) > 0 {
+	if len(changed.Problems(busy)) > 0 || len(changed) > int(m.limits.Pools) {
 		return false
 	}
 	for _, p := range m.pools {
