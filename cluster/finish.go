@@ -55,6 +55,14 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 	s.SetSlot(r, slot)
 }
 
+// finished is a job that has finished with an entry.
+type finished struct {
+	at terms.Index
+	id terms.JobID
+}
+
+func (a finished) before(b finished) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
+
 // FinishIfDone notes that a job has ended when nothing of it waits or holds room. One that is suspended, or wants nothing
 // for now, does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
@@ -72,11 +80,9 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.countWants(j, -1)
 	s.changeJob(id, func(j *Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
-		j.finishOrder = s.finishedNext
 	})
 	s.SetUpdate(id, j.Update, 0)
-	s.finished.Set(s.finishedNext, id)
-	s.finishedNext++
+	s.finished.Set(finished{s.Index, id})
 	s.finishedSlots += j.slots()
 }
 
@@ -119,8 +125,8 @@ func (s *State) ForgetJobs() {
 	s.expired = nil
 	for s.finished.Len() > int(s.Limits.FinishedJobs) ||
 		s.finishedSlots > s.Limits.FinishedSlots && s.finished.Len() > 1 {
-		_, oldest, _ := s.finished.Min()
-		s.forgetJob(oldest)
+		oldest, _ := s.finished.Min()
+		s.forgetJob(oldest.id)
 	}
 }
 
@@ -129,7 +135,7 @@ func (s *State) forgetJob(id terms.JobID) {
 	s.SetClaims(id, Claims{})
 	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
-	s.finished.Delete(j.finishOrder)
+	s.finished.Delete(finished{j.Finished, id})
 	s.finishedSlots -= j.slots()
 	s.digest -= j.row
 	for _, t := range j.Tasks {

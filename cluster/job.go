@@ -53,8 +53,6 @@ type Job struct {
 	gangTried uint64
 	// graph is the order of the tasks, nil if there is none.
 	graph *graph
-	// finishOrder is the job's number among the finished.
-	finishOrder uint64
 	// row is what the job's row adds to the digest of the value.
 	row uint64
 }

@@ -30,9 +30,8 @@ type State struct {
 	jobNames btree.Map[terms.JobName, terms.JobID]
 	// LastJob is the highest JobID given.
 	LastJob terms.JobID
-	// finished are the finished jobs in the order in which they finished.
-	finished      btree.Map[uint64, terms.JobID]
-	finishedNext  uint64
+	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots of all.
+	finished      btree.BTreeG[finished]
 	finishedSlots uint32
 	// expired are the jobs that are forgotten at the end of the entry; none between two entries.
 	expired []terms.JobID
@@ -161,7 +160,7 @@ func NewStateWithin(limits terms.Limits) *State {
 		lapses: *btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, unlocked),
-		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
+		followers: *btree.NewBTreeGOptions(follower.before, unlocked), finished: *btree.NewBTreeGOptions(finished.before, unlocked),
 	}
 }
 

@@ -5,6 +5,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/cluster"
@@ -321,6 +322,7 @@ func (m *Model) forgetJobs() {
 			m.forget(j)
 		}
 	}
+	slices.SortFunc(m.ended, func(a, b *Job) int { return cmp.Or(cmp.Compare(a.finished, b.finished), cmp.Compare(a.ID, b.ID)) })
 	for len(m.ended) > int(m.limits.FinishedJobs) || len(m.ended) > 1 && m.endedSlots() > int(m.limits.FinishedSlots) {
 		m.forget(m.ended[0])
 	}
