@@ -52,7 +52,8 @@ type Update struct {
 	// Began is the entry that began it.
 	Began   terms.Index
 	BeganAt terms.Time
-	// ProgressAt is when an instance became healthy last, or when waiting for one began; EndedAt is when it ended.
+	// ProgressAt is when an instance became healthy last, or when waiting for one began, and 0 while all that is tried waits for
+	// room; EndedAt is when it ended.
 	ProgressAt, EndedAt terms.Time
 	// Reason tells in words why it is paused or ended as it did; it may be empty.
 	Reason string

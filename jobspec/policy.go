@@ -34,8 +34,8 @@ func updateForm() form[terms.UpdatePolicy] {
 			named("healthy_deadline", "When an instance that is not healthy counts as failed; 0 is never. If absent, it stays above "+
 				"min_healthy.").orByType("0", "5m", "5m"),
 		duration(func(u *spec) *uint32 { return &u.ProgressDeadlineMillis }).
-			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. If absent, it stays "+
-				"above healthy_deadline.").orByType("0", "10m", "10m"),
+			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. Time in which the "+
+				"first version waits for room does not count. If absent, it stays above healthy_deadline.").orByType("0", "10m", "10m"),
 		bind(orWord("unlimited", 0, whole[uint32](1, terms.RestartsUnlimited)), func(u *spec) *uint32 { return &u.AttemptsMax }).
 			named("attempts", "How often one instance may fail before it counts as failed.").orByType("unlimited", "3", "3"),
 		bind(unlimited(), func(u *spec) *uint32 { return &u.FailuresMax }).

@@ -35,6 +35,7 @@ func (f *fold) report(news *command.Report) {
 		return
 	}
 	f.touch(r.Job)
+	f.gotRoom(r, &slot)
 	switch {
 	case news.Ended != cluster.NotEnded:
 		f.ended(r, news, slot)

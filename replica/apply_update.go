@@ -118,13 +118,53 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 	}
 }
 
-// updateDue fails an update that has not got on in time. A job that has ended was kept for as long as it says.
+// updateDue fails an update that has not got on in time. A first deployment that waits for room has not failed: its time
+// counts only while there is some. An update of what runs fails then as well, for it may go back to what had room. A job
+// that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
 	if f.s.Job(id).Finished != 0 {
 		f.s.Expire(id)
 		return
 	}
-	f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
+	u := f.s.Job(id).Update
+	switch at, tried := f.roomSince(f.s.Job(id)); {
+	case u.From == 0 && !tried:
+		u.ProgressAt = 0
+	case u.From == 0 && at > u.ProgressAt:
+		u.ProgressAt = at
+	default:
+		f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
+		return
+	}
+	f.setUpdate(f.s.Job(id), u)
+}
+
+// roomSince returns since when what an update tries and is not healthy has had room: from the last start of an instance
+// that has not failed, 0 if there is none. Nothing is tried if all of that waits for a node.
+func (f *fold) roomSince(j *cluster.Job) (at terms.Time, tried bool) {
+	waits := false
+	for task, t := range j.Tasks {
+		waits = waits || t.Counts[cluster.Waiting]+t.Beside[cluster.Waiting] > 0
+		f.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+			if slot.Version != j.Version || slot.Health == cluster.Healthy || !slot.Phase.Found() {
+				return true
+			}
+			if tried = true; slot.Failures == 0 {
+				at = max(at, slot.Since)
+			}
+			return true
+		})
+	}
+	return at, tried || !waits
+}
+
+// gotRoom lets the time of an update that waited for room run again with the first news of an instance that has some.
+func (f *fold) gotRoom(r cluster.SlotRef, slot *cluster.Slot) {
+	j := f.s.Job(r.Job)
+	if u := j.Update; slot.Phase == cluster.Assigned && u.State.Rolls() && slot.Version == u.To && u.ProgressAt == 0 {
+		u.ProgressAt = f.s.Time
+		f.setUpdate(j, u)
+	}
 }
 
 // fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or to

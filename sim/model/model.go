@@ -292,7 +292,7 @@ func (m *Model) meetDeadlines() bool {
 		case d.job != nil && d.job.finished != 0:
 			d.job.expired = true
 		case d.job != nil:
-			m.fail(d.job)
+			m.updateDue(d.job)
 		case d.task != nil:
 			m.completionDue(d.task)
 		default:

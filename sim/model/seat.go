@@ -37,6 +37,9 @@ func (m *Model) report(s *seat, news *command.Report) {
 		return
 	}
 	s.job().touched = true
+	if u := &s.job().update; s.Phase == cluster.Assigned && u.State.Rolls() && s.Version == u.To && u.ProgressAt == 0 {
+		u.ProgressAt = m.time
+	}
 	switch {
 	case news.Ended != cluster.NotEnded:
 		m.over(s, news)

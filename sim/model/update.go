@@ -84,6 +84,9 @@ func (j *Job) deadline() terms.Time {
 	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
 		return 0
 	}
+	if j.update.ProgressAt == 0 {
+		return 0 // it waits for room
+	}
 	return j.update.ProgressAt + terms.Time(limit)
 }
 
@@ -187,6 +190,31 @@ func (j *Job) tried() bool {
 		}
 	}
 	return true
+}
+
+// updateDue fails an update that is late, unless it is the first and what it tries has had no room for so long.
+func (m *Model) updateDue(j *Job) {
+	waits, tried, began := false, false, terms.Time(0)
+	for _, t := range j.tasks {
+		t.each(func(s *seat) {
+			waits = waits || s.Phase == cluster.Waiting
+			if s.Version != j.version() || s.Health == cluster.Healthy || !s.found() {
+				return
+			}
+			if tried = true; s.Failures == 0 {
+				began = max(began, s.Since)
+			}
+		})
+	}
+	switch {
+	case j.update.From == 0 && waits && !tried:
+		j.update.ProgressAt = 0
+		return
+	case j.update.From == 0 && began > j.update.ProgressAt:
+		j.update.ProgressAt = began
+		return
+	}
+	m.fail(j)
 }
 
 // fail ends an update that cannot succeed: it goes back to the last good version, or the one before, if
