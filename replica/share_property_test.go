@@ -39,9 +39,9 @@ type commons struct {
 	strained bool
 	// began is the entry with which the last change began.
 	began terms.Index
-	// succeeds tells that the last change was that some succeeded.
-	succeeds bool
-	seen     sights
+	// succeeded are the jobs of which some instances succeeded with the last change.
+	succeeded []terms.JobName
+	seen      sights
 }
 
 // sights counts what was seen, so that poor histories are noticed.
@@ -205,10 +205,12 @@ func (c *commons) step() {
 // program lets some end.
 func (c *commons) program(status int32) {
 	node := c.members[c.rng.IntN(len(c.members))]
-	c.succeeds = status == 0
 	for i := range c.local[node] {
 		if task := &c.local[node][i]; c.chance(50) {
 			task.Ended, task.ExitCode = cluster.ByItself, status
+			if status == 0 {
+				c.succeeded = append(c.succeeded, task.ID.Slot.Job)
+			}
 			c.tellOf("%s ends with %d", task.ID, status)
 		}
 	}
@@ -374,7 +376,7 @@ func (c *commons) check() {
 func (c *commons) remember() {
 	c.at, c.shares = c.running(), c.sharesNow()
 	c.seen.yielded += len(c.yielded)
-	c.placed, c.yielded, c.effects, c.strained, c.succeeds = nil, nil, nil, c.strains(), false
+	c.placed, c.yielded, c.effects, c.strained, c.succeeded = nil, nil, nil, c.strains(), nil
 }
 
 // checkShares checks that a job that requires it has all its open tasks covered or nothing, and runs what its shares say.
@@ -475,7 +477,9 @@ func (c *commons) checkNeighbours() {
 	}
 	for _, name := range c.yielded {
 		j := c.s.JobOf(name.Job)
-		if c.succeeds && !c.strained && len(c.pools) == 1 && j.Spec.TaskScheduler == terms.TaskColocated && j.Spec.Type == terms.Batch {
+		others := slices.ContainsFunc(c.succeeded, func(succeeded terms.JobName) bool { return succeeded != name.Job })
+		if len(c.succeeded) > 0 && !others && !c.strained && len(c.pools) == 1 && j.Spec.TaskScheduler == terms.TaskColocated &&
+			j.Spec.Type == terms.Batch {
 			c.say("%s gave way when others succeeded", name)
 		}
 	}
@@ -596,7 +600,7 @@ func cases(t *testing.T, short, long uint64) uint64 {
 // TestCommons plays random histories of jobs that share virtual peers, and holds the promises of sharing after each change.
 func TestCommons(t *testing.T) {
 	var seen sights
-	for seed := range cases(t, 400, 1900) {
+	for seed := range cases(t, 400, 2500) {
 		c := newCommons(seed)
 		for range 25 {
 			c.step()
