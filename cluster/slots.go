@@ -242,6 +242,8 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 		spec := j.TaskSpecOf(int(r.Task), next.Version)
 		s.hold(j, spec, r, next.Node)
 		s.charge(j, spec, 1)
+	case old.Phase == Away && next.Phase == Running:
+		s.grown = append(s.grown, next.Node) // what is within reach again may give way to a daemon
 	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
 		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
 	}

@@ -117,8 +117,9 @@ func (h *keeping) outranked(j *cluster.Job) (found bool) {
 	return found
 }
 
-// entitledToKept tells of each pool whether it is entitled to all that it holds and that is kept for it.
-func (h *keeping) entitledToKept() (all []bool) {
+// entitledToKept tells of each pool, by number, whether it is entitled to all that it holds and that is kept for it; daemons are of
+// no pool.
+func (h *keeping) entitledToKept() map[int]bool {
 	left := make([]int64, len(h.s.Pools()))
 	for number, e := range entitle.Entitlements(entitle.Of(h.s)) {
 		left[number] = e.NonSlack[terms.CPU] - h.s.Account(number).Held.NonSlack[terms.CPU]
@@ -131,12 +132,13 @@ func (h *keeping) entitledToKept() (all []bool) {
 		}
 	}
 	for _, id := range h.s.ClaimingJobs() {
-		if claims, _ := h.s.ClaimsOf(id); !claims.Patient {
+		if claims, _ := h.s.ClaimsOf(id); !claims.Patient && h.s.PoolOf(h.s.Job(id)) >= 0 {
 			left[h.s.PoolOf(h.s.Job(id))] -= int64(seatsOf(&claims)) * claims.Seats[0].Need[terms.CPU]
 		}
 	}
-	for _, room := range left {
-		all = append(all, room >= 0)
+	all := map[int]bool{-1: true}
+	for number, room := range left {
+		all[number] = room >= 0
 	}
 	return all
 }

@@ -79,13 +79,9 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 					c.stopping[pool].Add(j.Spec, &need, 1)
 				}
 			}
-			stage, yields := stageOf(slot.Phase)
-			if !yields || pool < 0 {
+			v, yields := victimOf(s, r, &slot, &need)
+			if !yields {
 				return true
-			}
-			v := preempt.Victim{
-				Slot: r, Node: slot.Node, Need: need, Pool: pool, Revocable: j.Spec.Revocable, Stage: stage,
-				Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 			}
 			if j.Spec.NonPreemptible() {
 				if j.Spec.Type == terms.Batch {
@@ -103,6 +99,17 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 			return true
 		})
 	}
+}
+
+// victimOf returns an instance as one that could give way; ok is false if it could not, however preemptible its job is.
+func victimOf(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot, need *terms.Amounts) (v preempt.Victim, ok bool) {
+	j := s.Job(r.Job)
+	stage, yields := stageOf(slot.Phase)
+	v = preempt.Victim{
+		Slot: r, Node: slot.Node, Need: *need, Pool: s.PoolOf(j), Revocable: j.Spec.Revocable, Stage: stage,
+		Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
+	}
+	return v, yields && v.Pool >= 0
 }
 
 // stageOf returns how far an instance is that could give way; ok is false for one that could not.

@@ -31,6 +31,8 @@ type pass struct {
 	outgrown []cluster.TaskKey
 	// grounded are the pools whose shares depend on where virtual peers are.
 	grounded []*sharing
+	// shorts are the daemons of which instances found no room on their nodes.
+	shorts []short
 	// spots are where instances may go that virtual peers run.
 	spots spots
 	hunger
@@ -60,7 +62,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	p.grown = united(p.grown, s.TakeGrown())
 	p.rounds()
 	s.TakeStirred() // the next entry looks again at what follows from here on
-	finished = p.left == 0 || p.feed()
+	finished = p.left == 0 || p.feedDaemons() && p.feed()
 	p.trimClaims()
 	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
 		p.rounds() // who gave way at once left room
@@ -277,6 +279,9 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	}
 	most = min(most, p.left)
 	placed, finished := q.special(p.pages(blocked), most)
+	if p.number < 0 && p.evict != nil && taskOf(p.s, key).SpecialWaits() > 0 {
+		p.lacksRoom(key, p.pages(blocked))
+	}
 	if q.refused {
 		p.refused(key, blocked)
 	}

@@ -117,13 +117,15 @@ const (
 	ByTaskShare
 	// ByPlace is because the counts of virtual peers are only met if somebody else has the one it has.
 	ByPlace
+	// ByDaemon is because a daemon that has an instance on every node needs the room on this one.
+	ByDaemon
 )
 
 // String returns the rule in words.
 func (r Rule) String() string {
 	return [...]string{"", "it was revocable", "its pool held more than it was entitled to", "it was less important",
 		"its job gets fewer of the virtual peers of its pool", "its task gets fewer of the virtual peers of its job",
-		"it was on a virtual peer that others need, who cannot run elsewhere"}[r]
+		"it was on a virtual peer that others need, who cannot run elsewhere", "a daemon of its node needs the room"}[r]
 }
 
 // Seat is how many instances of a want have room on a node.

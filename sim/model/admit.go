@@ -19,6 +19,8 @@ type placing struct {
 	known []shape
 	// trail has what was placed, and what had the seats before.
 	trail []step
+	// spent is for how many daemons' instances room was made.
+	spent uint32
 	// heads are those that wait although they might have room, by pool in the order of their turns.
 	heads [][]head
 	// grounds are the pools to which it matters where virtual peers are, spots how many more of their tasks may go where.
@@ -47,7 +49,7 @@ func (p *placing) left() uint32 {
 	case p.trying:
 		return p.m.limits.Placements
 	}
-	return p.m.limits.Placements - uint32(len(p.trail))
+	return p.m.limits.Placements - uint32(len(p.trail)) - p.spent
 }
 
 // step is one placement, with what was before it.
@@ -91,7 +93,7 @@ func (m *Model) placeAll() bool {
 	p := &placing{m: m, known: m.shapes(), grounds: m.share()}
 	m.trimClaims()
 	p.rounds()
-	finished := p.left() == 0 || p.feed()
+	finished := p.left() == 0 || p.feedDaemons() && p.feed()
 	m.trimClaims()
 	p.rooms = nil
 	p.rounds()

@@ -174,9 +174,10 @@ func (p *placing) shed(number int) {
 	}
 }
 
+// poolOf returns the number of a job's pool, -1 of a daemon's: it belongs to its nodes.
 func (m *Model) poolOf(id terms.JobID) int {
 	for _, j := range m.Jobs {
-		if j.ID == id {
+		if j.ID == id && j.newest().Type != terms.Daemon {
 			return m.poolNumber(j.newest().Name.Pool())
 		}
 	}

@@ -1,0 +1,118 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/preempt"
+	"starling/terms"
+)
+
+// short is a lane of a daemon of which instances found no room on nodes of some pages.
+type short struct {
+	key   cluster.TaskKey
+	pages []int
+}
+
+// lacksRoom notes that nodes of some pages had no room for instances of a daemon.
+func (p *pass) lacksRoom(key cluster.TaskKey, pages []int) {
+	at := slices.IndexFunc(p.shorts, func(other short) bool { return other.key == key })
+	if at < 0 {
+		at, p.shorts = len(p.shorts), append(p.shorts, short{key: key})
+	}
+	p.shorts[at].pages = united(p.shorts[at].pages, pages)
+}
+
+// feedDaemons preempts on the nodes where instances of daemons wait for room: a daemon belongs to its node, and what is
+// preemptible can run elsewhere. It returns false if there is more to do.
+func (p *pass) feedDaemons() (finished bool) {
+	slices.SortStableFunc(p.shorts, func(a, b short) int {
+		return cmp.Or(cmp.Compare(p.s.Job(jobOf(b.key)).Spec.Priority, p.s.Job(jobOf(a.key)).Spec.Priority), cmp.Compare(a.key, b.key))
+	})
+	for _, one := range p.shorts {
+		id, task := one.key.Split()
+		var waiting []cluster.NodeIndex
+		taskOf(p.s, one.key).EachSpecial(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+			_, tried := slices.BinarySearch(one.pages, int(slot.Node)/cluster.NodesPerPage)
+			if tried && slot.Wish == cluster.OnlyNode && slot.Version == 0 {
+				waiting = append(waiting, slot.Node)
+			}
+			return true
+		})
+		for _, n := range waiting {
+			if p.left == 0 {
+				return false
+			}
+			if p.feedDaemon(one.key, n) {
+				p.left--
+			}
+		}
+	}
+	return true
+}
+
+// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if nothing that
+// could stop there would be enough, or something stops there already: when that has ended, the daemon has its turn first.
+func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
+	id, task := key.Split()
+	claims, _ := p.s.ClaimsOf(id)
+	coming, here := uint32(0), false
+	for _, seat := range claims.Seats {
+		if seat.Task == task {
+			coming, here = coming+seat.Count, here || seat.Node == n
+		}
+	}
+	if !p.s.Eligible(n) || slices.ContainsFunc(p.s.Node(n).Held, p.leaves) || here || coming >= taskOf(p.s, key).Asks() {
+		return false
+	}
+	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
+	p.addWants(in, h)
+	plan, ok := p.choose(h, in)
+	if !ok || len(plan.Victims) == 0 {
+		return false
+	}
+	claims.Seats = slices.Concat(claims.Seats, p.seats(h, in, plan.Seats))
+	claims.Leaving = slices.Clone(claims.Leaving)
+	for _, chosen := range plan.Victims {
+		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
+	}
+	p.s.SetClaims(id, claims)
+	for _, chosen := range plan.Victims {
+		p.evict(in.Victims[chosen.Victim].Slot, id, preempt.ByDaemon)
+	}
+	p.s.Stir()
+	p.tenants = nil
+	return true
+}
+
+// daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a gang that
+// run elsewhere go with it.
+func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
+	in := &preempt.Input{Pool: -1, Partial: true, Nodes: []preempt.Node{{Index: n, Free: p.s.FreeAmounts(n)}}}
+	in.Over = make([]terms.Amounts, len(p.s.Pools()))
+	for k := range in.Room {
+		in.Room[k] = terms.Unlimited
+		for number := range in.Over {
+			in.Over[number][k] = terms.Unlimited
+		}
+	}
+	c, gangs := &tenants{stopping: make([]terms.Work, len(in.Over))}, []terms.JobID(nil)
+	for _, r := range p.s.Node(n).Held {
+		j := p.s.Job(r.Job)
+		slot, _ := p.s.SlotAt(r)
+		need := j.TaskSpecOf(int(r.Task), slot.Version).Amounts()
+		switch v, yields := victimOf(p.s, r, &slot, &need); {
+		case !yields || j.Spec.NonPreemptible():
+		case !j.HasGang():
+			c.victims = append(c.victims, v)
+		case !slices.Contains(gangs, r.Job):
+			gangs = append(gangs, r.Job)
+		}
+	}
+	for _, id := range gangs {
+		c.readJob(p.s, p.s.Job(id), make([]terms.Amounts, p.s.Nodes()))
+	}
+	in.Victims, in.Gangs = c.victims, c.gangs
+	return in
+}
