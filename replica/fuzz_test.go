@@ -1,8 +1,8 @@
 package replica
 
 import (
-	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -18,23 +18,64 @@ import (
 // FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of order, by
 // members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic, moves by one index,
 // keeps its books, and does the same on a copy.
+//
+// An input is short, since the engine tries it again without each of its bytes: the age of the value, and a block for each entry.
+// What a block does not choose follows from it.
 func FuzzApply(f *testing.F) {
-	for seed := range uint64(16) {
-		data := make([]byte, 2048)
-		rng := rand.New(rand.NewPCG(seed, 1))
-		for i := range data {
-			data[i] = byte(rng.Uint32())
+	ages := make([]aged, agesMax)
+	for age := range ages {
+		ages[age] = grow(f, uint64(age))
+		rng := rand.New(rand.NewPCG(uint64(age), 1))
+		data := []byte{byte(age)}
+		for range rng.IntN(entriesMax * blockBytes) {
+			data = append(data, byte(rng.Uint32()))
 		}
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		source := &byteSource{data, rand.NewPCG(uint64(len(data)), 1)}
-		rng := rand.New(source)
-		h := &history{rng: rng, s: cluster.NewStateWithin(tinyLimits(rng)), seqs: map[terms.PeerID]uint64{}, now: 1_000_000, shrinks: true, wide: true}
-		for entry := 0; entry < 150 && len(source.data) > 0; entry++ {
+		if len(data) == 0 {
+			return
+		}
+		old := &ages[int(data[0])%len(ages)]
+		h := old.history
+		h.s, h.seqs = old.value.Copy(), maps.Clone(old.history.seqs)
+		for data = data[1:min(len(data), 1+entriesMax*blockBytes)]; len(data) > 0; {
+			block := data[:min(len(data), blockBytes)]
+			h.rng = rand.New(&byteSource{block, rand.NewPCG(uint64(block[0]), uint64(block[len(block)-1]))})
 			h.wild(t)
+			data = data[len(block):]
 		}
 	})
+}
+
+// What an input may hold: with more the engine tries few inputs a second.
+const (
+	agesMax    = 32
+	entriesMax = 6
+	blockBytes = 12
+)
+
+// aged is a value that a history has made, and where that history goes on.
+type aged struct {
+	value   cluster.Frozen
+	history history
+}
+
+// grow returns the value that a seed makes, under the limits that it draws, the older the higher the seed; 0 is before the first entry.
+func grow(t testing.TB, seed uint64) aged {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	h := &history{rng: rng, s: cluster.NewStateWithin(tinyLimits(rng)), seqs: map[terms.PeerID]uint64{}, now: 1_000_000, shrinks: true, wide: true}
+	if seed%4 == 3 {
+		h.s.Rules = rules.Next
+	}
+	for range 50 * seed {
+		if h.chance(25) {
+			h.wild(t)
+			continue
+		}
+		Apply(h.s, h.s.Index+1, h.next(), false)
+	}
+	return aged{h.s.Freeze(), *h}
 }
 
 // byteSource draws from what the fuzzer writes, so that it steers every choice; after that chance goes on.
@@ -43,20 +84,20 @@ type byteSource struct {
 	rest *rand.PCG
 }
 
-// Uint64 returns the next two bytes in the high bits, where small draws look.
+// Uint64 returns the next byte in the high bits, where small draws look.
 func (b *byteSource) Uint64() uint64 {
-	if len(b.data) < 2 {
-		b.data = nil
+	if len(b.data) == 0 {
 		return b.rest.Uint64()
 	}
-	draw := binary.LittleEndian.Uint16(b.data)
-	b.data = b.data[2:]
-	return uint64(draw)<<48 | b.rest.Uint64()>>16
+	draw := uint64(b.data[0])
+	b.data = b.data[1:]
+	return draw<<56 | b.rest.Uint64()>>8
 }
 
-// tinyLimits draws limits that a few entries reach.
+// tinyLimits draws limits that a few entries reach. No job is larger than what is cheap to audit.
 func tinyLimits(rng *rand.Rand) terms.Limits {
 	l := terms.DefaultLimits()
+	l.Jobs, l.FinishedJobs, l.JobInstances, l.Instances, l.Nodes = 50, 50, 60, 200, 12
 	for _, limit := range []*uint32{
 		&l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives,
 		&l.Pools, &l.Placements, &l.Preemptions,
@@ -80,7 +121,7 @@ func told(e *command.Entry) string {
 }
 
 // wild folds one entry that is more or less what somebody might write, and checks what holds after any.
-func (h *history) wild(t *testing.T) {
+func (h *history) wild(t testing.TB) {
 	e := h.next()
 	for range h.rng.IntN(3) {
 		h.distort(reflect.ValueOf(e.Commands[h.rng.IntN(len(e.Commands))]).Elem())
