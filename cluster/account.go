@@ -148,7 +148,7 @@ func (s *State) account(id PoolID) Account {
 
 // editAccount returns an account for changing.
 func (s *State) editAccount(id PoolID) *Account {
-	s.stirred, s.moved = true, true
+	s.stirred, s.moved, s.visited = true, true, s.visited+1
 	if int(id) >= s.accounts.Len() {
 		s.accounts.Resize(s.edition, int(id)+1)
 	}

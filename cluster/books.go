@@ -41,6 +41,7 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 
 // editNode returns the node for changing; changeNode counts what the digest covers.
 func (s *State) editNode(n NodeIndex) *Node {
+	s.visited++
 	row := s.nodes.At(int(n))
 	if row.edition != s.edition {
 		clone := *row
@@ -299,6 +300,7 @@ func (s *State) editJob(id terms.JobID) *Job {
 }
 
 func (s *State) editTask(j *Job, task int) *Task {
+	s.visited++
 	t := j.Tasks[task]
 	if t.edition != s.edition {
 		clone := *t

@@ -98,7 +98,15 @@ type State struct {
 	requestNext  uint64
 
 	digest uint64
+	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
+	visited uint64
 }
+
+// Visit counts rows that a pass looks at; 64 nodes whose room is compared at once are one.
+func (s *State) Visit(rows int) { s.visited += uint64(rows) }
+
+// Visited returns how many rows were looked at or changed since the value was made.
+func (s *State) Visited() uint64 { return s.visited }
 
 // TaskKey orders tasks by the age of their jobs and then by number. Each has a second key, right behind the first, for
 // those of its seats that wait for a particular node or version.

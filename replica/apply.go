@@ -48,6 +48,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	}
 	f := &fold{s: s, entry: e, explain: explain, outcome: Outcome{Index: index}}
 	s.Index = index
+	visited := s.Visited()
 	if reason := f.admit(); reason != "" {
 		f.outcome.Dropped = reason
 		return f.outcome
@@ -66,6 +67,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	f.regroup()
 	s.ForgetJobs()
 	s.Rules = max(s.Rules, f.raised)
+	f.outcome.Visited = s.Visited() - visited
 	return f.outcome
 }
 
@@ -128,6 +130,7 @@ func (f *fold) admit() string {
 // meetDeadlines does what is due. It returns false if there is more.
 func (f *fold) meetDeadlines() bool {
 	for range f.s.Limits.Placements {
+		f.s.Visit(1)
 		r, ok := f.s.Due()
 		switch {
 		case !ok:

@@ -146,6 +146,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 			break
 		}
 		f.s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			f.s.Visit(1)
 			if slot.Phase.Holds() {
 				running = append(running, r)
 			}
@@ -235,6 +236,7 @@ func (f *fold) endAll(id terms.JobID) {
 	for task := range f.s.Job(id).Tasks {
 		var all []cluster.SlotRef
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			f.s.Visit(1)
 			if slot.Phase.Holds() && slot.Phase != cluster.Stopping || slot.ByPolicy() {
 				all = append(all, r)
 			}

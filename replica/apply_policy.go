@@ -330,6 +330,7 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 		}
 		var all []cluster.SlotRef
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+			f.s.Visit(1)
 			all = append(all, r)
 			return true
 		})

@@ -32,6 +32,7 @@ func (f *fold) retry(id terms.JobID) {
 		}
 		var failed []cluster.SlotRef
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			f.s.Visit(1)
 			if slot.Phase == cluster.Failed && slot.Version == f.s.Job(id).Version && r.Index < t.Desired && r.Seat == cluster.MainSeat {
 				failed = append(failed, r)
 			}

@@ -38,6 +38,7 @@ func (f *fold) loseOutputs(id terms.JobID) {
 func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 	var lost []cluster.SlotRef
 	f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		f.s.Visit(1)
 		if r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && f.s.Node(slot.Node).Peer == "" {
 			lost = append(lost, r)
 		}

@@ -17,7 +17,7 @@ import (
 
 // FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of order, by
 // members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic, moves by one index,
-// keeps its books, and does the same on a copy.
+// keeps its books, visits no more rows than it may, and does the same on a copy.
 //
 // An input is short, since the engine tries it again without each of its bytes: the age of the value, and a block for each entry.
 // What a block does not choose follows from it.
@@ -141,7 +141,11 @@ func (h *history) wild(t testing.TB) {
 	}
 	before, index := h.s.Copy(), h.s.Index
 	digest := before.Digest()
-	Apply(h.s, index+1, e, h.chance(50))
+	size := SizeOf(h.s)
+	outcome := Apply(h.s, index+1, e, h.chance(50))
+	if most := RowsMax(size, SizeOf(h.s), len(e.Commands)); outcome.Visited > most {
+		t.Fatalf("entry %d %s\nvisits %d rows, at most %d", index+1, told(e), outcome.Visited, most)
+	}
 	if h.s.Index != index+1 {
 		t.Fatalf("entry %d moved the value to %d", index+1, h.s.Index)
 	}

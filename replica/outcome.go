@@ -14,6 +14,8 @@ type Outcome struct {
 	Results []Result
 	// Effects are what changed, in order, in words that people read. They are kept only if Apply was asked to.
 	Effects []Effect
+	// Visited is how many rows the fold has visited.
+	Visited uint64
 }
 
 // Result is what one command came to.

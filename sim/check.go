@@ -26,6 +26,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	if index%auditEvery == 0 {
 		w.audit(m)
 	}
+	w.checkWork(m, folded)
 	w.countJoins(folded)
 	if w.unchecked {
 		w.joined = m.core.State().Members()
@@ -43,6 +44,18 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)
+	}
+}
+
+// checkWork checks that a new entry was no more work than it may be.
+func (w *World) checkWork(m *machine, folded *replica.Folded) {
+	before := w.size
+	w.size = replica.SizeOf(m.core.State())
+	if folded.Entry == nil {
+		return
+	}
+	if most := replica.RowsMax(before, w.size, len(folded.Entry.Commands)); folded.Outcome.Visited > most {
+		w.fail("entry %d visits %d rows, at most %d", folded.Index, folded.Outcome.Visited, most)
 	}
 }
 

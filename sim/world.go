@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"starling/journal"
+	"starling/replica"
 	"starling/sim/model"
 	"starling/terms"
 )
@@ -33,7 +34,9 @@ type World struct {
 	records []journal.Record
 	landed  map[recordName]bool
 	// digests are those of the value after each entry, as the first peer found them.
-	digests  []uint64
+	digests []uint64
+	// size is that of the value after the last entry.
+	size     replica.Size
 	machines []*machine
 	pulses   map[terms.PeerID]*pulse
 	// forged has the last number used by each stranger, slanders counts those who spoke once.

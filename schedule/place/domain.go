@@ -62,7 +62,7 @@ func homeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 			continue
 		}
 		s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Phase.Stays() {
+			if s.Visit(1); slot.Phase.Stays() {
 				if offer := s.Node(slot.Node).Offer; offer != nil {
 					value, ok = offer.Attribute(j.Spec.Within)
 				}
@@ -230,6 +230,7 @@ func (q *search) room(d *domain) (count uint32) {
 	for _, kept := range q.purposes() {
 		for _, page := range d.nodes {
 			q.s.EachRoomOf(page, kept, &q.spec.Resources, func(n cluster.NodeIndex) {
+				q.s.Visit(1)
 				if q.ever(n) {
 					count += q.times(n, roomMax)
 				}
@@ -243,7 +244,7 @@ func (q *search) room(d *domain) (count uint32) {
 func (d *domain) each(s *cluster.State, visit func(n cluster.NodeIndex) bool) {
 	if d == nil || d.nodes == nil {
 		for n := range cluster.NodeIndex(s.Nodes()) {
-			if !visit(n) {
+			if s.Visit(1); !visit(n) {
 				return
 			}
 		}
@@ -251,7 +252,7 @@ func (d *domain) each(s *cluster.State, visit func(n cluster.NodeIndex) bool) {
 	}
 	for _, page := range d.nodes {
 		for nodes := page.Nodes; nodes != 0; nodes &= nodes - 1 {
-			if !visit(cluster.NodeIndex(page.Page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))) {
+			if s.Visit(1); !visit(cluster.NodeIndex(page.Page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))) {
 				return
 			}
 		}

@@ -245,6 +245,7 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 // beyond them.
 func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) trial {
 	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.fork(j)}}
+	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {
 		if missing := j.Missing(task); m.place(task, missing) < missing {
 			return trial{}

@@ -324,6 +324,7 @@ func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
 func (p *pass) runsOn(id terms.JobID, seats []cluster.Claim) []uint32 {
 	counts := make([]uint32, len(seats))
 	for i, seat := range seats {
+		p.s.Visit(len(p.s.Node(seat.Node).Held))
 		for _, r := range p.s.Node(seat.Node).Held {
 			if r.Job == id && int(r.Task) == seat.Task {
 				counts[i]++
@@ -448,6 +449,7 @@ func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim)
 	for k := range free {
 		free[k] += claimed[k]
 	}
+	p.s.Visit(len(node.Held))
 	for _, r := range node.Held {
 		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
 			need := p.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts()
@@ -494,6 +496,7 @@ func (p *pass) awaits(c *cluster.Claims) bool {
 
 // leaves tells whether an instance was told to stop and has not yet.
 func (p *pass) leaves(r cluster.SlotRef) bool {
+	p.s.Visit(1)
 	slot, ok := p.s.SlotAt(r)
 	return ok && slot.Phase == cluster.Stopping
 }
@@ -502,6 +505,7 @@ func (p *pass) leaves(r cluster.SlotRef) bool {
 func (p *pass) trimClaims() {
 	for _, id := range slices.Backward(slices.Clone(p.s.ClaimingJobs())) {
 		claims, _ := p.s.ClaimsOf(id)
+		p.s.Visit(len(claims.Seats))
 		if kept := p.trimmed(id, claims); !slices.Equal(kept.Seats, claims.Seats) {
 			p.s.SetClaims(id, kept)
 		}

@@ -138,6 +138,7 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 // fitting returns the nodes of a page, one bit each, that are kept for a purpose and have the resources. If none has, the next
 // search passes the page over.
 func (q *search) fitting(page int, kept terms.Purpose) uint64 {
+	q.s.Visit(1)
 	nodes, loose := q.s.Fitting(page, kept, &q.spec.Resources)
 	if loose {
 		q.s.Tighten(page, kept)
@@ -162,6 +163,7 @@ type tight struct {
 // tight returns the nodes of a page that are kept for a purpose and have the resources.
 func (q *search) tight(page int, kept terms.Purpose) tight {
 	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
+	q.s.Visit(bits.OnesCount64(t.nodes))
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
 		t.left[i] = q.left(t.first + cluster.NodeIndex(i))
@@ -209,6 +211,7 @@ func (q *search) fits(n cluster.NodeIndex) bool {
 
 // able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.
 func (q *search) able(n cluster.NodeIndex) bool {
+	q.s.Visit(1)
 	return (!q.avoids || n != q.avoided) && q.allowed(q.s.Node(n)) && q.requests(q.s.Node(n), 1) > 0
 }
 

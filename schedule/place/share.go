@@ -181,7 +181,7 @@ func (p *pass) gains(id terms.JobID) bool {
 func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (count uint32, victims []preempt.Victim) {
 	j := p.s.Job(id)
 	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-		if !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() || !on(slot.Node) {
+		if p.s.Visit(1); !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() || !on(slot.Node) {
 			return true
 		}
 		count++

@@ -51,6 +51,7 @@ func (g *group) load(q *search) {
 		}
 		page := g.rest[g.next]
 		q.s.EachRoomOf(page, purposes[g.order], &q.spec.Resources, func(n cluster.NodeIndex) {
+			q.s.Visit(1)
 			if q.simple || q.able(n) {
 				c := candidate{node: n, class: uint64(g.order)<<32 + uint64(page.Page)}
 				q.rank(&c)
@@ -175,6 +176,7 @@ func (q *search) candidates(pages []int) []candidate {
 		}
 		ends = append(ends, len(nodes))
 	}
+	q.s.Visit(len(nodes))
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
 	var instances func(cluster.NodeIndex) uint32
@@ -238,6 +240,7 @@ func (q *search) counts(pages []int) func(n cluster.NodeIndex) uint32 {
 	}
 	counts := make([]uint32, q.s.Nodes())
 	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+		q.s.Visit(1)
 		if slot.Phase.Holds() {
 			counts[slot.Node]++
 		}

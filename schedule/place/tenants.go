@@ -33,9 +33,11 @@ func (p *pass) look() *tenants {
 	for n := range cluster.NodeIndex(p.s.Nodes()) {
 		free[n] = p.s.FreeAmounts(n)
 	}
+	p.s.Visit(len(free))
 	count := 0
 	p.s.EachJob(func(j *cluster.Job) bool {
 		for _, t := range j.Tasks {
+			p.s.Visit(1)
 			count += int(t.Live())
 		}
 		return true
@@ -65,7 +67,7 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 		}
 		version, need := uint32(0), terms.Amounts{}
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if !slot.Phase.Holds() {
+			if s.Visit(1); !slot.Phase.Holds() {
 				return true
 			}
 			if slot.Version != version {
@@ -263,6 +265,7 @@ const triesMax = 4
 // beside it, the plan is tried: its own instances may be in each other's way.
 func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	for range triesMax {
+		p.s.Visit(len(in.Nodes) + len(in.Victims))
 		plan, ok = preempt.Choose(in)
 		if !ok {
 			return plan, false

@@ -103,6 +103,7 @@ func (p *pass) round() {
 	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
+			p.s.Visit(1)
 			account := p.s.Account(number)
 			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
 				continue
@@ -155,6 +156,7 @@ func (p *turns) take() {
 
 // wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
 func (p *turns) wanted(t cluster.Turn) bool {
+	p.s.Visit(1)
 	switch {
 	case p.admission == nil:
 		return !t.Blocked || len(p.grown) > 0

@@ -84,6 +84,7 @@ func (g *Ground) survey() {
 	g.of = make([]int, g.s.Nodes())
 	for n := range cluster.NodeIndex(g.s.Nodes()) {
 		node := g.s.Node(n)
+		g.s.Visit(1)
 		g.of[n] = none
 		peers := g.peers(node)
 		if peers == 0 {
@@ -134,6 +135,7 @@ func (g *Ground) peers(node *cluster.Node) Peers {
 	if len(node.Held) <= offered {
 		return Peers(offered)
 	}
+	g.s.Visit(len(node.Held))
 	count := Peers(0)
 	for _, r := range node.Held {
 		if slot, ok := g.s.SlotAt(r); ok && slot.Phase != cluster.Stopping && g.runs(r, &slot) {
@@ -280,7 +282,7 @@ func (g *Ground) running() (all []Running) {
 		for k, task := range g.s.Job(id).Order() {
 			first := len(all)
 			g.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Phase == cluster.Stopping || !g.runs(r, &slot) {
+				if g.s.Visit(1); slot.Phase == cluster.Stopping || !g.runs(r, &slot) {
 					return true
 				}
 				group := g.of[slot.Node]
@@ -313,6 +315,7 @@ func (g *Ground) usable() []Peers {
 			usable[group] += all
 			continue
 		}
+		g.s.Visit(1 + len(node.Held))
 		own, free := Peers(0), g.s.FreeAmounts(node.Index)
 		for _, r := range node.Held {
 			if slot, ok := g.s.SlotAt(r); ok && g.runs(r, &slot) {
