@@ -158,6 +158,7 @@ func (s *State) editAccount(id PoolID) *Account {
 // asks notes that so many more instances ask for room, or fewer.
 func (a *Account) asks(j *terms.Job, each *terms.Amounts, count int64) {
 	a.Asked.Add(j, each, count)
+	assert(int64(a.Asking)+count >= 0, "no fewer than none ask")
 	a.Asking = uint32(int64(a.Asking) + count)
 	if j.Revocable {
 		a.AskingRevocable = uint32(int64(a.AskingRevocable) + count)
@@ -169,9 +170,11 @@ func (s *State) charge(j *Job, spec *terms.Task, times int64) {
 	need := spec.Amounts()
 	account := s.editAccount(j.account())
 	account.Held.Add(j.Spec, &need, times)
+	assert(account.Held.NonSlack.Within(terms.Unlimited) && account.Held.Slack.Within(terms.Unlimited), "what a pool holds can be counted")
 	s.countPriority(j, times)
 	if j.Spec.Type != terms.Batch {
 		account.Lasting.Add(j.Spec, &need, times)
+		assert(account.Lasting.NonSlack.Within(terms.Unlimited), "what the services of a pool hold can be counted")
 	}
 }
 

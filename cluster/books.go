@@ -30,6 +30,7 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 	if n := s.NodeOf(name); n != nil {
 		return n
 	}
+	assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
 	n := &Node{edition: s.edition, Index: NodeIndex(s.nodes.Len()), Name: name}
 	s.nodes.Resize(s.edition, s.nodes.Len()+1)
 	s.nodes.Set(s.edition, int(n.Index), n)
@@ -68,6 +69,8 @@ func (s *State) changeNode(n NodeIndex, change func(*Node)) {
 // Wrote notes that an entry of the incarnation was taken. Seq must be above the last.
 func (s *State) Wrote(n NodeIndex, incarnation uint32, seq uint64) {
 	s.changeNode(n, func(row *Node) {
+		assert(incarnation > row.Departed, "who has left writes nothing")
+		assert(seq >= row.LastSeq(incarnation), "the numbers of entries never fall")
 		for i := range row.Sessions {
 			if row.Sessions[i].Incarnation == incarnation {
 				row.Sessions[i].Seq = seq
@@ -100,6 +103,7 @@ func (s *State) SetPeer(n NodeIndex, p terms.PeerID) {
 		if row.Peer != "" {
 			s.RemoveMember(row.Peer)
 		}
+		assert(p == "" || p.Node() == row.Name, "a member lives on its own node")
 		row.Peer = p
 		if p != "" {
 			s.AddMember(p)
@@ -127,6 +131,7 @@ func (s *State) EndSession(n NodeIndex, incarnation uint32) {
 func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
 	s.volunteered = s.VolunteeredWith(n, offer)
+	assert(s.volunteered.Within(s.Limits.ClusterAmount), "all nodes offer no more than can be counted")
 	s.changeNode(n, func(row *Node) {
 		free := s.free(n)
 		if row.Offer != nil {
@@ -200,6 +205,7 @@ func (s *State) countGiven(n NodeIndex) {
 		s.offered[k] += given[k] - row.given[k]
 	}
 	s.stirred, s.moved = true, s.moved || given != row.given
+	assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
 	row.given = given
 }
 

@@ -58,6 +58,7 @@ func (s *State) keep(seats []Claim, times int64) {
 				free[k] -= amount
 			}
 		}
+		assert(row.claimed.Within(terms.Unlimited), "what is kept on a node is not negative")
 		s.setFree(seat.Node, free, s.Eligible(seat.Node))
 	}
 }
@@ -143,6 +144,7 @@ func (s *State) countPriority(j *Job, times int64) {
 	s.stirred = true
 	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
 	count, _ := s.priorities.Get(key)
+	assert(int64(count)+times >= 0, "no fewer than none run at a priority")
 	if count = uint32(int64(count) + times); count == 0 {
 		s.priorities.Delete(key)
 		return

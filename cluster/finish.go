@@ -76,7 +76,9 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	if len(j.Awaits) > 0 {
 		s.SetAwaits(id, nil)
 	}
-	s.editAccount(j.pool).Jobs--
+	account := s.editAccount(j.pool)
+	assert(account.Jobs > 0, "the pool of a job that ends has jobs")
+	account.Jobs--
 	s.countWants(j, -1)
 	s.changeJob(id, func(j *Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
@@ -135,6 +137,7 @@ func (s *State) forgetJob(id terms.JobID) {
 	s.SetClaims(id, Claims{})
 	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
+	assert(j.Finished != 0 && s.finishedSlots >= j.slots(), "only jobs that have ended are forgotten")
 	s.finished.Delete(finished{j.Finished, id})
 	s.finishedSlots -= j.slots()
 	s.digest -= j.row

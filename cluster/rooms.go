@@ -141,6 +141,7 @@ func (s *State) TakeGrown() []int {
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
 func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	before := s.free(n)
+	assert(spec.Resources.Fits(&before), "a node that gives room has it")
 	s.holds++
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
@@ -204,15 +205,12 @@ func (s *State) release(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Minus(spec.Resources)
+		assert(slices.Min(row.lasting[:]) >= 0, "what services hold is not negative")
 	}
-	for i := range row.Held {
-		if row.Held[i] == r {
-			last := len(row.Held) - 1
-			row.Held[i] = row.Held[last]
-			row.Held = row.Held[:last]
-			break
-		}
-	}
+	last, at := len(row.Held)-1, slices.Index(row.Held, r)
+	assert(at >= 0, "room that is given back was held")
+	row.Held[at] = row.Held[last]
+	row.Held = row.Held[:last]
 	if len(spec.Labels) > 0 || countsOwn(spec) {
 		s.countHead(spec, r, n, -1)
 	}

@@ -35,6 +35,7 @@ func (s *State) SetShare(id terms.JobID, task int, share uint32) {
 	if s.Job(id).Tasks[task].share == share+1 {
 		return
 	}
+	assert(share+1 != 0 && s.Job(id).Spec.Shares(), "only what virtual peers run has a share")
 	s.changeTask(id, task, func(t *Task) { t.share = share + 1 })
 	s.SetBlocked(KeyOf(id, task), false)
 	s.SetBlocked(KeyOf(id, task).Special(), false)

@@ -6,7 +6,8 @@ import "starling/terms"
 func (s *State) AddJob(spec *terms.Job) *Job {
 	s.LastJob++
 	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
-	if number, found := s.pools.find(spec.Name.Pool()); found {
+	number, found := s.pools.find(spec.Name.Pool())
+	if assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
 		j.pool = s.pools.ids[number]
 	}
 	s.editAccount(j.pool).Jobs++
@@ -32,6 +33,7 @@ func (s *State) AddJob(spec *terms.Job) *Job {
 // SetDesired changes how many slots of a task there should be. Slots beyond that which hold room stay until they have
 // ended; the others are dropped.
 func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
+	assert(want <= max(s.Limits.JobInstances, s.Limits.Nodes), "a task wants no more instances than a job may have")
 	s.changeTask(id, task, func(t *Task) {
 		j := s.Job(id)
 		if n := t.Slots.Len(); uint32(n) < want {
@@ -113,6 +115,7 @@ func (s *State) drop(t *Task, r SlotRef) {
 	for seat := MainSeat; seat < seatCount && (seat == MainSeat || t.rare != nil); seat++ {
 		r.Seat = seat
 		slot := t.seat(r)
+		assert(!slot.Phase.Holds(), "a slot that is dropped holds nothing")
 		if slot.Deadline != 0 {
 			s.deadlines.Delete(due{slot.Deadline, r})
 		}
@@ -242,10 +245,11 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 		spec := j.TaskSpecOf(int(r.Task), next.Version)
 		s.hold(j, spec, r, next.Node)
 		s.charge(j, spec, 1)
-	case old.Phase == Away && next.Phase == Running:
-		s.grown = append(s.grown, next.Node) // what is within reach again may give way to a daemon
-	case old.Phase.Holds() && (old.Node != next.Node || old.Version != next.Version):
-		panic("cluster: slot " + s.NameOf(r).String() + " changed its node without an end")
+	case old.Phase.Holds():
+		assert(old.Node == next.Node && old.Version == next.Version, "a slot changes its node and its version only after an end")
+		if old.Phase == Away && next.Phase == Running {
+			s.grown = append(s.grown, next.Node) // what is within reach again may give way to a daemon
+		}
 	}
 }
 
@@ -259,7 +263,8 @@ func (s *State) MoveSeat(r SlotRef, to Seat) {
 	if slot.Phase.Holds() {
 		s.changeNode(slot.Node, func(row *Node) { row.rename(r, target) })
 	}
-	if last := t.seat(target); slot.Order == 0 {
+	last := t.seat(target)
+	if assert(to != r.Seat && !last.Phase.Holds(), "the seat to which something moves holds nothing"); slot.Order == 0 {
 		slot.Order, slot.Node = last.Order, last.Node // the seat has had an allocation, although this one has none yet
 	}
 	left := Slot{}
@@ -313,6 +318,7 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 				index = t.Fresh
 				t.Fresh++
 			}
+			assert(index < t.Desired, "only slots that are wanted are given nodes")
 			r := SlotRef{Job: id, Task: uint16(task), Index: index}
 			s.putSlot(j, r, j.ordered(s, t.Slots.At(int(index)), n))
 			s.hold(j, spec, r, n)

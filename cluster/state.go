@@ -242,6 +242,7 @@ func (s *State) Remember(id string, r Request) {
 	s.requestOrder.Set(s.requestNext, id)
 	s.requestNext++
 	s.digest += r.hash(id)
+	assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
 	if s.requests.Len() > int(s.Limits.Requests) {
 		_, oldest, _ := s.requestOrder.PopMin()
 		old, _ := s.requests.Delete(oldest)

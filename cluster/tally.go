@@ -55,6 +55,7 @@ func (t *Task) tallyFrom(j *Job, first, end SlotRef, more bool) {
 	if more {
 		t.New[Untried] += fresh
 	} else {
+		assert(t.New[Untried] >= fresh, "seats that are counted no more were counted")
 		t.New[Untried] -= fresh
 	}
 	for end.Index -= fresh; first.Index < end.Index; first.Index++ {
@@ -121,6 +122,7 @@ func (s *State) moveDeadline(r SlotRef, old, next terms.Time) {
 
 func (s *State) putMain(j *Job, t *Task, r SlotRef, next *Slot) {
 	old := t.Slots.At(int(r.Index))
+	assert(t.Counts[old.Phase] > 0, "the phase of a slot was counted")
 	t.Counts[old.Phase]--
 	t.Counts[next.Phase]++
 	t.Slots.Set(s.edition, int(r.Index), *next)
@@ -141,6 +143,7 @@ func (t *Task) putBeside(r SlotRef, next *Slot) {
 	old := t.seat(r)
 	beside := t.seldom().beside
 	if old != (Slot{}) {
+		assert(t.Beside[old.Phase] > 0, "the phase of a seat was counted")
 		t.Beside[old.Phase]--
 		if r.Seat == CanarySeat {
 			t.Canaries[old.trial()]--

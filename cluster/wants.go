@@ -107,5 +107,6 @@ func (s *State) setWants(j *Job) {
 // countWants adds what a job wants to what its pool and the cluster do, or takes it away.
 func (s *State) countWants(j *Job, times int64) {
 	s.wants.Add(&j.wants, times)
+	assert(s.wants.Amounts.Within(s.Limits.ClusterAmount), "what all jobs want can be counted")
 	s.editAccount(j.account()).Wants.Add(&j.wants, times)
 }

@@ -14,6 +14,16 @@ const AmountCount = VirtualPeers + 1
 // computed with whenever demand changes. All code runs over it alike: one more device is one more constant and name.
 type Amounts [AmountCount]int64
 
+// Within tells whether each amount is between nothing and the most.
+func (a *Amounts) Within(most int64) bool {
+	for _, amount := range a {
+		if amount < 0 || amount > most {
+			return false
+		}
+	}
+	return true
+}
+
 // Minus returns a less other.
 func (a Amounts) Minus(other Amounts) Amounts {
 	for k := range a {

@@ -14,6 +14,7 @@ import (
 func TestOf(t *testing.T) {
 	s := cluster.NewState()
 	s.Index = 1
+	s.SetPools([]terms.Pool{terms.NewPool(terms.DefaultPool), terms.NewPool("ml")})
 	n := s.EnsureNode("a").Index
 	s.SetOffer(n, &terms.Offer{Address: "10.0.0.1:7460", Capacity: terms.Resources{1000, 1 << 30, 0}, PortFirst: 30000, PortLast: 30009})
 	j := s.AddJob(&terms.Job{Name: "ml/train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}}, Tasks: []terms.Task{

@@ -564,7 +564,7 @@ func (c *scene) empty(s *cluster.State, n cluster.NodeIndex) {
 // wealthy adds a node that nobody may use, so that the pool is always entitled to more than there is room for.
 func wealthy(s *cluster.State) {
 	s.SetOffer(s.EnsureNode("bank").Index, &terms.Offer{
-		Capacity:   terms.Resources{1 << 50, 1 << 60, 1 << 60},
+		Capacity:   terms.Resources{1 << 50, 1 << 58, 1 << 58},
 		Attributes: []terms.EnvVar{{Name: terms.ExclusiveAttribute, Value: "nobody"}},
 		Devices:    []terms.DeviceOffer{{Kind: "gpu", Count: terms.DevicesMax}},
 	})
