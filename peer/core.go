@@ -48,6 +48,9 @@ type Core struct {
 	diverged string
 	// halted is why nothing more is folded, nil if it is.
 	halted error
+	// folding is the record that is being folded, nil between two; digest is that of the value before it.
+	folding *journal.Record
+	digest  uint64
 	// gone are the watched peers whose pulse has ended.
 	gone []terms.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
@@ -74,8 +77,9 @@ type Core struct {
 
 // NewCore returns a core before the first entry of a cluster with the given limits. It does nothing until Begin.
 func NewCore(limits terms.Limits) *Core {
+	s := cluster.NewStateWithin(limits)
 	return &Core{
-		state: cluster.NewStateWithin(limits), Knows: RulesNewest, starting: map[terms.AllocationID]bool{},
+		state: s, digest: s.Digest(), Knows: RulesNewest, starting: map[terms.AllocationID]bool{},
 		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
 }
@@ -121,10 +125,20 @@ func (c *Core) Phase() (Phase, string) {
 // with ok false, and so is all that comes after Halt has an answer; one that does not follow the last is a gap, which the
 // journal must never show.
 func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
-	index := terms.Index(r.Index)
-	if index <= c.state.Index || c.halted != nil {
+	if terms.Index(r.Index) <= c.state.Index || c.halted != nil {
 		return replica.Folded{}, false
 	}
+	c.folding = &r // it stays there if the fold panics
+	if folded, ok = c.fold(&r, own); ok {
+		c.digest = folded.Digest
+	}
+	c.folding = nil
+	return folded, ok
+}
+
+// fold folds the next record.
+func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
+	index := terms.Index(r.Index)
 	folded = replica.Folded{Index: index, Bytes: len(r.Payload)}
 	e, err := command.Decode(r.Payload, c.state.Rules)
 	if errors.Is(err, command.ErrPreRelease) && c.state.Nodes() == 0 {
@@ -143,6 +157,7 @@ func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok
 	}
 	folded.Entry = e
 	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
+	plant(e)
 	folded.Digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {

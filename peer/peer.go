@@ -37,6 +37,8 @@ type Config struct {
 	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if that
 	// has none.
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
+	// Reports is the folder for bug reports, Version is the program's, which stands in them.
+	Reports, Version string
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
 	Log    *slog.Logger
@@ -239,8 +241,9 @@ func (p *Peer) drain() {
 // end answers everybody who waits, when the loop is over.
 func (p *Peer) end() {
 	if r := recover(); r != nil {
-		p.failure = fmt.Errorf("the fold failed after entry %d, so this peer stopped: %v", p.core.state.Index, r)
-		p.log.Error("the fold failed", "after", p.core.state.Index, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+		stack := debug.Stack()
+		p.failure = p.bug(r, stack)
+		p.log.Error("the peer stops; its tasks go on", "error", p.failure, "stack", string(stack))
 	}
 	p.core.Fail(ErrStopped)
 	for _, w := range p.waiting {

@@ -101,7 +101,8 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse, Secret: config.Secret,
-		Fetch:    client.NewOutputs().Fetch,
+		Fetch:   client.NewOutputs().Fetch,
+		Reports: config.Folder, Version: config.Version,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
 	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
