@@ -9,6 +9,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/terms"
 )
@@ -103,7 +104,7 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	defer done()
-	answer.Findings = findings(explain.Job(state, j, starting.reason))
+	answer.Findings = findings(explain.Job(state, j, starting.reason, forecast.Tries(state, j.Name())))
 	return answer, nil
 }
 

@@ -64,7 +64,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	}
 	if after := f.End.JobOf(spec.Name); after != nil {
 		answer.Update = updateMessage(&after.Update)
-		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(explain.Job(f.End, after, nil))
+		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(explain.Job(f.End, after, nil, forecast.Tries(f.End, spec.Name)))
 	}
 	return answer, nil
 }

@@ -80,7 +80,7 @@ func (r *reading) fold(s *cluster.State) {
 func (r *reading) copies(frozen cluster.Frozen) {
 	frozen.Copy().EachJob(func(j *cluster.Job) bool {
 		own := frozen.Copy()
-		explain.Job(own, own.Job(j.ID), nil)
+		explain.Job(own, own.Job(j.ID), nil, Tries(own, j.Name()))
 		place.DivisionOf(own, j.ID)
 		for i := range j.Tasks {
 			if own.Job(j.ID).TaskSpecOf(i, j.Version) != nil {

@@ -1,10 +1,13 @@
 // Package forecast tells what would come of a command, by folding imagined entries: it is the scheduler that answers.
 //
 // The command is folded into a copy of the value. Then all goes well: every machine does at once what it is told, what
-// it starts becomes ready, what it stops ends, and time passes whenever nothing else happens, until nothing does.
+// it starts becomes ready, what it stops ends, and time passes whenever nothing else happens, until nothing does. In the same
+// way it is tried what would help work that waits, see Tries.
 package forecast
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
@@ -53,11 +56,7 @@ type Step struct {
 
 // Of forecasts a command about a job on a copy of s.
 func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
-	d := &dream{s: s.Copy(), job: job, began: s.Time}
-	d.s.EachMember(func(p terms.PeerID) bool {
-		d.member = p
-		return false
-	})
+	d := newDream(s, job)
 	if d.member == "" {
 		return Forecast{Refusal: cluster.Refusal{Code: cluster.Unavailable, Reason: "the cluster has no member"}}
 	}
@@ -74,14 +73,23 @@ func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 	return Forecast{Waves: d.waves, Cut: d.cut, Complete: complete, End: d.s}
 }
 
+func newDream(s *cluster.State, job terms.JobName) *dream {
+	d := &dream{s: s.Copy(), job: job, began: s.Time}
+	d.s.EachMember(func(p terms.PeerID) bool {
+		d.member = p
+		return false
+	})
+	return d
+}
+
 // dream is an imagined future.
 type dream struct {
 	s      *cluster.State
 	job    terms.JobName
 	began  terms.Time
 	member terms.PeerID
-	// entries counts the imagined entries.
-	entries int
+	// entries counts the imagined entries, most bounds those of a trial.
+	entries, most int
 	// active are the nodes at which something has changed, each once, in the order of that.
 	active  []cluster.NodeIndex
 	waiting map[cluster.NodeIndex]bool
@@ -169,7 +177,7 @@ func (d *dream) obey() {
 	d.active, d.waiting = nil, nil
 	for _, n := range active {
 		self := d.s.Node(n).Peer
-		if self == "" {
+		if self == "" || d.most > 0 && d.entries >= d.most {
 			continue
 		}
 		reports := &command.ReportTasks{Peer: self}
@@ -195,8 +203,12 @@ func (d *dream) obey() {
 func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) replica.Outcome {
 	d.entries++
 	name, incarnation := writer.Split()
+	seq := uint64(1)
+	if node := d.s.NodeOf(name); node != nil {
+		seq += node.LastSeq(incarnation)
+	}
 	outcome := replica.Apply(d.s, d.s.Index+1, &command.Entry{
-		Writer: writer, Seq: d.s.NodeOf(name).LastSeq(incarnation) + 1, Time: now, Cause: d.s.Index, Commands: []command.Command{c},
+		Writer: writer, Seq: seq, Time: now, Cause: d.s.Index, Commands: []command.Command{c},
 	}, true)
 	for _, e := range outcome.Effects {
 		if e.Kind == replica.More {
@@ -213,10 +225,16 @@ func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) rep
 // awaken makes all nodes active: what they do was not told one by one.
 func (d *dream) awaken() {
 	for n := range cluster.NodeIndex(d.s.Nodes()) {
-		if len(d.s.Node(n).Held) > 0 {
+		if slices.ContainsFunc(d.s.Node(n).Held, d.told) {
 			d.activate(n)
 		}
 	}
+}
+
+// told tells whether the node of a slot has something to do about it.
+func (d *dream) told(r cluster.SlotRef) bool {
+	slot, _ := d.s.SlotAt(r)
+	return slot.Phase == cluster.Stopping || slot.Phase == cluster.Assigned || slot.Phase == cluster.Running && slot.Health == cluster.Untried
 }
 
 func (d *dream) activate(n cluster.NodeIndex) {

@@ -42,15 +42,15 @@ type Obstacle struct {
 type Said func(id terms.AllocationID, node terms.NodeName) string
 
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
-// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. It tries what may help on
-// copies of s.
-func Job(s *cluster.State, j *cluster.Job, said Said) []Finding {
+// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. What would make room is
+// said only when try has shown that it does, see package forecast; nothing of that kind is if try is nil.
+func Job(s *cluster.State, j *cluster.Job, said Said, try Try) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
 		found = append(found, stopped(s, j))
 	}
 	for i, t := range j.Tasks {
-		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said}
+		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said, try: try}
 		found = append(found, e.findings()...)
 	}
 	if len(found) == 0 && j.Suspended && j.Finished == 0 {
@@ -76,6 +76,7 @@ type explainer struct {
 	// spec is the newest version, nil if that has no such task any more.
 	spec *terms.Task
 	said Said
+	try  Try
 }
 
 // held is a slot that does not run.

@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/jobspec"
+	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -65,7 +66,7 @@ func TestStories(t *testing.T) {
 			case "unfinished":
 				st.s.Unfinished = true
 			case "why":
-				return words(explain.Job(st.s, st.job(t, d), said))
+				return words(explain.Job(st.s, st.job(t, d), said, forecast.Tries(st.s, st.job(t, d).Name())))
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}
@@ -75,7 +76,9 @@ func TestStories(t *testing.T) {
 }
 
 func (st *story) ensure(d *datadriven.TestData) cluster.NodeIndex {
-	return st.s.EnsureNode(terms.NodeName(d.CmdArgs[0].Key)).Index
+	n := st.s.EnsureNode(terms.NodeName(d.CmdArgs[0].Key)).Index
+	st.s.Wrote(n, 1, 1)
+	return n
 }
 
 func (st *story) job(t *testing.T, d *datadriven.TestData) *cluster.Job {

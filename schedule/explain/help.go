@@ -1,8 +1,9 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 
 	"starling/cluster"
 	"starling/schedule/entitle"
@@ -11,53 +12,137 @@ import (
 	"starling/terms/pool"
 )
 
-// help says what would let an instance run.
-func (c *survey) help(p *prospect) (all []string) {
+// help says what may let an instance run, and more that may only together with that: a node is of no use to work that its pool
+// does not admit.
+func (c *survey) help(p *prospect) (all, more hints) {
 	switch {
 	case c.offers == 0:
-		return []string{"a node that takes work: starling agent on a machine makes it one"}
+		return hints{{c.another("a node that takes work: starling agent on a machine makes it one", 1)}}, nil
 	case c.possible == 0:
-		return []string{"a node that has all it needs, or a task that needs less"}
+		return hints{{c.another("a node that has all it needs", 1)}, {c.smaller()}}, nil
 	case c.e.crowded():
-		return []string{fmt.Sprintf("a max_running above %d", c.e.spec.MaxRunning)}
+		most := c.e.spec.MaxRunning
+		return hints{{ofJob(fmt.Sprintf("a max_running above %d", most), func(_ *terms.Job, t *terms.Task) { t.MaxRunning = most + 1 })}}, nil
 	case p.served() || c.leaving(p) > 0:
-		return nil
+		return nil, nil
 	}
 	if p != nil {
 		all = append(p.admission(), p.advantage()...)
 	}
-	if c.able > 0 || p.reason() != "" {
-		return all
+	switch room := c.room(p); {
+	case p.reason() != "":
+		more = hints{room}
+	case c.able == 0 || p.gathers():
+		all = append(all, room)
 	}
-	nearest := &c.misses[0]
-	room := fmt.Sprintf("room on %s (%s)", nearest.node.Name, strings.Join(nearest.words, ", "))
-	if j := c.e.ender(&nearest.short, c.e.onNode(nearest.node.Index)); j != nil && nearest.resources() {
-		room += fmt.Sprintf(", such as by the end of %s", j.Name())
-	}
-	return append(all, room+", or another node that has all it needs")
+	return all, more
 }
 
-// resources tells whether only processor, memory or disk are short, and come free when others end.
-func (m *miss) resources() bool {
-	kinds := 0
-	for _, short := range m.short {
-		if short > 0 {
-			kinds++
+// room says what may make room on nodes.
+func (c *survey) room(p *prospect) (group []hint) {
+	if p.gathers() {
+		more := p.gang.Members - p.gang.Fit
+		if more == 1 {
+			return []hint{c.another("another node that has all that one of its gang needs", 1)}
 		}
+		return []hint{c.another(fmt.Sprintf("%d more nodes that each have all that one of its gang needs", more), more)}
 	}
-	return m.hard == 0 && kinds == m.all
+	group = append(group, c.another("another node that has all it needs", 1))
+	if len(c.misses) > 0 && c.misses[0].hard == 0 {
+		group = append(group, c.ends(&c.misses[0])...)
+	}
+	return group
+}
+
+// endsMax bounds the jobs of a node of which it is tried what their end brings.
+const endsMax = 4
+
+// ends are those jobs on a node whose end may make the room there: what is enough by its resources first, then the least important
+// and of equal ones the youngest.
+func (c *survey) ends(m *miss) []hint {
+	type other struct {
+		job    *cluster.Job
+		enough int
+	}
+	var all []other
+	for _, r := range m.node.Held {
+		j := c.s.Job(r.Job)
+		if j.ID == c.e.job.ID || j.Spec.Type == terms.Daemon || slices.ContainsFunc(all, func(o other) bool { return o.job.ID == j.ID }) {
+			continue
+		}
+		o := other{job: j}
+		held := c.e.holds(j, func(slot cluster.Slot) bool { return slot.Node == m.node.Index })
+		for k := range m.short {
+			if held[k] < m.short[k] {
+				o.enough++
+			}
+		}
+		all = append(all, o)
+	}
+	slices.SortStableFunc(all, func(a, b other) int {
+		return cmp.Or(cmp.Compare(a.enough, b.enough), cmp.Compare(a.job.Spec.Priority, b.job.Spec.Priority), cmp.Compare(b.job.ID, a.job.ID))
+	})
+	var ends []hint
+	for _, o := range all[:min(len(all), endsMax)] {
+		ends = append(ends, endOf(o.job.Name()))
+	}
+	return chain(ends)
+}
+
+// another is a hint at nodes that have all that an instance needs and are else like the nearest.
+func (c *survey) another(text string, count uint32) hint {
+	o := c.offer(1, terms.Amounts{})
+	h := hint{text: text}
+	for range min(count, nodesMax) {
+		h.trial.Nodes = append(h.trial.Nodes, o)
+	}
+	return h
+}
+
+// nodesMax bounds the nodes that join in a trial.
+const nodesMax = 256
+
+// smaller is a hint at a task that could run on the nearest node.
+func (c *survey) smaller() hint {
+	node := c.misses[0].node
+	text := fmt.Sprintf("a task that needs no more than %s has", node.Name)
+	around := &surroundings{c.e.s, c.e.spec, node}
+	_, exclusive := node.Offer.Attribute(terms.ExclusiveAttribute)
+	return ofJob(text, func(_ *terms.Job, t *terms.Task) {
+		for k := range t.Resources {
+			t.Resources[k] = min(t.Resources[k], node.Offer.Capacity[k])
+		}
+		t.Constraints, t.Devices, t.Ports = slices.Clone(t.Constraints), slices.Clone(t.Devices), slices.Clone(t.Ports)
+		for i := len(t.Constraints) - 1; i >= 0; i-- {
+			if k := &t.Constraints[i]; !k.Social() && !k.Holds(around) && !(exclusive && k.Mentions(terms.ExclusiveAttribute)) {
+				t.Constraints = slices.Delete(t.Constraints, i, i+1)
+			}
+		}
+		for i := len(t.Devices) - 1; i >= 0; i-- {
+			d, offered := &t.Devices[i], node.DeviceOf(t.Devices[i].Kind)
+			if d.Amount = min(d.Amount, terms.WholeDevice*terms.Millidevices(offered.Count)); d.Amount == 0 || !d.Takes(offered.Model) {
+				t.Devices = slices.Delete(t.Devices, i, i+1)
+			}
+		}
+		if node.Offer.PortLast == 0 {
+			t.Ports = slices.DeleteFunc(t.Ports, func(p terms.PortRequest) bool { return p.Number == 0 })
+		}
+	})
 }
 
 // served tells whether others give way to the work already, or will.
 func (p *prospect) served() bool { return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0 }
 
 // advantage says what the job could say of itself to have room sooner.
-func (p *prospect) advantage() (all []string) {
+func (p *prospect) advantage() (all hints) {
+	urgent := func(above uint32, text string) []hint {
+		return []hint{ofJob(text, func(j *terms.Job, _ *terms.Task) { j.Priority = above + 1 })}
+	}
 	if level := p.yielding.priority; level > 0 {
-		all = append(all, fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1))
+		all = append(all, urgent(level-1, fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1)))
 	} else if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
 		first := p.e.s.Job(p.queue.First[0])
-		all = append(all, fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name()))
+		all = append(all, urgent(first.Spec.Priority, fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name())))
 	}
 	most := p.gang.Fit
 	for i := range p.bounds {
@@ -65,79 +150,189 @@ func (p *prospect) advantage() (all []string) {
 		most = min(most, uint32(max(b.most-b.held, 0)*int64(p.gang.Members)/b.need))
 	}
 	if most > 0 && most < p.gang.Members && p.gang.Uniform {
-		all = append(all, fmt.Sprintf("a gang of at most %d", most))
+		all = append(all, []hint{ofJob(fmt.Sprintf("a gang of at most %d", most), func(j *terms.Job, t *terms.Task) {
+			j.MinAvailable, t.MinAvailable = min(j.MinAvailable, most), min(t.MinAvailable, most)
+		})})
 	}
 	return all
 }
 
-// admission says what would let the pool admit the work.
-func (p *prospect) admission() (all []string) {
+// admission says what may let the pool admit the work.
+func (p *prospect) admission() (all hints) {
 	book := reckoning.Of(p.e.s)
 	for i := range p.bounds {
 		b := &p.bounds[i]
-		more := amount(b.kind, b.missing())
 		switch b.by {
 		case byEntitlement:
 			all = append(all, p.entitle(book, b)...)
 		case bySlack:
-			all = append(all, more+" that others leave idle or give up")
+			all = append(all, p.slacken(book, b)...)
 		case byReservation:
-			if p.spec.Quotas[b.kind].Reservation == 0 {
-				all = append(all, fmt.Sprintf("%s reserved for pool %s, or preemptible: true", amount(b.kind, b.held+b.need), p.path))
-				continue
-			}
-			all = append(all, p.reserve(book, p.Number, b)+", or preemptible: true")
+			all = append(all, []hint{p.reserve(book, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
+				j.Preemption = terms.Preemptible
+			})})
 		case byCeiling:
-			all = append(all, more+" that another pool below "+string(b.above)+" gives back")
+			all = append(all, []hint{p.limit(b.above, b.kind, b.missing())})
 		case byControllers:
-			all = append(all, fmt.Sprintf("a higher controller_limit of pool %s, or %s more reserved for it", p.path, more))
+			all = append(all, []hint{p.controllers(b), p.reserve(book, p.Number, b)})
 		}
 	}
+	return append(all, p.ends())
+}
+
+// ends are jobs whose end may let the pool admit the work.
+func (p *prospect) ends() (group []hint) {
 	if j := p.occupant(); j != nil {
-		return append(all, fmt.Sprintf("the end of %s", j.Name()))
+		group = append(group, endOf(j.Name()))
 	}
 	if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
-		all = append(all, fmt.Sprintf("the end of %s", p.name(p.queue.First[0])))
+		group = append(group, endOf(p.name(p.queue.First[0])))
 	}
-	return all
+	return group
 }
 
-// entitle says what would raise the entitlement of the pool, up its branch of the tree.
-func (p *prospect) entitle(book *reckoning.Book, b *bound) (all []string) {
+// entitle says what may raise the entitlement of the pool, up its branch of the tree.
+func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
 	tree, k := p.e.s.Pools(), b.kind
 	parents := pool.Tree(tree).Parents()
+	var group []hint
 	for at := p.Number; at >= 0; at = parents[at] {
-		over := book.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit
-		if over > 0 {
-			all = append(all, fmt.Sprintf("a limit of pool %s that is %s higher", tree[at].Path, amount(k, over)))
+		if over := book.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit; over > 0 {
+			all = append(all, []hint{p.limit(tree[at].Path, k, over)})
 		}
-		switch book.Trace(at).Cut[k] {
-		case entitle.ByShare:
-			return append(all, "a share for it, or "+p.reserve(book, at, b))
-		case entitle.ByParent:
-			all = append(all, p.reserve(book, at, b))
-		default:
-			return all
+		cut := book.Trace(at).Cut[k]
+		if cut == entitle.ByShare {
+			group = append(group, p.share(at, k))
+		}
+		if cut == entitle.ByShare || cut == entitle.ByParent {
+			group = append(group, p.reserve(book, at, b))
+		}
+		if cut != entitle.ByParent {
+			break
 		}
 	}
-	return append(all, fmt.Sprintf("nodes with %s more", amount(k, b.missing())))
+	return append(all, append(group, p.nodes(b)))
 }
 
-// reserve says how much more would have to be reserved for a pool, and whether that is there.
-func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) string {
+// slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is a part of
+// what the pool reserves.
+func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
+	group := []hint{p.nodes(b)}
+	percent, reserved := p.spec.SlackLimit, p.spec.Quotas[b.kind].Reservation
+	if !b.kind.Overcommitted() && percent != terms.NoPercent {
+		if part := percentOf(b.held+b.need, reserved); part <= 100 && part > percent {
+			group = append(group, ofPool(fmt.Sprintf("a slack_limit of pool %s of %d percent", p.path, part), p.change(p.path, func(s *terms.Pool) {
+				s.SlackLimit = part
+			})))
+		}
+		if percent > 0 {
+			whole := ((b.held+b.need)*100 + int64(percent) - 1) / int64(percent)
+			group = append(group, p.reserved(book, p.Number, b.kind, whole-reserved))
+		}
+	}
+	return hints{group, {anew("revocable: false", func(j *terms.Job, _ *terms.Task) { j.Revocable = false })}}
+}
+
+// percentOf returns how many percent an amount is of the whole, rounded up; terms.NoPercent if that is more than the whole.
+func percentOf(amount, whole int64) terms.Percent {
+	if whole == 0 || amount > whole {
+		return terms.NoPercent
+	}
+	return terms.Percent((amount*100 + whole - 1) / whole)
+}
+
+// nodes is a hint at nodes that bring what is missing, or as much as is needed if that is more.
+func (p *prospect) nodes(b *bound) hint {
+	of := func(amount_ int64) hint {
+		brought := terms.Amounts{}
+		brought[b.kind] = amount_
+		c := newSurvey(p.e)
+		return hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, amount_)), trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
+	}
+	h := of(b.missing())
+	if b.missing() < b.need {
+		more := of(b.need)
+		h.instead = &more
+	}
+	return h
+}
+
+// change edits one pool of a tree.
+func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]terms.Pool) {
+	return func(tree []terms.Pool) {
+		if at, found := pool.Tree(tree).Find(path); found {
+			edit(&tree[at])
+		}
+	}
+}
+
+// limit is a hint at a limit that is higher by so much.
+func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
+	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, amount(k, more)), p.change(path, func(s *terms.Pool) {
+		s.Quotas[k].Limit += more
+	}))
+}
+
+// share is a hint at a share, as large as the largest beside the pool.
+func (p *prospect) share(at int, k terms.Kind) hint {
+	tree, most := p.e.s.Pools(), int64(1)
+	for _, i := range reckoning.Of(p.e.s).Siblings(at) {
+		most = max(most, tree[i].Quotas[k].Share)
+	}
+	path := tree[at].Path
+	return ofPool(fmt.Sprintf("a share of %d of %s for pool %s", most, k, path), p.change(path, func(s *terms.Pool) { s.Quotas[k].Share = most }))
+}
+
+// controllers is a hint at more that controllers may hold.
+func (p *prospect) controllers(b *bound) hint {
+	part := percentOf(b.held+b.need, p.spec.Quotas[b.kind].Reservation)
+	text := fmt.Sprintf("a controller_limit of pool %s of %d percent", p.path, part)
+	if part == terms.NoPercent {
+		text = fmt.Sprintf("no controller_limit of pool %s", p.path)
+	}
+	return ofPool(text, p.change(p.path, func(s *terms.Pool) { s.ControllerLimit = part }))
+}
+
+// reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is more.
+func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
+	h := p.reserved(book, at, b.kind, b.missing())
+	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
+		return p.reserved(book, at, b.kind, b.held+b.need)
+	}
+	if b.missing() < b.need {
+		more := p.reserved(book, at, b.kind, b.need)
+		h.instead = &more
+	}
+	return h
+}
+
+// reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it is idle first.
+func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int64) hint {
 	tree := p.e.s.Pools()
-	left := p.e.s.Capacity()[b.kind]
+	left := p.e.s.Capacity()[k]
 	if parent := pool.Tree(tree).Parents()[at]; parent >= 0 {
-		left = tree[parent].Quotas[b.kind].Reservation
+		left = tree[parent].Quotas[k].Reservation
 	}
-	for _, i := range book.Siblings(at) {
-		left -= tree[i].Quotas[b.kind].Reservation
+	beside := book.Siblings(at)
+	for _, i := range beside {
+		left -= tree[i].Quotas[k].Reservation
 	}
-	text := fmt.Sprintf("%s more reserved for pool %s", amount(b.kind, b.missing()), tree[at].Path)
-	if left < b.missing() {
+	text := fmt.Sprintf("%s more reserved for pool %s", amount(k, more), tree[at].Path)
+	if left < more {
 		text += ", with less for the pools beside it"
 	}
-	return text
+	idle := func(i int) int64 { return tree[i].Quotas[k].Reservation - book.Use(i, k).Held }
+	slices.SortStableFunc(beside, func(i, j int) int { return cmp.Compare(idle(j), idle(i)) })
+	return ofPool(text, func(tree []terms.Pool) {
+		tree[at].Quotas[k].Reservation += more
+		short := more - max(left, 0)
+		for _, i := range beside {
+			if i != at && short > 0 {
+				part := min(short, tree[i].Quotas[k].Reservation)
+				tree[i].Quotas[k].Reservation, short = tree[i].Quotas[k].Reservation-part, short-part
+			}
+		}
+	})
 }
 
 // occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What is
@@ -157,13 +352,6 @@ func (p *prospect) occupant() *cluster.Job {
 		}
 		return p.e.holds(j, func(cluster.Slot) bool { return true })
 	})
-}
-
-// onNode returns what a job holds on a node.
-func (e *explainer) onNode(n cluster.NodeIndex) func(*cluster.Job) terms.Amounts {
-	return func(j *cluster.Job) terms.Amounts {
-		return e.holds(j, func(slot cluster.Slot) bool { return slot.Node == n })
-	}
 }
 
 // holds returns what those instances of a job hold that count and were not told to end.

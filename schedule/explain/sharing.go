@@ -81,7 +81,16 @@ func (c *survey) allotted(p *prospect) (all []string) {
 		all = append(all, p.use(book, terms.VirtualPeers, ""), fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
 	}
 	all = append(all, fmt.Sprintf("needs %s per instance", c.needs()))
-	help := c.allotment.Help()
+	group := []hint{}
+	for _, h := range c.allotment.Help() {
+		if h.Job == nil {
+			group = append(group, endOf(h.Ends))
+		} else {
+			group = append(group, ofJob(h.Text, func(j *terms.Job, _ *terms.Task) { h.Job(j) }))
+		}
+	}
+	brought := terms.Amounts{}
+	brought[b.kind] = max(b.missing(), 0)
 	switch {
 	case more == 0:
 	case c.allotment.Tagged():
@@ -89,17 +98,18 @@ func (c *survey) allotted(p *prospect) (all []string) {
 		if c.e.job.Spec.TaskScheduler == terms.TaskColocated {
 			what = "a node with room for a copy"
 		}
-		help = append(help, fmt.Sprintf("%s, with %s", what, amount(b.kind, b.missing())))
+		node := hint{text: fmt.Sprintf("%s, with %s", what, amount(b.kind, b.missing()))}
+		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
+		group = append(group, node)
 		if here {
-			help = append(help, fmt.Sprintf("an entitlement of pool %s to %s more", p.path, amount(b.kind, b.missing())))
+			group = append(group, slices.Concat(p.entitle(book, b)...)...)
 		}
 	case c.e.s.Capacity()[b.kind]-b.most < b.missing():
-		help = append(help, fmt.Sprintf("nodes with %s more", amount(b.kind, b.missing())))
+		node := hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, b.missing()))}
+		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
+		group = append(group, node)
 	default:
-		help = append(help, p.entitle(book, b)...)
+		return append(all, c.e.verified(append(hints{group}, p.entitle(book, b)...), nil)...)
 	}
-	for _, line := range help {
-		all = append(all, "would help: "+line)
-	}
-	return all
+	return append(all, c.e.verified(hints{group}, nil)...)
 }

@@ -27,7 +27,7 @@ func TestWhatHelpsSharing(t *testing.T) {
 		placeShares(s)
 		s.EachJob(func(j *cluster.Job) bool {
 			for task := range j.Tasks {
-				e := &explainer{s: s, job: j, task: j.Tasks[task], spec: &j.Spec.Tasks[task], number: task}
+				e := &explainer{s: s, job: j, task: j.Tasks[task], spec: &j.Spec.Tasks[task], number: task, try: Tries(s, j.Name())}
 				if e.task.Waits() == 0 || !e.served() {
 					continue
 				}
@@ -37,6 +37,7 @@ func TestWhatHelpsSharing(t *testing.T) {
 				}
 				for _, line := range f.Details {
 					if help, found := strings.CutPrefix(line, "would help: "); found {
+						help, _, _ = strings.Cut(help, " (")
 						kind := tryHelp(t, s.Copy(), j.ID, task, help)
 						if helped[kind]++; strings.HasPrefix(kind, "no ") {
 							t.Errorf("seed %d: %s/%s: %s: %q does not help: %s: %q", seed, j.Name(), e.task.Name, f.Reason, help, kind, f.Details)
@@ -88,6 +89,9 @@ func tryHelp(t *testing.T, s *cluster.State, id terms.JobID, task int, help stri
 	return kind
 }
 
+// Tries is forecast.Tries, which tests in this package cannot import.
+var Tries func(*cluster.State, terms.JobName) Try
+
 func scan(text, format string, number *int) bool {
 	n, _ := fmt.Sscanf(text, format, number)
 	return n == 1
@@ -113,6 +117,7 @@ func sharedCluster(r *rand.Rand) *cluster.State {
 
 func addShared(s *cluster.State, name string, peers uint32, disk bool) {
 	n := s.EnsureNode(terms.NodeName(name)).Index
+	s.Wrote(n, 1, 1)
 	s.SetPeer(n, terms.NewPeerID(s.Node(n).Name, 1))
 	o := &terms.Offer{Capacity: terms.Resources{64_000, 64 << 30}, Devices: []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: peers}}}
 	if disk {

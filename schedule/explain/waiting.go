@@ -32,9 +32,7 @@ func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
 	f.Details = append(e.before(returned), p.details(f.Reason)...)
 	f.Details = append(f.Details, c.details()...)
 	f.Details = append(f.Details, p.contest(c)...)
-	for _, help := range c.help(p) {
-		f.Details = append(f.Details, "would help: "+help)
-	}
+	f.Details = append(f.Details, e.verified(c.help(p))...)
 	return f
 }
 

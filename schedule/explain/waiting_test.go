@@ -44,7 +44,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 					unable++
 				}
 			}
-			Job(s, s.Job(j.ID), nil)
+			Job(s, s.Job(j.ID), nil, nil)
 		}
 	}
 	if able < 1000 || unable < 1000 {

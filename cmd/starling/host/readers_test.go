@@ -17,6 +17,7 @@ import (
 	"starling/driver/fake"
 	"starling/journal/memory"
 	"starling/peer"
+	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/sim/imprint"
 	"starling/terms"
@@ -86,7 +87,7 @@ func (c *crew) read(job terms.JobName) error {
 	if err != nil {
 		return err
 	}
-	explain.Job(s, s.JobOf(job), nil)
+	explain.Job(s, s.JobOf(job), nil, forecast.Tries(s, job))
 	spec := *s.JobOf(job).Spec
 	spec.Tasks = append([]terms.Task(nil), spec.Tasks...)
 	spec.Tasks[0].Instances += 2

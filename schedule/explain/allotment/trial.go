@@ -31,25 +31,33 @@ func (a *Allotment) with(change func(jobs []portion.Job)) *portion.Input {
 	return &in
 }
 
+// Help is something of the job, or the end of another, that would get the task more by the counts of the pool.
+type Help struct {
+	Text string
+	// Job changes the job file; nil if it is the end of the job Ends.
+	Job  func(*terms.Job)
+	Ends terms.JobName
+}
+
 // Help says what of the job, or of other jobs, would get the task more.
-func (a *Allotment) Help() (all []string) {
+func (a *Allotment) Help() (all []Help) {
 	if s := a.mine().Scheduler; s == portion.TaskFixed || s == portion.TaskGreedy {
 		if a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Scheduler = portion.TaskRoundRobin })) {
-			all = append(all, "another task_scheduler, such as round-robin")
+			all = append(all, Help{Text: "another task_scheduler, such as round-robin", Job: func(j *terms.Job) { j.TaskScheduler = terms.TaskRoundRobin }})
 		}
 	}
 	switch a.d.In.Scheduler {
 	case portion.JobPriority:
 		if level, ok := a.priority(); ok {
-			all = append(all, fmt.Sprintf("a priority above %d", level-1))
+			all = append(all, Help{Text: fmt.Sprintf("a priority above %d", level-1), Job: func(j *terms.Job) { j.Priority = uint32(level) }})
 		}
 	case portion.JobPercentage:
 		if part, ok := a.part(); ok {
-			all = append(all, fmt.Sprintf("a percent of %d in the job file", part))
+			all = append(all, Help{Text: fmt.Sprintf("a percent of %d in the job file", part), Job: func(j *terms.Job) { j.Percent = uint32(part) }})
 		}
 	}
 	if j := a.ender(); j != nil {
-		all = append(all, fmt.Sprintf("the end of %s", j.Name()))
+		all = append(all, Help{Text: fmt.Sprintf("the end of %s", j.Name()), Ends: j.Name()})
 	}
 	return all
 }
