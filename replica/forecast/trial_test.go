@@ -145,7 +145,7 @@ var deeds = []struct {
 	{"node", regexp.MustCompile(`^(?:another|a) node that has all (?:it|that one of its gang) needs$`), func(h *crowd, j *cluster.Job, task int, _ []string) bool {
 		return h.more(j, task, 1)
 	}},
-	{"gang nodes", regexp.MustCompile(`^(\d+) more nodes that each have all that one of its gang needs$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
+	{"gang nodes", regexp.MustCompile(`^(\d+) more nodes that each have all (?:it|that one of its gang) needs$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
 		return h.more(j, task, number(words[1]))
 	}},
 	{"nodes", regexp.MustCompile(`^nodes with (\S+ ?[A-Za-z]* ?)(cpu|memory) more$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {

@@ -41,13 +41,9 @@ func (c *survey) help(p *prospect) (all, more hints) {
 // room says what may make room on nodes.
 func (c *survey) room(p *prospect) (group []hint) {
 	if p.gathers() {
-		more := p.gang.Members - p.gang.Fit
-		if more == 1 {
-			return []hint{c.another("another node that has all that one of its gang needs", 1)}
-		}
-		return []hint{c.another(fmt.Sprintf("%d more nodes that each have all that one of its gang needs", more), more)}
+		return c.more(p.gang.Members-p.gang.Fit, "that one of its gang needs")
 	}
-	group = append(group, c.another("another node that has all it needs", 1))
+	group = append(group, c.more(1, "it needs")...)
 	if len(c.misses) > 0 && c.misses[0].hard == 0 {
 		group = append(group, c.ends(&c.misses[0])...)
 	}
@@ -93,14 +89,27 @@ func (c *survey) ends(m *miss) []hint {
 func (c *survey) another(text string, count uint32) hint {
 	o := c.offer(1, terms.Amounts{})
 	h := hint{text: text}
-	for range min(count, nodesMax) {
+	for range count {
 		h.trial.Nodes = append(h.trial.Nodes, o)
 	}
 	return h
 }
 
+// more is a hint at so many nodes, or at two or four times as many if that is too few: other work may come before it.
+func (c *survey) more(count uint32, needs string) []hint {
+	var all []hint
+	for ; len(all) < 3 && (count <= nodesMax || len(all) == 0); count *= 2 {
+		text := "another node that has all " + needs
+		if count > 1 {
+			text = fmt.Sprintf("%d more nodes that each have all %s", count, needs)
+		}
+		all = append(all, c.another(text, count))
+	}
+	return chain(all)
+}
+
 // nodesMax bounds the nodes that join in a trial.
-const nodesMax = 256
+const nodesMax = 24
 
 // smaller is a hint at a task that could run on the nearest node.
 func (c *survey) smaller() hint {

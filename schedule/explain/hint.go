@@ -92,7 +92,7 @@ func (v *verifying) together(all hints) []string {
 	for _, group := range all {
 		group = slices.DeleteFunc(slices.Clone(group), func(h hint) bool { return h.trial.Ends != nil })
 		if len(group) > 0 {
-			chosen, others = append(chosen, group[0].last()), append(others, group[len(group)-1].last())
+			chosen, others = append(chosen, group[0].most()), append(others, group[len(group)-1].most())
 		}
 	}
 	if len(chosen) < 2 {
@@ -123,7 +123,15 @@ func (v *verifying) together(all hints) []string {
 	return []string{"would help: " + strings.Join(texts, ", together with ") + v.e.partly(run)}
 }
 
-// last returns what is tried last of a hint and those instead of it, which is the most.
+// most returns what is tried last of a hint and those instead of it that bring no more nodes.
+func (h *hint) most() *hint {
+	for h.instead != nil && len(h.instead.trial.Nodes) <= len(h.trial.Nodes) {
+		h = h.instead
+	}
+	return h
+}
+
+// last returns what is tried last of a hint and those instead of it.
 func (h *hint) last() *hint {
 	for h.instead != nil {
 		h = h.instead
