@@ -157,7 +157,7 @@ func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 	j := state.JobOf(terms.JobName(name))
 	if j == nil {
 		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
-			"there is no job %q: `starling ps` lists them; those that ended long ago are forgotten", name)}
+			"there is no job %q: `starling ps` lists them; those that have ended are forgotten after a while, with keep: 0 at once", name)}
 	}
 	return j, nil
 }

@@ -127,7 +127,7 @@ func TestLogsOf(t *testing.T) {
 		want    string
 	}{
 		{"no job", &starlingv1.LogsRequest{Job: "nope"}, wire.NotFound,
-			"there is no job \"nope\": `starling ps` lists them; those that ended long ago are forgotten"},
+			"there is no job \"nope\": `starling ps` lists them; those that have ended are forgotten after a while, with keep: 0 at once"},
 		{"nothing asked", &starlingv1.LogsRequest{}, wire.Invalid, "the request: job must not be empty"},
 		{"no task", &starlingv1.LogsRequest{Job: "web", Task: "x"}, wire.NotFound, `job web has no task "x", it has main`},
 		{"which task", &starlingv1.LogsRequest{Job: "two"}, wire.Invalid,

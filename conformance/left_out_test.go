@@ -136,7 +136,6 @@ var leftOut = omissions{
 			"nothing, where upstream it is as if there were no rule"},
 
 	// The life of a job.
-	{files: "volcano/03-state", cases: "VC-ST-063", reason: "open: finding C5"},
 	{files: "volcano/*policy* volcano/*state*", form: "internal",
 		reason: "OutOfSync, CommandIssued, PodRunning and explicit actions are no events: the value is compared with " +
 			"what runs, and commands are obeyed"},

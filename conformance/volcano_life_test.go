@@ -356,7 +356,7 @@ func (c *keepCase) run(t *trial, _ tally) {
 	if c.Then.After != nil && (!waits || due != w.now+terms.Time(*c.Then.After*1000-c.When.Seconds*1000)) {
 		t.Errorf("is forgotten at %d, want %d s after %d", due, *c.Then.After, w.now)
 	}
-	w.later(terms.Time(c.When.Seconds * 1000))
+	w.later(max(terms.Time(c.When.Seconds*1000), terms.KeepLeast))
 	if gone := w.job() == nil; c.Then.Collect != nil && gone != *c.Then.Collect {
 		t.Errorf("is forgotten: %v, want %v", gone, *c.Then.Collect)
 	}

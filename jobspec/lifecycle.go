@@ -25,10 +25,27 @@ func lifecycleFields() []field[terms.Job] {
 		bind(unlimited(), func(j *spec) *uint32 { return &j.MaxRestarts }).
 			named("max_restarts", "How often policies restart the job in one version; the next time it has failed.").
 			or(strconv.Itoa(lifecycle.RestartsDefault)).quiet(),
-		bind(optional(durationForm(math.MaxUint32)), func(j *spec) *uint32 { return &j.KeepMillis }).
-			named("keep", "How long the job can be asked about when it has ended, and its results stay; without it as long as there is room "+
-				"for finished jobs."),
+		bind(optional(keepForm()), func(j *spec) *uint32 { return &j.KeepMillis }).
+			named("keep", "How long the job can be asked about when it has ended, and its logs and results stay: with 0 it is forgotten at once, "+
+				"without a time as long as there is room for finished jobs."),
 	}
+}
+
+// keepForm is a duration of which 0 is the least that there is, terms.KeepLeast, for 0 as a value is no bound.
+func keepForm() form[uint32] {
+	f := durationForm(math.MaxUint32)
+	read, write := f.read, f.write
+	f.read = func(r *reader, p place, into *uint32) {
+		read(r, p, into)
+		*into = max(*into, terms.KeepLeast)
+	}
+	f.write = func(from *uint32) *yaml.Node {
+		if *from == terms.KeepLeast {
+			return write(new(uint32))
+		}
+		return write(from)
+	}
+	return f
 }
 
 // taskLifecycleFields are those of a task.

@@ -12,7 +12,9 @@ func (c *clients) lifecycle(spec *terms.Job) {
 	w := c.w
 	spec.MaxRestarts, spec.MinSuccess, spec.KeepMillis, spec.Policies = uint32(w.between(0, 4)), 0, 0, nil
 	if w.rng.IntN(4) == 0 {
-		spec.KeepMillis = uint32(w.between(1, 20_000))
+		if spec.KeepMillis = uint32(w.between(1, 20_000)); spec.KeepMillis < 4000 {
+			spec.KeepMillis = terms.KeepLeast
+		}
 	}
 	instances := 0
 	for i := range spec.Tasks {

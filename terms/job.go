@@ -68,7 +68,8 @@ type Job struct {
 	Policies []lifecycle.Policy
 	// MaxRestarts is how often policies may restart the job; RestartsUnlimited has no bound.
 	MaxRestarts uint32
-	// KeepMillis is how long the job is kept when it has ended, 0 for as long as there is room.
+	// KeepMillis is how long the job is kept when it has ended, 0 for as long as there is room. With KeepLeast the next entry
+	// forgets it.
 	KeepMillis uint32
 	// After are batch jobs, each once: nothing of the job runs before all of them have succeeded.
 	After  []JobName

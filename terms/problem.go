@@ -31,6 +31,8 @@ const (
 	// DelayMillisMax and GraceMillisMax bound delays and graces: 24 hours and 1 hour.
 	DelayMillisMax = 24 * 60 * 60 * 1000
 	GraceMillisMax = 60 * 60 * 1000
+	// KeepLeast is the shortest time for which a job is kept that has ended.
+	KeepLeast = 1
 )
 
 // Problem is one thing wrong with a job. Path leads to the field as job files name it: "tasks[0].resources.cpu".

@@ -183,7 +183,7 @@ type JobSpec struct {
 	Policies []*LifecyclePolicy `protobuf:"bytes,18,rep,name=policies,proto3" json:"policies,omitempty"`
 	// How often policies restart it in one version; 3 if absent, 4294967295 is any number.
 	MaxRestarts *uint32 `protobuf:"varint,19,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
-	// How long it is kept when it has ended; 0 for as long as there is room.
+	// How long it is kept when it has ended; 0 for as long as there is room. 1 is what "keep: 0" of a job file says.
 	KeepMillis uint32 `protobuf:"varint,20,opt,name=keep_millis,json=keepMillis,proto3" json:"keep_millis,omitempty"`
 	// "greedy", "round-robin", "percentage", "fixed" or "colocated" if its instances are run by virtual peers: each asks for
 	// one of them then, as a device of the kind "peers".

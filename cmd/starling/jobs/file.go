@@ -29,14 +29,14 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 		return err
 	}
 	var names []string
-	unchanged := map[string]bool{}
+	unchanged, from := map[string]bool{}, map[string]uint64{}
 	for _, document := range documents {
 		name := string(document.Spec.Name)
-		changed, err := submit(ctx, r, peer, &document.Spec, options.against)
+		index, changed, err := submit(ctx, r, peer, &document.Spec, options.against)
 		if err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
-		names, unchanged[name] = append(names, name), !changed
+		names, unchanged[name], from[name] = append(names, name), !changed, index
 		if options.detach {
 			fmt.Fprintln(r.Out, name)
 		}
@@ -46,7 +46,7 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 	}
 	t := newTracker(peer, console.NewProgress(r.Console, names), names)
 	for _, job := range t.jobs {
-		job.unchanged = unchanged[job.name]
+		job.unchanged, job.from = unchanged[job.name], from[job.name]
 	}
 	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.ForPeople() {
 		wait := func(ctx context.Context) error { return waitWithOutput(ctx, r, t) }
@@ -78,11 +78,13 @@ func follow(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Dura
 	return how.results(r, t)
 }
 
-// submit brings a job, or a new version of it; changed is false if it is the same.
-func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *terms.Job, against usage.Version) (changed bool, err error) {
+// submit brings a job, or a new version of it, with the entry at index; changed is false if it is the same.
+func submit(
+	ctx context.Context, r *remote.Remote, peer *client.Client, spec *terms.Job, against usage.Version,
+) (index uint64, changed bool, err error) {
 	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	if !against.Given {
 		against.Number = present.GetJob().GetVersion()
@@ -90,11 +92,11 @@ func submit(ctx context.Context, r *remote.Remote, peer *client.Client, spec *te
 	if against.Number == present.GetJob().GetVersion() && present != nil {
 		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
 			r.Hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
-			return false, nil
+			return present.GetIndex(), false, nil
 		}
 	}
-	_, err = peer.SubmitJob(ctx, spec, against.Number)
-	return true, stale(ctx, peer, string(spec.Name), against.Number, err)
+	answer, err := peer.SubmitJob(ctx, spec, against.Number)
+	return answer.GetIndex(), true, stale(ctx, peer, string(spec.Name), against.Number, err)
 }
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.

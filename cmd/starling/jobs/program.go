@@ -42,7 +42,7 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 	following, interrupted, release := console.Attached(ctx, options.timeout)
 	defer release()
 	t := newTracker(peer, console.NewProgress(r.Console, nil), []string{name})
-	t.quiet = true
+	t.quiet, t.jobs[0].from = true, submitted.GetIndex()
 	err = waitWithOutput(following, r, t)
 	switch {
 	case interrupted():

@@ -9,6 +9,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 )
@@ -32,6 +33,8 @@ type tracker struct {
 // tracked is one job on its way.
 type tracked struct {
 	name string
+	// from is an entry before the end of the job.
+	from uint64
 	last *starlingv1.JobStatusResponse
 	// stalls is when the reasons are to be told; zero if nothing waits.
 	stalls time.Time
@@ -84,7 +87,7 @@ func (t *tracker) wait(ctx context.Context) error {
 	defer cancel()
 	news := make(chan update)
 	for i, job := range t.jobs {
-		followers.Go(func() { t.follow(ctx, i, job.name, news) })
+		followers.Go(func() { t.follow(ctx, i, *job, news) })
 	}
 	stall := time.NewTimer(stalledAfter)
 	defer stall.Stop()
@@ -109,21 +112,30 @@ func (t *tracker) wait(ctx context.Context) error {
 	return nil
 }
 
-// follow sends the news of one job.
-func (t *tracker) follow(ctx context.Context, number int, name string, news chan<- update) {
+// follow sends the news of one job. How one has ended that was forgotten meanwhile, the journal tells.
+func (t *tracker) follow(ctx context.Context, number int, job tracked, news chan<- update) {
 	send := func(u update) {
 		select {
 		case news <- u:
 		case <-ctx.Done():
 		}
 	}
-	question := &starlingv1.JobStatusRequest{Job: name, PageSize: 1}
+	question := &starlingv1.JobStatusRequest{Job: job.name, PageSize: 1}
 	err := t.peer.FollowJob(ctx, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
+		if job.from == 0 {
+			job.from = status.GetIndex()
+		}
 		send(update{number: number, status: status})
 		return t.reached(status), nil
 	})
+	if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.NotFound && job.from > 0 {
+		if end := endInJournal(ctx, t.peer, job.name, job.from); end.GetJob().GetFinal() {
+			send(update{number: number, status: end})
+			return
+		}
+	}
 	if err != nil {
-		send(update{number: number, err: fmt.Errorf("follow %s: %w", name, err)})
+		send(update{number: number, err: fmt.Errorf("follow %s: %w", job.name, err)})
 	}
 }
 

@@ -70,7 +70,7 @@ func Resolve(ctx context.Context, r *remote.Remote, readings []Target) (Target, 
 		}
 		missing = append(missing, strconv.Quote(t.Job))
 	}
-	return Target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that ended long ago are forgotten",
+	return Target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that have ended are forgotten after a while, with keep: 0 at once",
 		strings.Join(missing, ", and no job "))
 }
 
