@@ -159,8 +159,8 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 				s.tryAnew(r.Job) // its instances may be in another domain now
 			}
 		}
+		s.moveHeads(n, old)
 	}
-	s.moveHeads(n, old)
 }
 
 // VolunteeredWith returns what all nodes would offer together if one offered that.

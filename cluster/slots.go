@@ -248,7 +248,7 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 	case old.Phase.Holds():
 		assert(old.Node == next.Node && old.Version == next.Version, "a slot changes its node and its version only after an end")
 		if old.Phase == Away && next.Phase == Running {
-			s.grown = append(s.grown, next.Node) // what is within reach again may give way to a daemon
+			s.grown, s.moved = append(s.grown, next.Node), true // what is within reach again may give way
 		}
 	}
 }

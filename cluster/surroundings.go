@@ -115,7 +115,7 @@ func (s *State) valueOn(n NodeIndex, attribute string) string {
 
 // moveHeads counts what a node holds with the node's new attributes, after its offer changed.
 func (s *State) moveHeads(n NodeIndex, old *terms.Offer) {
-	if s.headcounts.Len() == 0 || len(s.Node(n).Held) == 0 {
+	if s.headcounts.Len() == 0 {
 		return
 	}
 	before := func(attribute string) string {
@@ -130,8 +130,8 @@ func (s *State) moveHeads(n NodeIndex, old *terms.Offer) {
 		slot, _ := s.SlotAt(r)
 		eachHeads(s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version), r, func(heads string) {
 			h := s.editHeads(heads)
-			moved := h.census.Move(before, now)
-			s.wake(h, moved, moved)
+			h.census.Move(before, now)
+			s.wake(h, true, true) // rules ask by attributes by which nobody counts yet, too
 		})
 	}
 }
@@ -310,6 +310,7 @@ func (s *State) WakeLapsed() {
 		if !ok || first.at > s.Time {
 			return
 		}
+		s.moved = true
 		s.SetBlocked(first.key, false)
 	}
 }

@@ -99,15 +99,13 @@ func (c *Census[Node]) Within(attribute, value string) uint32 {
 }
 
 // Move counts one instance with other values of the attributes, because its node has others now.
-func (c *Census[Node]) Move(from, to func(attribute string) string) (moved bool) {
+func (c *Census[Node]) Move(from, to func(attribute string) string) {
 	for _, r := range c.regions {
 		if old, now := from(r.attribute), to(r.attribute); old != now {
 			add(r.counts, old, -1)
 			add(r.counts, now, 1)
-			moved = true
 		}
 	}
-	return moved
 }
 
 // Same tells whether a census agrees with one that counts by node alone; ValueOf returns the value that a node has of an

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/cluster"
@@ -85,12 +86,14 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	return seeks
 }
 
-// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over. It
-// returns false if there is more to do.
+// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the pool that has
+// waited longest comes first. Where nobody could give way it looks again only when something is different. It returns false if there
+// is more to do.
 func (p *pass) feed() (finished bool) {
 	finished = true
 	moved := p.s.TakeMoved()
-	for number, heads := range p.heads {
+	for _, number := range p.byPatience() {
+		heads := p.heads[number]
 		was, waited := p.s.HungerOf(number)
 		due := p.s.Time + terms.Time(p.s.Pools()[number].PatienceMillis)
 		switch {
@@ -100,12 +103,14 @@ func (p *pass) feed() (finished bool) {
 			}
 		case !waited && due > p.s.Time:
 			p.s.SetHunger(number, &cluster.Hunger{At: due})
-		case waited && was.At > p.s.Time:
-			if was.Failed && moved {
-				p.s.SetHunger(number, &cluster.Hunger{At: was.At})
-			}
+		case was.Failed && !moved:
+		case was.At > p.s.Time:
+			p.s.SetHunger(number, &cluster.Hunger{At: was.At})
 		case p.plans == 0:
-			finished = false
+			if finished = false; !waited {
+				was.At = p.s.Time
+			}
+			p.s.SetHunger(number, &cluster.Hunger{At: was.At})
 		default:
 			more := p.feedPool(number, heads)
 			next := &cluster.Hunger{At: max(due, p.s.Time+1), Failed: true}
@@ -116,6 +121,20 @@ func (p *pass) feed() (finished bool) {
 		}
 	}
 	return finished
+}
+
+// byPatience returns the numbers of the pools, those first whose patience ended or ends first.
+func (p *pass) byPatience() []int {
+	numbers := make([]int, len(p.heads))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	slices.SortStableFunc(numbers, func(a, b int) int {
+		first, _ := p.s.HungerOf(a)
+		second, _ := p.s.HungerOf(b)
+		return cmp.Compare(first.At, second.At)
+	})
+	return numbers
 }
 
 // feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be more

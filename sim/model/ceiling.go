@@ -92,7 +92,7 @@ func (m *Model) unclaimed(number int) terms.Amounts {
 	for _, c := range m.claims {
 		for _, one := range c.Seats {
 			for k, amount := range one.Need {
-				if !c.Patient && below(m.pools[m.poolOf(c.job)].Path, m.pools[number].Path) {
+				if at := m.poolOf(c.job); !c.Patient && at >= 0 && below(m.pools[at].Path, m.pools[number].Path) {
 					left[k] -= amount * int64(one.Count)
 				}
 			}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/cluster"
@@ -59,7 +60,7 @@ func (p *turns) outranks(j *Job) (found bool) {
 func (p *placing) feed() (finished bool) {
 	m, plans := p.m, int(p.m.limits.Preemptions)
 	finished = true
-	for number := range m.pools {
+	for _, number := range m.byPatience() {
 		path, patience := m.pools[number].Path, terms.Time(m.pools[number].PatienceMillis)
 		was, waited := m.hungers[path]
 		switch {
@@ -67,13 +68,15 @@ func (p *placing) feed() (finished bool) {
 			delete(m.hungers, path)
 		case !waited && patience > 0:
 			m.hungers[path] = cluster.Hunger{At: m.time + patience}
-		case waited && was.At > m.time:
-			if now, waits := m.fold.HungerOf(number); was.Failed && waits && !now.Failed {
-				m.hungers[path] = cluster.Hunger{At: was.At} // something is different, and the fold knows
-			}
+		case was.Failed && m.leaves(number, was):
+		case was.At > m.time:
+			m.hungers[path] = cluster.Hunger{At: was.At} // something is different, and the fold knows
 		case plans == 0:
 			finished = false
-		case waited && was.Failed && m.leaves(number, was):
+			m.hungers[path] = cluster.Hunger{At: was.At}
+			if !waited {
+				m.hungers[path] = cluster.Hunger{At: m.time}
+			}
 		default:
 			m.hungers[path] = cluster.Hunger{At: m.time + max(patience, 1), Failed: true}
 			if p.feedPool(number, &plans) {
@@ -83,6 +86,17 @@ func (p *placing) feed() (finished bool) {
 		}
 	}
 	return finished
+}
+
+// byPatience returns the numbers of the pools, those first whose patience ends first.
+func (m *Model) byPatience() (numbers []int) {
+	for number := range m.pools {
+		numbers = append(numbers, number)
+	}
+	slices.SortStableFunc(numbers, func(a, b int) int {
+		return cmp.Compare(m.hungers[m.pools[a].Path].At, m.hungers[m.pools[b].Path].At)
+	})
+	return numbers
 }
 
 // leaves tells whether the fold leaves a pool as it is for whose work nobody could give way.
