@@ -35,7 +35,6 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{635, "the readiness of an instance that returned was taken for that of its replacement"},
 		{1462, "an outdated instance of a stateful job returned, and another began before it had stopped"},
 		{1184, "when one lane of a task was woken, the other forgot that its patience had ended"},
-		{16510, "a canary failed for good, was borne by the budget, and held its update for ever"},
 		{776, "who gave way was placed again before the one that needed its room, for ever"},
 		{1191, "a pool held more than its limit, as revocable work had not given way yet"},
 		{3572, "two hungry pools woke each other for ever"},
@@ -48,6 +47,13 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{14918, "an instance of a version that no virtual peers run was counted among those that they do"},
 		{21958, "what waited for its restart was started on the node that had left"},
 		{26592, "a promoted canary that was suspended kept its seat when its update failed"},
+		{4010, "the last instance of a job in its domain ended, and what waited was not tried in another"},
+		{5798, "a gang was hungry although its pool refused those of its members that may be of any task"},
+		{51504, "of two instances for which room was kept, each began in a domain of its own"},
+		{100014, "jobs that finished with one entry were forgotten in the order of its commands"},
+		{2929, "room for members that no node can have was sought as room for others, and kept without end"},
+		{200917, "a rule about a rack was not asked again when a node left its rack"},
+		{210938, "a pool to which nobody could give way kept those behind it from being fed, for ever"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {
