@@ -298,8 +298,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 	case "cpu":
 		t.Resources[terms.CPU] = number(value)
-	case "program":
-		t.Command[0] = value
+	case "program", "within":
+		*map[string]*string{"program": &t.Command[0], "within": &c.Spec.Within}[key] = value
 	}
 }
 

@@ -74,9 +74,6 @@ func (p *turns) refusedHead(h head, gang *share.Gang) head {
 // seeksCompany tells whether work is to run where others do: who gives way may be just those.
 func (p *pass) seeksCompany(h *head) (seeks bool) {
 	j := p.s.Job(h.job)
-	if _, home := homeOf(p.s, j); h.key == 0 && j.Spec.Within != "" && !home {
-		return true
-	}
 	for _, task := range p.tasksOf(h) {
 		spec := j.TaskSpecOf(task, j.Version)
 		for i := range spec.Constraints {
@@ -202,7 +199,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 		p.tenants = nil
 	}
 	in := p.input(number, h)
-	plan, ok := p.choose(h, in)
+	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.choose(h, in) })
 	if !ok {
 		if lifted {
 			p.s.SetClaims(h.job, kept)
@@ -244,7 +241,7 @@ func (p *pass) keep(number int, h *head) {
 		in.Wants[0].Count = 1
 	}
 	in.Victims = p.tenants.ending()
-	if plan, ok := preempt.Choose(in); ok {
+	if plan, ok := p.inDomain(h, in, preempt.Choose); ok {
 		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.Stir()
 		p.tenants = nil

@@ -258,6 +258,28 @@ func (q *search) most(n cluster.NodeIndex) uint32 {
 	return most
 }
 
+// chooser returns who gives way; ok is false if nobody could.
+type chooser func(in *preempt.Input) (plan preempt.Plan, ok bool)
+
+// inDomain chooses for a head. What is to be in one domain and is in none yet is tried in each: the fewest give way.
+func (p *pass) inDomain(h *head, in *preempt.Input, choose chooser) (best preempt.Plan, ok bool) {
+	j := p.s.Job(h.job)
+	if _, found := homeOf(p.s, j); j.Spec.Within == "" || found {
+		return choose(in)
+	}
+	nodes := in.Nodes
+	for _, value := range p.s.EnsureDivision(j.Spec.Within).Values {
+		d := &domain{attribute: j.Spec.Within, value: value}
+		one := *in
+		one.Nodes = slices.DeleteFunc(slices.Clone(nodes), func(n preempt.Node) bool { return !d.has(p.s.Node(n.Index)) })
+		plan, found := choose(&one)
+		if found && (!ok || len(plan.Victims) < len(best.Victims)) {
+			best, ok = plan, true
+		}
+	}
+	return best, ok
+}
+
 // triesMax bounds how often nodes are left out that turn out not to have the devices or ports.
 const triesMax = 4
 

@@ -133,9 +133,7 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 }
 
 // seeksCompany tells whether a part of what is wanted runs only where others do.
-func (h *head) seeksCompany(p *placing) bool {
-	_, home := h.job.home(p.m)
-	found := h.t == nil && h.job.newest().Within != "" && !home
+func (h *head) seeksCompany(p *placing) (found bool) {
 	for _, t := range h.tasks(p) {
 		for _, rule := range t.spec(0).Constraints {
 			rule.EachLeaf(func(leaf *constraint.Constraint) { found = found || leaf.Label != "" && leaf.GainsByMore() })
@@ -203,27 +201,56 @@ func (p *placing) giveWay(number int, h head) bool {
 	kept := p.m.lift(h.job)
 	c := p.m.look()
 	in := p.input(number, h, c)
+	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.fitting(h, c, in) })
+	if !ok {
+		p.m.keep(h.job.ID, kept)
+		return false
+	}
+	var leaving []cluster.SlotRef
+	for _, v := range plan.Victims {
+		leaving = append(leaving, in.Victims[v.Victim].Slot)
+	}
+	p.claim(h, in, plan.Seats, cluster.Claims{Leaving: leaving})
+	for _, v := range plan.Victims {
+		p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
+	}
+	return true
+}
+
+// fitting returns who gives way to a head so that it has its devices and ports as well.
+func (p *placing) fitting(h head, c *candidates, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	for range 4 {
-		plan, ok := preempt.Choose(in)
-		if !ok {
-			break
+		if plan, ok = preempt.Choose(in); !ok {
+			return plan, false
 		}
 		wrong := p.unfit(h, c, &plan)
 		if len(wrong) == 0 {
-			var leaving []cluster.SlotRef
-			for _, v := range plan.Victims {
-				leaving = append(leaving, in.Victims[v.Victim].Slot)
-			}
-			p.claim(h, in, plan.Seats, cluster.Claims{Leaving: leaving})
-			for _, v := range plan.Victims {
-				p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
-			}
-			return true
+			return plan, true
 		}
 		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n preempt.Node) bool { return slices.Contains(wrong, n.Index) })
 	}
-	p.m.keep(h.job.ID, kept)
-	return false
+	return plan, false
+}
+
+// inDomain chooses in each domain where a job may be, and takes that where the fewest give way.
+func (p *placing) inDomain(h head, in *preempt.Input, choose func(*preempt.Input) (preempt.Plan, bool)) (best preempt.Plan, ok bool) {
+	attribute := h.job.newest().Within
+	if _, found := h.job.home(p.m); attribute == "" || found {
+		return choose(in)
+	}
+	for _, value := range p.m.valuesOf(attribute) {
+		one := *in
+		one.Nodes = nil
+		for _, n := range in.Nodes {
+			if here, exists := p.m.Nodes[n.Index].attribute(attribute); exists && here == value {
+				one.Nodes = append(one.Nodes, n)
+			}
+		}
+		if plan, found := choose(&one); found && (!ok || len(plan.Victims) < len(best.Victims)) {
+			best, ok = plan, true
+		}
+	}
+	return best, ok
 }
 
 // unfit returns the nodes of a plan on which its seats would not do, taken one after the other: for want of devices and
@@ -292,7 +319,7 @@ func (p *placing) keepEmptying(number int, h head) {
 	if h.t != nil {
 		in.Wants[0].Count = 1
 	}
-	if plan, ok := preempt.Choose(in); ok {
+	if plan, ok := p.inDomain(h, in, preempt.Choose); ok {
 		p.claim(h, in, plan.Seats, cluster.Claims{Patient: true})
 	}
 }
