@@ -181,7 +181,8 @@ func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal
 	return cluster.Refusal{}
 }
 
-// Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone.
+// Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later life of a
+// node that has a member gets none, for it would be that of the member as well.
 func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)
@@ -206,6 +207,10 @@ func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 		s.SetPeer(node.Index, "")
 	}
 	_, incarnation := p.Split()
-	s.Depart(node.Index, incarnation)
+	if _, lives := s.Node(node.Index).Peer.Split(); lives > 0 && lives < incarnation {
+		s.EndSession(node.Index, incarnation)
+	} else {
+		s.Depart(node.Index, incarnation)
+	}
 	return cluster.Refusal{}
 }

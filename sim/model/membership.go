@@ -191,6 +191,10 @@ func (m *Model) leave(p terms.PeerID) bool {
 		m.Circle = slices.Delete(m.Circle, at, at+1)
 		node.Peer = ""
 	}
+	if _, lives := node.Peer.Split(); lives > 0 && lives < life {
+		delete(node.written, life)
+		return true
+	}
 	m.bury(node, life)
 	if node.Peer == "" {
 		m.lost(node)
