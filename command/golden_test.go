@@ -6,10 +6,15 @@ import (
 	"encoding/hex"
 	flags "flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"hash/fnv"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +73,47 @@ func TestGoldenLimits(t *testing.T) {
 		}
 	}
 	holdGolden(t, "testdata/limits.txt", lines)
+}
+
+// bounded is how constants are called by which the terms are bounded.
+var bounded = regexp.MustCompile("(Max|Least|Default|Unlimited)$")
+
+// TestGoldenConstants holds the constants by which jobs, offers and pools are judged, as the source has them: one that is to change
+// becomes a table with a row since a new number of the rules.
+func TestGoldenConstants(t *testing.T) {
+	paths, _ := filepath.Glob("../terms/*.go")
+	more, _ := filepath.Glob("../terms/*/*.go")
+	var lines []string
+	for _, path := range append(paths, more...) {
+		if !strings.HasSuffix(path, "_test.go") {
+			lines = append(lines, constantsOf(t, path)...)
+		}
+	}
+	holdGolden(t, "testdata/constants.txt", lines)
+}
+
+// constantsOf returns the constants of a file by which something is bounded.
+func constantsOf(t *testing.T, path string) (lines []string) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		for i := 0; ok && i < min(len(spec.Names), len(spec.Values)); i++ {
+			if bounded.MatchString(spec.Names[i].Name) {
+				value := source[spec.Values[i].Pos()-file.FileStart : spec.Values[i].End()-file.FileStart]
+				lines = append(lines, fmt.Sprintf("%s.%s %s", file.Name, spec.Names[i].Name, value))
+			}
+		}
+		_, inFunction := n.(*ast.FuncDecl)
+		return !inFunction
+	})
+	return lines
 }
 
 // limitsOf asks what each number of a command may be at most, by cutting the body there and going on with the largest.
