@@ -250,6 +250,8 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 		if old.Phase == Away && next.Phase == Running {
 			s.grown, s.moved = append(s.grown, next.Node), true // what is within reach again may give way
 		}
+		// By when it has ended is known now, and what waits may pass others for that.
+		s.stirred = s.stirred || next.Phase == Running && s.turns.Len() > 0 && j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
 	}
 }
 

@@ -193,7 +193,7 @@ func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
 			n := a.Room(&seen)
 			a.Take(g, n)
 			if n < seen.Count {
-				a.Await(g)
+				a.Await(g, func() []share.Unit { return nil })
 			}
 			hold(&now.Allocated, g, int64(n))
 			g.Count -= n

@@ -367,7 +367,7 @@ func (w *cycle) admit() []string {
 				continue // single instances wait until the gang of their job runs
 			}
 			if a.Room(&g.Gang) == 0 || !w.place(g.tasks) {
-				a.Await(&g.Gang)
+				a.Await(&g.Gang, func() []share.Unit { return nil })
 				if !g.single {
 					halted = g.job
 				}

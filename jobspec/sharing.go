@@ -132,6 +132,7 @@ func boundFields() []field[terms.Task] {
 		bind(optional(whole[uint32](0, 100)), func(t *spec) *uint32 { return &t.Percent }).
 			named("percent", "The task's part of the virtual peers of its job, with the task_scheduler percentage; all are of the sum of those that are stated."),
 		bind(optional(durationForm(math.MaxUint32)), func(t *spec) *uint32 { return &t.MaxRunMillis }).
-			named("max_run_time", "After which time an instance of a batch job is stopped, and has failed for good; without it there is no bound."),
+			named("max_run_time", "After which time an instance of a batch job is stopped, and has failed for good; without it there is "+
+				"no bound. Work that ends in time passes a gang that waits before it."),
 	}
 }

@@ -124,3 +124,24 @@ func (s *Job) lifecycleProblems(p *problems) {
 		p.add("min_success", "must be at most the number of instances, %d, is %d", instances, s.MinSuccess)
 	}
 }
+
+// RunsAtMost returns after how many milliseconds an instance that has started has ended at the latest, with the time that it is given
+// to stop; 0 is never.
+func (t *Task) RunsAtMost() Time {
+	if t.MaxRunMillis == 0 {
+		return 0
+	}
+	return Time(t.MaxRunMillis) + Time(t.StopGraceMillis)
+}
+
+// RunsAtMost returns the same of the instances of all tasks of a job.
+func (s *Job) RunsAtMost() (most Time) {
+	for i := range s.Tasks {
+		one := s.Tasks[i].RunsAtMost()
+		if one == 0 {
+			return 0
+		}
+		most = max(most, one)
+	}
+	return most
+}

@@ -164,7 +164,7 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		return false
 	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
 		return true
-	case p.admission.Fits(t.Class, &t.Need):
+	case p.admission.Fits(t.Class, &t.Need, p.admission.Guarantees() && p.admission.Passes(p.s.Job(jobOf(t.Key)).Spec.RunsAtMost())):
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
 	default:
@@ -322,7 +322,7 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 		return
 	}
 	if p.looks--; possible() {
-		p.admission.Await(g)
+		p.admission.Await(g, func() []share.Unit { return share.UnitsOf(p.s, p.number) })
 	}
 }
 

@@ -17,6 +17,8 @@ type Gang struct {
 	// NonPreemptible gangs are bound by what is firm, and Controller gangs by the controller limit, besides the
 	// entitlement.
 	NonPreemptible, Controller bool
+	// RunsAtMost is after how many milliseconds an instance of its job has ended at the latest, 0 is never.
+	RunsAtMost terms.Time
 }
 
 // Pool is a leaf as admission sees it.
@@ -28,6 +30,8 @@ type Pool struct {
 	Ceiling *terms.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
 	Allocated, Lasting terms.Work
+	// Now is the time of the pass.
+	Now terms.Time
 }
 
 // bound is one thing that gangs must fit into.
@@ -61,15 +65,19 @@ func ownBounds(class terms.Class) []bound { return bounds[class][:len(bounds[cla
 type Admission struct {
 	// free is what is neither used nor kept, below 0 where the bound has shrunk; ever is what would be free if all work
 	// were done that ends.
-	free, ever [boundCount]terms.Amounts
+	free, ever room
 	// awaited are the classes for whose first gang room is kept, kept is what they are to have of the entitlement, free or not.
 	awaited [terms.ClassCount]bool
 	kept    terms.Amounts
+	// lent is what of what is free is kept: those may have it that have ended before due, when the first gang that is awaited will
+	// have its room at the latest, 0 if that is not known.
+	lent     room
+	now, due terms.Time
 }
 
 // NewAdmission begins a pass.
 func NewAdmission(p *Pool) *Admission {
-	a := &Admission{}
+	a := &Admission{now: p.Now}
 	for k := range terms.AmountCount {
 		held, lasting := &p.Allocated, &p.Lasting
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
@@ -101,22 +109,38 @@ func (a *Admission) Room(g *Gang) uint32 { return a.room(g, bounds[g.class()]) }
 func (a *Admission) Entitled(g *Gang) uint32 { return a.room(g, ownBounds(g.class())) }
 
 func (a *Admission) room(g *Gang, within []bound) uint32 {
-	times := int64(g.Count)
+	times, passes := int64(g.Count), a.Passes(g.RunsAtMost)
 	for _, b := range within {
 		for k, need := range g.Need {
 			if need > 0 {
-				times = min(times, max(a.free[b][k], 0)/need)
+				times = min(times, max(a.freeFor(b, k, passes), 0)/need)
 			}
 		}
 	}
 	return uint32(times)
 }
 
-// Fits tells whether work of a class that needs so much can be admitted now.
-func (a *Admission) Fits(class terms.Class, need *terms.Amounts) bool {
+// Passes tells whether what has ended after so many milliseconds at the latest may have what is kept for gangs that are awaited.
+func (a *Admission) Passes(runsAtMost terms.Time) bool {
+	return runsAtMost > 0 && a.due > 0 && a.now+runsAtMost <= a.due
+}
+
+// Guarantees tells whether anything could pass because it ends in time.
+func (a *Admission) Guarantees() bool { return a.due > 0 }
+
+// freeFor returns what is free in a bound for what passes those that are awaited, or does not.
+func (a *Admission) freeFor(b bound, kind int, passes bool) int64 {
+	if passes {
+		return a.free[b][kind] + a.lent[b][kind]
+	}
+	return a.free[b][kind]
+}
+
+// Fits tells whether work of a class that needs so much can be admitted now, and may pass those that are awaited or not.
+func (a *Admission) Fits(class terms.Class, need *terms.Amounts, passes bool) bool {
 	for _, b := range bounds[class] {
 		for k, amount := range need {
-			if amount > 0 && amount > a.free[b][k] {
+			if amount > 0 && amount > a.freeFor(b, k, passes) {
 				return false
 			}
 		}
@@ -161,32 +185,38 @@ func (a *Admission) Give(g *Gang, count uint32) {
 }
 
 // Await is told of a gang that is not admitted now, for want of room here or on the machines. If it is the first of its
-// class, what it needs is kept for it from now on.
-func (a *Admission) Await(g *Gang) {
+// class, what it needs is kept for it from now on, but for what comes free before it can begin in any case. Units returns what runs in
+// the pool and ends by itself; it is asked only for the first gang that is awaited, and if that keeps something from others.
+func (a *Admission) Await(g *Gang, units func() []Unit) {
 	class := g.class()
-	if a.awaited[class] {
+	if a.awaited[class] || !a.ever.hold(g) {
 		return
 	}
-	for _, b := range bounds[class] {
-		for k, need := range g.Need {
-			if need > max(a.ever[b][k], 0) {
-				return
-			}
-		}
+	first := a.awaited == [terms.ClassCount]bool{}
+	a.awaited[class], a.due = true, 0
+	var coming room
+	if first && a.Keeps(g) {
+		all := units()
+		coming, a.due = a.coming(g, all), a.guaranteed(g, all)
 	}
-	a.awaited[class] = true
 	outer, inner := bounds[class][0], ownBounds(class)[1:]
 	for k, need := range g.Need {
 		// What is still to come free in an inner bound comes free in the entitlement then: only the rest is kept there.
 		for _, b := range inner {
-			kept := min(g.Need[k], max(a.free[b][k], 0))
-			a.free[b][k] -= kept
-			need = min(need, kept)
+			need = min(need, a.keep(b, k, g.Need[k]-coming[b][k]))
 		}
 		if outer == entitled {
 			a.kept[k] += need
 		}
-		a.free[outer][k] -= min(need, max(a.free[outer][k], 0))
-		a.free[ceiling][k] -= min(g.Need[k], max(a.free[ceiling][k], 0))
+		a.keep(outer, k, min(need, g.Need[k]-coming[outer][k]))
+		a.keep(ceiling, k, g.Need[k]-coming[ceiling][k])
 	}
+}
+
+// keep keeps so much in a bound, or what is free, and returns how much that is.
+func (a *Admission) keep(b bound, kind int, most int64) int64 {
+	kept := max(min(most, a.free[b][kind]), 0)
+	a.free[b][kind] -= kept
+	a.lent[b][kind] += kept
+	return kept
 }

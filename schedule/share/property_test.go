@@ -63,9 +63,21 @@ func randomHistory(rng *rand.Rand) *history {
 	return h
 }
 
-// pass admits what can be admitted, and returns the awaited ones of the first so many that wait. What is admitted never
-// ends.
-func (h *history) pass(t *testing.T, admitted []bool, most int) (awaited []int) {
+// units are those that run and have not ended.
+func (h *history) units(ended int) func() []Unit {
+	return func() (all []Unit) {
+		for i := range h.running[ended:] {
+			u := Unit{}
+			add(&u.Work, &h.running[ended+i], 1)
+			all = append(all, u)
+		}
+		return all
+	}
+}
+
+// pass admits what can be admitted when so many have ended, and returns the awaited ones of the first so many that wait. What is
+// admitted never ends.
+func (h *history) pass(t *testing.T, admitted []bool, most, ended int) (awaited []int) {
 	a := NewAdmission(&h.pool)
 	for i := range h.waiting[:most] {
 		g := &h.waiting[i]
@@ -79,7 +91,7 @@ func (h *history) pass(t *testing.T, admitted []bool, most int) (awaited []int) 
 			continue
 		}
 		before := a.awaited
-		if a.Await(g); a.awaited != before {
+		if a.Await(g, h.units(ended)); a.awaited != before {
 			awaited = append(awaited, i)
 		}
 	}
@@ -100,7 +112,7 @@ func (h *history) starts(t *testing.T, most int) (starts []int, awaited []int) {
 	starts = make([]int, most)
 	for ends := 0; ; ends++ {
 		before := append([]bool(nil), admitted...)
-		now := kept.pass(t, admitted, most)
+		now := kept.pass(t, admitted, most, ends)
 		if ends == 0 {
 			awaited = now
 		}
@@ -163,8 +175,11 @@ func BenchmarkAdmission(b *testing.B) {
 			if n := a.Room(g); n > 0 {
 				a.Take(g, n)
 			} else {
-				a.Await(g)
+				a.Await(g, none)
 			}
 		}
 	}
 }
+
+// none is a pool in which nothing that runs is known.
+func none() []Unit { return nil }

@@ -35,7 +35,7 @@ func TestStories(t *testing.T) {
 				fmt.Fprintf(out, "%s: %d of %d admitted", words[0], n, g.Count)
 				if n < g.Count {
 					before := a.awaited
-					a.Await(&g)
+					a.Await(&g, none)
 					fmt.Fprint(out, map[bool]string{true: ", awaited", false: ""}[a.awaited != before])
 				}
 				fmt.Fprintf(out, "; free %d/%d\n", a.free[entitled][0], a.free[entitled][1])

@@ -143,7 +143,7 @@ func (p *placing) of(number int, revocable bool) *turns {
 	}
 	spec := &p.m.pools[number]
 	account := p.m.account(spec.Path)
-	one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting}
+	one := &share.Pool{Entitlement: p.entitled[number], Allocated: account.Held, Lasting: account.Lasting, Now: p.m.time}
 	for k := range one.Firm {
 		one.Firm[k], one.ControllerLimit[k] = p.entitled[number].Firm[k], spec.ControllerMost(terms.Kind(k))
 	}
@@ -259,6 +259,7 @@ func gangOf(j *Job, need terms.Amounts, count uint32) *share.Gang {
 	spec := j.newest()
 	return &share.Gang{
 		Need: need, Count: count, Revocable: spec.Revocable, NonPreemptible: spec.NonPreemptible(), Controller: spec.Controller,
+		RunsAtMost: spec.RunsAtMost(),
 	}
 }
 
@@ -283,8 +284,44 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 		return
 	}
 	if p.questions--; possible() {
-		p.admission.Await(g)
+		p.admission.Await(g, func() []share.Unit { return p.m.units(p.number) })
 	}
+}
+
+// units returns what runs in a pool and ends by itself, a gang as one.
+func (m *Model) units(number int) (all []share.Unit) {
+	for _, j := range m.Jobs {
+		if j.finished != 0 || j.newest().Type != terms.Batch || m.poolOf(j.ID) != number {
+			continue
+		}
+		var own []share.Unit
+		total, known := terms.Amounts{}, true
+		j.each(func(s *seat) {
+			if !s.Phase.Holds() {
+				return
+			}
+			need, u := amountsOf(s.spec()), share.Unit{}
+			if u.Work.Add(j.newest(), &need, 1); s.Phase == cluster.Running && s.spec().RunsAtMost() > 0 {
+				u.Ends = s.Since + s.spec().RunsAtMost()
+			}
+			for k := range total {
+				total[k] += need[k]
+			}
+			own, known = append(own, u), known && u.Ends > 0
+		})
+		if j.hasGang() && len(own) > 0 {
+			whole := share.Unit{}
+			whole.Work.Add(j.newest(), &total, 1)
+			for _, u := range own {
+				if known {
+					whole.Ends = max(whole.Ends, u.Ends)
+				}
+			}
+			own = []share.Unit{whole}
+		}
+		all = append(all, own...)
+	}
+	return all
 }
 
 // singles places up to most of a lane, each by itself.
