@@ -200,14 +200,15 @@ func (p *pass) giveWay(number int, h *head) bool {
 	}
 	in := p.input(number, h)
 	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.choose(h, in) })
-	if !ok {
+	claims := cluster.Claims{Seats: p.seats(h, in, plan.Seats)}
+	// Where there is room as it is and nothing leaves, something else is in the way.
+	if !ok || len(plan.Victims) == 0 && !p.awaits(&claims) {
 		if lifted {
 			p.s.SetClaims(h.job, kept)
 			p.tenants = nil
 		}
 		return false
 	}
-	claims := cluster.Claims{Seats: p.seats(h, in, plan.Seats)}
 	for _, chosen := range plan.Victims {
 		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
 	}
@@ -241,7 +242,7 @@ func (p *pass) keep(number int, h *head) {
 		in.Wants[0].Count = 1
 	}
 	in.Victims = p.tenants.ending()
-	if plan, ok := p.inDomain(h, in, preempt.Choose); ok {
+	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
 		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.Stir()
 		p.tenants = nil
@@ -284,13 +285,21 @@ func (p *pass) membersOf(j *cluster.Job) (counts []uint32, left uint32) {
 	return counts, 0
 }
 
-// lacksNodes tells whether no nodes could have all members that a gang needs: nothing is preempted or kept for less.
+// lacksNodes tells whether no nodes could have all members that a gang needs, or some of them wait for a particular one: nothing is
+// preempted or kept for less, nor elsewhere.
 func (p *pass) lacksNodes(h *head) bool {
 	if h.key != 0 {
 		return false
 	}
-	_, left := p.membersOf(p.s.Job(h.job))
-	return left > 0
+	j, free := p.s.Job(h.job), uint32(0)
+	_, left := p.membersOf(j)
+	for task, t := range j.Tasks {
+		if t.Waits() < j.Missing(task) {
+			return true
+		}
+		free += t.Waits() - j.Missing(task)
+	}
+	return left > 0 || free < j.MissingAny()
 }
 
 // lift gives the room that is claimed for a job back for a moment, so that the job may take it.

@@ -64,9 +64,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.TakeStirred() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.feedDaemons() && p.feed()
 	p.trimClaims()
-	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
-		p.rounds() // who gave way at once left room
-	}
+	p.roundsAfter()
 	for _, key := range p.later {
 		s.SetBlocked(key, false)
 	}
@@ -75,6 +73,17 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	}
 	p.shareAgain()
 	return finished && p.left > 0 && len(p.later) == 0
+}
+
+// roundsAfter gives everybody their turns on the room that was left by what gave way at once.
+func (p *pass) roundsAfter() {
+	p.shorts = nil
+	if p.grown = p.s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
+		p.rounds()
+	}
+	for _, one := range p.shorts {
+		p.s.SetBlocked(one.key, false) // the next entry asks what may give way there now
+	}
 }
 
 // rounds gives everybody their turns until nothing is placed any more, and no claim given back.

@@ -117,7 +117,7 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 		if c := p.m.claimsOf(h.job.ID); c != nil && !c.Patient {
 			continue
 		}
-		if _, left := p.wanted(h.job); h.t == nil && left > 0 {
+		if h.t == nil && p.lacksNodes(h.job) {
 			continue
 		}
 		if p.giveWay(number, h) {
@@ -130,6 +130,17 @@ func (p *placing) feedPool(number int, plans *int) (more bool) {
 		}
 	}
 	return more
+}
+
+// lacksNodes tells whether no nodes could have all that a gang lacks, or some of it waits for a particular one.
+func (p *placing) lacksNodes(j *Job) bool {
+	_, left := p.wanted(j)
+	free, particular := 0, false
+	for _, t := range j.tasks {
+		waits, missing := len(t.waiting(false)), int(t.missing())
+		free, particular = free+waits-missing, particular || waits < missing
+	}
+	return left > 0 || particular || free < int(j.missingAny())
 }
 
 // seeksCompany tells whether a part of what is wanted runs only where others do.
@@ -202,7 +213,11 @@ func (p *placing) giveWay(number int, h head) bool {
 	c := p.m.look()
 	in := p.input(number, h, c)
 	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.fitting(h, c, in) })
-	if !ok {
+	var room cluster.Claims
+	for _, one := range plan.Seats {
+		room.Seats = append(room.Seats, cluster.Claim{Node: one.Node})
+	}
+	if !ok || len(plan.Victims) == 0 && !p.m.awaits(room) {
 		p.m.keep(h.job.ID, kept)
 		return false
 	}
@@ -319,7 +334,7 @@ func (p *placing) keepEmptying(number int, h head) {
 	if h.t != nil {
 		in.Wants[0].Count = 1
 	}
-	if plan, ok := p.inDomain(h, in, preempt.Choose); ok {
+	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
 		p.claim(h, in, plan.Seats, cluster.Claims{Patient: true})
 	}
 }
