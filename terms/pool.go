@@ -32,6 +32,24 @@ func (a Amounts) Minus(other Amounts) Amounts {
 	return a
 }
 
+// Add adds so many times another amount.
+func (a *Amounts) Add(other *Amounts, times int64) {
+	for k := range a {
+		a[k] += other[k] * times
+	}
+}
+
+// Times returns how often a need fits into an amount, at most most, as far as the kinds go that are needed.
+func (a *Amounts) Times(into *Amounts, most uint32) uint32 {
+	count := int64(most)
+	for k := range a {
+		if a[k] > 0 {
+			count = min(count, into[k]/a[k])
+		}
+	}
+	return uint32(max(count, 0))
+}
+
 // Unlimited as a pool's limit is more than there can be of anything.
 const Unlimited = 2 * BytesMax
 

@@ -478,7 +478,7 @@ func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim)
 	for _, r := range node.Held {
 		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
 			need := p.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts()
-			addTo(&free, &need, 1)
+			free.Add(&need, 1)
 		}
 	}
 	promised := own
@@ -489,27 +489,10 @@ func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim)
 	}
 	for i := range promised {
 		if seat := &promised[i]; seat.Node == claim.Node {
-			addTo(&free, &seat.Need, -int64(seat.Count))
+			free.Add(&seat.Need, -int64(seat.Count))
 		}
 	}
-	return timesIn(&claim.Need, &free, claim.Count)
-}
-
-func addTo(sum, need *terms.Amounts, times int64) {
-	for k := range sum {
-		sum[k] += need[k] * times
-	}
-}
-
-// timesIn returns how often a need fits into what is free, at most most.
-func timesIn(need, free *terms.Amounts, most uint32) uint32 {
-	times := int64(most)
-	for k := range need {
-		if need[k] > 0 {
-			times = min(times, free[k]/need[k])
-		}
-	}
-	return uint32(max(times, 0))
+	return claim.Need.Times(&free, claim.Count)
 }
 
 // awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.

@@ -56,7 +56,7 @@ func (c *choice) roomOf(v *Victim) terms.Amounts {
 func (c *choice) slackRelieves() bool {
 	var need terms.Amounts
 	for i := range c.in.Wants {
-		add(&need, &c.in.Wants[i].Need, int64(c.in.Wants[i].Count))
+		need.Add(&c.in.Wants[i].Need, int64(c.in.Wants[i].Count))
 	}
 	for k := range need {
 		if !terms.Kind(k).Overcommitted() && need[k] > 0 && c.room[k] < need[k] {
@@ -92,12 +92,12 @@ func (c *choice) mayBreak(id int32) bool {
 func (c *choice) spend(i int32, by int64) {
 	v := &c.in.Victims[i]
 	if c.rules[i] == ByEntitlement {
-		add(&c.over[v.Pool], &v.Need, -by)
+		c.over[v.Pool].Add(&v.Need, -by)
 	}
 	if v.Gang != NoGang {
 		g := &c.gangs[v.Gang]
 		g.surplus[v.Slot.Task] = uint32(int64(g.surplus[v.Slot.Task]) - by)
-		add(&g.need, &v.Need, -by)
+		g.need.Add(&v.Need, -by)
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *choice) spend(i int32, by int64) {
 func (c *choice) spendGang(id int32, by int64) {
 	g := &c.gangs[id]
 	if first := g.members[0]; c.rules[first] == ByEntitlement {
-		add(&c.over[c.in.Victims[first].Pool], &g.need, -by)
+		c.over[c.in.Victims[first].Pool].Add(&g.need, -by)
 	}
 }
 
@@ -151,12 +151,12 @@ func (c *choice) vacate(i int32, by int64) {
 	c.gone[i] = by > 0
 	if c.makesRoom[i] {
 		room := c.roomOf(v)
-		add(&c.room, &room, by)
+		c.room.Add(&room, by)
 	}
 	if c.sites[i] >= 0 {
 		n := c.touch(c.sites[i])
 		c.spares.leave(c, n)
-		add(&n.free, &v.Need, by)
+		n.free.Add(&v.Need, by)
 		c.spares.enter(c, n)
 	}
 }

@@ -134,7 +134,7 @@ func (c *choice) hardestFirst() []int {
 	}
 	for i := range c.in.Victims {
 		if c.rules[i] != 0 {
-			add(&total, &c.in.Victims[i].Need, 1)
+			total.Add(&c.in.Victims[i].Need, 1)
 		}
 	}
 	wants, weights := make([]int, len(c.in.Wants)), make([]int64, len(c.in.Wants))
@@ -158,8 +158,8 @@ func (c *choice) affordable(want int) uint32 {
 	for i := range c.in.Victims {
 		if c.makesRoom[i] && !c.gone[i] {
 			made := c.roomOf(&c.in.Victims[i])
-			add(&room, &made, 1)
+			room.Add(&made, 1)
 		}
 	}
-	return times(need, &room, count)
+	return need.Times(&room, count)
 }

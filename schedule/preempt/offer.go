@@ -54,7 +54,7 @@ func (c *choice) ask(at int32, want int, own bool) bool {
 	if c.seatsLeft(n, want) == 0 {
 		return false
 	}
-	add(&o.short, &n.free, -1)
+	o.short.Add(&n.free, -1)
 	if o.covered() {
 		return true
 	}
@@ -96,7 +96,7 @@ func (c *choice) collect(victims []int32, own bool) bool {
 func (c *choice) collectOne(victims []int32, own bool) bool {
 	o, before := &c.offer, slices.Clone(c.offer.singles)
 	for _, i := range before {
-		add(&o.short, &c.in.Victims[i].Need, 1)
+		o.short.Add(&c.in.Victims[i].Need, 1)
 		c.putBack(i)
 	}
 	o.singles = o.singles[:0]
@@ -123,7 +123,7 @@ func (c *choice) take(i int32, own bool) bool {
 	}
 	c.spend(i, 1)
 	c.gone[i] = true
-	add(&o.short, &v.Need, -1)
+	o.short.Add(&v.Need, -1)
 	o.singles = append(o.singles, i)
 	return true
 }
@@ -148,11 +148,11 @@ func (c *choice) collectGangs(victims []int32, own bool) bool {
 		var added terms.Amounts
 		for _, i := range victims {
 			if v := &c.in.Victims[i]; v.Gang == int(id) && !c.gone[i] {
-				add(&added, &v.Need, 1)
+				added.Add(&v.Need, 1)
 			}
 		}
 		if !o.covered() && lessens(&added, &o.short) && c.mayBreak(id) {
-			add(&o.short, &added, -1)
+			o.short.Add(&added, -1)
 			c.spendGang(id, 1)
 			o.broken, o.added = append(o.broken, id), append(o.added, added)
 		}
@@ -165,13 +165,13 @@ func (c *choice) trim() {
 	o := &c.offer
 	for at := len(o.broken) - 1; at >= 0; at-- {
 		id := o.broken[at]
-		add(&o.short, &o.added[at], 1)
+		o.short.Add(&o.added[at], 1)
 		if o.covered() {
 			c.spendGang(id, -1)
 			o.broken = slices.Delete(o.broken, at, at+1)
 			continue
 		}
-		add(&o.short, &o.added[at], -1)
+		o.short.Add(&o.added[at], -1)
 		g := &c.gangs[id]
 		o.cost.include(g.worth, len(g.members), cluster.SlotRef{Job: c.in.Victims[g.members[0]].Slot.Job})
 	}
@@ -179,9 +179,9 @@ func (c *choice) trim() {
 		i := o.singles[at]
 		v := &c.in.Victims[i]
 		if !slices.Contains(o.broken, int32(v.Gang)) {
-			add(&o.short, &v.Need, 1)
+			o.short.Add(&v.Need, 1)
 			if !o.covered() {
-				add(&o.short, &v.Need, -1)
+				o.short.Add(&v.Need, -1)
 				o.cost.include(valueOf(v), 1, v.Slot)
 				continue
 			}

@@ -61,7 +61,7 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
 		if least.count == 0 || worth.compare(&least.worst) < 0 {
 			least = cost{worst: worth, count: 1}
 		}
-		add(&most, &v.Need, 1)
+		most.Add(&v.Need, 1)
 	}
 	need := &c.in.Wants[want].Need
 	if fits(need, &n.free) {
@@ -70,7 +70,7 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
 	if !fits(need, &most) {
 		return least, 0
 	}
-	return least, int64(times(need, &most, c.in.Wants[want].Count))
+	return least, int64(need.Times(&most, c.in.Wants[want].Count))
 }
 
 // cheapest returns the node that costs least for one instance more, and leaves its offer; false if none can run it.

@@ -46,7 +46,7 @@ func (c *choice) readGangs() {
 			g.worth = worth
 		}
 		g.members = append(g.members, int32(i))
-		add(&g.need, &v.Need, 1)
+		g.need.Add(&v.Need, 1)
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *choice) seatSome(want int, most uint32) uint32 {
 	}
 	n, count := c.touch(at), uint32(1)
 	if c.offer.cost.count == 0 && !c.exhausted(need, 1) {
-		count = min(most, c.seatsLeft(n, want), times(need, &n.free, most), times(need, &c.room, most))
+		count = min(most, c.seatsLeft(n, want), need.Times(&n.free, most), need.Times(&c.room, most))
 	}
 	c.accept()
 	c.sit(at, want, int64(count))

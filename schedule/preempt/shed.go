@@ -22,7 +22,7 @@ func Shed(victims []Victim, slack, nonSlack terms.Amounts) []int {
 		if !lessens(&v.Need, left) {
 			return true
 		}
-		add(left, &v.Need, -1)
+		left.Add(&v.Need, -1)
 		return false
 	})
 }

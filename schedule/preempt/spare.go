@@ -62,7 +62,7 @@ func (c *choice) more(n *node, want int) int64 {
 	if !fits(need, &n.free) {
 		return 0
 	}
-	return int64(times(need, &n.free, c.seatsLeft(n, want)))
+	return int64(need.Times(&n.free, c.seatsLeft(n, want)))
 }
 
 // spare keeps those, most valuable first, without whom what is wanted can run as well. What came later may have made

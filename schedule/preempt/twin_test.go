@@ -74,7 +74,7 @@ func (w *twin) split(victims []int) (units []unit, whole bool) {
 
 func (w *twin) sum(victims []int) (total terms.Amounts) {
 	for _, i := range victims {
-		add(&total, &w.in.Victims[i].Need, 1)
+		total.Add(&w.in.Victims[i].Need, 1)
 	}
 	return total
 }
@@ -106,11 +106,11 @@ func (w *twin) allowed(units []unit) string {
 func (w *twin) couldBeLast(u unit, all []unit) bool {
 	number := w.in.Victims[u.victims[0]].Pool
 	over, need := w.in.Over[number], w.sum(u.victims)
-	add(&over, &need, 1)
+	over.Add(&need, 1)
 	for _, other := range all {
 		if w.in.Victims[other.victims[0]].Pool == number {
 			taken := w.sum(other.victims)
-			add(&over, &taken, -1)
+			over.Add(&taken, -1)
 		}
 	}
 	for k := range over {
@@ -123,7 +123,7 @@ func (w *twin) couldBeLast(u unit, all []unit) bool {
 
 func (w *twin) wanted() (total terms.Amounts) {
 	for _, want := range w.in.Wants {
-		add(&total, &want.Need, 1)
+		total.Add(&want.Need, 1)
 	}
 	return total
 }
@@ -137,7 +137,7 @@ func (w *twin) room(victims []int) uint32 {
 	for _, i := range victims {
 		v := &in.Victims[i]
 		if at := slices.IndexFunc(in.Nodes, func(n Node) bool { return n.Index == v.Node }); at >= 0 {
-			add(&free[at], &v.Need, 1)
+			free[at].Add(&v.Need, 1)
 		}
 	}
 	var wants []int
@@ -170,7 +170,7 @@ func (w *twin) held(victims []int) terms.Amounts {
 		near := w.in.Circle.First <= v.Pool && v.Pool < w.in.Circle.End
 		switch {
 		case (v.Pool == w.in.Pool || near) && v.Revocable == w.in.Revocable:
-			add(&room, &v.Need, 1)
+			room.Add(&v.Need, 1)
 		case near:
 			for k := range room {
 				if !terms.Kind(k).Overcommitted() {
@@ -194,7 +194,7 @@ func (w *twin) seats(p *Plan) (wants []int) {
 
 func (w *twin) affords(room terms.Amounts, wants []int) bool {
 	for _, want := range wants {
-		add(&room, &w.in.Wants[want].Need, -1)
+		room.Add(&w.in.Wants[want].Need, -1)
 	}
 	for k, needed := range w.wanted() {
 		if needed > 0 && room[k] < 0 {
@@ -214,10 +214,10 @@ func (w *twin) pack(free []terms.Amounts, seats [][4]uint32, wants []int) bool {
 		if !fits(&want.Need, &free[at]) || want.Most != nil && seats[at][wants[0]] >= want.Most(w.in.Nodes[at].Index) {
 			continue
 		}
-		add(&free[at], &want.Need, -1)
+		free[at].Add(&want.Need, -1)
 		seats[at][wants[0]]++
 		packed := w.pack(free, seats, wants[1:])
-		add(&free[at], &want.Need, 1)
+		free[at].Add(&want.Need, 1)
 		seats[at][wants[0]]--
 		if packed {
 			return true
@@ -287,7 +287,7 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 		free, used := n.Free, false
 		for _, i := range victims {
 			if w.in.Victims[i].Node == n.Index {
-				add(&free, &w.in.Victims[i].Need, 1)
+				free.Add(&w.in.Victims[i].Need, 1)
 			}
 		}
 		for _, seat := range p.Seats {
@@ -297,7 +297,7 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 			used = true
 			counts[seat.Want] += seat.Count
 			for range seat.Count {
-				add(&free, &w.in.Wants[seat.Want].Need, -1)
+				free.Add(&w.in.Wants[seat.Want].Need, -1)
 			}
 			if most := w.in.Wants[seat.Want].Most; most != nil && seat.Count > most(n.Index) {
 				return fmt.Sprintf("node %d runs %d", n.Index, seat.Count)

@@ -195,7 +195,7 @@ func (a *Admission) Await(g *Gang, units func() []Unit) {
 	first := a.awaited == [terms.ClassCount]bool{}
 	a.awaited[class], a.due = true, 0
 	var coming room
-	if first && a.Keeps(g) {
+	if first && a.keeps(g) {
 		all := units()
 		coming, a.due = a.coming(g, all), a.guaranteed(g, all)
 	}

@@ -47,8 +47,8 @@ func (r *room) add(u *Unit, times int64) {
 	}
 }
 
-// Keeps tells whether anything is free of all that a gang needs, so that to keep it keeps others from running.
-func (a *Admission) Keeps(g *Gang) bool {
+// keeps tells whether anything is free of all that a gang needs, so that to keep it keeps others from running.
+func (a *Admission) keeps(g *Gang) bool {
 	for _, b := range bounds[g.class()] {
 		for k, need := range g.Need {
 			if need > 0 && a.free[b][k] <= 0 {
