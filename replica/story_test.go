@@ -286,6 +286,17 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		for _, name := range strings.Split(value, "+") {
 			c.Spec.After = append(c.Spec.After, terms.JobName(name))
 		}
+	case "program", "within":
+		*map[string]*string{"program": &t.Command[0], "within": &c.Spec.Within}[key] = value
+	default:
+		setTask(t, key, value)
+	}
+}
+
+// setTask gives a task what one word says of it alone.
+func setTask(t *terms.Task, key, value string) {
+	n := uint32(number(value))
+	switch key {
 	case "resched":
 		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: terms.Exponential}
 	case "wait":
@@ -298,8 +309,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 	case "cpu":
 		t.Resources[terms.CPU] = number(value)
-	case "program", "within":
-		*map[string]*string{"program": &t.Command[0], "within": &c.Spec.Within}[key] = value
+	case "port":
+		t.Ports = []terms.PortRequest{{Name: "main", Number: uint16(n)}}
 	}
 }
 

@@ -54,6 +54,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{2929, "room for members that no node can have was sought as room for others, and kept without end"},
 		{200917, "a rule about a rack was not asked again when a node left its rack"},
 		{210938, "a pool to which nobody could give way kept those behind it from being fed, for ever"},
+		{3461902156, "a daemon that lacked nothing but a port was not tried again when others had taken its room"},
+		{3461899596, "a start that one life had ordered was vouched for by the next"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

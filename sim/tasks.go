@@ -36,11 +36,11 @@ func (m *machine) driverChanged() {
 }
 
 // start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it
-// takes; 0 is for ever. A process that crashes meanwhile may have begun it or not.
+// takes; 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can vouch for it.
 func (m *machine) start(order replica.Order) {
-	run, power := m.run, m.power
+	run, power, self := m.run, m.power, m.core.Self()
 	m.w.after(m.w.between(1, 30), func() {
-		unproved := order.Spec.StopsItself() && !m.vouches()
+		unproved := order.Spec.StopsItself() && (m.core.Self() != self || !m.vouches())
 		if unproved && m.run == run {
 			m.later(500, func() {
 				m.core.DriverStarted(order.ID, "")

@@ -52,8 +52,8 @@ func (p *pass) feedDaemons() (finished bool) {
 	return true
 }
 
-// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if nothing that
-// could stop there would be enough, or something stops there already: when that has ended, the daemon has its turn first.
+// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if nobody could
+// give way for that, or something stops there already: when that has ended, the daemon has its turn first.
 func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	id, task := key.Split()
 	claims, _ := p.s.ClaimsOf(id)
@@ -68,8 +68,11 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	}
 	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
 	p.addWants(in, h)
-	plan, ok := p.choose(h, in)
-	if !ok || len(plan.Victims) == 0 {
+	plan := preempt.OnNode(in, func(plan *preempt.Plan) bool {
+		p.s.Visit(len(in.Victims))
+		return len(p.unfit(h, in, plan)) == 0
+	})
+	if len(plan.Victims) == 0 {
 		return false
 	}
 	claims.Seats = slices.Concat(claims.Seats, p.seats(h, in, plan.Seats))
@@ -89,15 +92,7 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 // daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a gang that
 // run elsewhere go with it.
 func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
-	in := &preempt.Input{Pool: -1, Partial: true, Nodes: []preempt.Node{{Index: n, Free: p.s.FreeAmounts(n)}}}
-	in.Over = make([]terms.Amounts, len(p.s.Pools()))
-	for k := range in.Room {
-		in.Room[k] = terms.Unlimited
-		for number := range in.Over {
-			in.Over[number][k] = terms.Unlimited
-		}
-	}
-	c, gangs := &tenants{stopping: make([]terms.Work, len(in.Over))}, []terms.JobID(nil)
+	c, gangs := &tenants{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
 	for _, r := range p.s.Node(n).Held {
 		j := p.s.Job(r.Job)
 		slot, _ := p.s.SlotAt(r)
@@ -113,6 +108,5 @@ func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
 	for _, id := range gangs {
 		c.readJob(p.s, p.s.Job(id), make([]terms.Amounts, p.s.Nodes()))
 	}
-	in.Victims, in.Gangs = c.victims, c.gangs
-	return in
+	return &preempt.Input{Nodes: []preempt.Node{{Index: n, Free: p.s.FreeAmounts(n)}}, Victims: c.victims, Gangs: c.gangs}
 }

@@ -47,8 +47,8 @@ func (p *placing) feedDaemon(t *task, n *Node) {
 	}
 	h, c := head{job: t.job, t: t, most: 1}, p.m.look()
 	in := p.daemonInput(h, c, n)
-	plan, ok := preempt.Choose(in)
-	if !ok || len(plan.Victims) == 0 || len(p.unfit(h, c, &plan)) > 0 {
+	plan := preempt.OnNode(in, func(plan *preempt.Plan) bool { return len(p.unfit(h, c, plan)) == 0 })
+	if len(plan.Victims) == 0 {
 		return
 	}
 	kept.Seats, kept.Leaving = slices.Clone(kept.Seats), slices.Clone(kept.Leaving)
@@ -64,18 +64,11 @@ func (p *placing) feedDaemon(t *task, n *Node) {
 
 // daemonInput says who could give way on a node: whatever is preemptible there, and the gangs that it belongs to.
 func (p *placing) daemonInput(h head, c *candidates, n *Node) *preempt.Input {
-	in, rooms := &preempt.Input{Pool: -1, Partial: true, Victims: c.victims, Gangs: c.gangs}, p.m.rooms()
+	in, rooms := &preempt.Input{Victims: c.victims, Gangs: c.gangs}, p.m.rooms()
 	for _, one := range c.nodes {
 		if one.Index == n.number {
 			in.Nodes = append(in.Nodes, one)
 		}
-	}
-	all := terms.Amounts{}
-	for k := range all {
-		all[k] = terms.Unlimited
-	}
-	for in.Room = all; len(in.Over) < len(p.m.pools); {
-		in.Over = append(in.Over, all)
 	}
 	in.Wants = []preempt.Want{{Need: amountsOf(h.t.spec(0)), Count: 1, Most: func(at cluster.NodeIndex) uint32 {
 		return p.mostBy(rooms, h.t, rooms[at])
