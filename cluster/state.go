@@ -37,6 +37,8 @@ type State struct {
 	expired []terms.JobID
 	// turns is the queue of what waits.
 	turns btree.BTreeG[Turn]
+	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some lack none any more.
+	LackRoom []terms.JobID
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
 	deadlines btree.BTreeG[due]
 

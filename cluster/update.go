@@ -55,6 +55,8 @@ type Update struct {
 	// ProgressAt is when an instance became healthy last, or when waiting for one began, and 0 while all that is tried waits for
 	// room; EndedAt is when it ended.
 	ProgressAt, EndedAt terms.Time
+	// LookedAt is the entry with which room was looked for last in vain, for instances that are to take the place of earlier ones.
+	LookedAt terms.Index
 	// Reason tells in words why it is paused or ended as it did; it may be empty.
 	Reason string
 }
@@ -248,7 +250,7 @@ func (s *State) SetUpdate(id terms.JobID, u Update, deadline terms.Time) {
 
 func (u *Update) hash() uint64 {
 	return hashWords(tagJob, uint64(u.State)<<16|uint64(u.Before)<<8|bit(u.Promoted), uint64(u.From)<<32|uint64(u.To), uint64(u.Began),
-		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), hashText(tagJob, u.Reason))
+		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), uint64(u.LookedAt), hashText(tagJob, u.Reason))
 }
 
 // ChangeOf returns what the newest version means for an instance of a task in an earlier version.

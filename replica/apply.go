@@ -29,6 +29,8 @@ type fold struct {
 	over []verdict
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
 	raised rules.Number
+	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.
+	lacking bool
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }

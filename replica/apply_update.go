@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/rollout"
+	"starling/schedule/place"
 	"starling/terms"
 )
 
@@ -185,7 +186,7 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)})
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u.State, u.Before, u.From, u.To, u.ProgressAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, true, reason
+	u.State, u.Before, u.From, u.To, u.ProgressAt, u.LookedAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, 0, true, reason
 	f.setUpdate(j, u)
 	f.touch(j.ID)
 }
@@ -287,6 +288,7 @@ func (f *fold) promote(j *cluster.Job) {
 
 // advance lets the updates of the jobs that were touched go on as far as they may, and the drains.
 func (f *fold) advance() {
+	f.lookForRoom()
 	if len(f.touched) == 0 {
 		return
 	}
@@ -342,14 +344,73 @@ func (f *fold) roll(j *cluster.Job) {
 		f.promote(f.s.Job(j.ID))
 	}
 	f.endSpare(j.ID)
+	f.lacking = false
 	done := true
 	for task := range j.Tasks {
 		done = f.rollTask(j.ID, task) && done
 	}
-	if j = f.s.Job(j.ID); done && j.Update.State.Rolls() {
+	switch j = f.s.Job(j.ID); {
+	case !j.Update.State.Rolls():
+	case done:
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
+	default:
+		if f.lacking || j.Update.LookedAt != 0 {
+			f.looked(j)
+		}
 	}
 	f.finish(j.ID)
+}
+
+// looked notes that an update has looked for room, and whether it lacks some.
+func (f *fold) looked(j *cluster.Job) {
+	u, others := j.Update, slices.DeleteFunc(slices.Clone(f.s.LackRoom), func(id terms.JobID) bool { return id == j.ID })
+	if u.LookedAt = 0; f.lacking {
+		u.LookedAt, others = f.s.Index, append(others, j.ID)
+	}
+	if f.s.LackRoom = others; u != j.Update {
+		f.setUpdate(j, u)
+	}
+}
+
+// lookForRoom lets one of the updates that lack room look for it, with every entry that which has not looked for the longest time: what
+// an entry costs does not grow with their number.
+func (f *fold) lookForRoom() {
+	for ; len(f.s.LackRoom) > 0; f.s.LackRoom = f.s.LackRoom[1:] {
+		if j := f.s.Job(f.s.LackRoom[0]); j != nil && j.Update.LookedAt != 0 {
+			f.touch(j.ID)
+			return
+		}
+	}
+}
+
+// triesMax bounds the instances of a task for whose successors room is looked for in vain, at a time.
+const triesMax = 16
+
+// succession is a trial in which instances of the newest version take the places of earlier ones.
+type succession struct {
+	f *fold
+	// trial is the value with those that were tried so far.
+	trial *cluster.State
+	// elsewhere tells that others than their own nodes come into question: no instance of the task is on its way to one.
+	elsewhere bool
+	// lacks counts those that found no room.
+	lacks int
+}
+
+// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, and a
+// daemon is to leave a node that its newest version may not run on.
+func (t *succession) succeeds(j *cluster.Job, r cluster.SlotRef) bool {
+	slot, _ := t.f.s.SlotAt(r)
+	if slot.Phase != cluster.Assigned && slot.Phase != cluster.Running || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
+		return true
+	}
+	next := place.Succeed(t.trial, r, t.elsewhere)
+	if next == nil {
+		t.lacks++
+		return false
+	}
+	t.trial = next
+	return true
 }
 
 // tryCanaries puts canaries beside the lowest slots that are to change.
@@ -410,33 +471,39 @@ func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 }
 
 // movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those
-// that are not well, then as many others as can be spared. What will be removed is not moved before.
+// that are not well, then as many others as can be spared. What will be removed is not moved before, and what runs stays as long as
+// there is no room for its successor.
 func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.SlotRef {
 	t := j.Tasks[task]
 	var all []cluster.SlotRef
 	if most == 0 {
 		return nil
 	}
-	take := func(index uint32) {
-		all = append(all, cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+	trial := &succession{f: f, trial: f.s, elsewhere: t.Waits()+uint32(t.SpecialWaits())+t.Counts[cluster.Stopping] == 0}
+	take := func(index uint32) (taken bool) {
+		r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
+		if taken = trial.succeeds(j, r); taken {
+			all = append(all, r)
+		}
+		return taken
 	}
 	t.EachIll(func(index uint32) bool {
 		if index < below {
 			take(index)
 		}
-		return index < below && uint32(len(all)) < most
+		return index < below && uint32(len(all)) < most && trial.lacks < triesMax
 	})
 	spare := min(rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax), t.Old[cluster.Healthy], most-uint32(len(all)))
 	t.EachOutdated(func(index uint32) bool {
-		if spare == 0 || index >= below {
+		if spare == 0 || index >= below || trial.lacks >= triesMax {
 			return false
 		}
-		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
-			take(index)
+		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy && take(index) {
 			spare--
 		}
 		return true
 	})
+	f.lacking = f.lacking || trial.lacks > 0
 	return all
 }
 

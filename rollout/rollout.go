@@ -87,7 +87,7 @@ func Begin(u cluster.Update, policy *terms.UpdatePolicy, now terms.Time) cluster
 
 // End returns the record of an update that ends now.
 func End(u cluster.Update, state cluster.UpdateState, reason string, now terms.Time) cluster.Update {
-	u.State, u.Before, u.Reason, u.EndedAt = state, cluster.NoUpdate, reason, now
+	u.State, u.Before, u.Reason, u.EndedAt, u.LookedAt = state, cluster.NoUpdate, reason, now, 0
 	return u
 }
 
@@ -118,7 +118,7 @@ func Steer(u cluster.Update, how command.Steering, now terms.Time) (cluster.Upda
 	case how == command.Pause && u.State == cluster.Paused:
 		return u, "the update is paused already"
 	case how == command.Pause:
-		u.State, u.Before, u.Reason = cluster.Paused, u.State, "a user paused it"
+		u.State, u.Before, u.Reason, u.LookedAt = cluster.Paused, u.State, "a user paused it", 0
 	case how == command.Resume && u.State != cluster.Paused:
 		return u, "the update is not paused"
 	case how == command.Resume:

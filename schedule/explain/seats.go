@@ -133,12 +133,27 @@ func (e *explainer) turn(slots []held) Finding {
 	case !u.Promoted:
 		f.Reason = fmt.Sprintf("run version %d: wait until the canaries of version %d are promoted", slots[0].slot.Version, u.To)
 		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy", e.job.Name())}
+	case u.LookedAt != 0 && e.spec != nil:
+		c := e.without(slots[0]).survey()
+		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To, c.verdict())
+		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
 		ill := e.task.New[cluster.Untried] + e.task.New[cluster.Ready] + e.task.New[cluster.Unhealthy]
 		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time", plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
 	return f
+}
+
+// without returns who explains the task as if an instance of it had ended.
+func (e *explainer) without(h held) *explainer {
+	other := *e
+	other.s = e.s.Copy()
+	h.slot.Phase = cluster.Stopped
+	other.s.SetSlot(cluster.SlotRef{Job: e.job.ID, Task: uint16(e.number), Index: h.index}, h.slot)
+	other.job = other.s.Job(e.job.ID)
+	other.task = other.job.Tasks[e.number]
+	return &other
 }
 
 // unwell returns the slots that run and have not passed their checks, or not in time.

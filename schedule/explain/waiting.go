@@ -40,14 +40,8 @@ func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
 // are full.
 func (c *survey) reason(p *prospect) string {
 	switch {
-	case c.offers == 0 && c.nodes == 0:
-		return "no node is in the cluster"
-	case c.offers == 0:
-		return "no node has volunteered to take work"
-	case c.possible == 0 && c.offers == 1:
-		return "the only node could not run it even if it were empty"
-	case c.possible == 0:
-		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
+	case c.offers == 0 || c.possible == 0:
+		return c.verdict()
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:
@@ -64,7 +58,22 @@ func (c *survey) reason(p *prospect) string {
 	if c.meant > 0 {
 		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name, strings.Join(c.misses[0].words, ", "))
 	}
-	return fmt.Sprintf("waits for room: %s could run it, but not now", ofNodes(c.possible, c.offers))
+	return "waits for room: " + c.verdict()
+}
+
+// verdict says what of the nodes is short.
+func (c *survey) verdict() string {
+	switch {
+	case c.offers == 0 && c.nodes == 0:
+		return "no node is in the cluster"
+	case c.offers == 0:
+		return "no node has volunteered to take work"
+	case c.possible == 0 && c.offers == 1:
+		return "the only node could not run it even if it were empty"
+	case c.possible == 0:
+		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
+	}
+	return ofNodes(c.possible, c.offers) + " could run it, but not now"
 }
 
 // crowded tells whether as many instances of the task run as may at a time.

@@ -36,6 +36,8 @@ type Model struct {
 	Jobs, ended []*Job
 	// heeds are the seats of which it is due now what a policy says.
 	heeds []*seat
+	// lacking tells that the update that rolls lacks room for who could take the place of what runs.
+	lacking bool
 	// changed are the jobs with a new version whose instances have not been looked at.
 	changed []*Job
 	// Forgotten are the names of jobs that were forgotten.

@@ -44,7 +44,7 @@ func (m *Model) beginUpdate(j *Job, from uint32) {
 
 // conclude ends the update, and notes how with the version that it brought.
 func (m *Model) conclude(j *Job, state cluster.UpdateState) {
-	j.update.State, j.update.Before, j.update.EndedAt = state, cluster.NoUpdate, m.time
+	j.update.State, j.update.Before, j.update.EndedAt, j.update.LookedAt = state, cluster.NoUpdate, m.time, 0
 	j.versions = slices.Clone(j.versions)
 	for i := range j.versions {
 		if j.versions[i].Number == j.update.To {
@@ -81,11 +81,11 @@ func (j *Job) deadline() terms.Time {
 	if keep := j.newest().KeepMillis; j.finished != 0 && keep > 0 {
 		return j.finishedAt + terms.Time(keep)
 	}
-	if j.finished != 0 || !j.update.State.Rolls() || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
+	if j.finished != 0 || !j.update.State.Rolls() {
 		return 0
 	}
-	if j.update.ProgressAt == 0 {
-		return 0 // it waits for room
+	if j.update.ProgressAt == 0 || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
+		return 0 // it waits for room or for its user
 	}
 	return j.update.ProgressAt + terms.Time(limit)
 }
@@ -239,7 +239,7 @@ func (m *Model) fail(j *Job) {
 	m.addVersion(j, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: spec})
 	m.daemons(j)
 	u.State, u.Before, u.From, u.To = cluster.RollingBackward, cluster.NoUpdate, u.To, j.version()
-	u.ProgressAt, u.Promoted = m.time, true
+	u.ProgressAt, u.LookedAt, u.Promoted = m.time, 0, true
 	j.update, j.touched = u, true
 }
 
@@ -270,7 +270,7 @@ func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
 	}
 	switch how {
 	case command.Pause:
-		u.State, u.Before = cluster.Paused, u.State
+		u.State, u.Before, u.LookedAt = cluster.Paused, u.State, 0
 	case command.Resume:
 		u.State, u.Before, u.ProgressAt = u.Before, cluster.NoUpdate, m.time
 	case command.Promote:
@@ -304,6 +304,7 @@ func (m *Model) promote(j *Job) {
 
 // advance lets drains go on, and the updates of the jobs to which something happened.
 func (m *Model) advance() {
+	m.lookForRoom()
 	if !slices.ContainsFunc(m.Jobs, func(j *Job) bool { return j.touched }) {
 		return
 	}
@@ -354,12 +355,33 @@ func (m *Model) roll(j *Job) {
 		m.promote(j)
 	}
 	m.endSpare(j)
+	m.rollTasks(j)
+}
+
+// rollTasks takes the next steps of all tasks, and ends the update if none is left.
+func (m *Model) rollTasks(j *Job) {
+	m.lacking = false
 	done := true
 	for _, t := range j.tasks {
 		done = m.rollTask(t) && done
 	}
-	if done {
+	if j.update.LookedAt = 0; done {
 		m.succeedUpdate(j)
+	} else if m.lacking {
+		j.update.LookedAt = m.index
+	}
+}
+
+// lookForRoom lets the update look for room that lacks some and has not looked for the longest time.
+func (m *Model) lookForRoom() {
+	var first *Job
+	for _, j := range m.Jobs {
+		if j.update.LookedAt > 0 && (first == nil || j.update.LookedAt < first.update.LookedAt) {
+			first = j
+		}
+	}
+	if first != nil {
+		first.touched = true
 	}
 }
 
@@ -412,10 +434,11 @@ func (m *Model) rollStep(t *task) bool {
 		m.want(t, t.desired+add)
 		_, _, _, underWay = t.left(wanted)
 	}
-	movable := t.movable(min(wanted, t.desired))
+	most := len(t.slots)
 	if batch > 0 {
-		movable = movable[:min(len(movable), int(batch-min(batch, underWay)))]
+		most = int(batch - min(batch, underWay))
 	}
+	movable := m.movable(t, min(wanted, t.desired), most)
 	if waves {
 		remove = min(remove, batch-min(batch, underWay)-uint32(len(movable)))
 	}
@@ -465,18 +488,26 @@ func (m *Model) shrink(t *task, count uint32) {
 	})
 }
 
-// movable returns the outdated seats below a number that may go to the newest version: those that are not well, then as
-// many others as can be spared. What may run out of reach is left alone.
-func (t *task) movable(below uint32) []*seat {
-	var ill, well []*seat
-	for _, s := range t.outdated() {
-		switch {
-		case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
-		case s.condition() == cluster.Healthy:
-			well = append(well, s)
-		default:
-			ill = append(ill, s)
+// movable returns at most so many outdated seats below a number that may go to the newest version: those that are not well, then as many
+// others as can be spared, as long as there is room for who takes their place. What may run out of reach is left alone.
+func (m *Model) movable(t *task, below uint32, most int) (all []*seat) {
+	outdated, trial := t.outdated(), m.succession(t)
+	defer trial.undo()
+	spare := int(t.spare(t.job.newest().Update.BatchSize))
+	for _, ill := range []bool{true, false} {
+		for _, s := range outdated {
+			healthy := s.condition() == cluster.Healthy
+			switch {
+			case len(all) == most || trial.lacks == 16 || healthy && spare == 0 || healthy == ill:
+			case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+			case trial.succeeds(s):
+				all = append(all, s)
+				if healthy {
+					spare--
+				}
+			}
 		}
 	}
-	return append(ill, well[:min(len(well), int(t.spare(t.job.newest().Update.BatchSize)))]...)
+	m.lacking = m.lacking || trial.lacks > 0
+	return all
 }

@@ -1,0 +1,46 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/terms"
+)
+
+// Succeed returns the value as it would be with an instance of the newest version in the place of an earlier one, whose own room counts as
+// free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled out by its volumes; nil if it has no room. So
+// several can be tried one after the other. Pools are not asked.
+func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) *cluster.State {
+	trial := s.Copy()
+	slot, _ := trial.SlotAt(r)
+	slot.Phase = cluster.Stopped
+	trial.SetSlot(r, slot)
+	j, n := trial.Job(r.Job), slot.Node
+	q := newSearch(trial, cluster.KeyOf(r.Job, int(r.Task)), nil)
+	found := q.fitsNow(n)
+	if tied := j.Spec.Type == terms.Daemon || len(q.spec.Volumes) > 0; !found && elsewhere && !tied {
+		n, found = q.firstFree()
+	}
+	if !found {
+		return nil
+	}
+	trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: cluster.Assigned})
+	return trial
+}
+
+// firstFree returns the first node that can run an instance.
+func (q *search) firstFree() (n cluster.NodeIndex, found bool) {
+	for phase := range q.phases() {
+		q.enter(phase)
+		for page := range q.s.RoomPages() {
+			nodes := uint64(0)
+			for _, kept := range q.purposes() {
+				nodes |= q.fitting(page, kept)
+			}
+			for ; nodes != 0; nodes &= nodes - 1 {
+				if n = nodeOf(page, nodes); q.able(n) {
+					return n, true
+				}
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,70 @@
+package model
+
+import (
+	"starling/cluster"
+	"starling/terms"
+)
+
+// succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all of it back.
+type succession struct {
+	m *Model
+	// onTheWay tells that an instance of the task is on its way to a node.
+	onTheWay bool
+	lacks    int
+	trail    []step
+}
+
+func (m *Model) succession(t *task) *succession {
+	one := &succession{m: m}
+	t.each(func(s *seat) {
+		one.onTheWay = one.onTheWay || s.Phase == cluster.Waiting || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
+	})
+	return one
+}
+
+// succeeds tells whether there is room for who takes the place of what runs: on its own node, or else on the first that has room.
+func (t *succession) succeeds(s *seat) bool {
+	task, tied := s.slot.task, s.job().newest().Type == terms.Daemon
+	if s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]) {
+		return true
+	}
+	own, before, q := s.Node, *s, search{task, task.spec(0), false}
+	s.Slot = cluster.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: cluster.Stopped}
+	s.ports, s.devices = nil, nil
+	p := &placing{m: t.m, rooms: t.m.rooms()}
+	isOwn := func(r *room) bool { return r.node.number == own }
+	place := p.first(q, isOwn)
+	if place == nil && !t.onTheWay && !tied && len(q.spec.Volumes) == 0 {
+		place = p.first(q, func(*room) bool { return true })
+	}
+	if place == nil {
+		*s = before
+		t.lacks++
+		return false
+	}
+	t.trail = append(t.trail, step{s, before, place.node.portNext})
+	s.Slot = cluster.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(), Phase: cluster.Assigned}
+	place.give(s)
+	return true
+}
+
+// first returns the first room of some that can run an instance, if need be without the rules that are not soft any more; nil if none can.
+func (p *placing) first(q search, among func(*room) bool) *room {
+	for _, impatient := range []bool{false, true} {
+		for _, r := range p.rooms {
+			if among(r) && r.fits(q.spec) && p.suits(q, r, impatient) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// undo takes back what was tried.
+func (t *succession) undo() {
+	for i := len(t.trail) - 1; i >= 0; i-- {
+		one := t.trail[i]
+		t.m.Nodes[one.s.Node].portNext = one.portNext
+		*one.s = one.before
+	}
+}
