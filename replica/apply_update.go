@@ -25,25 +25,40 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	f.touch(j.ID)
 }
 
-// retry gives what failed for good, and is as good as the newest version, another try.
+// retry gives what is as good as the newest version another try: what failed for good looks for a node, and what is unhealthy is
+// judged anew.
 func (f *fold) retry(id terms.JobID) {
 	for task, t := range f.s.Job(id).Tasks {
-		if t.Counts[cluster.Failed] == 0 {
+		if t.Counts[cluster.Failed]+t.New[cluster.Unhealthy] == 0 {
 			continue
 		}
-		var failed []cluster.SlotRef
+		var again []cluster.SlotRef
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 			f.s.Visit(1)
-			if slot.Phase == cluster.Failed && slot.Version == f.s.Job(id).Version && r.Index < t.Desired && r.Seat == cluster.MainSeat {
-				failed = append(failed, r)
+			newest := slot.Version == f.s.Job(id).Version || slot.Version == 0 && slot.Phase == cluster.Waiting
+			wanted := slot.Phase == cluster.Failed || !slot.Phase.Final() && slot.Phase != cluster.Stopping
+			if newest && wanted && slot.Health == cluster.Unhealthy && r.Index < t.Desired && r.Seat == cluster.MainSeat {
+				again = append(again, r)
 			}
 			return true
 		})
-		for _, r := range failed {
-			slot, _ := f.s.SlotAt(r)
-			f.renew(r, slot)
+		for _, r := range again {
+			if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Failed {
+				f.renew(r, slot)
+			} else {
+				f.trust(r, slot)
+			}
 		}
 	}
+}
+
+// trust forgets that an instance is unhealthy, and gives it the time to be healthy that an update gives a new one.
+func (f *fold) trust(r cluster.SlotRef, slot cluster.Slot) {
+	slot.Health, slot.Failures = cluster.Untried, 0
+	if limit := f.s.Job(r.Job).Spec.Update.HealthyDeadlineMillis; limit > 0 && slot.Phase == cluster.Running {
+		slot.Deadline = f.s.Time + terms.Time(limit)
+	}
+	f.s.SetSlot(r, slot)
 }
 
 // begin starts the update to the newest version.
@@ -184,6 +199,7 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	}
 	f.setUpdate(j, rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
 	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)})
+	f.retry(j.ID)
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
 	u.State, u.Before, u.From, u.To, u.ProgressAt, u.LookedAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, 0, true, reason
@@ -346,8 +362,9 @@ func (f *fold) roll(j *cluster.Job) {
 	f.endSpare(j.ID)
 	f.lacking = false
 	done := true
-	for task := range j.Tasks {
-		done = f.rollTask(j.ID, task) && done
+	for task, t := range j.Tasks {
+		// What an update goes back to is to be healthy, whatever failures the way forward bears.
+		done = f.rollTask(j.ID, task) && done && (j.Update.State == cluster.RollingForward || t.New[cluster.Unhealthy] == 0)
 	}
 	switch j = f.s.Job(j.ID); {
 	case !j.Update.State.Rolls():

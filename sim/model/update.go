@@ -17,14 +17,33 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 	}
 	m.endCanaries(j)
 	m.addVersion(j, v)
-	j.each(func(s *seat) {
-		if s.kind == cluster.MainSeat && s.Phase == cluster.Failed && s.Version == j.version() && s.slot.wanted() {
-			m.renew(s, s.Slot)
-		}
-	})
+	m.retry(j)
 	m.loseOutputs(j)
 	m.beginUpdate(j, from)
 	m.changed = append(m.changed, j)
+}
+
+// retry gives what is as good as the newest version another try.
+func (m *Model) retry(j *Job) {
+	j.each(func(s *seat) {
+		newest := s.Version == j.version() || s.Version == 0 && s.Phase == cluster.Waiting
+		if s.kind != cluster.MainSeat || !newest || s.Health != cluster.Unhealthy || !s.slot.wanted() {
+			return
+		}
+		switch s.Phase {
+		case cluster.Failed:
+			m.renew(s, s.Slot)
+			return
+		case cluster.Stopping, cluster.Stopped, cluster.Succeeded:
+			return
+		}
+		row := s.Slot
+		row.Health, row.Failures = cluster.Untried, 0
+		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && row.Phase == cluster.Running {
+			row.Deadline = m.time + terms.Time(limit)
+		}
+		m.put(s, row)
+	})
 }
 
 func (j *Job) updating() bool { return j.update.State != cluster.NoUpdate && !j.update.State.Final() }
@@ -237,6 +256,7 @@ func (m *Model) fail(j *Job) {
 		}
 	}
 	m.addVersion(j, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: spec})
+	m.retry(j)
 	m.daemons(j)
 	u.State, u.Before, u.From, u.To = cluster.RollingBackward, cluster.NoUpdate, u.To, j.version()
 	u.ProgressAt, u.LookedAt, u.Promoted = m.time, 0, true
@@ -363,7 +383,8 @@ func (m *Model) rollTasks(j *Job) {
 	m.lacking = false
 	done := true
 	for _, t := range j.tasks {
-		done = m.rollTask(t) && done
+		sick := j.update.State == cluster.RollingBackward && t.standing().newest[cluster.Unhealthy] > 0
+		done = m.rollTask(t) && done && !sick
 	}
 	if j.update.LookedAt = 0; done {
 		m.succeedUpdate(j)
