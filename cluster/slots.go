@@ -247,8 +247,8 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 		s.charge(j, spec, 1)
 	case old.Phase.Holds():
 		assert(old.Node == next.Node && old.Version == next.Version, "a slot changes its node and its version only after an end")
-		if old.Phase == Away && next.Phase == Running {
-			s.grown, s.moved = append(s.grown, next.Node), true // what is within reach again may give way
+		if old.Phase >= Stopping && next.Phase < Stopping {
+			s.grown, s.moved = append(s.grown, next.Node), true // what is within reach again, or does not end after all, may give way
 		}
 		// By when it has ended is known now, and what waits may pass others for that.
 		s.stirred = s.stirred || next.Phase == Running && s.turns.Len() > 0 && j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0

@@ -13,7 +13,7 @@ import (
 
 // update brings a new version of a job and begins to move its instances there. An update that runs is over.
 func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
-	from := j.Version
+	from, paused := j.Version, j.Update.State == cluster.Paused && j.Spec.Scales(v.Spec)
 	if !j.Update.State.Final() && j.Update.State != cluster.NoUpdate {
 		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "a newer update took its place", f.s.Time))
 	}
@@ -22,6 +22,11 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	f.retry(j.ID)
 	f.loseOutputs(j.ID)
 	f.begin(f.s.Job(j.ID), from)
+	if u := f.s.Job(j.ID).Update; paused && u.State != cluster.Paused {
+		// Who scales does not mean to let go on what somebody has paused.
+		u.State, u.Before, u.Reason = cluster.Paused, u.State, "the update before was paused when the job was scaled"
+		f.setUpdate(f.s.Job(j.ID), u)
+	}
 	f.touch(j.ID)
 }
 
@@ -332,50 +337,56 @@ func (f *fold) advance() {
 
 // roll takes the next step of an update.
 func (f *fold) roll(j *cluster.Job) {
-	policy := &j.Spec.Update
-	failed, lost := uint32(0), uint32(0)
-	for _, t := range j.Tasks {
-		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
-		lost += t.Beside[cluster.Failed]
-	}
-	reason := ""
-	switch {
-	case rollout.Failed(failed, policy.FailuresMax):
-		reason = fmt.Sprintf("instances that failed: %d, allowed: %d", failed, policy.FailuresMax)
-	case lost > 0 && !j.Update.Promoted:
-		reason = "a canary failed for good"
-	}
-	if reason != "" {
+	if reason := failing(j); reason != "" {
 		f.fail(j, reason)
 		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
 			return
 		}
-		policy = &j.Spec.Update
 	}
 	if !j.Update.Promoted {
-		if f.tryCanaries(j); !policy.AutoPromote || !f.tried(j) {
+		if f.tryCanaries(j); !j.Spec.Update.AutoPromote || !f.tried(j) {
 			f.setUpdate(f.s.Job(j.ID), f.s.Job(j.ID).Update)
 			return
 		}
 		f.promote(f.s.Job(j.ID))
 	}
 	f.endSpare(j.ID)
-	f.lacking = false
-	done := true
-	for task, t := range j.Tasks {
-		// What an update goes back to is to be healthy, whatever failures the way forward bears.
-		done = f.rollTask(j.ID, task) && done && (j.Update.State == cluster.RollingForward || t.New[cluster.Unhealthy] == 0)
-	}
+	done := f.rollTasks(j)
 	switch j = f.s.Job(j.ID); {
 	case !j.Update.State.Rolls():
 	case done:
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
-	default:
-		if f.lacking || j.Update.LookedAt != 0 {
-			f.looked(j)
-		}
+	case f.lacking || j.Update.LookedAt != 0:
+		f.looked(j)
 	}
 	f.finish(j.ID)
+}
+
+// failing says why the update of a job has failed, "" if it has not.
+func failing(j *cluster.Job) string {
+	failed, lost := uint32(0), uint32(0)
+	for _, t := range j.Tasks {
+		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
+		lost += t.Beside[cluster.Failed]
+	}
+	switch most := j.Spec.Update.FailuresMax; {
+	case rollout.Failed(failed, most):
+		return fmt.Sprintf("instances that failed: %d, allowed: %d", failed, most)
+	case lost > 0 && !j.Update.Promoted:
+		return "a canary failed for good"
+	}
+	return ""
+}
+
+// rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is to be healthy,
+// whatever failures the way forward bears.
+func (f *fold) rollTasks(j *cluster.Job) (done bool) {
+	f.lacking, done = false, true
+	for task, t := range j.Tasks {
+		sick := j.Update.State == cluster.RollingBackward && t.New[cluster.Unhealthy] > 0
+		done = f.rollTask(j.ID, task) && done && !sick
+	}
+	return done
 }
 
 // looked notes that an update has looked for room, and whether it lacks some.

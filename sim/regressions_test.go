@@ -55,6 +55,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{200917, "a rule about a rack was not asked again when a node left its rack"},
 		{210938, "a pool to which nobody could give way kept those behind it from being fed, for ever"},
 		{3461902156, "a daemon that lacked nothing but a port was not tried again when others had taken its room"},
+		{1027992886, "instances gave way for ever to a daemon that lacked a port"},
+		{1027995037, "what was told to stop and failed instead could give way, and nobody looked again"},
 		{3461899596, "a start that one life had ordered was vouched for by the next"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {

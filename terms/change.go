@@ -135,6 +135,21 @@ func (s *Job) ChangeTo(other *Job) Change {
 // Equal tells whether two jobs are the same in every field.
 func (s *Job) Equal(other *Job) bool { return equal(jobFields[:], s, other) }
 
+// Scales tells whether another version differs in nothing but how many instances there are.
+func (s *Job) Scales(other *Job) bool {
+	return !s.Equal(other) && s.unsized().Equal(other.unsized())
+}
+
+// unsized returns the job without the numbers of its instances.
+func (s *Job) unsized() *Job {
+	one := *s
+	one.MinAvailable, one.Tasks = 0, slices.Clone(s.Tasks)
+	for i := range one.Tasks {
+		one.Tasks[i].Instances, one.Tasks[i].MinAvailable = 0, 0
+	}
+	return &one
+}
+
 // ChangeTo returns what another version of the task means for an instance of this one. A missing task, nil, is like no
 // other.
 func (t *Task) ChangeTo(other *Task) Change {

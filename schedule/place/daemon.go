@@ -66,6 +66,9 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	if !p.s.Eligible(n) || slices.ContainsFunc(p.s.Node(n).Held, p.leaves) || here || coming >= taskOf(p.s, key).Asks() {
 		return false
 	}
+	if newSearch(p.s, key, nil).ports(p.s.Node(n), 1) == 0 {
+		return false // what is kept for it are amounts: a port that comes free is anybody's
+	}
 	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
 	p.addWants(in, h)
 	plan := preempt.OnNode(in, func(plan *preempt.Plan) bool {

@@ -234,6 +234,11 @@ func (q *search) requests(node *cluster.Node, most uint32) uint32 {
 	for i := range q.spec.Devices {
 		most = node.DeviceTimes(&q.spec.Devices[i], most)
 	}
+	return q.ports(node, most)
+}
+
+// ports returns for how many instances the node has ports, at most most.
+func (q *search) ports(node *cluster.Node, most uint32) uint32 {
 	chosen := 0
 	for _, p := range q.spec.Ports {
 		switch {

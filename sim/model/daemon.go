@@ -45,6 +45,9 @@ func (p *placing) feedDaemon(t *task, n *Node) {
 	if !n.open() || leaves || here || coming >= t.asks() {
 		return
 	}
+	if _, ok := p.m.roomWithout(n, func(*seat) bool { return false }).choosePorts(t.spec(0)); !ok {
+		return
+	}
 	h, c := head{job: t.job, t: t, most: 1}, p.m.look()
 	in := p.daemonInput(h, c, n)
 	plan := preempt.OnNode(in, func(plan *preempt.Plan) bool { return len(p.unfit(h, c, plan)) == 0 })

@@ -11,7 +11,7 @@ import (
 
 // change brings a new version of a job and begins the update to it; one that runs is over.
 func (m *Model) change(j *Job, v cluster.JobVersion) {
-	from := j.version()
+	from, paused := j.version(), j.update.State == cluster.Paused && j.newest().Scales(v.Spec)
 	if j.updating() {
 		m.conclude(j, cluster.UpdateAborted)
 	}
@@ -20,6 +20,9 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 	m.retry(j)
 	m.loseOutputs(j)
 	m.beginUpdate(j, from)
+	if paused && j.update.State != cluster.Paused {
+		j.update.State, j.update.Before = cluster.Paused, j.update.State
+	}
 	m.changed = append(m.changed, j)
 }
 

@@ -29,6 +29,7 @@ func newScale(r *remote.Remote) *cobra.Command {
 		Short: "Change how many instances tasks of a job have",
 		Long: `Change how many instances tasks of a job have, in one new version of the job, in which nothing else changes. What runs
 goes on; of instances that are too many the highest numbers stop. A min_available that was as large as the number stays so.
+While an update of the job is paused it stays paused, and the number changes when it is resumed.
 
 What is to be added is admitted as the job's pool has room for it, and waits until then, which is explained after a few
 seconds; what runs does not suffer from that. To take it back, scale to the number before.
@@ -111,6 +112,10 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 	_, err = peer.SubmitJob(ctx, spec, options.against.Number)
 	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
 		return err
+	}
+	if status.GetJob().GetUpdate().GetState() == paused {
+		r.Hint("%s: its update is paused, and stays so: the new number comes with `starling job update resume %s`", job, job)
+		options.detach = true
 	}
 	if options.detach {
 		_, err := fmt.Fprintln(r.Out, job)
