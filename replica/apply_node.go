@@ -63,23 +63,27 @@ func (f *fold) leaveNode(r cluster.SlotRef) {
 	f.stop(r, cluster.ByDrain)
 }
 
-// drains moves from drained nodes as many service instances as their jobs can spare. Batch instances may end by
-// themselves until the deadline, and daemons stay as long as anything else does; what comes back after the deadline leaves at once.
+// drains moves from drained nodes as many service instances as their jobs can spare and others have room for. Batch instances may end by
+// themselves until the deadline, what its volumes tie to the node stays until then, and daemons stay as long as anything else does; what comes
+// back after the deadline leaves at once.
 func (f *fold) drains() {
-	for _, n := range f.s.Draining() {
+	all := f.s.Draining()
+	if len(all) == 0 {
+		return
+	}
+	var leaving []cluster.SlotRef
+	trial, spared := &succession{f: f, trial: f.s}, map[cluster.TaskKey]uint32{}
+	for _, n := range all {
 		for _, r := range f.held(n) {
-			j := f.s.Job(r.Job)
-			slot, _ := f.s.SlotAt(r)
-			well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy
-			batch := max(j.Spec.Update.BatchSize, 1)
-			switch {
-			case f.s.Node(n).Drain.Deadline == 0:
-				f.leaveNode(r) // it returned when patience was over
-			case j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon:
-			case !well || r.Seat != cluster.MainSeat || rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) > 0:
-				f.leaveNode(r)
+			if f.s.Node(n).Drain.Deadline == 0 || f.mayLeave(r, trial, spared) {
+				leaving = append(leaving, r)
 			}
 		}
+	}
+	for _, r := range leaving {
+		f.leaveNode(r)
+	}
+	for _, n := range all {
 		left := f.held(n)
 		if slices.ContainsFunc(left, func(r cluster.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != terms.Daemon }) {
 			continue
@@ -88,6 +92,25 @@ func (f *fold) drains() {
 			f.leaveNode(r)
 		}
 	}
+}
+
+// mayLeave tells whether an instance leaves its drained node before the deadline. Spared counts the well ones of each task that do.
+func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster.TaskKey]uint32) bool {
+	j := f.s.Job(r.Job)
+	slot, _ := f.s.SlotAt(r)
+	spec, key := j.TaskSpecOf(int(r.Task), slot.Version), cluster.KeyOf(r.Job, int(r.Task))
+	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == cluster.Stopping || len(spec.Volumes) > 0 {
+		return false
+	}
+	if well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy; !well || r.Seat != cluster.MainSeat {
+		return trial.succeeds(r)
+	}
+	batch := max(j.Spec.Update.BatchSize, 1)
+	if spared[key] >= rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) || !trial.succeeds(r) {
+		return false
+	}
+	spared[key]++
+	return true
 }
 
 // daemons gives every task of a job a slot for every node, if it is a daemon job.

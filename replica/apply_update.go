@@ -7,7 +7,6 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/rollout"
-	"starling/schedule/place"
 	"starling/terms"
 )
 
@@ -310,9 +309,6 @@ func (f *fold) promote(j *cluster.Job) {
 // advance lets the updates of the jobs that were touched go on as far as they may, and the drains.
 func (f *fold) advance() {
 	f.lookForRoom()
-	if len(f.touched) == 0 {
-		return
-	}
 	f.drains()
 	slices.Sort(f.touched)
 	for _, id := range slices.Compact(f.touched) {
@@ -411,36 +407,6 @@ func (f *fold) lookForRoom() {
 	}
 }
 
-// triesMax bounds the instances of a task for whose successors room is looked for in vain, at a time.
-const triesMax = 16
-
-// succession is a trial in which instances of the newest version take the places of earlier ones.
-type succession struct {
-	f *fold
-	// trial is the value with those that were tried so far.
-	trial *cluster.State
-	// elsewhere tells that others than their own nodes come into question: no instance of the task is on its way to one.
-	elsewhere bool
-	// lacks counts those that found no room.
-	lacks int
-}
-
-// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, and a
-// daemon is to leave a node that its newest version may not run on.
-func (t *succession) succeeds(j *cluster.Job, r cluster.SlotRef) bool {
-	slot, _ := t.f.s.SlotAt(r)
-	if slot.Phase != cluster.Assigned && slot.Phase != cluster.Running || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
-		return true
-	}
-	next := place.Succeed(t.trial, r, t.elsewhere)
-	if next == nil {
-		t.lacks++
-		return false
-	}
-	t.trial = next
-	return true
-}
-
 // tryCanaries puts canaries beside the lowest slots that are to change.
 func (f *fold) tryCanaries(j *cluster.Job) {
 	for task := range j.Tasks {
@@ -507,10 +473,10 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 	if most == 0 {
 		return nil
 	}
-	trial := &succession{f: f, trial: f.s, elsewhere: t.Waits()+uint32(t.SpecialWaits())+t.Counts[cluster.Stopping] == 0}
+	trial := &succession{f: f, trial: f.s}
 	take := func(index uint32) (taken bool) {
 		r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
-		if taken = trial.succeeds(j, r); taken {
+		if taken = trial.succeeds(r); taken {
 			all = append(all, r)
 		}
 		return taken
@@ -519,11 +485,11 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 		if index < below {
 			take(index)
 		}
-		return index < below && uint32(len(all)) < most && trial.lacks < triesMax
+		return index < below && uint32(len(all)) < most
 	})
 	spare := min(rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax), t.Old[cluster.Healthy], most-uint32(len(all)))
 	t.EachOutdated(func(index uint32) bool {
-		if spare == 0 || index >= below || trial.lacks >= triesMax {
+		if spare == 0 || index >= below {
 			return false
 		}
 		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy && take(index) {

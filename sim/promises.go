@@ -106,11 +106,39 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 	return r
 }
 
+// checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as resources go, where
+// nothing else is asked; it tells whether any is left.
+func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
+	for task, t := range j.Tasks {
+		spec := j.TaskSpecOf(task, j.Version)
+		t.EachOutdated(func(index uint32) bool {
+			if !j.Update.State.Rolls() || j.Update.LookedAt == 0 {
+				return false
+			}
+			slot := t.Slots.At(int(index))
+			if left = true; spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
+				return true
+			}
+			free := s.Free(slot.Node)
+			for k, amount := range j.TaskSpecOf(task, slot.Version).Resources {
+				free[k] += amount
+			}
+			simple := len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) == 0 && spec.PerNodeMax == 0 && j.Spec.Within == ""
+			if purpose := s.Node(slot.Node).Offer.Purpose(); simple && purpose != terms.ExclusiveWork && spec.Resources.Fits(&free) {
+				w.fail("the update of %s lacks room, but %s could be replaced where it is", j.Name(), t.Name)
+			}
+			return true
+		})
+	}
+	return left
+}
+
 // checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its user,
 // and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes are empty.
 func (w *World) checkUpdates(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		r, u := restOf(s, j), &j.Update
+		r.waits = r.waits || w.checkLacks(s, j)
 		if u.State.Rolls() && !r.waits && !r.ill && (u.Promoted || j.Spec.Update.AutoPromote) {
 			w.fail("the update of %s to version %d does not end: %+v%s", j.Name(), u.To, *u, standings(j))
 		}

@@ -41,23 +41,48 @@ func (m *Model) leaveNode(s *seat) {
 	}
 }
 
-// drains moves from drained nodes what its jobs can spare. Batch work may end by itself, and daemons stay as long as
-// anything else is there; when patience is over nothing does.
+// drains moves from drained nodes what its jobs can spare and others have room for. Batch work may end by itself, what has volumes stays, and
+// daemons stay as long as anything else is there; when patience is over nothing does.
 func (m *Model) drains() {
-	for _, n := range m.Nodes {
-		if !n.drain.On {
-			continue
+	var leaving []*seat
+	trial, spare := m.succession(), map[*task]uint32{}
+	for _, j := range m.Jobs {
+		for _, t := range j.tasks {
+			spare[t] = t.spare(max(j.newest().Update.BatchSize, 1))
 		}
+	}
+	for _, n := range m.Nodes {
 		for _, s := range m.on(n) {
-			kind, batch := s.job().newest().Type, max(s.job().newest().Update.BatchSize, 1)
-			well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
-			stays := kind == terms.Batch || kind == terms.Daemon || well && s.slot.task.spare(batch) == 0
-			if n.drain.Deadline == 0 || !stays {
-				m.leaveNode(s)
+			if n.drain.On && (n.drain.Deadline == 0 || m.mayLeave(s, trial, spare)) {
+				leaving = append(leaving, s)
 			}
 		}
-		m.emptied(n)
 	}
+	trial.undo()
+	for _, s := range leaving {
+		m.leaveNode(s)
+	}
+	for _, n := range m.Nodes {
+		if n.drain.On {
+			m.emptied(n)
+		}
+	}
+}
+
+// mayLeave tells whether a seat is given up before the deadline.
+func (m *Model) mayLeave(s *seat, trial *succession, spare map[*task]uint32) bool {
+	kind, t := s.job().newest().Type, s.slot.task
+	if kind == terms.Batch || kind == terms.Daemon || s.Phase == cluster.Stopping || len(s.spec().Volumes) > 0 {
+		return false
+	}
+	well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
+	if well && spare[t] == 0 || !trial.succeeds(s) {
+		return false
+	}
+	if well {
+		spare[t]--
+	}
+	return true
 }
 
 // emptied ends the daemons of a drained node on which nothing else is left.

@@ -7,34 +7,38 @@ import (
 
 // succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all of it back.
 type succession struct {
-	m *Model
-	// onTheWay tells that an instance of the task is on its way to a node.
-	onTheWay bool
-	lacks    int
-	trail    []step
+	m     *Model
+	lacks int
+	trail []step
 }
 
-func (m *Model) succession(t *task) *succession {
-	one := &succession{m: m}
+func (m *Model) succession() *succession { return &succession{m: m} }
+
+// onTheWay tells whether an instance of the task is on its way to a node.
+func (t *task) onTheWay() (found bool) {
 	t.each(func(s *seat) {
-		one.onTheWay = one.onTheWay || s.Phase == cluster.Waiting || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
+		found = found || s.Phase == cluster.Waiting || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
 	})
-	return one
+	return found
 }
 
 // succeeds tells whether there is room for who takes the place of what runs: on its own node, or else on the first that has room.
 func (t *succession) succeeds(s *seat) bool {
 	task, tied := s.slot.task, s.job().newest().Type == terms.Daemon
-	if s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]) {
+	switch {
+	case s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
 		return true
+	case t.lacks == 16:
+		return false
 	}
+	elsewhere := !tied && len(task.spec(0).Volumes) == 0 && !task.onTheWay()
 	own, before, q := s.Node, *s, search{task, task.spec(0), false}
 	s.Slot = cluster.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: cluster.Stopped}
 	s.ports, s.devices = nil, nil
 	p := &placing{m: t.m, rooms: t.m.rooms()}
 	isOwn := func(r *room) bool { return r.node.number == own }
 	place := p.first(q, isOwn)
-	if place == nil && !t.onTheWay && !tied && len(q.spec.Volumes) == 0 {
+	if place == nil && elsewhere {
 		place = p.first(q, func(*room) bool { return true })
 	}
 	if place == nil {

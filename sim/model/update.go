@@ -328,9 +328,6 @@ func (m *Model) promote(j *Job) {
 // advance lets drains go on, and the updates of the jobs to which something happened.
 func (m *Model) advance() {
 	m.lookForRoom()
-	if !slices.ContainsFunc(m.Jobs, func(j *Job) bool { return j.touched }) {
-		return
-	}
 	m.drains()
 	m.changed = nil
 	for _, j := range slices.Clone(m.Jobs) {
@@ -515,14 +512,14 @@ func (m *Model) shrink(t *task, count uint32) {
 // movable returns at most so many outdated seats below a number that may go to the newest version: those that are not well, then as many
 // others as can be spared, as long as there is room for who takes their place. What may run out of reach is left alone.
 func (m *Model) movable(t *task, below uint32, most int) (all []*seat) {
-	outdated, trial := t.outdated(), m.succession(t)
+	outdated, trial := t.outdated(), m.succession()
 	defer trial.undo()
 	spare := int(t.spare(t.job.newest().Update.BatchSize))
 	for _, ill := range []bool{true, false} {
 		for _, s := range outdated {
 			healthy := s.condition() == cluster.Healthy
 			switch {
-			case len(all) == most || trial.lacks == 16 || healthy && spare == 0 || healthy == ill:
+			case len(all) == most || healthy && spare == 0 || healthy == ill:
 			case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
 			case trial.succeeds(s):
 				all = append(all, s)

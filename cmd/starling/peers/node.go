@@ -34,8 +34,8 @@ func newDrain(r *remote.Remote) *cobra.Command {
 		Use:   "drain NAME",
 		Short: "Move what runs on a machine to others, and give it nothing new",
 		Long: `Move what runs on a machine to others, and give it nothing new: services move as their updates would, with as many
-without health at a time as their jobs say; batch instances may end by themselves. What still runs there after the deadline
-is stopped. A drained machine stays a member; --off gives it work again.`,
+without health at a time as their jobs say, and as far as others have room; batch instances may end by themselves, and what
+has volumes there stays with them. What still runs there after the deadline is stopped. A drained machine stays a member; --off gives it work again.`,
 		Args: usage.OneArgument("machine's NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if off && watch {

@@ -1,0 +1,41 @@
+package replica
+
+import (
+	"starling/cluster"
+	"starling/schedule/place"
+	"starling/terms"
+)
+
+// triesMax bounds for how many instances, at a time, room is looked for in vain.
+const triesMax = 16
+
+// succession is a trial in which instances of the newest version take the places of what is to stop, one after the other.
+type succession struct {
+	f *fold
+	// trial is the value with those that were tried so far.
+	trial *cluster.State
+	// lacks counts those that found no room.
+	lacks int
+}
+
+// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, and a
+// daemon is to leave a node that its newest version may not run on. Other nodes than its own come into question only when no instance of
+// the task is on its way to one: that might take the room.
+func (t *succession) succeeds(r cluster.SlotRef) bool {
+	j := t.trial.Job(r.Job)
+	slot, _ := t.trial.SlotAt(r)
+	if slot.Phase != cluster.Assigned && slot.Phase != cluster.Running || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
+		return true
+	}
+	if t.lacks >= triesMax {
+		return false
+	}
+	task := j.Tasks[r.Task]
+	next := place.Succeed(t.trial, r, task.Waits()+uint32(task.SpecialWaits())+task.Counts[cluster.Stopping] == 0)
+	if next == nil {
+		t.lacks++
+		return false
+	}
+	t.trial = next
+	return true
+}
