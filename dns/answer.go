@@ -37,8 +37,9 @@ type Port struct {
 }
 
 const (
-	// ttlSeconds is how long an answer may be kept, also one that nothing is there. Instances move, and a look-up is cheap.
-	ttlSeconds = 5
+	// ttlSeconds is how long an answer may be kept, also one that nothing is there. Instances move, and a look-up is cheap. What
+	// is told to stop answers for longer than that: see terms.Task.StopDelay.
+	ttlSeconds = 1
 	// addressesMax and servicesMax bound the records of an answer; a service has its name and addresses beside it. Both fit
 	// into 64 KiB.
 	addressesMax, servicesMax = 1000, 100

@@ -358,3 +358,14 @@ func TestServeEnds(t *testing.T) {
 		t.Error("an address without a port: got nil, want an error")
 	}
 }
+
+// TestWhatStopsServesWhoKeptItsAddress: an instance that left this package's answers goes on for as long as they may be kept,
+// and for a second in which the peer that answers folds the entry that says so.
+func TestWhatStopsServesWhoKeptItsAddress(t *testing.T) {
+	task := terms.Task{Ports: []terms.PortRequest{{Name: "http"}}}
+	for _, kind := range []terms.JobType{terms.Stateless, terms.Stateful} {
+		if got, want := task.StopDelay(kind), terms.Time(1000*(ttlSeconds+1)); got < want {
+			t.Errorf("%s instances go on for %d ms, want at least %d", kind, got, want)
+		}
+	}
+}

@@ -240,6 +240,8 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	case task == nil:
 		r.start(a)
 	case task.Starting:
+	case a.Phase == cluster.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
+		r.askAgain(a.SignalAt)
 	case a.Phase == cluster.Stopping || task.CheckFailure != "":
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
 	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:
@@ -304,6 +306,9 @@ type Assignment struct {
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
+	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists of
+	// addresses; until then it serves those who have read them before.
+	SignalAt terms.Time
 }
 
 // order tells the driver to run it.
@@ -335,6 +340,9 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {
 			a.Ports = selected(node.Ports, func(u cluster.PortUse) bool { return u.Slot == ref })
 			a.Devices = selected(node.Devices, func(u cluster.DeviceUse) bool { return u.Slot == ref })
+		}
+		if slot.Phase == cluster.Stopping {
+			a.SignalAt = slot.Since + a.Spec.StopDelay(j.Spec.Type)
 		}
 		view = append(view, a)
 	}

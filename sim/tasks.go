@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/plugin/roster"
 	"starling/replica"
 	"starling/terms"
 )
@@ -182,7 +183,22 @@ func (m *machine) end(t *running, how cluster.Ending, code int32) {
 func (m *machine) stop(order replica.StopOrder) {
 	if at, found := m.find(order.ID); found && !m.tasks[at].stopping {
 		t := m.tasks[at]
+		m.checkUnlisted(order.ID)
 		t.stopping = true
 		m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, cluster.OnRequest, 143) })
+	}
+}
+
+// checkUnlisted checks that an instance is on no list of addresses any more when it is sent its signal.
+func (m *machine) checkUnlisted(id terms.AllocationID) {
+	s := m.core.State()
+	j := s.JobOf(id.Slot.Job)
+	if j == nil {
+		return
+	}
+	for _, member := range roster.Members(s, j, j.TaskIndex(id.Slot.Task)) {
+		if member.Index == id.Slot.Index && member.Order == id.Order {
+			m.w.fail("%s sends %s its signal while others are told to find it at %s", m.label, id, member.Address)
+		}
 	}
 }

@@ -86,6 +86,19 @@ func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
 // String returns the kind's name in job files.
 func (k CheckKind) String() string { return CheckKinds()[k] }
 
+// addressesKeptMillis is how long a service goes on when it has left the lists of addresses: twice as long as the answers of
+// package dns may be kept, so that the slowest peer has a second to fold the entry that says so.
+const addressesKeptMillis = 2000
+
+// StopDelay returns how long an instance that is told to stop goes on before it is sent its signal, in a job of this type: its
+// clients keep its address for a while after it has left the lists.
+func (t *Task) StopDelay(kind JobType) Time {
+	if (kind == Stateless || kind == Stateful) && len(t.Ports) > 0 {
+		return addressesKeptMillis
+	}
+	return 0
+}
+
 // StopsItself tells whether an instance that is cut off from the cluster stops itself, and nothing may take its place before.
 func (t *Task) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
 

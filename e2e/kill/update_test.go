@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,8 +20,8 @@ import (
 )
 
 // web is an instance of a service that answers over HTTP with the version that it was given. A version called broken
-// answers, but says of itself that it is not well. Told to end, it answers what it has begun and takes nothing new: whoever
-// sends requests turns to another instance.
+// answers, but says of itself that it is not well. Told to end, it answers what it has begun and takes nothing new from that
+// moment on.
 func web(version string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, version) })
@@ -89,19 +91,22 @@ func (tr *trial) awaitUpdate(job, want string) {
 	}
 }
 
-// load sends requests to a service all the time, as a load balancer would: to instances that are ready, and to another if
-// one cannot be reached.
+// addressKept is how long a client goes on with an address that it has looked up: as long as DNS allows.
+const addressKept = time.Second
+
+// load sends requests to a service all the time, as plain clients do: to instances that were ready when they were listed,
+// also when they are not any more, and never to a second one.
 type load struct {
-	mu        sync.Mutex
-	endpoints []string
+	mu sync.Mutex
+	// endpoints are the addresses, with the moment at which each was not listed any more.
+	endpoints map[string]time.Time
 	answers   map[string]int
-	moved     int
 	failed    []error
 }
 
 // startLoad begins to follow the service, and to send; the returned function ends that and waits.
 func (tr *trial) startLoad(job string) (*load, func()) {
-	l := &load{answers: map[string]int{}}
+	l := &load{endpoints: map[string]time.Time{}, answers: map[string]int{}}
 	ctx, cancel := context.WithCancel(tr.Context())
 	var workers sync.WaitGroup
 	api := tr.asked()
@@ -125,28 +130,39 @@ func (tr *trial) startLoad(job string) (*load, func()) {
 func (l *load) learn(slots []*starlingv1.Slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endpoints = nil
+	listed := map[string]time.Time{}
 	for _, slot := range slots {
 		if slot.GetPhase() == "running" && slot.GetHealth() != "untried" && len(slot.GetPorts()) > 0 {
-			l.endpoints = append(l.endpoints, fmt.Sprintf("http://127.0.0.1:%d/", slot.GetPorts()[0].GetNumber()))
+			listed[fmt.Sprintf("http://127.0.0.1:%d/", slot.GetPorts()[0].GetNumber())] = time.Time{}
 		}
 	}
+	for endpoint, gone := range l.endpoints {
+		if _, still := listed[endpoint]; still {
+			continue
+		}
+		if gone.IsZero() {
+			gone = time.Now()
+		}
+		listed[endpoint] = gone
+	}
+	l.endpoints = listed
 }
 
+// targets returns the addresses that a client may still have.
 func (l *load) targets() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]string(nil), l.endpoints...)
+	maps.DeleteFunc(l.endpoints, func(_ string, gone time.Time) bool { return !gone.IsZero() && time.Since(gone) >= addressKept })
+	return slices.Sorted(maps.Keys(l.endpoints))
 }
 
 // send asks one instance after the other, without a pause but for breath.
 func (l *load) send(ctx context.Context, start int) {
-	client := &http.Client{Timeout: 2 * time.Second}
-	defer client.CloseIdleConnections()
+	// A connection for each request: one that is kept would be closed in peace.
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for n := start; ctx.Err() == nil; n++ {
-		all := l.targets()
-		if len(all) > 0 {
-			l.ask(ctx, client, all, n)
+		if all := l.targets(); len(all) > 0 {
+			l.ask(ctx, client, all[n%len(all)])
 		}
 		select {
 		case <-ctx.Done():
@@ -155,23 +171,16 @@ func (l *load) send(ctx context.Context, start int) {
 	}
 }
 
-// ask sends one request: to one instance, and to the others in turn if it cannot be reached.
-func (l *load) ask(ctx context.Context, client *http.Client, all []string, n int) {
-	var err error
-	for try := range len(all) {
-		var answer string
-		if answer, err = get(ctx, client, all[(n+try)%len(all)]); err == nil {
-			l.mu.Lock()
-			l.answers[answer]++
-			l.moved += min(try, 1)
-			l.mu.Unlock()
-			return
-		}
-	}
-	if ctx.Err() == nil {
-		l.mu.Lock()
+// ask sends one request.
+func (l *load) ask(ctx context.Context, client *http.Client, url string) {
+	answer, err := get(ctx, client, url)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		l.answers[answer]++
+	case ctx.Err() == nil:
 		l.failed = append(l.failed, err)
-		l.mu.Unlock()
 	}
 }
 
@@ -197,7 +206,7 @@ func (l *load) want(t *testing.T, versions ...string) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Logf("answers by version: %v; sent to a second instance: %d", l.answers, l.moved)
+	t.Logf("answers by version: %v", l.answers)
 	if len(l.failed) > 0 {
 		t.Errorf("%d requests failed, the first: %v", len(l.failed), l.failed[0])
 	}

@@ -235,8 +235,11 @@ func (e *explainer) stopping(slots []held) Finding {
 	f.Details = lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
 		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
-			line += fmt.Sprintf(": told to end at %s, killed %s after that", clock(h.slot.Since),
-				duration(terms.Time(spec.StopGraceMillis)))
+			line += ": told to end at " + clock(h.slot.Since)
+			if delay := spec.StopDelay(e.job.Spec.Type); delay > 0 {
+				line += fmt.Sprintf(", sent its signal %s later", duration(delay))
+			}
+			line += fmt.Sprintf(", killed %s after that", duration(terms.Time(spec.StopGraceMillis)))
 		}
 		return line
 	})
