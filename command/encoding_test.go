@@ -163,7 +163,7 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 	e := &Entry{Writer: "a~1", Seq: 1, Commands: []Command{
 		&TellTime{}, &PassTime{Millis: 7}, &KillJob{RequestID: strings.Repeat("r", RequestIDBytesMax+1), Job: "web"},
 	}}
-	if _, err := Decode(Encode(e), rules.First); err == nil || !strings.Contains(err.Error(), "needs version 2 of the rules") {
+	if _, err := Decode(Encode(e), rules.First); err == nil || !strings.Contains(err.Error(), "needs version 3 of the rules") {
 		t.Errorf("under the first rules: %v, want that it needs the next", err)
 	}
 	got, err := Decode(Encode(e), rules.Next)

@@ -65,7 +65,7 @@ func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"program: v1.2.3", "rules: 1", "peer: a~1 of node a", "digest before the entry: ", "replica.Apply(", "record ", "of b~1, number "} {
+		for _, want := range []string{"program: v1.2.3", "rules: 2", "peer: a~1 of node a", "digest before the entry: ", "replica.Apply(", "record ", "of b~1, number "} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("the report lacks %q:\n%s", want, text)
 			}

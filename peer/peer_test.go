@@ -84,7 +84,7 @@ func (f *flock) startOn(name string, j journal.Journal) {
 	f.journals[name] = j
 	f.peers[name] = Start(context.Background(), Config{
 		Node: terms.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
-		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
+		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
 		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler),
 	})
 }

@@ -29,6 +29,7 @@ func raised() []*command.Entry {
 		{Commands: []command.Command{
 			&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
 		}},
+		{Commands: []command.Command{&command.RaiseRules{Version: rules.Released}}},
 		// The rules of the next entry count from the next entry on.
 		{Rules: rules.First, Commands: []command.Command{
 			&command.PassTime{Millis: 5}, &command.RaiseRules{Version: rules.Next}, &command.PassTime{Millis: 5}, &command.KillJob{Job: "none"},
@@ -61,24 +62,25 @@ func folds(knows rules.Number) (c *Core, lines []string) {
 }
 
 func TestProgramOfOldRulesStopsWhereTheyAreRaised(t *testing.T) {
-	old, oldLines := folds(rules.First)
+	old, oldLines := folds(rules.Released)
 	next, nextLines := folds(rules.Next)
-	const unknown = "a command of kind 65535, version 1, is not known under version 1 of the rules: " +
+	const unknown = "a command of kind 65535, version 1, is not known under version 2 of the rules: " +
 		`if it is one of a newer program, raise them first, see "starling rules"`
 	want := []string{
 		" rules 1 time 1000; obeyed; obeyed",
-		" rules 2 time 1000; " + unknown + "; obeyed; " + unknown + "; there is no job none",
-		" rules 2 time 1006; obeyed",
+		" rules 2 time 1000; obeyed",
+		" rules 3 time 1000; " + unknown + "; obeyed; " + unknown + "; there is no job none",
+		" rules 3 time 1006; obeyed",
 	}
 	for i := range want {
 		if i == len(nextLines) || !strings.HasSuffix(nextLines[i], want[i]) {
 			t.Fatalf("the new program folds\n%q, want\n%q", nextLines, want)
 		}
 	}
-	if next.Halt() != nil || !slices.Equal(oldLines, nextLines[:2]) {
-		t.Errorf("the old program folds\n%q, want\n%q", oldLines, nextLines[:2])
+	if next.Halt() != nil || !slices.Equal(oldLines, nextLines[:3]) {
+		t.Errorf("the old program folds\n%q, want\n%q", oldLines, nextLines[:3])
 	}
-	const why = "this program does not fit the cluster: that has version 2 of the rules after entry 2, and this program knows up to version 1: " +
+	const why = "this program does not fit the cluster: that has version 3 of the rules after entry 3, and this program knows up to version 2: " +
 		"install a newer one and start it; tasks go on meanwhile"
 	if phase, got := old.Phase(); phase != Halted || got != why || !errors.Is(old.Halt(), ErrProgram) {
 		t.Errorf("the old program is %s: %s", phase, got)
@@ -106,7 +108,7 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	pass()
 	c.Request(&command.RaiseRules{Version: rules.Next}, func(replica.Receipt, error) {})
 	raise := c.React(1000).Append
-	if len(got) != 1 || !strings.Contains(got[0], "needs version 2 of the rules") || !strings.Contains(got[0], "starling rules raise") {
+	if len(got) != 1 || !strings.Contains(got[0], "needs version 3 of the rules") || !strings.Contains(got[0], "starling rules raise") {
 		t.Fatalf("answers %q, want that the rules must be raised", got)
 	}
 	fold(t, c, 3, raise)

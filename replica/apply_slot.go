@@ -9,6 +9,7 @@ import (
 	"starling/rollout"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // reportTasks takes the news of allocations. News of an allocation that is none of the slot's present ones is void.
@@ -258,7 +259,10 @@ func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
 	slot.Cause = cause
 	switch slot.Phase {
 	case cluster.Assigned, cluster.Running, cluster.Stopping:
-		slot.Phase, slot.Since, slot.Deadline = cluster.Stopping, f.s.Time, 0
+		if slot.Phase != cluster.Stopping || f.s.Rules < rules.StopDelays { // its delay has begun with the first order
+			slot.Since = f.s.Time
+		}
+		slot.Phase, slot.Deadline = cluster.Stopping, 0
 		f.s.SetSlot(r, slot)
 		f.effect(Stopping, r, cause.String())
 	case cluster.Away:

@@ -1,16 +1,17 @@
 package replica
 
 import (
+	"slices"
 	"testing"
 
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
-// stopped is a service with a port of which one instance runs, was ready, and is told to stop at 1000.
-func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *Observed) {
-	t.Helper()
+// running is a service with a port of which one instance runs.
+func running(change func(*terms.Job)) (*cluster.State, *Observed) {
 	c := benchJob("web", 1, terms.Pack, 100)
 	c.Spec.Type = terms.Stateless
 	c.Spec.Tasks[0].Ports = []terms.PortRequest{{Name: "http"}}
@@ -21,8 +22,19 @@ func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *Observed) 
 	o := &Observed{Now: 1}
 	o.Local = []LocalTask{{ID: React("m00000~1", s, o).Start[0].ID}}
 	apply(s, 3, React("m00000~1", s, o).Commands...)
-	at := &command.Entry{Writer: "m00000~1", Seq: 4, Time: 1000, Commands: []command.Command{&command.KillJob{Job: "web"}}}
-	Apply(s, s.Index+1, at, false)
+	return s, o
+}
+
+// tell folds a command of a time.
+func tell(s *cluster.State, seq uint64, now terms.Time, c command.Command) {
+	Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: seq, Time: now, Commands: []command.Command{c}}, false)
+}
+
+// stopped is one of which the instance is told to stop at 1000.
+func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *Observed) {
+	t.Helper()
+	s, o := running(change)
+	tell(s, 4, 1000, &command.KillJob{Job: "web"})
 	if slot := s.JobOf("web").Tasks[0].Slots.At(0); slot.Phase != cluster.Stopping || slot.Phase.Found() {
 		t.Fatalf("the instance is %s, want that it is stopping and in no list", slot.Phase)
 	}
@@ -80,5 +92,63 @@ func TestWhatFailsItsChecksIsNotWaitedFor(t *testing.T) {
 	o.Now, o.Local[0].CheckFailure = 1000, "no answer"
 	if got := React("m00000~1", s, o); len(got.Stop) != 1 {
 		t.Errorf("stops %+v, want the instance", got.Stop)
+	}
+}
+
+// TestASecondOrderDoesNotBeginTheDelayAgain tells an instance that restarts to stop for good, because the job is scaled.
+func TestASecondOrderDoesNotBeginTheDelayAgain(t *testing.T) {
+	for number, want := range map[rules.Number]terms.Time{rules.First: 4000, rules.StopDelays: 3000} {
+		s, o := running(func(*terms.Job) {})
+		s.Rules = number
+		tell(s, 4, 1000, &command.EndAllocation{Slot: o.Local[0].ID.Slot, Order: o.Local[0].ID.Order})
+		none := *s.JobOf("web").Spec
+		none.Tasks = slices.Clone(none.Tasks)
+		none.Tasks[0].Instances = 0
+		tell(s, 5, 2000, &command.SubmitJob{Spec: none, Against: 1})
+		o.Now = 2000
+		if got := React("m00000~1", s, o); got.AskAgain != want || len(got.Stop) != 0 {
+			t.Errorf("under version %d of the rules it asks again at %d and stops %+v, want %d and nothing", number, got.AskAgain, got.Stop, want)
+		}
+	}
+}
+
+// TestANewClusterRaisesItsRules asks the first of two members what is to be written, in clusters that differ in one thing each.
+func TestANewClusterRaisesItsRules(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *cluster.State, o *Observed)
+		raises bool
+	}{
+		{"new", func(*cluster.State, *Observed) {}, true},
+		{"with a job", func(s *cluster.State, _ *Observed) { s.LastJob = 1 }, false},
+		{"with the rules already", func(s *cluster.State, _ *Observed) { s.Rules = rules.Released }, false},
+		{"with another that knows less", func(s *cluster.State, _ *Observed) { s.SetOffer(1, &terms.Offer{Rules: rules.First}) }, false},
+		{"with a first that knows less", func(s *cluster.State, o *Observed) {
+			s.SetOffer(0, &terms.Offer{Rules: rules.First})
+			o.Offer = s.Node(0).Offer
+		}, false},
+		{"with a first that comes to know it", func(s *cluster.State, _ *Observed) { s.SetOffer(0, &terms.Offer{Rules: rules.First}) }, true},
+		{"with an offer that is refused", func(s *cluster.State, o *Observed) {
+			s.SetOffer(0, &terms.Offer{Rules: rules.First})
+			o.Offer = &terms.Offer{Rules: rules.Released, PortFirst: 9, PortLast: 8}
+		}, false},
+	} {
+		s := clusterOf(2)
+		offer := &terms.Offer{Rules: rules.Released}
+		s.SetOffer(0, offer)
+		s.SetOffer(1, offer)
+		o := &Observed{Offer: offer}
+		c.change(s, o)
+		raises := 0
+		for _, peer := range []terms.PeerID{"m00000~1", "m00001~1"} {
+			for _, one := range React(peer, s, o).Commands {
+				if raise, ok := one.(*command.RaiseRules); ok && raise.Version == s.Rules+1 {
+					raises++
+				}
+			}
+		}
+		if raises > 1 || (raises == 1) != c.raises {
+			t.Errorf("%s: raised %d times, want it: %t", c.name, raises, c.raises)
+		}
 	}
 }

@@ -114,6 +114,7 @@ func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r := &reacting{self: self, s: s, o: o}
 	r.membership()
 	r.offer()
+	r.rules()
 	r.tasks()
 	r.volumes()
 	r.outputs()

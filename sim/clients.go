@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // clients submit, change and kill jobs through any machine, and repeat what was not answered through another.
@@ -48,7 +49,7 @@ func (c *clients) work() {
 	case m.core != nil && c.w.chance(changePools):
 		c.request(c.changePools(m.core.State()))
 	case c.w.chance(raiseRules):
-		c.send(&command.RaiseRules{Version: 2}, func(r replica.Receipt) {
+		c.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
 			if r.Refusal.Code == cluster.OK && !c.w.versions.on {
 				c.w.fail("the rules were raised although no program knows the next")
 			}

@@ -248,7 +248,10 @@ func TestAClusterThatDiedAsAWholeComesBack(t *testing.T) {
 
 func TestRulesAreNotRaisedBeforeAllProgramsKnowThem(t *testing.T) {
 	s := newScript(t, 3)
-	r, err := s.send(&command.RaiseRules{Version: 2})
+	if got := s.value().Rules; got != rules.Released {
+		t.Errorf("a new cluster has version %d of the rules, want that of its programs, %d", got, rules.Released)
+	}
+	r, err := s.send(&command.RaiseRules{Version: rules.Next})
 	if err != nil || r.Refusal.Code != cluster.Conflict {
 		t.Fatalf("got %+v and %v, want a conflict", r, err)
 	}

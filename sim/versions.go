@@ -101,6 +101,9 @@ func (v *versions) raise() {
 			v.upgrade(m)
 		}
 	}
+	if v.tries%2 == 0 { // the cluster did not do it by itself if a job came too soon
+		v.w.clients.send(&command.RaiseRules{Version: rules.Released}, func(replica.Receipt) {})
+	}
 	v.w.clients.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
 		if r.Refusal.Code != cluster.OK {
 			v.refused++

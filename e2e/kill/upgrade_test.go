@@ -1,6 +1,7 @@
 package kill
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func TestUpgradeOneByOne(t *testing.T) {
 			for _, b := range u.Agents[i:] {
 				behind = append(behind, b.Node+"~1")
 			}
-			u.wantRaise("do not know version 2 of the rules", strings.Join(behind, ", "))
+			u.wantRaise(fmt.Sprintf("do not know version %d of the rules", rules.Next), strings.Join(behind, ", "))
 			u.install(a, next)
 			u.must(a.Ready(u.soon()))
 		})
@@ -108,7 +109,7 @@ func TestUpgradeOneByOne(t *testing.T) {
 		u.install(last, os.Getenv(binaryVariable))
 		status, err := last.Ended(u.soon())
 		u.must(err)
-		const want = "this program does not fit the cluster: that has version 2 of the rules"
+		want := fmt.Sprintf("this program does not fit the cluster: that has version %d of the rules", rules.Next)
 		if status != exit.Outdated || !strings.Contains(last.Said(), want) || !strings.Contains(last.Log(), want) {
 			t.Errorf("the old program ended with status %d and said:\n%s", status, last.Said())
 		}

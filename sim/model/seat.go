@@ -6,6 +6,7 @@ import (
 	"starling/reconcile"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 func (m *Model) reports(writer terms.PeerID, all []command.Report) bool {
@@ -277,7 +278,10 @@ func (m *Model) stop(s *seat, cause cluster.Cause) {
 	}
 	switch {
 	case row.Phase == cluster.Assigned || row.Phase == cluster.Running || row.Phase == cluster.Stopping:
-		row.Phase, row.Since, row.Deadline = cluster.Stopping, m.time, 0
+		if row.Phase != cluster.Stopping || m.rules < rules.StopDelays {
+			row.Since = m.time
+		}
+		row.Phase, row.Deadline = cluster.Stopping, 0
 		m.put(s, row)
 	case row.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
 		m.put(s, row)

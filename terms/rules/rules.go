@@ -8,11 +8,14 @@ package rules
 // Number is a version of the fold. A program that knows one knows all below it.
 type Number uint32
 
-// First is the number of a new cluster.
+// First is the number with which a journal begins. A cluster that has had no job yet raises it to what its programs know.
 const First Number = 1
 
+// StopDelays has delays between the order to stop and the signal: a second order does not begin that time again.
+const StopDelays Number = 2
+
 // Released is the newest number by which a released program folds.
-const Released = First
+const Released = StopDelays
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program that
 // is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
