@@ -113,6 +113,8 @@ func TestPlanJob(t *testing.T) {
 			"version 1; tasks.main.instances 3 to 5; 1 step; main: 1 placed, 3 unchanged, 1 waiting; 1 finding"},
 		{func(s *terms.Job) { s.Tasks[0].StopGraceMillis, s.Tasks[0].Instances = 7000, 2 },
 			"version 1; tasks.main.instances 3 to 2; tasks.main.stop_grace 0 to 7s; 1 step; main: 1 stopped, 2 in place"},
+		{func(s *terms.Job) { s.Tasks[0].StopDelayMillis = 10_000 },
+			"version 1; tasks.main.stop_delay  to 10s; main: 3 in place"},
 		{func(s *terms.Job) { s.Tasks[0].Command = []string{"better"} },
 			"version 1; tasks.main.command [work] to [better] replaces; 3 steps; main: 3 replaced"},
 	}

@@ -13,8 +13,10 @@ import (
 type coder struct {
 	writing bool
 	// in is the number of the rules by which is read: what a field may hold is a question to them.
-	in   rules.Number
-	data []byte
+	in rules.Number
+	// version is that of the command that is coded: what a field was added by.
+	version uint16
+	data    []byte
 	// failure is the first thing wrong with what is read.
 	failure string
 }

@@ -58,7 +58,7 @@ func frame(c *coder, one Command) {
 	integer(c, &f.kind, math.MaxUint16)
 	integer(c, &f.version, math.MaxUint16)
 	begin := len(c.data)
-	one.code(c)
+	f.code(c, one)
 	length := binary.AppendUvarint(nil, uint64(len(c.data)-begin))
 	c.data = slices.Insert(c.data, begin, length...)
 }
@@ -148,9 +148,13 @@ func decodeCommand(c *coder) Command {
 			"if it is one of a newer program, raise them first, see \"starling rules\"", f.kind, f.version, c.in))
 	}
 	c.data = body
-	one.code(c)
-	if c.failure == "" && len(c.data) > 0 {
+	f.code(c, one)
+	switch least := formOf(one); {
+	case c.failure != "":
+	case len(c.data) > 0:
 		c.fail("has %d bytes too many", len(c.data))
+	case least != f:
+		c.fail("is written in version %d, must be in version %d, which has all of its fields", f.version, least.version)
 	}
 	if c.failure != "" {
 		return f.unreadable(body, f.kind.String()+" "+c.failure)

@@ -185,24 +185,56 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 
 // TestDecodeNoticesDamage cuts and changes every sample everywhere.
 func TestDecodeNoticesDamage(t *testing.T) {
-	for kind, e := range samples() {
+	for f, e := range samples() {
 		data := Encode(e)
 		for at := range data {
-			if _, err := Decode(data[:at], rules.First); err == nil {
-				t.Errorf("the first %d bytes of %s are taken for an entry", at, kind)
+			if _, err := Decode(data[:at], rules.Released); err == nil {
+				t.Errorf("the first %d bytes of %v are taken for an entry", at, f)
 			}
 			if at > 0 && at < len(data)-checksumBytes {
-				if _, err := Decode(seal(slices.Clone(data[:at])...), rules.First); err == nil {
-					t.Errorf("the first %d bytes of %s, sealed, are taken for an entry", at, kind)
+				if _, err := Decode(seal(slices.Clone(data[:at])...), rules.Released); err == nil {
+					t.Errorf("the first %d bytes of %v, sealed, are taken for an entry", at, f)
 				}
 			}
 			for bit := range 8 {
 				changed := slices.Clone(data)
 				changed[at] ^= 1 << bit
-				if _, err := Decode(changed, rules.First); err == nil {
-					t.Errorf("%s with bit %d of byte %d changed is taken for an entry", kind, bit, at)
+				if _, err := Decode(changed, rules.Released); err == nil {
+					t.Errorf("%v with bit %d of byte %d changed is taken for an entry", f, bit, at)
 				}
 			}
+		}
+	}
+}
+
+// TestACommandHasOneVersion refuses one that is written in a version above the lowest that has all of its fields.
+func TestACommandHasOneVersion(t *testing.T) {
+	submit := &SubmitJob{Spec: terms.Job{Name: "web", Tasks: []terms.Task{{Name: "main"}}}}
+	for _, c := range []struct {
+		delay   uint32
+		version uint16
+		want    string
+	}{
+		{0, 1, ""},
+		{5, 2, ""},
+		{0, 2, "submit-job is written in version 2, must be in version 1, which has all of its fields"},
+	} {
+		submit.Spec.Tasks[0].StopDelayMillis = c.delay
+		f, body := form{KindSubmitJob, c.version}, &coder{writing: true}
+		f.code(body, submit)
+		framed := append(binary.AppendUvarint([]byte{byte(f.kind), byte(f.version)}, uint64(len(body.data))), body.data...)
+		e, err := Decode(seal(entryOf(framed)...), rules.Released)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if u, bad := e.Commands[0].(*Unreadable); bad {
+			got = u.Problem
+		} else if read := e.Commands[0].(*SubmitJob); !reflect.DeepEqual(read, submit) {
+			t.Errorf("version %d is read as %+v, want %+v", c.version, read, submit)
+		}
+		if got != c.want {
+			t.Errorf("version %d with a delay of %d: %q, want %q", c.version, c.delay, got, c.want)
 		}
 	}
 }

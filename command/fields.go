@@ -176,6 +176,9 @@ func task(c *coder, t *terms.Task) {
 	integer(c, &t.StopGraceMillis, math.MaxUint32)
 	policies(c, t)
 	integer(c, &t.OnMembersChange, uint64(terms.SignalUser2))
+	if c.version >= stopDelays {
+		integer(c, &t.StopDelayMillis, math.MaxUint32)
+	}
 }
 
 func plugin(c *coder, q *terms.PluginRequest) {

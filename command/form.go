@@ -6,12 +6,15 @@ import (
 	"starling/terms/rules"
 )
 
-// form is a way to write a command: its kind, and which version of that. A new version has a type of its own, with a
-// method version; all others have version 1.
+// form is a way to write a command: its kind, and which version of that. A new version adds fields. A command is written in
+// the lowest version that has all of its fields that are not zero, so that each has one encoding.
 type form struct {
 	kind    Kind
 	version uint16
 }
+
+// stopDelays is the version of SubmitJob in which tasks have a StopDelayMillis.
+const stopDelays = 2
 
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
@@ -21,11 +24,30 @@ func formOf(c Command) form {
 	return f
 }
 
+// version returns that of the newest field which is not zero.
+func (m *SubmitJob) version() uint16 {
+	for i := range m.Spec.Tasks {
+		if m.Spec.Tasks[i].StopDelayMillis > 0 {
+			return stopDelays
+		}
+	}
+	return 1
+}
+
+// code writes or reads the body of a command of the form.
+func (f form) code(c *coder, one Command) {
+	c.version = f.version
+	one.code(c)
+}
+
 // since returns the number of the rules since which there is a form that this program knows. A command counts where the
 // rules have its form; what they do not have is refused, even by a program that knows it.
 func (f form) since() rules.Number {
-	if f.kind == KindPassTime {
+	switch {
+	case f.kind == KindPassTime:
 		return rules.Next
+	case f.kind == KindSubmitJob && f.version == stopDelays:
+		return rules.StopDelays
 	}
 	return rules.First
 }
@@ -52,7 +74,7 @@ func (u *Unreadable) code(c *coder) { c.data = append(c.data, u.body...) }
 
 // blank returns an empty command of the form to decode into, nil for a form that this program does not know.
 func blank(f form) Command {
-	if f.version != 1 {
+	if f.version != 1 && f != (form{KindSubmitJob, stopDelays}) {
 		return nil
 	}
 	switch f.kind {

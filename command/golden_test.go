@@ -28,18 +28,20 @@ var rewrite = flags.Bool("rewrite", false, "append what is new to the golden fil
 func TestGolden(t *testing.T) {
 	entries := samples()
 	var lines []string
-	for kind := KindPrepareJoin; kind < kindEnd; kind++ {
-		e := entries[kind]
-		if e == nil {
-			t.Fatalf("there is no sample of %s: add one with something in every field", kind)
-		}
-		if path := blankField(kind.String(), reflect.ValueOf(e.Commands[0])); path != "" {
+	for _, f := range forms(t, entries) {
+		e := entries[f]
+		_, later := entries[form{f.kind, f.version + 1}]
+		if path := blankField(f.kind.String(), reflect.ValueOf(e.Commands[0])); path != "" && !later {
 			t.Errorf("the sample has nothing in %s: fill it, so that its encoding is held too", path)
 		}
+		name := f.kind.String()
+		if f.version > 1 {
+			name += fmt.Sprintf(".%d", f.version)
+		}
 		data := Encode(e)
-		lines = append(lines, fmt.Sprintf("%s %x", kind, data))
-		if got, err := Decode(data, rules.First); err != nil || !reflect.DeepEqual(got, e) {
-			t.Errorf("%s is decoded as %+v, %v; want %+v", kind, got, err, e)
+		lines = append(lines, fmt.Sprintf("%s %x", name, data))
+		if got, err := Decode(data, f.since()); err != nil || !reflect.DeepEqual(got, e) {
+			t.Errorf("%s is decoded as %+v, %v; want %+v", name, got, err, e)
 		}
 	}
 	for _, line := range holdGolden(t, "testdata/entries.txt", lines) {
@@ -59,14 +61,33 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// forms returns all forms in their order; there must be a sample of each kind.
+func forms(t *testing.T, entries map[form]*Entry) (all []form) {
+	for kind := KindPrepareJoin; kind < kindEnd; kind++ {
+		if entries[form{kind, 1}] == nil {
+			t.Fatalf("there is no sample of %s: add one with something in every field", kind)
+		}
+		for f := (form{kind, 1}); entries[f] != nil; f.version++ {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // TestGoldenLimits holds what fields may be at most: a program that takes more than another drifts apart from it.
 func TestGoldenLimits(t *testing.T) {
 	entries := samples()
 	last := map[Kind]string{}
 	var lines []string
 	for in := rules.First; in <= rules.Released; in++ {
+		newest := map[Kind]string{}
+		for _, f := range forms(t, entries) {
+			if f.since() <= in {
+				newest[f.kind] = limitsOf(entries[f].Commands[0], in)
+			}
+		}
 		for kind := KindPrepareJoin; kind < kindEnd; kind++ {
-			if now := limitsOf(entries[kind].Commands[0], in); now != last[kind] {
+			if now := newest[kind]; now != last[kind] {
 				lines = append(lines, fmt.Sprintf("%s@%d%s", kind, in, now))
 				last[kind] = now
 			}
@@ -118,13 +139,13 @@ func constantsOf(t *testing.T, path string) (lines []string) {
 
 // limitsOf asks what each number of a command may be at most, by cutting the body there and going on with the largest.
 func limitsOf(one Command, in rules.Number) (limits string) {
-	c := &coder{writing: true}
-	one.code(c)
+	c, f := &coder{writing: true}, formOf(one)
+	f.code(c, one)
 	body := c.data
 	for at := range body {
 		cut := binary.AppendUvarint(slices.Clone(body[:at]), math.MaxUint64)
 		c := &coder{data: cut, in: in}
-		blank(formOf(one)).code(c)
+		f.code(c, blank(f))
 		var most uint64
 		if _, err := fmt.Sscanf(c.failure, "holds 18446744073709551615 where at most %d is allowed", &most); err == nil {
 			limits += fmt.Sprintf(" %d", most)

@@ -3,19 +3,38 @@ package command
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
-	"starling/terms/rules"
 )
 
-// samples returns an entry for every kind of command, with something in every field.
-func samples() map[Kind]*Entry {
-	entries := map[Kind]*Entry{}
-	for _, one := range []Command{
+// samples returns an entry for every form of command, with something in every field that it has.
+func samples() map[form]*Entry {
+	entries := map[form]*Entry{}
+	add := func(one Command) {
+		entries[formOf(one)] = &Entry{
+			Rules: Needs([]Command{one}), Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one},
+		}
+	}
+	for _, one := range commands() {
+		add(one)
+		if submit, ok := one.(*SubmitJob); ok {
+			delayed := *submit
+			delayed.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
+			delayed.Spec.Tasks[0].StopDelayMillis = 2000
+			add(&delayed)
+		}
+	}
+	return entries
+}
+
+// commands returns one of every kind, in its first version.
+func commands() []Command {
+	return []Command{
 		&PrepareJoin{Joiner: "a.example~3", Attempt: 2},
 		&NotifyJoin{Joiner: "b~1", Attempt: 300},
 		&AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 1},
@@ -75,10 +94,7 @@ func samples() map[Kind]*Entry {
 			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
 			{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
 		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
-	} {
-		entries[one.Kind()] = &Entry{Rules: rules.First, Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one}}
 	}
-	return entries
 }
 
 // filler fills commands at random, within what the encoding takes.

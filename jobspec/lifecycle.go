@@ -25,22 +25,21 @@ func lifecycleFields() []field[terms.Job] {
 		bind(unlimited(), func(j *spec) *uint32 { return &j.MaxRestarts }).
 			named("max_restarts", "How often policies restart the job in one version; the next time it has failed.").
 			or(strconv.Itoa(lifecycle.RestartsDefault)).quiet(),
-		bind(optional(keepForm()), func(j *spec) *uint32 { return &j.KeepMillis }).
+		bind(optional(zeroIs(terms.KeepLeast, durationForm(math.MaxUint32))), func(j *spec) *uint32 { return &j.KeepMillis }).
 			named("keep", "How long the job can be asked about when it has ended, and its logs and results stay: with 0 it is forgotten at once, "+
 				"without a time as long as there is room for finished jobs."),
 	}
 }
 
-// keepForm is a duration of which 0 is the least that there is, terms.KeepLeast, for 0 as a value is no bound.
-func keepForm() form[uint32] {
-	f := durationForm(math.MaxUint32)
+// zeroIs is a duration of which 0 means the least that there is, for 0 as a value means that nothing was said.
+func zeroIs(least uint32, f form[uint32]) form[uint32] {
 	read, write := f.read, f.write
 	f.read = func(r *reader, p place, into *uint32) {
 		read(r, p, into)
-		*into = max(*into, terms.KeepLeast)
+		*into = max(*into, least)
 	}
 	f.write = func(from *uint32) *yaml.Node {
-		if *from == terms.KeepLeast {
+		if *from == least {
 			return write(new(uint32))
 		}
 		return write(from)

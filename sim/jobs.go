@@ -228,6 +228,9 @@ func (c *clients) task(kind terms.JobType, name terms.TaskName) terms.Task {
 			ResetMillis: uint32(w.between(0, 10_000))},
 		StopGraceMillis: uint32(w.between(0, 1000)),
 	}
+	if t.StopGraceMillis%4 == 0 { // no draw of its own: other seeds stay what they were
+		t.StopDelayMillis = max(3*t.StopGraceMillis, terms.StopDelayLeast)
+	}
 	if kind == terms.Batch {
 		t.Command[1] = strconv.Itoa(w.between(1, 3000))
 		t.Restart.AttemptsMax = uint32(w.between(0, 4))

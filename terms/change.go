@@ -86,6 +86,7 @@ var taskFields = [...]field[Task]{
 	{"env", replace, func(a, b *Task) bool { return slices.Equal(a.Env, b.Env) }},
 	{"work_dir", replace, func(a, b *Task) bool { return a.WorkDir == b.WorkDir }},
 	{"user", replace, func(a, b *Task) bool { return a.User == b.User }},
+	{"stop_delay", inPlace, func(a, b *Task) bool { return a.StopDelayMillis == b.StopDelayMillis }},
 	{"stop_grace", asTold, func(a, b *Task) bool { return a.StopGraceMillis == b.StopGraceMillis }},
 	{"on_members_change", inPlace, func(a, b *Task) bool { return a.OnMembersChange == b.OnMembersChange }},
 	{"restart", inPlace, func(a, b *Task) bool { return a.Restart == b.Restart }},

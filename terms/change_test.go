@@ -168,6 +168,7 @@ func TestChangeTo(t *testing.T) {
 		{func(*Task) {}, NoChange},
 		{func(t *Task) { t.Instances++ }, NoChange},
 		{func(t *Task) { t.StopGraceMillis++ }, Replace}, // because its stop_after is set
+		{func(t *Task) { t.StopDelayMillis++ }, InPlace}, // its supervisor knows nothing of it
 		{func(t *Task) { t.Disconnect.StopAfterMillis++ }, Replace},
 		{func(t *Task) { t.Disconnect.LostAfterMillis++ }, InPlace},
 		{func(t *Task) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
@@ -208,8 +209,8 @@ func TestEveryFieldHasItsChange(t *testing.T) {
 			want[one] = change
 		}
 	}
-	// They are keys of a job, where they concern no instance, and of its tasks.
-	task := map[string]Change{"policies": InPlace, "max_restarts": InPlace}
+	// They are keys of a task; some also of a job, where they concern no instance.
+	task := map[string]Change{"policies": InPlace, "max_restarts": InPlace, "stop_delay": InPlace}
 	for n := range Mutants() {
 		old, now, path := Mutant(n)
 		if key := seeing(jobFields[:], old, now)[0]; key != "tasks" {

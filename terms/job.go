@@ -190,6 +190,9 @@ type Task struct {
 	Disconnect  Disconnect
 	Checks      []Check
 	Volumes     []Volume
+	// StopDelayMillis is the time between the order to stop and SIGTERM, 0 for the usual one: see StopDelay. It is at least
+	// StopDelayLeast otherwise. Jobs have it since rules.StopDelays.
+	StopDelayMillis uint32
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.

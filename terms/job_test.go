@@ -26,3 +26,31 @@ func TestRestartDelay(t *testing.T) {
 		}
 	}
 }
+
+// TestStopDelay: what a job says counts, and without a word services with ports have what their clients need.
+func TestStopDelay(t *testing.T) {
+	port := []PortRequest{{Name: "http"}}
+	for _, c := range []struct {
+		kind JobType
+		task Task
+		want Time
+	}{
+		{Stateless, Task{Ports: port}, 2000},
+		{Stateful, Task{Ports: port}, 2000},
+		{Daemon, Task{Ports: port}, 0},
+		{Batch, Task{Ports: port}, 0},
+		{Stateless, Task{}, 0},
+		{Stateless, Task{StopDelayMillis: 700}, 700},
+		{Batch, Task{StopDelayMillis: 700}, 700},
+		{Stateful, Task{Ports: port, StopDelayMillis: 30_000}, 30_000},
+		{Stateless, Task{Ports: port, StopDelayMillis: StopDelayLeast}, StopDelayLeast},
+	} {
+		if got := c.task.StopDelay(c.kind); got != c.want {
+			t.Errorf("%s with %+v and %d ports: %d ms, want %d", c.kind, c.task.StopDelayMillis, len(c.task.Ports), got, c.want)
+		}
+	}
+	task := Task{MaxRunMillis: 10_000, StopDelayMillis: 700, StopGraceMillis: 50}
+	if got := task.RunsAtMost(); got != 10_750 {
+		t.Errorf("it has ended after %d ms at the latest, want its time, its delay and its grace", got)
+	}
+}

@@ -91,8 +91,11 @@ func (k CheckKind) String() string { return CheckKinds()[k] }
 const addressesKeptMillis = 2000
 
 // StopDelay returns how long an instance that is told to stop goes on before it is sent its signal, in a job of this type: its
-// clients keep its address for a while after it has left the lists.
+// clients keep its address for a while after it has left the lists. Whoever says nothing of it gets what services with ports need.
 func (t *Task) StopDelay(kind JobType) Time {
+	if t.StopDelayMillis > 0 {
+		return Time(t.StopDelayMillis)
+	}
 	if (kind == Stateless || kind == Stateful) && len(t.Ports) > 0 {
 		return addressesKeptMillis
 	}

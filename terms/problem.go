@@ -33,6 +33,8 @@ const (
 	GraceMillisMax = 60 * 60 * 1000
 	// KeepLeast is the shortest time for which a job is kept that has ended.
 	KeepLeast = 1
+	// StopDelayLeast is the shortest delay before a signal that a job can ask for.
+	StopDelayLeast = 1
 )
 
 // Problem is one thing wrong with a job. Path leads to the field as job files name it: "tasks[0].resources.cpu".
@@ -196,6 +198,7 @@ func (t *Task) problems(p *problems) {
 	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, DelayMillisMax)
 	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(min(t.Restart.DelayMillis, DelayMillisMax)), DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, DelayMillisMax)
+	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, GraceMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, GraceMillisMax)
 }
 

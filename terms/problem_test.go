@@ -95,6 +95,7 @@ func taskProblems() []problemCase {
 		}},
 		{at + "restart.delay_max", "must be 1000 to 86400000, is 999", func(_ *Job, t *Task) { t.Restart.DelayMaxMillis = 999 }},
 		{at + "restart.reset_after", "must be 0 to 86400000, is 86400001", func(_ *Job, t *Task) { t.Restart.ResetMillis = DelayMillisMax + 1 }},
+		{at + "stop_delay", "must be 0 to 3600000, is 3600001", func(_ *Job, t *Task) { t.StopDelayMillis = GraceMillisMax + 1 }},
 		{at + "stop_grace", "must be 0 to 3600000, is 3600001", func(_ *Job, t *Task) { t.StopGraceMillis = GraceMillisMax + 1 }},
 	}
 }

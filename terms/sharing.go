@@ -131,7 +131,7 @@ func (t *Task) RunsAtMost() Time {
 	if t.MaxRunMillis == 0 {
 		return 0
 	}
-	return Time(t.MaxRunMillis) + Time(t.StopGraceMillis)
+	return Time(t.MaxRunMillis) + t.StopDelay(Batch) + Time(t.StopGraceMillis)
 }
 
 // RunsAtMost returns the same of the instances of all tasks of a job.

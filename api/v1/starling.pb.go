@@ -663,6 +663,8 @@ type TaskSpec struct {
 	// The attribute over whose values the instances are spread, empty for none.
 	SpreadOver string   `protobuf:"bytes,32,opt,name=spread_over,json=spreadOver,proto3" json:"spread_over,omitempty"`
 	Restart    *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
+	// Between the order to stop and SIGTERM; absent for 2 seconds in stateless and stateful jobs with ports, 0 elsewhere.
+	StopDelayMillis *uint32 `protobuf:"varint,25,opt,name=stop_delay_millis,json=stopDelayMillis,proto3,oneof" json:"stop_delay_millis,omitempty"`
 	// Between SIGTERM and SIGKILL.
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
@@ -826,6 +828,13 @@ func (x *TaskSpec) GetRestart() *Restart {
 		return x.Restart
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetStopDelayMillis() uint32 {
+	if x != nil && x.StopDelayMillis != nil {
+		return *x.StopDelayMillis
+	}
+	return 0
 }
 
 func (x *TaskSpec) GetStopGraceMillis() uint32 {
@@ -7925,7 +7934,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xe4\b\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xab\t\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -7944,7 +7953,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"perNodeMax\x12\x1f\n" +
 	"\vspread_over\x18  \x01(\tR\n" +
 	"spreadOver\x12.\n" +
-	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x12*\n" +
+	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x12/\n" +
+	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
@@ -7961,8 +7971,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11on_members_change\x18! \x01(\tR\x0fonMembersChange\x12\x14\n" +
 	"\x05after\x18\x15 \x03(\tR\x05after\x128\n" +
 	"\bpolicies\x18\x16 \x03(\v2\x1c.starling.v1.LifecyclePolicyR\bpolicies\x12&\n" +
-	"\fmax_restarts\x18\x17 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01\x12\x18\n" +
-	"\apercent\x18\x18 \x01(\rR\apercentB\x0f\n" +
+	"\fmax_restarts\x18\x17 \x01(\rH\x01R\vmaxRestarts\x88\x01\x01\x12\x18\n" +
+	"\apercent\x18\x18 \x01(\rR\apercentB\x14\n" +
+	"\x12_stop_delay_millisB\x0f\n" +
 	"\r_max_restarts\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +

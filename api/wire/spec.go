@@ -86,6 +86,12 @@ func taskMessage(t *terms.Task) *starlingv1.TaskSpec {
 	}
 	m.Constraints = constraintMessages(t.Constraints)
 	policyMessages(m, t)
+	if t.StopDelayMillis > 0 {
+		m.StopDelayMillis = new(uint32)
+		if t.StopDelayMillis > terms.StopDelayLeast {
+			*m.StopDelayMillis = t.StopDelayMillis
+		}
+	}
 	return m
 }
 
@@ -205,6 +211,9 @@ func taskOf(m *starlingv1.TaskSpec, path string) (terms.Task, []terms.Problem) {
 	}
 	slices.SortStableFunc(t.Devices, func(a, b terms.DeviceRequest) int { return cmp.Compare(a.Kind, b.Kind) })
 	policiesOf(&t, m)
+	if m != nil && m.StopDelayMillis != nil {
+		t.StopDelayMillis = max(m.GetStopDelayMillis(), terms.StopDelayLeast)
+	}
 	var problems []terms.Problem
 	for i, one := range m.GetPorts() {
 		if one.GetNumber() > math.MaxUint16 {

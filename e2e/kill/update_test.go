@@ -240,7 +240,31 @@ func TestAnUpdateLosesNoRequest(t *testing.T) {
 			t.Errorf("%s has version %d, want the copy of the second, which is 4", slot.GetAllocation(), slot.GetVersion())
 		}
 	}
+	tr.loseRequests()
 	tr.wantWhole()
+}
+
+// loseRequests takes the delay away from the service, which replaces nothing, and updates it once more: the same clients must see it.
+func (tr *trial) loseRequests() {
+	tr.Helper()
+	hasty := func(version string) *terms.Job {
+		spec := tr.webJob(version)
+		spec.Tasks[0].StopDelayMillis = terms.StopDelayLeast
+		return spec
+	}
+	before := tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
+	tr.change(hasty("two"))
+	tr.awaitUpdate("web", "SUCCEEDED")
+	if now := tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web")); !maps.Equal(now, before) {
+		tr.Errorf("another delay replaced instances: these run: %v, these ran: %v", now, before)
+	}
+	l, stop := tr.startLoad("web")
+	tr.change(hasty("three"))
+	tr.awaitUpdate("web", "SUCCEEDED")
+	stop()
+	if len(l.failed) == 0 {
+		tr.Error("no request failed although the instances had no delay: these clients would not see what they are there for")
+	}
 }
 
 // TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is away, another takes

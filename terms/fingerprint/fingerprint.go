@@ -121,6 +121,9 @@ func task(t *terms.Task) uint64 {
 		h = Mix(h, Text(tagJob, l.Name, l.Value))
 	}
 	h = Mix(Text(tagJob, t.SpreadOver)^uint64(t.PerNodeMax), h)
+	if t.StopDelayMillis > 0 { // the digests of what older programs know stay as they were
+		h = Mix(h, uint64(t.StopDelayMillis))
+	}
 	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.Percent), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))

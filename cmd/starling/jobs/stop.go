@@ -20,8 +20,8 @@ func newStop(r *remote.Remote) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "stop NAME",
 		Short: "Stop a job for good",
-		Long: `Stop a job for good and wait until all of it has ended: each program gets SIGTERM, and SIGKILL after the time that
-its job file grants.`,
+		Long: `Stop a job for good and wait until all of it has ended: its instances leave DNS and all lists of
+addresses, get SIGTERM after the stop_delay of their job file, and SIGKILL after its stop_grace.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
