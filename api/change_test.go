@@ -220,7 +220,7 @@ func TestJobHistory(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	diff, err := c.JobDiff(ctx, "web", 0, 0)
-	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true}}
+	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true, Effect: "replaces"}}
 	if err != nil || diff.GetFrom() != 1 || diff.GetTo() != 2 || !proto.Equal(diff.GetChanges()[0], want[0]) {
 		t.Errorf("got %v, %v", diff, err)
 	}

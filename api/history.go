@@ -60,7 +60,9 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 func changes(from, to *terms.Job) []*starlingv1.Change {
 	var messages []*starlingv1.Change
 	for _, c := range jobspec.Diff(from, to) {
-		messages = append(messages, &starlingv1.Change{Path: c.Path, Old: c.Old, New: c.New, Replaces: c.Replaces})
+		messages = append(messages, &starlingv1.Change{
+			Path: c.Path, Old: c.Old, New: c.New, Replaces: c.Effect == jobspec.Replaces, Effect: string(c.Effect),
+		})
 	}
 	return messages
 }

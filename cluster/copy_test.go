@@ -105,7 +105,7 @@ func (b *books) submit() {
 	case b.rng.IntN(3) == 0:
 		b.s.StopJob(j.ID)
 	default:
-		b.s.AddVersion(j.ID, JobVersion{Kind: Submitted, Spec: spec})
+		b.s.AddVersion(j.ID, JobVersion{Kind: Submitted, Spec: spec}, nil)
 		for task := range b.s.Job(j.ID).Tasks {
 			want := uint32(0)
 			if task < len(spec.Tasks) {
@@ -314,11 +314,11 @@ func TestCopyKeepsVersions(t *testing.T) {
 	s.AddJob(version("0").Spec)
 	s.Assign(KeyOf(1, 0), 0, 1, nil)
 	for i := range terms.DefaultLimits().Versions {
-		s.AddVersion(1, version(fmt.Sprint(i+1)))
+		s.AddVersion(1, version(fmt.Sprint(i+1)), nil)
 	}
 	c := s.Copy()
 	s.SetSlot(SlotRef{Job: 1, Index: 0}, Slot{Phase: Failed})
-	s.AddVersion(1, version("last"))
+	s.AddVersion(1, version("last"), nil)
 	if got := c.Job(1).SpecOf(1); got == nil || got.Tasks[0].User != "0" {
 		t.Errorf("version 1 in the copy is %v", got)
 	}

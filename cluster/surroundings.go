@@ -65,6 +65,13 @@ func (s *State) countHead(t *terms.Task, r SlotRef, n NodeIndex, change int) {
 	})
 }
 
+// countSlot counts what a slot has on its node, or no more.
+func (s *State) countSlot(r SlotRef, slot *Slot, change int) {
+	if slot.Phase.Holds() {
+		s.countHead(s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version), r, slot.Node, change)
+	}
+}
+
 func (s *State) editHeads(heads string) *headcount {
 	h, ok := s.headcounts.Get(heads)
 	switch {

@@ -125,8 +125,10 @@ func (j *Job) Good(below uint32) uint32 {
 }
 
 // AddVersion makes spec the newest version of a job that is not finished. Instances that are as good as ones of the new
-// version are of it from now on; how many there are to be is not changed.
-func (s *State) AddVersion(id terms.JobID, v JobVersion) {
+// version are of it from now on; how many there are to be is not changed. Where rules about nodes differ, suits tells whether
+// a node satisfies those of the newest version for an instance of a task that it has: that instance is not counted then, nor are those
+// of the task of which it was told before that they do not stay.
+func (s *State) AddVersion(id terms.JobID, v JobVersion, suits func(TaskKey, NodeIndex) bool) {
 	for task, t := range s.Job(id).Tasks {
 		if t.Restarts > 0 {
 			s.SetRestarts(id, task, 0)
@@ -138,7 +140,7 @@ func (s *State) AddVersion(id terms.JobID, v JobVersion) {
 	s.countPriority(s.Job(id), s.Job(id).live())
 	j := s.Job(id)
 	for task := range j.Tasks {
-		s.adopt(j, task)
+		s.adopt(j, task, suits)
 	}
 	s.tryAnew(id)
 	s.dropVersions(id)
@@ -174,36 +176,38 @@ func (j *Job) addVersion(s *State, v JobVersion) {
 }
 
 // adopt gives the newest version to the allocations that are as good as of it, and counts anew.
-func (s *State) adopt(j *Job, task int) {
-	good := make([]uint32, 0, len(j.versions))
+func (s *State) adopt(j *Job, task int, suits func(TaskKey, NodeIndex) bool) {
+	changes := map[uint32]terms.Change{}
 	for i := range j.versions {
-		if v := j.versions[i].Number; v != j.Version && j.ChangeOf(task, v) != terms.Replace {
-			good = append(good, v)
+		if v := j.versions[i].Number; v != j.Version {
+			changes[v] = j.ChangeOf(task, v)
 		}
 	}
-	var adopted []SlotRef
-	var rows []Slot
-	fits := func(slot *Slot) bool {
-		for _, v := range good {
-			if slot.Version == v {
-				return true
-			}
-		}
-		return false
-	}
+	var good, leaving []SlotRef
 	s.EachSlot(j.ID, task, func(r SlotRef, slot Slot) bool {
-		if fits(&slot) && (slot.Phase != Stopping || slot.Cause == BySuspension) {
-			slot.Version = j.Version
-			if slot.Phase == Waiting && r.Seat == MainSeat {
-				slot.Version = 0
-			}
-			adopted = append(adopted, r)
-			rows = append(rows, slot)
+		change, older := changes[slot.Version]
+		if older && change != terms.Replace && (slot.Phase != Stopping || slot.Cause == BySuspension) {
+			good = append(good, r)
 		}
 		return true
 	})
-	for i, r := range adopted {
-		s.putSlot(s.Job(j.ID), r, rows[i])
+	for _, r := range good {
+		slot, _ := s.SlotAt(r)
+		s.countSlot(r, &slot, -1)
+		if changes[slot.Version] == terms.ByNode && slot.Phase.Stays() && !suits(KeyOf(j.ID, task), slot.Node) {
+			leaving = append(leaving, r)
+			continue
+		}
+		slot.Version = j.Version
+		s.countSlot(r, &slot, 1)
+		if slot.Phase == Waiting && r.Seat == MainSeat {
+			slot.Version = 0
+		}
+		s.putSlot(s.Job(j.ID), r, slot)
+	}
+	for _, r := range leaving {
+		slot, _ := s.SlotAt(r)
+		s.countSlot(r, &slot, 1)
 	}
 	s.recount(s.Job(j.ID), task)
 }

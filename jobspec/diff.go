@@ -17,21 +17,54 @@ type Change struct {
 	Path string
 	// Old and New are the values as job files write them, "" if absent. Of texts of several lines only those that differ.
 	Old, New string
-	// Replaces tells that the task's instances are replaced because of it; otherwise nothing stops.
-	Replaces bool
+	// Effect is what becomes of instances because of it.
+	Effect Effect
+}
+
+// Effect is what a difference does to instances, in words.
+type Effect string
+
+// The effects.
+const (
+	// InPlace: what runs goes on.
+	InPlace Effect = "in place"
+	// MayReplace: instances are replaced whose nodes do not satisfy the new rules.
+	MayReplace Effect = "may replace"
+	// Replaces: all instances of the task are replaced.
+	Replaces Effect = "replaces"
+	// Starts and Stops: there are more instances, or fewer.
+	Starts Effect = "starts"
+	Stops  Effect = "stops"
+)
+
+// effectOf returns what a difference between two versions of a task does.
+func effectOf(from, to *terms.Task, change terms.Difference) Effect {
+	switch {
+	case change.Change == terms.Replace:
+		return Replaces
+	case change.Change == terms.ByNode:
+		return MayReplace
+	case from.Instances < to.Instances && change.Key == "instances":
+		return Starts
+	case change.Key == "instances":
+		return Stops
+	}
+	return InPlace
 }
 
 // Diff lists what differs from one version of a job to another, in the order of job files. Neither may have Problems.
 func Diff(from, to *terms.Job) []Change {
-	d := &comparison{}
+	d := &comparison{effect: InPlace}
 	old, new := jobForm().write(from), jobForm().write(to)
 	oldTasks, newTasks := without(old, "tasks"), without(new, "tasks")
 	replaces := from.ChangeTo(to) == terms.Replace
 	for _, key := range keys(new, old) {
-		d.replaces = replaces && key == "plugins"
+		if d.effect = InPlace; replaces && key == "plugins" {
+			d.effect = Replaces
+		}
 		d.nodes(key, value(old, key), value(new, key))
 	}
-	d.replaces = false
+	d.effect = InPlace
 	names := taskNames(to)
 	if kept := taskNames(from); len(kept) == len(names) && !slices.Equal(kept, names) && sameSet(kept, names) {
 		d.add("tasks", strings.Join(kept, ", "), strings.Join(names, ", "))
@@ -39,12 +72,14 @@ func Diff(from, to *terms.Job) []Change {
 	for i := range to.Tasks {
 		path := "tasks." + names[i]
 		if k := slices.Index(taskNames(from), names[i]); k >= 0 {
-			d.changed = from.Tasks[k].Differences(&to.Tasks[i])
+			d.from, d.to = &from.Tasks[k], &to.Tasks[i]
 			d.task(path, oldTasks.Content[k], newTasks.Content[i])
 		} else {
+			d.effect = Starts
 			d.add(path, "", summary(&to.Tasks[i]))
 		}
 	}
+	d.effect = Stops
 	for i := range from.Tasks {
 		if name := string(from.Tasks[i].Name); !slices.Contains(names, name) {
 			d.add("tasks."+name, summary(&from.Tasks[i]), "")
@@ -56,22 +91,25 @@ func Diff(from, to *terms.Job) []Change {
 // comparison collects differences.
 type comparison struct {
 	changes []Change
-	// replaces is said of what is found now.
-	replaces bool
-	// changed are the fields in which the task differs.
-	changed []terms.Difference
+	// effect is that of what is found now.
+	effect Effect
+	// from and to are the versions of the task that is compared.
+	from, to *terms.Task
 }
 
 func (d *comparison) add(path, old, new string) {
-	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Replaces: d.replaces})
+	d.changes = append(d.changes, Change{Path: path, Old: old, New: new, Effect: d.effect})
 }
 
 func (d *comparison) task(path string, old, new *yaml.Node) {
+	changed := d.from.Differences(d.to)
 	for _, key := range keys(new, old) {
-		d.replaces = slices.Contains(d.changed, terms.Difference{Key: key, Change: terms.Replace})
+		d.effect = InPlace
+		if at := slices.IndexFunc(changed, func(c terms.Difference) bool { return c.Key == key }); at >= 0 {
+			d.effect = effectOf(d.from, d.to, changed[at])
+		}
 		d.nodes(path+"."+key, value(old, key), value(new, key))
 	}
-	d.replaces = false
 }
 
 func (d *comparison) mappings(path string, old, new *yaml.Node) {

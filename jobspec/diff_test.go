@@ -44,7 +44,7 @@ func TestDiffAgreesWithCluster(t *testing.T) {
 			old, replaces := &from.Tasks[i], false
 			for _, c := range changes {
 				path := "tasks." + string(old.Name) + "."
-				replaces = replaces || strings.HasPrefix(c.Path, path) && c.Replaces
+				replaces = replaces || strings.HasPrefix(c.Path, path) && c.Effect == Replaces
 			}
 			if change := old.ChangeTo(named(to.Tasks, old.Name)); (change == terms.Replace) != replaces {
 				t.Fatalf("task %s: got %v, the cluster says %s", old.Name, changes, change)
@@ -123,7 +123,7 @@ tasks:
 		return &documents[0].Spec
 	}
 	want := `update.batch_size: "1" -> "2"
-tasks.server.instances: "2" -> "3"
+tasks.server.instances: "2" -> "3" starts
 tasks.server.command: "serve" -> "serve -v" replaces
 tasks.server.env.C: "" -> "\"\"" replaces
 tasks.server.env.B: "2" -> "" replaces
@@ -131,9 +131,9 @@ tasks.server.restart.attempts: "5" -> "0"
 tasks.server.checks[0].http: "/" -> "/health" replaces
 tasks.server.checks[1]: "" -> "{tcp: true, port: http, interval: 2s, timeout: 1s, failures: 3}" replaces
 tasks.server.ports.http: "auto" -> "8080" replaces
-tasks.server.constraints[0].values: "[a, b]" -> "[a]" replaces
-tasks.new: "" -> "{instances: 4, command: [a, \"b, c\"]}"
-tasks.gone: "{instances: 1, command: [a, b c]}" -> ""
+tasks.server.constraints[0].values: "[a, b]" -> "[a]" may replace
+tasks.new: "" -> "{instances: 4, command: [a, \"b, c\"]}" starts
+tasks.gone: "{instances: 1, command: [a, b c]}" -> "" stops
 `
 	var got strings.Builder
 	for _, c := range Diff(read(old), read(new)) {
@@ -147,8 +147,8 @@ tasks.gone: "{instances: 1, command: [a, b c]}" -> ""
 // String returns the change in one line.
 func (c Change) String() string {
 	text := c.Path + ": " + strconv.Quote(c.Old) + " -> " + strconv.Quote(c.New)
-	if c.Replaces {
-		text += " replaces"
+	if c.Effect != InPlace {
+		text += " " + string(c.Effect)
 	}
 	return text
 }

@@ -65,10 +65,12 @@ Every file means the same to every reader, or it is refused:
 const referenceChanges = `
 ## Changes and failures
 
-A change of what runs (the program, its environment, resources, devices, ports, constraints, placement, checks, volumes or the plugins of the job)
+A change of what runs (the program, its environment, labels, resources, devices, ports, checks, volumes or the plugins of the job)
 replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
 fails too often stops it or takes it back. What runs is stopped when its successor has room, its own counted as free; as long as it has
-none it stays, and ` + "`starling why`" + ` says what is missing. Any other change is made in place, and nothing stops. Batch jobs change at once:
+none it stays, and ` + "`starling why`" + ` says what is missing. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine
+does not satisfy them. Any other change is made in place, and nothing stops: that of preferences too, which are constraints with
+` + "`soft`" + `, ` + "`spread_over`" + ` and ` + "`placement`" + `. Batch jobs change at once:
 their instances end by themselves, and nobody waits for their health.
 
 A failure is answered on two levels. First ` + "`restart`" + `: the same machine tries again, because most failures pass and

@@ -17,7 +17,7 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "a newer update took its place", f.s.Time))
 	}
 	f.endCanaries(j)
-	f.s.AddVersion(j.ID, v)
+	f.s.AddVersion(j.ID, v, f.suits)
 	f.retry(j.ID)
 	f.loseOutputs(j.ID)
 	f.begin(f.s.Job(j.ID), from)
@@ -202,7 +202,7 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 		return
 	}
 	f.setUpdate(j, rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
-	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)})
+	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)}, f.suits)
 	f.retry(j.ID)
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)

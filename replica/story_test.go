@@ -27,6 +27,8 @@ import (
 //	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000 progress=9000
 //	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
+//	                             where=ssd and prefers=ssd (its disk), app=web (a label), apart=web and near=web (others with that label,
+//	                             on the node, and with the same disk), per-node=2 spread=disk placement=spread
 //	submit sums task=one:1,two:3:one,three:1:one+two     tasks, how many instances each has, and after which it comes
 //	submit sums shares=round-robin percent=40 disk=two     virtual peers run it, those of task two on nodes with a disk
 //	submit report follows=sums+web     it comes after other jobs
@@ -309,6 +311,24 @@ func setTask(t *terms.Task, key, value string) {
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
 	case "cpu":
 		t.Resources[terms.CPU] = number(value)
+	case "where", "prefers":
+		t.Constraints = append(t.Constraints, constraint.Constraint{
+			Attribute: "disk", Operator: constraint.Equal, Values: []string{value}, Soft: key == "prefers",
+		})
+	case "apart", "near":
+		c := constraint.Constraint{Label: "app", Operator: constraint.Equal, Values: []string{value}}
+		if key == "near" {
+			c.Operator, c.Within = constraint.Greater, "disk"
+		}
+		t.Constraints = append(t.Constraints, c)
+	case "app":
+		t.Labels = []terms.EnvVar{{Name: key, Value: value}}
+	case "per-node":
+		t.PerNodeMax = n
+	case "spread":
+		t.SpreadOver = value
+	case "placement":
+		t.Placement = terms.Placement(slices.Index(terms.Placements(), value))
 	case "port":
 		t.Ports = []terms.PortRequest{{Name: "main", Number: uint16(n)}}
 	}

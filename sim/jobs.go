@@ -107,7 +107,7 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 		spec.Tasks[0], spec.Tasks[len(spec.Tasks)-1] = spec.Tasks[len(spec.Tasks)-1], spec.Tasks[0]
 		spec.Tasks = spec.Tasks[:w.between(1, len(spec.Tasks))]
 	case 6:
-		c.policies(t, spec.Type)
+		[]func(*terms.Task, terms.JobType){c.policies, c.rules}[w.rng.IntN(2)](t, spec.Type)
 	case 7:
 		c.bounds(&spec)
 		c.scheduler(&spec)
@@ -288,6 +288,19 @@ func (c *clients) company(t *terms.Task, kind terms.JobType) {
 	if w.rng.IntN(8) == 0 {
 		t.SpreadOver = []string{"rack", "disk"}[w.rng.IntN(2)]
 	}
+}
+
+// rules draws other rules about the nodes of a task.
+func (c *clients) rules(t *terms.Task, kind terms.JobType) {
+	labels := t.Labels
+	t.Constraints, t.PerNodeMax, t.SpreadOver = nil, 0, ""
+	for range 3 {
+		if c.w.rng.IntN(2) == 0 {
+			t.Constraints = append(t.Constraints, c.constraint())
+		}
+		c.company(t, kind)
+	}
+	t.Labels = labels
 }
 
 // device draws a request for whole devices or for a share of one, of some model or of any.

@@ -16,12 +16,14 @@ const (
 	NoChange Change = iota
 	// InPlace: it goes on and is of the new version from now on.
 	InPlace
+	// ByNode: the rules about nodes differ. It goes on in place if its node satisfies the new ones, and is replaced otherwise.
+	ByNode
 	// Replace: only a new instance can be of the new version.
 	Replace
 )
 
 // String returns the change in words.
-func (c Change) String() string { return [...]string{"none", "in place", "replace"}[c] }
+func (c Change) String() string { return [...]string{"none", "in place", "by node", "replace"}[c] }
 
 // field is a field of a job or a task: its key in job files, what another value means for an instance, and when two values
 // are the same.
@@ -44,6 +46,32 @@ func asTold(a, b *Task) Change {
 		return Replace
 	}
 	return InPlace
+}
+
+// byRules asks the node of an instance if it must satisfy other rules. Preferences only tell where the next one goes.
+func byRules(a, b *Task) Change {
+	if slices.EqualFunc(a.hard(), b.hard(), constraint.Same) {
+		return InPlace
+	}
+	return ByNode
+}
+
+// hard returns the constraints that are no preferences.
+func (t *Task) hard() (all []constraint.Constraint) {
+	for i := range t.Constraints {
+		if !t.Constraints[i].Soft {
+			all = append(all, t.Constraints[i])
+		}
+	}
+	return all
+}
+
+// byBound asks the node of an instance if it may have fewer instances than before.
+func byBound(a, b *Task) Change {
+	if b.PerNodeMax == 0 || a.PerNodeMax != 0 && a.PerNodeMax < b.PerNodeMax {
+		return InPlace
+	}
+	return ByNode
 }
 
 // jobFields has a row for each field of Job.
@@ -101,13 +129,13 @@ var taskFields = [...]field[Task]{
 	{"resources", replace, func(a, b *Task) bool { return a.Resources == b.Resources }},
 	{"devices", replace, func(a, b *Task) bool { return slices.EqualFunc(a.Devices, b.Devices, DeviceRequest.Equal) }},
 	{"ports", replace, func(a, b *Task) bool { return slices.Equal(a.Ports, b.Ports) }},
-	{"constraints", replace, func(a, b *Task) bool {
+	{"constraints", byRules, func(a, b *Task) bool {
 		return slices.EqualFunc(a.Constraints, b.Constraints, constraint.Same)
 	}},
 	{"labels", replace, func(a, b *Task) bool { return slices.Equal(a.Labels, b.Labels) }},
-	{"per_machine_max", replace, func(a, b *Task) bool { return a.PerNodeMax == b.PerNodeMax }},
-	{"spread_over", replace, func(a, b *Task) bool { return a.SpreadOver == b.SpreadOver }},
-	{"placement", replace, func(a, b *Task) bool { return a.Placement == b.Placement }},
+	{"per_machine_max", byBound, func(a, b *Task) bool { return a.PerNodeMax == b.PerNodeMax }},
+	{"spread_over", inPlace, func(a, b *Task) bool { return a.SpreadOver == b.SpreadOver }},
+	{"placement", inPlace, func(a, b *Task) bool { return a.Placement == b.Placement }},
 }
 
 func samePolicies(a, b []lifecycle.Policy) bool {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"starling/terms/constraint"
 )
 
 // mutation changes one value somewhere below a field.
@@ -174,6 +176,15 @@ func TestChangeTo(t *testing.T) {
 		{func(t *Task) { t.Restart.AttemptsMax++; t.Reschedule.Growth = Fibonacci }, InPlace},
 		{func(t *Task) { t.Restart.AttemptsMax++; t.Env = nil }, Replace},
 		{func(t *Task) { t.Checks[0].IntervalMillis++ }, Replace},
+		{func(t *Task) { t.Placement, t.SpreadOver = Defragment, "" }, InPlace},
+		{func(t *Task) { t.Constraints[0].Soft = !t.Constraints[0].Soft }, ByNode}, // it begins or ends to bind
+		{func(t *Task) { t.Constraints = nil }, InPlace},                           // it was a preference
+		{func(t *Task) {
+			t.Constraints = append(slices.Clone(t.Constraints), constraint.Constraint{Attribute: "x", Operator: constraint.Exists, Soft: true})
+		}, InPlace},
+		{func(t *Task) { t.PerNodeMax++ }, InPlace},
+		{func(t *Task) { t.PerNodeMax = 0 }, InPlace},
+		{func(t *Task) { t.Constraints[0].Soft, t.Labels = false, nil }, Replace},
 	}
 	for i, c := range cases {
 		old, now := &full().Tasks[0], &full().Tasks[0]
@@ -184,6 +195,14 @@ func TestChangeTo(t *testing.T) {
 	}
 	if task := (&full().Tasks[0]); task.ChangeTo(nil) != Replace || (*Task)(nil).ChangeTo(task) != Replace {
 		t.Error("a missing task is like another")
+	}
+	for _, c := range []struct {
+		old, now uint32
+		want     Change
+	}{{0, 1, ByNode}, {1, 2, InPlace}, {2, 1, ByNode}, {2, 0, InPlace}} {
+		if got := (&Task{PerNodeMax: c.old}).ChangeTo(&Task{PerNodeMax: c.now}); got != c.want {
+			t.Errorf("per_machine_max from %d to %d: got %s, want %s", c.old, c.now, got, c.want)
+		}
 	}
 	old, now := &full().Tasks[0], &full().Tasks[0]
 	now.Instances++
@@ -200,10 +219,10 @@ func TestChangeTo(t *testing.T) {
 func TestEveryFieldHasItsChange(t *testing.T) {
 	want := map[string]Change{"stop_grace": Replace, "disconnect": InPlace, "plugins": Replace}
 	for key, change := range map[string]Change{
-		"name command env work_dir user checks volumes resources devices ports constraints labels per_machine_max spread_over placement": Replace,
-		"max_run_time on_members_change restart reschedule":                                                InPlace,
-		"instances min_available max_running after percent task_scheduler":                                 NoChange,
-		"job type priority preemptible revocable controller kill_on_preempt min_success keep update tasks": NoChange,
+		"name command env work_dir user checks volumes resources devices ports labels":                        Replace,
+		"constraints per_machine_max spread_over placement max_run_time on_members_change restart reschedule": InPlace,
+		"instances min_available max_running after percent task_scheduler":                                    NoChange,
+		"job type priority preemptible revocable controller kill_on_preempt min_success keep update tasks":    NoChange,
 	} {
 		for _, one := range strings.Fields(key) {
 			want[one] = change
@@ -229,6 +248,9 @@ func TestEveryFieldHasItsChange(t *testing.T) {
 		}
 		if key == "disconnect" && strings.HasSuffix(path, "StopAfterMillis") {
 			expected = Replace // its supervisor was told
+		}
+		if strings.HasSuffix(path, ".Constraints[0].Soft") || strings.HasSuffix(path, ".Constraints[+]") {
+			expected = ByNode // else it is and stays a preference
 		}
 		if got := old.Tasks[0].ChangeTo(&now.Tasks[0]); got != expected || !known {
 			t.Errorf("%s: got %s, want %s (in the table: %v)", path, got, expected, known)

@@ -13,7 +13,7 @@ func TestDigestCoversJobs(t *testing.T) {
 	digest := func(first, second *terms.Job) uint64 {
 		s := cluster.NewState()
 		s.AddJob(first)
-		s.AddVersion(1, cluster.JobVersion{Kind: cluster.Submitted, Spec: second})
+		s.AddVersion(1, cluster.JobVersion{Kind: cluster.Submitted, Spec: second}, nil)
 		return s.Digest()
 	}
 	for n := range terms.Mutants() {

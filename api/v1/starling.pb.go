@@ -2079,8 +2079,11 @@ type Change struct {
 	// As job files write them; empty if absent.
 	Old string `protobuf:"bytes,2,opt,name=old,proto3" json:"old,omitempty"`
 	New string `protobuf:"bytes,3,opt,name=new,proto3" json:"new,omitempty"`
-	// The task's instances are replaced because of it; otherwise nothing stops.
-	Replaces      bool `protobuf:"varint,4,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// All instances of the task are replaced because of it.
+	Replaces bool `protobuf:"varint,4,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// What becomes of instances because of it: "in place" (nothing stops), "replaces" (all of the task), "may replace" (those whose node
+	// does not satisfy a new rule), "starts" or "stops" (there are more, or fewer).
+	Effect        string `protobuf:"bytes,5,opt,name=effect,proto3" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2141,6 +2144,13 @@ func (x *Change) GetReplaces() bool {
 		return x.Replaces
 	}
 	return false
+}
+
+func (x *Change) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
 }
 
 // TaskPlan tells how many instances of a task would be what.
@@ -8064,12 +8074,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bfindings\x18\t \x03(\v2\x14.starling.v1.FindingR\bfindings\x12\x16\n" +
 	"\x06others\x18\n" +
 	" \x01(\rR\x06others\x12+\n" +
-	"\x06update\x18\v \x01(\v2\x13.starling.v1.UpdateR\x06update\"\\\n" +
+	"\x06update\x18\v \x01(\v2\x13.starling.v1.UpdateR\x06update\"t\n" +
 	"\x06Change\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
 	"\x03new\x18\x03 \x01(\tR\x03new\x12\x1a\n" +
-	"\breplaces\x18\x04 \x01(\bR\breplaces\"\xce\x01\n" +
+	"\breplaces\x18\x04 \x01(\bR\breplaces\x12\x16\n" +
+	"\x06effect\x18\x05 \x01(\tR\x06effect\"\xce\x01\n" +
 	"\bTaskPlan\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
 	"\x06placed\x18\x02 \x01(\rR\x06placed\x12\x1a\n" +

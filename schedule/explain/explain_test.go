@@ -151,7 +151,7 @@ func (st *story) submit(t *testing.T, d *datadriven.TestData) string {
 			st.s.AddJob(spec)
 			continue
 		}
-		st.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+		st.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec}, nil)
 		for i, task := range st.s.Job(j.ID).Tasks {
 			for index := range task.Slots.Len() {
 				r := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}

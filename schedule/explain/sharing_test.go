@@ -80,7 +80,7 @@ func tryHelp(t *testing.T, s *cluster.State, id terms.JobID, task int, help stri
 		return "" // what concerns the tree of pools is tried by its own tests
 	}
 	if kind == "priority" || kind == "percent" || kind == "scheduler" {
-		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
+		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec}, nil)
 	}
 	placeShares(s)
 	if after, _ := s.Job(id).Tasks[task].Share(); after <= before {

@@ -48,7 +48,7 @@ func TestSlot(t *testing.T) {
 		}}}
 		spec.Update.AutoPromote = c.auto
 		id := s.AddJob(spec).ID
-		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec}, nil)
 		s.SetUpdate(id, c.update, 0)
 		r := cluster.SlotRef{Job: id, Seat: c.seat}
 		if got := explain.Slot(s.Job(id), 0, r, c.slot); got != c.want {

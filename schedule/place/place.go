@@ -289,3 +289,24 @@ func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 	}
 	return false
 }
+
+// Suits tells whether what runs on a node satisfies the rules of the newest version of its task there, whatever room is left. It must
+// not be counted. Preferences are no rules; neither is it asked in which domain the job is.
+func Suits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+	id, task := key.Split()
+	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
+	q := &search{s: s, key: key, spec: spec, asked: s.Node(n)}
+	if q.asked.Offer == nil || spec.PerNodeMax > 0 && s.OwnInstances(key, n) >= spec.PerNodeMax {
+		return false
+	}
+	may := q.asked.Offer.Purpose() != terms.ExclusiveWork
+	s.Divide(key, spec)
+	for i := range spec.Constraints {
+		c := &spec.Constraints[i]
+		may = may || c.Mentions(terms.ExclusiveAttribute)
+		if !c.Soft && !c.Holds(q) {
+			return false
+		}
+	}
+	return may
+}

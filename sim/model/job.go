@@ -299,20 +299,42 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 		t := j.tasks[slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == name })]
 		t.most = t.most.or(&v.Spec.Tasks[i])
 	}
-	j.each(func(s *seat) {
-		if s.Version == 0 || s.Phase == cluster.Stopping && s.Cause != cluster.BySuspension || !s.slot.task.asGood(s.Version) {
-			return
-		}
-		if s.Version = v.Number; s.Phase == cluster.Waiting && s.kind == cluster.MainSeat {
-			s.Version = 0
-		}
-	})
+	for _, t := range j.tasks {
+		m.adopt(t)
+	}
 	j.endPatience()
 	m.dropVersions(j)
 }
 
-// asGood tells whether an instance of an earlier version is as good as one of the newest: it is the same program with the
-// same plugins, and nobody asked for a restart since.
+// adopt makes instances as good as ones of the newest version be of it. Those for which other rules about nodes count stay only where
+// they may: without themselves, and without those that may not.
+func (m *Model) adopt(t *task) {
+	var all []*seat
+	for _, main := range []bool{true, false} {
+		t.each(func(s *seat) {
+			if (s.kind == cluster.MainSeat) == main && s.Version != 0 && s.Version != t.job.version() && t.asGood(s.Version) {
+				all = append(all, s)
+			}
+		})
+	}
+	left := map[*seat]bool{}
+	for _, s := range all {
+		if s.Phase == cluster.Stopping && s.Cause != cluster.BySuspension {
+			continue
+		}
+		left[s] = true
+		if s.Phase.Stays() && stricter(s.spec(), t.spec(0)) && !m.mayStay(s, left) {
+			continue
+		}
+		delete(left, s)
+		if s.Version = t.job.version(); s.Phase == cluster.Waiting && s.kind == cluster.MainSeat {
+			s.Version = 0
+		}
+	}
+}
+
+// asGood tells whether an instance of an earlier version is as good as one of the newest, if its node does: it is the same program with
+// the same plugins, and nobody asked for a restart since.
 func (t *task) asGood(version uint32) bool {
 	for _, v := range t.job.versions {
 		if v.Kind == cluster.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
@@ -337,6 +359,7 @@ func sameProgram(a, b *terms.Task) bool {
 			t.StopGraceMillis = 0
 		}
 		t.Restart, t.Reschedule = terms.Restart{}, terms.Reschedule{}
+		t.Constraints, t.PerNodeMax, t.SpreadOver, t.Placement = nil, 0, "", 0
 		t.Disconnect = terms.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
 	}
 	return reflect.DeepEqual(x, y)

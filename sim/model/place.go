@@ -39,14 +39,17 @@ func (r *room) deviceLeft(kind string, number uint32) int {
 }
 
 // rooms adds up what is left on every node.
-func (m *Model) rooms() []*room {
+func (m *Model) rooms() []*room { return m.roomsWithout(func(*seat) bool { return false }) }
+
+// roomsWithout adds up what would be left without some seats.
+func (m *Model) roomsWithout(gone func(*seat) bool) []*room {
 	rooms := make([]*room, len(m.Nodes))
 	for i, n := range m.Nodes {
 		rooms[i] = m.empty(n)
 	}
 	for _, j := range m.Jobs {
 		j.each(func(s *seat) {
-			if s.Phase.Holds() {
+			if s.Phase.Holds() && !gone(s) {
 				rooms[s.Node].take(s)
 			}
 		})

@@ -201,3 +201,24 @@ func satisfied(offer *terms.Offer, c *constraint.Constraint) bool {
 	y, _ := strconv.Atoi(c.Values[0])
 	return bad == nil && compared(c.Operator, x, y)
 }
+
+// stricter tells whether a task has other rules that its nodes must satisfy, or may have fewer instances on one.
+func stricter(old, now *terms.Task) bool {
+	firm := func(t *terms.Task) []constraint.Constraint {
+		return slices.DeleteFunc(slices.Clone(t.Constraints), func(c constraint.Constraint) bool { return c.Soft })
+	}
+	fewer := now.PerNodeMax > 0 && (old.PerNodeMax == 0 || now.PerNodeMax < old.PerNodeMax)
+	return fewer || !slices.EqualFunc(firm(old), firm(now), constraint.Same)
+}
+
+// mayStay tells whether a node satisfies the newest rules for what it runs, if some instances were not there.
+func (m *Model) mayStay(s *seat, gone map[*seat]bool) bool {
+	rooms, t, spec := m.roomsWithout(func(one *seat) bool { return gone[one] }), s.slot.task, s.slot.task.spec(0)
+	r := rooms[s.Node]
+	if r.node.offer == nil || r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
+		return false
+	}
+	return (spec.PerNodeMax == 0 || r.own[t] < int(spec.PerNodeMax)) && !slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool {
+		return !c.Soft && !holdsFor(spec, rooms, r, &c)
+	})
+}

@@ -80,7 +80,8 @@ func newJobDiff(r *remote.Remote) *cobra.Command {
 		Use:   "diff NAME [VERSION [VERSION]]",
 		Short: "Show what differs between two versions of a job",
 		Long: `Show what differs between two versions of a job: without a VERSION between the newest and the one before, with one
-between that and the newest. It tells of each difference whether instances are replaced because of it, or it is made in place.`,
+between that and the newest. It tells of each difference what it does: it is made in place, replaces all instances of the task, may
+replace those whose machine does not satisfy a new rule, or starts or stops some.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 3 {
 				return usage.Error(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs", command.CommandPath()))
@@ -132,11 +133,7 @@ func changesText(changes []*starlingv1.Change) string {
 	}
 	b := &strings.Builder{}
 	for _, c := range changes {
-		how := "in place"
-		if c.GetReplaces() {
-			how = "replaces"
-		}
-		fmt.Fprintf(b, "  %s  %s:", how, c.GetPath())
+		fmt.Fprintf(b, "  %s  %s:", c.GetEffect(), c.GetPath())
 		switch {
 		case c.GetOld() == "":
 			fmt.Fprintf(b, " added, %s\n", c.GetNew())

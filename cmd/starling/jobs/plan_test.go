@@ -9,8 +9,9 @@ import (
 func TestPlanText(t *testing.T) {
 	plan := &starlingv1.PlanJobResponse{
 		Job: "web", Version: 2, Changes: []*starlingv1.Change{
-			{Path: "tasks.main.command", Old: "serve\ntrue", New: "serve -v", Replaces: true}, {Path: "tasks.main.instances", Old: "3", New: "2"},
-			{Path: "tasks.side", New: "{instances: 1, command: x}"},
+			{Path: "tasks.main.command", Old: "serve\ntrue", New: "serve -v", Effect: "replaces"},
+			{Path: "tasks.main.instances", Old: "3", New: "2", Effect: "stops"},
+			{Path: "tasks.side", New: "{instances: 1, command: x}", Effect: "starts"},
 		},
 		Tasks: []*starlingv1.TaskPlan{{Task: "main", Replaced: 2, Stopped: 1}, {Task: "side"}},
 		Waves: []*starlingv1.Wave{
@@ -28,8 +29,8 @@ func TestPlanText(t *testing.T) {
     - serve
     - true
     + serve -v
-  in place  tasks.main.instances: 3 -> 2
-  in place  tasks.side: added, {instances: 1, command: x}
+  stops  tasks.main.instances: 3 -> 2
+  starts  tasks.side: added, {instances: 1, command: x}
 task main: 2 replaced, 1 stopped
 task side: no instances
 wave 1, at once
