@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,9 +111,9 @@ func TestPlanJob(t *testing.T) {
 		{func(*terms.Job) {}, "version 1; main: 3 unchanged"},
 		{func(s *terms.Job) { s.Name = "new" }, "version 0; 1 step; main: 1 placed, 2 waiting; 1 finding"},
 		{func(s *terms.Job) { s.Tasks[0].Instances = 5 },
-			"version 1; tasks.main.instances 3 to 5; 1 step; main: 1 placed, 3 unchanged, 1 waiting; 1 finding"},
+			"version 1; tasks.main.instances 3 to 5 starts; 1 step; main: 1 placed, 3 unchanged, 1 waiting; 1 finding"},
 		{func(s *terms.Job) { s.Tasks[0].StopGraceMillis, s.Tasks[0].Instances = 7000, 2 },
-			"version 1; tasks.main.instances 3 to 2; tasks.main.stop_grace 0 to 7s; 1 step; main: 1 stopped, 2 in place"},
+			"version 1; tasks.main.instances 3 to 2 stops; tasks.main.stop_grace 0 to 7s; 1 step; main: 1 stopped, 2 in place"},
 		{func(s *terms.Job) { s.Tasks[0].StopDelayMillis = 10_000 },
 			"version 1; tasks.main.stop_delay  to 10s; main: 3 in place"},
 		{func(s *terms.Job) { s.Tasks[0].Command = []string{"better"} },
@@ -122,7 +123,7 @@ func TestPlanJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := a.Status().Index
-	if answer, err := c.PlanJob(ctx, service(3)); err != nil || !strings.HasSuffix(planned(answer), "FAILED; 2 findings") {
+	if answer, err := c.PlanJob(ctx, service(3)); err != nil || !strings.HasSuffix(planned(answer), "FAILED; 1 finding") {
 		t.Errorf("got %s, %v, want that the update fails", planned(answer), err)
 	}
 	for _, one := range cases {
@@ -150,6 +151,66 @@ func TestPlanJob(t *testing.T) {
 	}
 }
 
+// TestPlanAfterAnAbort plans for a job of which three of four instances are of an older version: the same again changes nothing,
+// and what then is of which version is told.
+func TestPlanAfterAnAbort(t *testing.T) {
+	a, b := pair()
+	c, ctx := ask(t, a.serve(t)), within(t)
+	spec := jobOn("web", 4, "b")
+	spec.Type, spec.Update = terms.Stateless, terms.UpdatePolicy{BatchSize: 1}
+	spec.Tasks[0].Resources = terms.Resources{}
+	if _, err := c.SubmitJob(ctx, spec, 0); err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint32(4) {
+		b.ready(cluster.SlotRef{Job: 1, Index: index})
+	}
+	better := *spec
+	better.Tasks = slices.Clone(spec.Tasks)
+	better.Tasks[0].Command = []string{"better"}
+	if _, err := c.SubmitJob(ctx, &better, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.OnRequest)
+	if _, err := c.SteerUpdate(ctx, "web", 2, command.Abort); err != nil {
+		t.Fatal(err)
+	}
+	b.ready(cluster.SlotRef{Job: 1})
+	worse, gone := better, *spec
+	worse.Tasks = slices.Clone(spec.Tasks)
+	worse.Tasks[0].Command = []string{"worse"}
+	gone.Tasks = []terms.Task{spec.Tasks[0]}
+	gone.Tasks[0].Name = "other"
+	for _, one := range []struct {
+		spec *terms.Job
+		want string
+	}{
+		{&better, "version 2; main: 4 unchanged, 3 outdated; ABORTED; 1 finding"},
+		{spec, "version 2; tasks.main.command [better] to [work] replaces; 1 step; main: 1 replaced, 3 unchanged"},
+	} {
+		answer, err := c.PlanJob(ctx, one.spec)
+		if err != nil || planned(answer) != one.want {
+			t.Errorf("got %s, %v, want %s", planned(answer), err, one.want)
+		}
+	}
+	answer, err := c.PlanJob(ctx, &gone)
+	if err != nil || answer.GetChanges()[1].GetPath() != "tasks.main" || answer.GetChanges()[1].GetEffect() != "stops" {
+		t.Errorf("got %v, %v, want that the task stops", answer.GetChanges(), err)
+	}
+	// What was on its way to a version that has no such task waits for nothing.
+	if _, err := c.SubmitJob(ctx, &worse, 2); err != nil {
+		t.Fatal(err)
+	}
+	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.OnRequest)
+	b.ready(cluster.SlotRef{Job: 1})
+	if _, err := c.SteerUpdate(ctx, "web", 3, command.Abort); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PlanJob(ctx, &gone); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
 // service is a job on a whose new version needs so many cores, and gets none for long.
 func service(cores int64) *terms.Job {
 	spec := jobOn("service", 2, "a")
@@ -163,8 +224,8 @@ func planned(answer *starlingv1.PlanJobResponse) string {
 	parts := []string{fmt.Sprintf("version %d", answer.GetVersion())}
 	for _, c := range answer.GetChanges() {
 		text := fmt.Sprintf("%s %s to %s", c.GetPath(), c.GetOld(), c.GetNew())
-		if c.GetReplaces() {
-			text += " replaces"
+		if c.GetEffect() != "in place" {
+			text += " " + c.GetEffect()
 		}
 		parts = append(parts, text)
 	}
@@ -183,6 +244,7 @@ func planned(answer *starlingv1.PlanJobResponse) string {
 		}{
 			{task.GetPlaced(), "placed"}, {task.GetReplaced(), "replaced"}, {task.GetStopped(), "stopped"},
 			{task.GetUpdatedInPlace(), "in place"}, {task.GetUnchanged(), "unchanged"}, {task.GetWaiting(), "waiting"},
+			{task.GetOutdated(), "outdated"},
 		} {
 			if one.count > 0 {
 				counts = append(counts, fmt.Sprintf("%d %s", one.count, one.word))

@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
@@ -63,34 +61,39 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Waves = append(answer.Waves, wave)
 	}
 	if after := f.End.JobOf(spec.Name); after != nil {
-		answer.Update = updateMessage(&after.Update)
-		answer.Tasks, answer.Findings = taskPlans(before, after, answer.GetChanges()), findings(explain.Job(f.End, after, nil, forecast.Tries(f.End, spec.Name)))
+		answer.Findings = findings(explain.Job(f.End, after, nil, forecast.Tries(f.End, spec.Name)))
+		if before != nil && len(answer.GetChanges()) == 0 {
+			after = before
+		}
+		answer.Update, answer.Tasks = updateMessage(&after.Update), taskPlans(before, after)
 	}
 	return answer, nil
 }
 
 // taskPlans compares the slots of a job before and after; before is nil for a new job.
-func taskPlans(before, after *cluster.Job, changes []*starlingv1.Change) []*starlingv1.TaskPlan {
+func taskPlans(before, after *cluster.Job) []*starlingv1.TaskPlan {
 	var plans []*starlingv1.TaskPlan
-	for _, t := range after.Tasks {
+	for number, t := range after.Tasks {
 		plan := &starlingv1.TaskPlan{Task: string(t.Name), Waiting: t.Counts[cluster.Waiting]}
-		old, edited := (*cluster.Task)(nil), isEdited(changes, t.Name)
-		if before != nil && before.TaskIndex(t.Name) >= 0 {
-			old = before.Tasks[before.TaskIndex(t.Name)]
+		old, was := (*cluster.Task)(nil), -1
+		if before != nil {
+			was = before.TaskIndex(t.Name)
+		}
+		if was >= 0 {
+			old = before.Tasks[was]
 		}
 		for index := range max(t.Slots.Len(), slots(old)) {
 			a, b := rowOf(old, index), rowOf(t, index)
 			switch {
-			case a.Phase.Holds() && b.Phase.Holds() && a.Order == b.Order && edited:
-				plan.UpdatedInPlace++
-			case a.Phase.Holds() && b.Phase.Holds() && a.Order == b.Order:
-				plan.Unchanged++
-			case a.Phase.Holds() && b.Phase.Holds():
-				plan.Replaced++
-			case a.Phase.Holds():
-				plan.Stopped++
-			case b.Phase.Holds():
-				plan.Placed++
+			case !a.Phase.Holds() || !b.Phase.Holds() || a.Order != b.Order:
+				countMoved(plan, a.Phase.Holds(), b.Phase.Holds())
+			case b.Phase == cluster.Stopping && a.Phase != cluster.Stopping:
+				plan.Stopped++ // its machine is out of reach
+			case b.Phase != cluster.Stopping:
+				countKept(plan, before.TaskSpecOf(was, a.Version), after.TaskSpecOf(number, b.Version))
+				if b.Version != after.Version {
+					plan.Outdated++
+				}
 			}
 		}
 		plans = append(plans, plan)
@@ -98,12 +101,25 @@ func taskPlans(before, after *cluster.Job, changes []*starlingv1.Change) []*star
 	return plans
 }
 
-// isEdited tells whether something of a task changes for instances that go on running.
-func isEdited(changes []*starlingv1.Change, task terms.TaskName) bool {
-	return slices.ContainsFunc(changes, func(c *starlingv1.Change) bool {
-		rest, ok := strings.CutPrefix(c.GetPath(), "tasks."+string(task)+".")
-		return ok && !c.GetReplaces() && rest != "instances"
-	})
+// countMoved counts a slot that has another instance, or none, after it had one or none.
+func countMoved(plan *starlingv1.TaskPlan, before, after bool) {
+	switch {
+	case before && after:
+		plan.Replaced++
+	case before:
+		plan.Stopped++
+	case after:
+		plan.Placed++
+	}
+}
+
+// countKept counts an instance that goes on, as it was and as it is.
+func countKept(plan *starlingv1.TaskPlan, old, now *terms.Task) {
+	if old != nil && now != nil && old.ChangeTo(now) != terms.NoChange {
+		plan.UpdatedInPlace++
+	} else {
+		plan.Unchanged++
+	}
 }
 
 func slots(t *cluster.Task) int {

@@ -1958,7 +1958,7 @@ type PlanJobResponse struct {
 	Findings []*Finding `protobuf:"bytes,9,rep,name=findings,proto3" json:"findings,omitempty"`
 	// How many instances of other jobs would be moved, stopped or started.
 	Others uint32 `protobuf:"varint,10,opt,name=others,proto3" json:"others,omitempty"`
-	// How the update would stand in the end.
+	// How the update would stand in the end; if the job would get no new version, how it stands now.
 	Update        *Update `protobuf:"bytes,11,opt,name=update,proto3" json:"update,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2164,7 +2164,9 @@ type TaskPlan struct {
 	UpdatedInPlace uint32 `protobuf:"varint,5,opt,name=updated_in_place,json=updatedInPlace,proto3" json:"updated_in_place,omitempty"`
 	Unchanged      uint32 `protobuf:"varint,6,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	// They would wait in the end.
-	Waiting       uint32 `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting uint32 `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Of those that go on running, so many would be of an older version in the end; if the job would get no new version, so many are now.
+	Outdated      uint32 `protobuf:"varint,8,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2244,6 +2246,13 @@ func (x *TaskPlan) GetUnchanged() uint32 {
 func (x *TaskPlan) GetWaiting() uint32 {
 	if x != nil {
 		return x.Waiting
+	}
+	return 0
+}
+
+func (x *TaskPlan) GetOutdated() uint32 {
+	if x != nil {
+		return x.Outdated
 	}
 	return 0
 }
@@ -8080,7 +8089,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
 	"\x03new\x18\x03 \x01(\tR\x03new\x12\x1a\n" +
 	"\breplaces\x18\x04 \x01(\bR\breplaces\x12\x16\n" +
-	"\x06effect\x18\x05 \x01(\tR\x06effect\"\xce\x01\n" +
+	"\x06effect\x18\x05 \x01(\tR\x06effect\"\xea\x01\n" +
 	"\bTaskPlan\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
 	"\x06placed\x18\x02 \x01(\rR\x06placed\x12\x1a\n" +
@@ -8088,7 +8097,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\rR\astopped\x12(\n" +
 	"\x10updated_in_place\x18\x05 \x01(\rR\x0eupdatedInPlace\x12\x1c\n" +
 	"\tunchanged\x18\x06 \x01(\rR\tunchanged\x12\x18\n" +
-	"\awaiting\x18\a \x01(\rR\awaiting\"h\n" +
+	"\awaiting\x18\a \x01(\rR\awaiting\x12\x1a\n" +
+	"\boutdated\x18\b \x01(\rR\boutdated\"h\n" +
 	"\x04Wave\x12!\n" +
 	"\fafter_millis\x18\x01 \x01(\x04R\vafterMillis\x12'\n" +
 	"\x05steps\x18\x02 \x03(\v2\x11.starling.v1.StepR\x05steps\x12\x14\n" +

@@ -101,7 +101,11 @@ func (e *explainer) findings() []Finding {
 	}
 	if f, waits := e.idle(first); waits {
 		found = append(found, f)
-	} else if count := e.task.Waits(); count > 0 && !e.job.Idle(e.number) {
+	} else if count := e.task.Waits(); count > 0 && e.spec == nil {
+		found = append(found, Finding{
+			Task: e.task.Name, Instances: count, Slot: first, Reason: fmt.Sprintf("wait for nothing: version %d has no such task", e.job.Version),
+		})
+	} else if count > 0 && !e.job.Idle(e.number) {
 		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)

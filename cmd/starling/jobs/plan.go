@@ -84,6 +84,11 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 		fmt.Fprintf(b, "%s: a new job\n", answer.GetJob())
 	case len(answer.GetChanges()) == 0:
 		fmt.Fprintf(b, "%s: nothing would change, it keeps version %d\n", answer.GetJob(), answer.GetVersion())
+		for _, t := range answer.GetTasks() {
+			if n := t.GetOutdated(); n > 0 {
+				fmt.Fprintf(b, "%s of %s %s of an older version: %s\n", console.Counted(n, "instance"), t.GetTask(), are(n), halfwayText(answer.GetJob(), answer.GetUpdate()))
+			}
+		}
 		return b.String()
 	default:
 		fmt.Fprintf(b, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetVersion(), answer.GetVersion()+1, changesText(answer.GetChanges()))
@@ -109,6 +114,25 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	return b.String()
 }
 
+func are(n uint32) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// halfwayText says why instances are of an older version, and what to do.
+func halfwayText(job string, u *starlingv1.Update) string {
+	text := "the " + updateText(u)
+	switch {
+	case u.GetState() == paused:
+		return fmt.Sprintf("%s; \"starling job update resume %s\" goes on", text, job)
+	case u.GetFinal() && u.GetState() != succeeded:
+		return fmt.Sprintf("%s; \"starling job restart %s\" replaces all instances by ones of version %d", text, job, u.GetTo())
+	}
+	return text
+}
+
 func taskPlanText(t *starlingv1.TaskPlan) string {
 	var parts []string
 	for _, one := range []struct {
@@ -116,7 +140,7 @@ func taskPlanText(t *starlingv1.TaskPlan) string {
 		word  string
 	}{
 		{t.GetPlaced(), "placed"}, {t.GetReplaced(), "replaced"}, {t.GetUpdatedInPlace(), "updated in place"}, {t.GetStopped(), "stopped"},
-		{t.GetUnchanged(), "unchanged"}, {t.GetWaiting(), "waiting"},
+		{t.GetUnchanged(), "unchanged"}, {t.GetWaiting(), "waiting"}, {t.GetOutdated(), "still of an older version"},
 	} {
 		if one.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.word))
