@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster/census"
+	"starling/cluster/retries"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
@@ -120,7 +121,7 @@ func (a *audit) job(j *Job) {
 			return true
 		})
 		if t.rare != nil {
-			t.rare.attempts.Scan(func(index uint32, all []Attempted) bool {
+			t.rare.attempts.Scan(func(index uint32, all retries.Attempts) bool {
 				sum.digest += hashAttempts(SlotRef{Job: j.ID, Task: uint16(i), Index: index}, all)
 				return true
 			})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"starling/cluster/membership"
+	"starling/cluster/retries"
 	"starling/terms"
 )
 
@@ -126,7 +127,7 @@ func (b *books) canary() {
 			return true
 		}
 		b.s.SetSlot(r, Slot{Version: j.Version})
-		b.s.SetAttempts(r, []Attempted{{At: b.s.Time, DelayMillis: 5}})
+		b.s.SetAttempts(r, retries.Attempts{Made: 1, Latest: []retries.Attempt{{At: b.s.Time, DelayMillis: 5}}})
 		return false
 	})
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/tidwall/btree"
 
+	"starling/cluster/retries"
 	"starling/cluster/vector"
 	"starling/terms"
 )
@@ -17,14 +18,8 @@ type rare struct {
 	outdated *btree.Set[uint32]
 	// ill are those of them that are not well, but for those whose place nothing may take yet.
 	ill *btree.Set[uint32]
-	// attempts are the looks for another node that slots took after failures, oldest first.
-	attempts *btree.Map[uint32, []Attempted]
-}
-
-// Attempted is a look for another node that a slot took after a failure.
-type Attempted struct {
-	At          terms.Time
-	DelayMillis uint32
+	// attempts are the looks for another node that slots took after failures.
+	attempts *btree.Map[uint32, retries.Attempts]
 }
 
 // seatKey orders the seats of a task by slot.
@@ -46,7 +41,7 @@ func (t *Task) seldom() *rare {
 	if t.rare == nil {
 		t.rare = &rare{
 			new(btree.Map[seatKey, Slot]), new(btree.Set[seatKey]), new(btree.Set[uint32]), new(btree.Set[uint32]),
-			new(btree.Map[uint32, []Attempted]),
+			new(btree.Map[uint32, retries.Attempts]),
 		}
 	}
 	return t.rare
@@ -105,24 +100,22 @@ func (t *Task) EachBeside(job terms.JobID, task int, visit func(SlotRef, Slot) b
 	}
 }
 
-// Attempts returns the slot's looks for another node, oldest first.
-func (t *Task) Attempts(index uint32) []Attempted {
-	if t.rare == nil {
-		return nil
+// Attempts returns the slot's looks for another node.
+func (t *Task) Attempts(index uint32) (all retries.Attempts) {
+	if t.rare != nil {
+		all, _ = t.rare.attempts.Get(index)
 	}
-	all, _ := t.rare.attempts.Get(index)
 	return all
 }
 
 // SetAttempts replaces the slot's looks for another node; the newest are kept, as many as the limits allow.
-func (s *State) SetAttempts(r SlotRef, all []Attempted) {
+func (s *State) SetAttempts(r SlotRef, all retries.Attempts) {
 	s.changeTask(r.Job, int(r.Task), func(t *Task) {
-		if len(all) == 0 && t.rare == nil {
+		if all.Made == 0 && t.rare == nil {
 			return
 		}
 		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
-		all = append([]Attempted(nil), all[max(0, len(all)-int(s.Limits.Attempts)):]...)
-		if len(all) == 0 {
+		if all = all.Keep(int(s.Limits.Attempts)); all.Made == 0 {
 			t.seldom().attempts.Delete(r.Index)
 		} else {
 			t.seldom().attempts.Set(r.Index, all)
@@ -131,15 +124,11 @@ func (s *State) SetAttempts(r SlotRef, all []Attempted) {
 	})
 }
 
-func hashAttempts(r SlotRef, all []Attempted) uint64 {
-	if len(all) == 0 {
+func hashAttempts(r SlotRef, all retries.Attempts) uint64 {
+	if all.Made == 0 {
 		return 0
 	}
-	h := hashWords(tagAttempts, uint64(r.Job)<<32|uint64(r.Index), uint64(r.Task))
-	for _, a := range all {
-		h = mix(mix(h, uint64(a.At)), uint64(a.DelayMillis))
-	}
-	return h
+	return all.Mix(hashWords(tagAttempts, uint64(r.Job)<<32|uint64(r.Index), uint64(r.Task)))
 }
 
 // seat returns a seat of the task, zero if it is empty.

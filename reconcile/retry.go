@@ -1,7 +1,7 @@
 package reconcile
 
 import (
-	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/terms"
 )
 
@@ -12,7 +12,7 @@ const soonMillis = 1000
 const unlimitedKept = 5
 
 // Attempt is one reschedule.
-type Attempt = cluster.Attempted
+type Attempt = retries.Attempt
 
 // Retry tells when a candidate is to be placed again.
 type Retry uint8
@@ -37,18 +37,7 @@ func NextAttempt(policy *terms.Reschedule, attempts []Attempt, ended terms.Time)
 	case len(attempts) == 0:
 		return at, true
 	}
-	return at, attemptsWithin(policy, attempts, ended) < policy.AttemptsMax && delay < policy.IntervalMillis
-}
-
-// attemptsWithin counts the attempts within the policy's interval before the given time.
-func attemptsWithin(policy *terms.Reschedule, attempts []Attempt, ended terms.Time) uint32 {
-	n := uint32(0)
-	for i := range attempts {
-		if ended-attempts[i].At < terms.Time(policy.IntervalMillis) {
-			n++
-		}
-	}
-	return n
+	return at, retries.Within(attempts, policy.IntervalMillis, ended) < policy.AttemptsMax && delay < policy.IntervalMillis
 }
 
 // NextDelay returns the milliseconds before the next attempt after the given ones. A series that reached the longest

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -352,7 +353,7 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 // anew lets a slot wait for a node as if nothing had been before.
 func (f *fold) anew(r cluster.SlotRef, slot cluster.Slot) {
 	slot.Failures, slot.Health = 0, cluster.Untried
-	f.s.SetAttempts(r, nil)
+	f.s.SetAttempts(r, retries.Attempts{})
 	f.wait(r, slot, cluster.AnyNode)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
 	"starling/rollout"
@@ -361,7 +362,7 @@ func (f *fold) renew(r cluster.SlotRef, slot cluster.Slot) {
 		wish = cluster.PreferNode
 	}
 	slot.Version, slot.Failures, slot.Health = 0, 0, cluster.Untried
-	f.s.SetAttempts(r, nil)
+	f.s.SetAttempts(r, retries.Attempts{})
 	f.wait(r, slot, wish)
 }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
 )
@@ -72,7 +73,7 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
 		}[slot.Phase],
 		Succeeded: slot.Phase == cluster.Succeeded, Own: j.TaskSpecOf(int(r.Task), slot.Version),
-		Attempts: j.Tasks[r.Task].Attempts(r.Index),
+		Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
 	}
 	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
 		c.Update = u.Began
@@ -180,8 +181,8 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 // again lets a slot look for another node after a failure, and remembers the attempt.
 func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.Task) {
 	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
-	next := cluster.Attempted{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before, slot.Since)}
-	f.s.SetAttempts(r, reconcile.Inherit(nil, policy, before, next))
+	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
+	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1, Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
 	if slot.Phase == cluster.Away {
 		// Of two that are out of reach the older is given up.
 		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})

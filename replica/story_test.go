@@ -129,6 +129,9 @@ func settings(words []string) (plain []string, set map[string]string) {
 }
 
 func number(text string) int64 {
+	if text == "unlimited" {
+		return int64(terms.RestartsUnlimited)
+	}
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
@@ -360,9 +363,6 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 	}
 	for key, value := range set {
 		w.set(c, &t, key, value)
-	}
-	if set["restarts"] == "unlimited" {
-		t.Restart.AttemptsMax = terms.RestartsUnlimited
 	}
 	for _, task := range strings.Split(set["task"], ",") {
 		name, rest, _ := strings.Cut(task, ":")

@@ -262,11 +262,21 @@ func (e *explainer) failed(slots []held) Finding {
 	if len(slots) > 1 {
 		f.Reason = "failed for good: no attempt is left"
 	}
+	if !slices.ContainsFunc(slots, func(h held) bool { return !e.usedUp(h) }) {
+		f.Reason = "failed for good, and out of attempts on other nodes"
+		if len(slots) == 1 {
+			f.Reason = fmt.Sprintf("failed for good%s; last it %s", e.spent(slots[0]), verb(slots[0].slot))
+		}
+	}
 	if u := &e.job.Update; u.State == cluster.UpdateFailed && slots[0].slot.Version == u.To {
 		f.Reason = fmt.Sprintf("frozen: the update to version %d failed, and its instances are not tried again", u.To)
 	}
+	spent := e.spent
+	if len(slots) == 1 {
+		spent = func(held) string { return "" } // the reason says so
+	}
 	f.Details = lines(slots, "instances", func(h held) string {
-		return fmt.Sprintf("%s on %s: %s, failure %d in a row", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures)
+		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures, spent(h))
 	})
 	again := "submit the job again"
 	if e.job.Finished == 0 && !e.job.Stop {

@@ -88,8 +88,8 @@ func (e *explainer) postponed(slots []held) Finding {
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
 	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline, Since: earliest(slots)}
 	f.Details = lines(slots, "instances", func(h held) string {
-		return fmt.Sprintf("%s was on %s: %s; is tried elsewhere at %s (%s so far)", e.name(h.index), e.s.Node(h.slot.Node).Name,
-			e.ending(h), clock(h.slot.Deadline), plural(len(e.task.Attempts(h.index)), "attempt", "attempts"))
+		return fmt.Sprintf("%s was on %s: %s; is tried elsewhere at %s (%s)", e.name(h.index), e.s.Node(h.slot.Node).Name,
+			e.ending(h), clock(h.slot.Deadline), e.tried(h))
 	})
 	return f
 }

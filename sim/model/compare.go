@@ -184,7 +184,7 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 		if got != s.Slot {
 			same(c, about{fmt.Sprintf("%s[%d]", who, s.slot.index), s.kind.String() + " seat"}, got, s.Slot)
 		}
-		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && !slices.Equal(got, s.slot.attempts) {
+		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && got.Made != s.slot.attempts.Made || !slices.Equal(got.Latest, s.slot.attempts.Latest) {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] attempts: the fold has %+v, the model %+v", who, s.slot.index, got, s.slot.attempts))
 		}
 		if other := s.slot.ordered(s.Order); s.Phase.Holds() && other != s {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -63,7 +64,7 @@ type slot struct {
 	task     *task
 	index    uint32
 	seats    [3]seat
-	attempts []cluster.Attempted
+	attempts retries.Attempts
 }
 
 // seat has one allocation, with what that was given; a seat that is not the main one may be empty.

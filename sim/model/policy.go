@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -313,7 +314,7 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 // anew lets a seat wait as if nothing had been before.
 func (m *Model) anew(s *seat, row cluster.Slot) {
 	row.Failures, row.Health = 0, cluster.Untried
-	s.slot.attempts = nil
+	s.slot.attempts = retries.Attempts{}
 	m.wait(s, row, cluster.AnyNode)
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
 	"starling/terms"
@@ -367,7 +368,7 @@ func (m *Model) renew(s *seat, row cluster.Slot) {
 		wish = cluster.PreferNode
 	}
 	row.Version, row.Failures, row.Health = 0, 0, cluster.Untried
-	s.slot.attempts = nil
+	s.slot.attempts = retries.Attempts{}
 	m.wait(s, row, wish)
 }
 

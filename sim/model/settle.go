@@ -2,6 +2,7 @@ package model
 
 import (
 	"starling/cluster"
+	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -69,7 +70,7 @@ func (m *Model) question(t *task) reconcile.Task {
 func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	j := s.job()
 	c = reconcile.Candidate{
-		Order: s.Order, Instance: j.ID, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts,
+		Order: s.Order, Instance: j.ID, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
 	}
 	if s.kind == cluster.CanarySeat {
 		c.CanaryOf = j.update.Began
@@ -181,9 +182,9 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 // older is given up.
 func (m *Model) again(s *seat, question *reconcile.Task) {
 	row, policy, before := s.Slot, &question.Spec.Reschedule, s.slot.attempts
-	next := cluster.Attempted{At: m.time, DelayMillis: reconcile.NextDelay(policy, before, row.Since)}
-	s.slot.attempts = reconcile.Inherit(nil, policy, before, next)
-	s.slot.attempts = s.slot.attempts[max(0, len(s.slot.attempts)-int(m.limits.Attempts)):]
+	next := retries.Attempt{At: m.time, DelayMillis: reconcile.NextDelay(policy, before.Latest, row.Since)}
+	latest := reconcile.Inherit(nil, policy, before.Latest, next)
+	s.slot.attempts = retries.Attempts{Made: before.Made + 1, Latest: latest[max(0, len(latest)-int(m.limits.Attempts)):]}
 	if row.Phase == cluster.Away {
 		version := row.Version
 		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)
