@@ -274,7 +274,7 @@ func (u *taskSum) main(j *Job, t *Task, r SlotRef, slot *Slot) {
 	if slot.Phase == Waiting && !slot.special() {
 		u.waits++
 	}
-	if newest, health := j.standing(slot); newest {
+	if newest, health := j.Standing(slot); newest {
 		u.newest[health]++
 	} else {
 		u.old[health]++

@@ -5,9 +5,9 @@ import "starling/terms"
 // special tells whether a waiting slot wants a particular node or version.
 func (s *Slot) special() bool { return s.Version != 0 || s.Wish != AnyNode }
 
-// standing returns how a main seat counts for an update: whether it has the newest version or is on its way to it, and its
+// Standing returns how a main seat counts for an update: whether it has the newest version or is on its way to it, and its
 // health.
-func (j *Job) standing(s *Slot) (newest bool, health Health) {
+func (j *Job) Standing(s *Slot) (newest bool, health Health) {
 	switch {
 	case s.Phase == Succeeded || s.Phase == Stopped:
 		return true, Healthy
@@ -21,7 +21,7 @@ func (j *Job) standing(s *Slot) (newest bool, health Health) {
 
 // tally counts a main seat below Desired, or no more.
 func (t *Task) tally(j *Job, r SlotRef, s *Slot, more bool) {
-	newest, health := j.standing(s)
+	newest, health := j.Standing(s)
 	counts := &t.Old
 	if newest {
 		counts = &t.New

@@ -441,7 +441,7 @@ func (f *fold) rollTask(id terms.JobID, task int) bool {
 func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	j := f.s.Job(id)
 	wanted, batch := f.wanted(j, task), j.Spec.Update.BatchSize
-	p := rollout.ProgressOf(j.Tasks[task], wanted)
+	p := f.progressOf(j, task, wanted)
 	onlySize := p.Left.Move == 0
 	add := rollout.Wave(batch, p.UnderWay, rollout.Work{Add: p.Left.Add}).Add
 	if onlySize {
@@ -450,7 +450,7 @@ func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	if add > 0 {
 		f.s.SetDesired(id, task, j.Tasks[task].Desired+add)
 		j = f.s.Job(id)
-		p = rollout.ProgressOf(j.Tasks[task], wanted)
+		p = f.progressOf(j, task, wanted)
 	}
 	movable := f.movable(j, task, min(wanted, j.Tasks[task].Desired), rollout.Room(batch, p.UnderWay))
 	now := rollout.Wave(batch, p.UnderWay, rollout.Work{Move: uint32(len(movable)), Remove: p.Left.Remove})
@@ -461,7 +461,21 @@ func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	for _, r := range movable[:now.Move] {
 		f.stop(r, cluster.ByUpdate)
 	}
-	return rollout.ProgressOf(f.s.Job(id).Tasks[task], wanted), now.Remove > 0
+	return f.progressOf(f.s.Job(id), task, wanted), now.Remove > 0
+}
+
+// progressOf counts how far a task is. What is to be removed is not under way, whatever it waits for: nobody waits for its health.
+func (f *fold) progressOf(j *cluster.Job, task int, wanted uint32) rollout.Progress {
+	t := j.Tasks[task]
+	p := rollout.ProgressOf(t, wanted)
+	for index := wanted; p.UnderWay > 0 && index < t.Desired; index++ {
+		f.s.Visit(1)
+		slot, _ := f.s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+		if newest, health := j.Standing(&slot); newest && (health == cluster.Untried || health == cluster.Ready) {
+			p.UnderWay--
+		}
+	}
+	return p
 }
 
 // movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those

@@ -493,6 +493,12 @@ func (j *Job) grows() bool {
 func (t *task) left(wanted uint32) (add, move, remove, underWay uint32) {
 	c := t.standing()
 	underWay = c.newest[cluster.Untried] + c.newest[cluster.Ready] + uint32(len(t.slots)) - t.desired
+	for _, slot := range t.slots[min(wanted, t.desired):t.desired] {
+		// Nobody waits for the health of what is to be removed.
+		if newest, health := slot.main().standing(); newest && (health == cluster.Untried || health == cluster.Ready) {
+			underWay--
+		}
+	}
 	return wanted - min(t.desired, wanted), uint32(len(t.outdated())), t.desired - min(t.desired, wanted), underWay
 }
 
