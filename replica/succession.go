@@ -18,13 +18,14 @@ type succession struct {
 	lacks int
 }
 
-// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, and a
-// daemon is to leave a node that its newest version may not run on. Other nodes than its own come into question only when no instance of
+// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, a task that
+// the newest version lacks has no successors, and a daemon is to leave a node that its newest version may not run on. Other nodes than its own come into question only when no instance of
 // the task is on its way to one: that might take the room.
 func (t *succession) succeeds(r cluster.SlotRef) bool {
 	j := t.trial.Job(r.Job)
 	slot, _ := t.trial.SlotAt(r)
-	if slot.Phase != cluster.Assigned && slot.Phase != cluster.Running || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
+	runs := slot.Phase == cluster.Assigned || slot.Phase == cluster.Running
+	if !runs || j.TaskSpecOf(int(r.Task), j.Version) == nil || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
 		return true
 	}
 	if t.lacks >= triesMax {

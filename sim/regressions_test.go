@@ -58,6 +58,9 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{1027992886, "instances gave way for ever to a daemon that lacked a port"},
 		{1027995037, "what was told to stop and failed instead could give way, and nobody looked again"},
 		{3461899596, "a start that one life had ordered was vouched for by the next"},
+		{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
+		{3277487758, "a drained instance was of a task that the newest version lacks"},
+		{3277537202, "the choice of who gives way to a daemon cost the square of the instances on its node"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

@@ -71,10 +71,15 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	}
 	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
 	p.addWants(in, h)
-	plan := preempt.OnNode(in, func(plan *preempt.Plan) bool {
+	p.s.Visit(len(in.Victims))
+	fits := func(plan *preempt.Plan) bool {
 		p.s.Visit(len(in.Victims))
 		return len(p.unfit(h, in, plan)) == 0
-	})
+	}
+	if !p.minds(h) {
+		fits = nil
+	}
+	plan := preempt.OnNode(in, fits)
 	if len(plan.Victims) == 0 {
 		return false
 	}

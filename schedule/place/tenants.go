@@ -307,14 +307,20 @@ func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	return plan, false
 }
 
+// minds tells whether more than amounts counts for a head.
+func (p *pass) minds(h *head) bool {
+	j := p.s.Job(h.job)
+	return slices.ContainsFunc(p.tasksOf(h), func(task int) bool {
+		spec := j.TaskSpecOf(task, j.Version)
+		social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
+		return len(spec.Devices)+len(spec.Ports) > 0 || social
+	})
+}
+
 // unfit returns the nodes of a plan on which its seats would not do, taken one after the other.
 func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cluster.NodeIndex) {
 	tasks, j := p.tasksOf(h), p.s.Job(h.job)
-	social := func(c constraint.Constraint) bool { return c.Social() }
-	if !slices.ContainsFunc(tasks, func(task int) bool {
-		spec := j.TaskSpecOf(task, j.Version)
-		return len(spec.Devices)+len(spec.Ports) > 0 || slices.ContainsFunc(spec.Constraints, social)
-	}) {
+	if !p.minds(h) {
 		return nil
 	}
 	trial, fork := p.s.Copy(), p.spots.fork(j)

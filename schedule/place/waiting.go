@@ -168,7 +168,8 @@ func (p *turns) wanted(t cluster.Turn) bool {
 	p.s.Visit(1)
 	switch {
 	case p.admission == nil:
-		return !t.Blocked || len(p.grown) > 0
+		// What is kept for a daemon is given up with its turn when nobody leaves for it any more, wherever the last one was.
+		return !t.Blocked || len(p.grown) > 0 || p.claimsFor(jobOf(t.Key))
 	case (t.Class == terms.Revocable) != p.revocable:
 		return false
 	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
@@ -181,6 +182,12 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		return false
 	}
 	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < int(p.s.Limits.Preemptions)
+}
+
+// claimsFor tells whether room is kept for a job.
+func (p *pass) claimsFor(id terms.JobID) bool {
+	_, ok := p.s.ClaimsOf(id)
+	return ok
 }
 
 // refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.

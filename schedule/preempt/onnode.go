@@ -1,16 +1,21 @@
 package preempt
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // OnNode returns who gives way to one instance of the first want, which can run only on the first node: of all who could, those
 // without whom it does not fit, least valuable first; nobody if it fits as it is, or not even with all of them gone. Amounts are
-// counted here; fits says of a plan whether the rest would do. Members of gangs are spared before all others; if a gang breaks
-// all of it goes, wherever it runs.
+// counted here; fits, unless nil, says of a plan whether the rest would do. Members of gangs are spared before all others; if a gang
+// breaks all of it goes, wherever it runs.
 func OnNode(in *Input, fits func(*Plan) bool) Plan {
-	c := &onNode{in: in, gone: make([]bool, len(in.Victims)), fits: fits}
+	c := &onNode{in: in, gone: make([]bool, len(in.Victims)), fits: fits, room: in.Nodes[0].Free}
 	for i := range in.Victims {
 		if in.Victims[i].Node == in.Nodes[0].Index {
-			c.gone[i], c.local = true, append(c.local, i)
+			c.local = append(c.local, i)
+			c.mark(i, true)
 		}
 	}
 	if most := in.Wants[0].Most; most != nil && most(in.Nodes[0].Index) == 0 || !c.does() {
@@ -37,6 +42,20 @@ type onNode struct {
 	// local are those on the node, most valuable first.
 	local []int
 	gone  []bool
+	// room is what the node has left without those who are gone.
+	room terms.Amounts
+}
+
+// mark lets a victim go, or keeps it.
+func (c *onNode) mark(i int, goes bool) {
+	if v := &c.in.Victims[i]; v.Node == c.in.Nodes[0].Index && c.gone[i] != goes {
+		times := int64(1)
+		if !goes {
+			times = -1
+		}
+		c.room.Add(&v.Need, times)
+	}
+	c.gone[i] = goes
 }
 
 // plan is that of all who are gone.
@@ -52,22 +71,23 @@ func (c *onNode) plan() Plan {
 
 // does tells whether the instance fits without those who are gone.
 func (c *onNode) does() bool {
-	room := c.in.Nodes[0].Free
-	for _, i := range c.local {
-		if c.gone[i] {
-			room.Add(&c.in.Victims[i].Need, 1)
-		}
+	if !fits(&c.in.Wants[0].Need, &c.room) {
+		return false
+	}
+	if c.fits == nil {
+		return true
 	}
 	plan := c.plan()
-	return fits(&c.in.Wants[0].Need, &room) && c.fits(&plan)
+	return c.fits(&plan)
 }
 
 // spare keeps the members of a gang without whom it fits as well.
 func (c *onNode) spare(gang int) {
 	for _, i := range c.local {
 		if c.in.Victims[i].Gang == gang {
-			c.gone[i] = false
-			c.gone[i] = !c.does()
+			if c.mark(i, false); !c.does() {
+				c.mark(i, true)
+			}
 		}
 	}
 }
@@ -81,7 +101,9 @@ func (c *onNode) breakUp(id int) {
 			broken = broken || lost[v.Slot.Task] > c.in.Gangs[id].Surplus[v.Slot.Task]
 		}
 	}
-	for i, v := range c.in.Victims {
-		c.gone[i] = c.gone[i] || broken && v.Gang == id
+	for i := range c.in.Victims {
+		if broken && c.in.Victims[i].Gang == id {
+			c.mark(i, true)
+		}
 	}
 }

@@ -26,6 +26,8 @@ func (t *task) onTheWay() (found bool) {
 func (t *succession) succeeds(s *seat) bool {
 	task, tied := s.slot.task, s.job().newest().Type == terms.Daemon
 	switch {
+	case task.spec(0) == nil:
+		return true
 	case s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
 		return true
 	case t.lacks == 16:
