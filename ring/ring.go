@@ -182,7 +182,8 @@ func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal
 }
 
 // Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later life of a
-// node that has a member gets none, for it would be that of the member as well.
+// node that has a member gets none, for it would be that of the member as well; what it wrote last is still known, so that nobody begins
+// that life again.
 func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)
@@ -207,9 +208,7 @@ func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 		s.SetPeer(node.Index, "")
 	}
 	_, incarnation := p.Split()
-	if _, lives := s.Node(node.Index).Peer.Split(); lives > 0 && lives < incarnation {
-		s.EndSession(node.Index, incarnation)
-	} else {
+	if _, lives := s.Node(node.Index).Peer.Split(); lives == 0 || lives > incarnation {
 		s.Depart(node.Index, incarnation)
 	}
 	return cluster.Refusal{}

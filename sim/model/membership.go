@@ -192,7 +192,6 @@ func (m *Model) leave(p terms.PeerID) bool {
 		node.Peer = ""
 	}
 	if _, lives := node.Peer.Split(); lives > 0 && lives < life {
-		delete(node.written, life)
 		return true
 	}
 	m.bury(node, life)
