@@ -62,6 +62,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{3277487758, "a drained instance was of a task that the newest version lacks"},
 		{3277537202, "the choice of who gives way to a daemon cost the square of the instances on its node"},
 		{3277542650, "a life that had left beside the member of its node was begun again, and its entries were taken for repetitions"},
+		{3277496514, "pools looked for room although the entry had placed all that it may"},
+		{3277551893, "what leaves was handed over twice"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

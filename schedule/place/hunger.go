@@ -400,12 +400,18 @@ func (p *pass) awaitsBeside(id terms.JobID) bool {
 
 // handOver notes that what has still to leave for a job leaves for the next one of the pool: the job has what it wanted.
 func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
-	stopping := slices.DeleteFunc(slices.Clone(leaving), func(r cluster.SlotRef) bool { return !p.leaves(r) })
-	if others := p.beside(id); len(stopping) > 0 && len(others) > 0 {
-		claims, _ := p.s.ClaimsOf(others[0])
-		claims.Leaving = slices.Concat(claims.Leaving, stopping)
-		p.s.SetClaims(others[0], claims)
+	others := p.beside(id)
+	if len(others) == 0 {
+		return
 	}
+	claims, _ := p.s.ClaimsOf(others[0])
+	claims.Leaving = slices.Clone(claims.Leaving)
+	for _, r := range leaving {
+		if p.leaves(r) && !slices.Contains(claims.Leaving, r) {
+			claims.Leaving = append(claims.Leaving, r)
+		}
+	}
+	p.s.SetClaims(others[0], claims)
 }
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there for others with

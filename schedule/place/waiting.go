@@ -62,7 +62,7 @@ func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	p.grown = united(p.grown, s.TakeGrown())
 	p.rounds()
 	s.TakeStirred() // the next entry looks again at what follows from here on
-	finished = p.left == 0 || p.feedDaemons() && p.feed()
+	finished = p.left == 0 || p.feedDaemons() && p.left > 0 && p.feed()
 	p.trimClaims()
 	p.roundsAfter()
 	for _, key := range p.later {

@@ -93,7 +93,7 @@ func (m *Model) placeAll() bool {
 	p := &placing{m: m, known: m.shapes(), grounds: m.share()}
 	m.trimClaims()
 	p.rounds()
-	finished := p.left() == 0 || p.feedDaemons() && p.feed()
+	finished := p.left() == 0 || p.feedDaemons() && p.left() > 0 && p.feed()
 	m.trimClaims()
 	p.rooms = nil
 	p.rounds()

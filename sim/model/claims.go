@@ -96,7 +96,7 @@ func (p *placing) remaining(j *Job, c cluster.Claims, before []uint32) (kept clu
 	}
 	if len(kept.Seats) == 0 && len(beside) > 0 {
 		for _, r := range c.Leaving {
-			if m.awaits(cluster.Claims{Leaving: []cluster.SlotRef{r}}) {
+			if m.awaits(cluster.Claims{Leaving: []cluster.SlotRef{r}}) && !slices.Contains(beside[0].Leaving, r) {
 				beside[0].Leaving = append(slices.Clone(beside[0].Leaving), r)
 			}
 		}
