@@ -430,13 +430,13 @@ func (f *fold) tryCanaries(j *cluster.Job) {
 func (f *fold) rollTask(id terms.JobID, task int) bool {
 	for {
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
-		if p, removed := f.rollStep(id, task); !removed || p.UnderWay > 0 {
+		if p, began := f.rollStep(id, task); !began || p.UnderWay > 0 {
 			return p.Done()
 		}
 	}
 }
 
-// rollStep takes the next step, and returns how far the task is then and whether slots were taken away. What it adds is
+// rollStep takes the next step, and returns how far the task is then and whether slots were moved or taken away. What it adds is
 // without health at first, so that comes before the count of what can be spared.
 func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	j := f.s.Job(id)
@@ -461,7 +461,7 @@ func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
 	for _, r := range movable[:now.Move] {
 		f.stop(r, cluster.ByUpdate)
 	}
-	return f.progressOf(f.s.Job(id), task, wanted), now.Remove > 0
+	return f.progressOf(f.s.Job(id), task, wanted), now.Remove+now.Move > 0
 }
 
 // progressOf counts how far a task is. What is to be removed is not under way, whatever it waits for: nobody waits for its health.

@@ -64,6 +64,7 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{3277542650, "a life that had left beside the member of its node was begun again, and its entries were taken for repetitions"},
 		{3277496514, "pools looked for room although the entry had placed all that it may"},
 		{3277551893, "what leaves was handed over twice"},
+		{3277564344, "daemons moved to the newest version on nodes that may not have them, and the next wave did not follow"},
 		{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	} {
 		if r := Run(c.seed, Options{}); r.Failure != nil {

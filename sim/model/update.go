@@ -423,9 +423,9 @@ func (m *Model) tryCanaries(j *Job) {
 // what is added comes first, then what is moved, then what is removed. If only the number changes, all is done at once.
 func (m *Model) rollTask(t *task) bool {
 	for {
-		removed := m.rollStep(t)
+		began := m.rollStep(t)
 		add, move, remove, underWay := t.left(t.wanted())
-		if !removed || underWay > 0 {
+		if !began || underWay > 0 {
 			return add+move+remove+underWay == 0 && len(t.canaries()) == 0
 		}
 	}
@@ -443,7 +443,7 @@ func (m *Model) endSpare(j *Job) {
 	}
 }
 
-// rollStep adds, removes and moves what it may; it returns true if it removed slots.
+// rollStep adds, removes and moves what it may; it returns true if it did.
 func (m *Model) rollStep(t *task) bool {
 	wanted, batch := t.wanted(), t.job.newest().Update.BatchSize
 	add, move, remove, underWay := t.left(wanted)
@@ -467,7 +467,7 @@ func (m *Model) rollStep(t *task) bool {
 	for _, s := range movable {
 		m.stop(s, cluster.ByUpdate)
 	}
-	return remove > 0
+	return remove > 0 || len(movable) > 0
 }
 
 // wanted returns how many slots the newest version wants.
