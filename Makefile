@@ -37,12 +37,13 @@ test: static ## everything: static checks and the full suite
 check: static ## before each commit: static checks and the short suite
 	go test -short -timeout 5m ./...
 
-# static holds what needs no run: format, vet, and that the tree builds for another system.
+# static holds what needs no run: format, the requirements in go.mod, vet, and that the tree builds for another system.
 .PHONY: static
 static:
 	@.ci/install
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	@go mod tidy -diff || { echo "go.mod or go.sum differs from what the code imports, as above: run go mod tidy"; exit 1; }
 	go vet ./...
 	GOOS=darwin go build ./...
 
