@@ -111,29 +111,29 @@ func (s *scenario) has(key string) bool {
 }
 
 // runScenarios runs each case of a file by itself.
-func (f *sheet) runScenarios(run func(t *trial, s *scenario, differences tally)) {
+func (s *sheet) runScenarios(run func(t *trial, one *scenario, differences tally)) {
 	var told struct {
 		Schema    int
 		Suite     string
 		Scenarios []yaml.Node
 		Other     map[string]yaml.Node `yaml:",inline"`
 	}
-	if err := yaml.Load(f.data, &told, yaml.WithKnownFields()); err != nil {
-		f.fail("read the file: %v", err)
+	if err := yaml.Load(s.data, &told, yaml.WithKnownFields()); err != nil {
+		s.fail("read the file: %v", err)
 		return
 	}
 	if len(told.Scenarios) == 0 {
-		f.fail("the file has no scenarios")
+		s.fail("the file has no scenarios")
 	}
-	f.unknownKeys(told.Other)
+	s.unknownKeys(told.Other)
 	for i := range told.Scenarios {
-		s := &scenario{node: &told.Scenarios[i], file: told.Scenarios}
-		if err := s.node.Load(s); err != nil || s.ID == "" {
-			s.ID = fmt.Sprintf("number %d", i+1)
-			f.run(s.ID, func(t *trial) { t.Errorf("the case has no id: %v", err) })
+		one := &scenario{node: &told.Scenarios[i], file: told.Scenarios}
+		if err := one.node.Load(one); err != nil || one.ID == "" {
+			one.ID = fmt.Sprintf("number %d", i+1)
+			s.run(one.ID, func(t *trial) { t.Errorf("the case has no id: %v", err) })
 			continue
 		}
-		f.run(s.ID, func(t *trial) { run(t, s, f.differences) })
+		s.run(one.ID, func(t *trial) { run(t, one, s.differences) })
 	}
 }
 

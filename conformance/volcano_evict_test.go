@@ -148,14 +148,15 @@ func newEviction(w *cycle, jobs []cycleJob, queues []cycleQueue) *eviction {
 
 // job adds the running tasks of a job, and what its gang can spare of each group.
 func (e *eviction) job(j *cycleJob, id, number int) {
-	groups, running, all := []string{}, map[string]uint32{}, 0
+	running, all := map[string]uint32{}, 0
 	for _, task := range j.Tasks {
 		if task.State == "Running" {
 			running[task.Group]++
 			all++
 		}
 	}
-	if groups = sortedKeys(running); len(groups) == 0 {
+	groups := sortedKeys(running)
+	if len(groups) == 0 {
 		return
 	}
 	gang, surplus := preempt.Gang{}, all-j.MinMember

@@ -11,7 +11,6 @@ import (
 
 // mpi gives the workers to the one who starts programs on them with mpirun.
 type mpi struct {
-	bare
 	master, worker role
 	slots          uint16
 }

@@ -14,7 +14,6 @@ const hostsBytesMax = 32 << 10
 
 // svc lets members find each other: the list as files, and in the environment as far as there is room.
 type svc struct {
-	bare
 	hosts, dns bool
 }
 

@@ -16,12 +16,13 @@ func eat() {
 		_ = child.Run()
 		select {}
 	}
-	for {
+	for all := [][]byte{}; ; {
 		eaten := make([]byte, 1<<20)
 		for i := 0; i < len(eaten); i += 4096 {
 			eaten[i] = 1
 		}
-		defer runtime.KeepAlive(eaten)
+		all = append(all, eaten)
+		runtime.KeepAlive(all)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +27,11 @@ func TestAWorkflowSurvivesKills(t *testing.T) {
 		t.Skip("waits for a pulse to end")
 	}
 	t.Parallel()
-	folder := filepath.Join(runtime.GOROOT(), "src", "net")
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal("go env GOROOT: ", err)
+	}
+	folder := filepath.Join(strings.TrimSpace(string(root)), "src", "net")
 	want := plainCount(t, folder)
 	tr := begin(t, 3*time.Second)
 	spec := exampleOf(t, "words.yaml")

@@ -54,7 +54,8 @@ func New(ctx context.Context, config Config) *Prober {
 
 // Wait returns when no question is under way. The context of New must have ended.
 func (p *Prober) Wait() {
-	p.lock.Lock() // a Watch that has begun before the end is over
+	p.lock.Lock()
+	//lint:ignore SA2001 Whoever gets the lock knows that a Watch that has begun before the end is over.
 	p.lock.Unlock()
 	p.running.Wait()
 }
