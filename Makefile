@@ -37,10 +37,10 @@ test: static ## everything: static checks and the full suite
 check: static ## before each commit: static checks and the short suite
 	go test -short -timeout 5m ./...
 
-# static holds what needs no run: format, the requirements in go.mod, vet, that the tree builds for another system, and
-# staticcheck. Programs that check the code are lines "tool" of go.mod: go.sum holds them as it holds the rest, nothing is to be
-# installed, and go get raises them. Nobody imports this module, so their own requirements burden no one; none of them is in
-# what make build writes.
+# static holds what needs no run: format, the requirements in go.mod, vet, that the tree builds for another system,
+# staticcheck, and that the program reaches its functions. Programs that check the code are lines "tool" of go.mod: go.sum
+# holds them as it holds the rest, nothing is to be installed, and go get raises them. Nobody imports this module, so their own
+# requirements burden no one; none of them is in what make build writes.
 .PHONY: static
 static:
 	@.ci/install
@@ -52,6 +52,7 @@ static:
 	@echo "go tool staticcheck ./..."; go tool staticcheck ./... || { \
 		echo "staticcheck: repair what it names, go tool staticcheck -explain CODE says why; where it is wrong for once, a comment"; \
 		echo "before the line, //lint:ignore CODE REASON, exempts it, and fails when it is not needed any more"; exit 1; }
+	.ci/dead
 
 .PHONY: race
 race: ## the short suite under the race detector

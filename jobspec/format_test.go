@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
 	"starling/plugin"
@@ -13,6 +14,18 @@ import (
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 )
+
+// Format writes a specification as a document of a job file, from which Parse reads the same specification. The
+// specification must have no Problems.
+func Format(spec *terms.Job) []byte {
+	root := jobForm().write(spec)
+	compact(root)
+	data, err := yaml.Dump(root, yaml.WithLineWidth(-1))
+	if err != nil {
+		panic("jobspec: a job cannot be written: " + err.Error()) // it is made of texts and numbers
+	}
+	return data
+}
 
 // TestFormatIsReadBack draws jobs and wants them back from what Format writes.
 func TestFormatIsReadBack(t *testing.T) {

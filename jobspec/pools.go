@@ -208,3 +208,17 @@ func amountForm(k terms.Kind) form[int64] {
 	}
 	return quantityForm[int64](q)
 }
+
+// compact puts values that hold only scalars into one line, as people write them, unless they are long.
+func compact(n *yaml.Node) {
+	const bytesMax = 80
+	bytes, flat := 0, true
+	for _, child := range n.Content {
+		compact(child)
+		flat = flat && child.Kind == yaml.ScalarNode
+		bytes += len(child.Value) + 2
+	}
+	if n.Kind != yaml.ScalarNode && flat && bytes < bytesMax {
+		n.Style = yaml.FlowStyle
+	}
+}

@@ -22,7 +22,7 @@ func Example() {
 		return
 	}
 	name := func(index uint32) string {
-		return domain.DefaultZone.Name(domain.NameOf(terms.SlotName{Job: job.Name, Task: "worker", Index: index}))
+		return domain.DefaultZone.Name(domain.Name{Job: job.Name, Task: "worker", One: true, Index: index})
 	}
 	roster := &plugin.Roster{Job: job.Name, Version: 4711, Tasks: []plugin.Task{{Name: "worker", Members: []plugin.Member{
 		{Index: 0, Name: name(0), Address: "10.0.0.1"}, {Index: 1, Name: name(1), Address: "10.0.0.2"},

@@ -6,12 +6,6 @@ import (
 	"starling/terms"
 )
 
-// usualLimits returns the limits of every real cluster.
-func usualLimits() *terms.Limits {
-	l := terms.DefaultLimits()
-	return &l
-}
-
 // drawLimits draws the limits of a cluster: about half of them are left as they are, the others are so small that a run
 // reaches them.
 func drawLimits(rng *rand.Rand) terms.Limits {

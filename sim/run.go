@@ -159,6 +159,3 @@ func (w *World) report() Report {
 	}
 	return r
 }
-
-// Fault names a kind of trouble in reports.
-func Fault(i int) string { return fault(i).String() }

@@ -9,6 +9,13 @@ import (
 // ErrDamaged is what Follow returns when no reading again would help.
 var ErrDamaged = errDamaged
 
+// ClientURL is where clients reach the member, with the port that it listens on.
+func (m *Member) ClientURL() string {
+	u := m.server.Config().AdvertiseClientUrls[0]
+	u.Host = m.server.Clients[0].Addr().String()
+	return u.String()
+}
+
 // JournalAt is Journal below a prefix, so that many tests can use one member.
 func (m *Member) JournalAt(prefix string) *Journal {
 	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, prefix)

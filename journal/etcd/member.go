@@ -178,13 +178,6 @@ func (m *Member) Stopped() <-chan struct{} {
 	return m.server.Server.StopNotify()
 }
 
-// ClientURL is where clients reach the member, with the port that it listens on.
-func (m *Member) ClientURL() string {
-	u := m.server.Config().AdvertiseClientUrls[0]
-	u.Host = m.server.Clients[0].Addr().String()
-	return u.String()
-}
-
 // Journal returns a journal that asks this member without a network between. Close it before the member.
 func (m *Member) Journal() *Journal {
 	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, "")

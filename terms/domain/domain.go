@@ -50,11 +50,6 @@ type Name struct {
 	Index uint32
 }
 
-// NameOf returns the meaning of an instance's name.
-func NameOf(slot terms.SlotName) Name {
-	return Name{Job: slot.Job, Task: slot.Task, One: true, Index: slot.Index}
-}
-
 // Name returns the full name, without a dot at its end.
 func (z Zone) Name(n Name) string {
 	var labels []string

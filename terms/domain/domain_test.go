@@ -126,7 +126,7 @@ func TestEveryInstanceHasAName(t *testing.T) {
 	zone := Zone(strings.Repeat("z", ZoneBytesMax))
 	for range 5000 {
 		job := terms.NewJobName([]terms.PoolPath{"default", "ml", "a/b/c", "default/x"}[rng.IntN(4)], text(62))
-		want := NameOf(terms.SlotName{Job: job, Task: terms.TaskName(text(62)), Index: rng.Uint32()})
+		want := Name{Job: job, Task: terms.TaskName(text(62)), One: true, Index: rng.Uint32()}
 		full := zone.Name(want)
 		name, within := zone.Within(full)
 		if got, ok := Parse(name); !within || !ok || got != want || len(full) > 253 {

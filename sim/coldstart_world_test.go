@@ -39,3 +39,9 @@ func ColdStart(machines int) (ColdStartReport, error) {
 	}
 	return ColdStartReport{machines, w.joinEntries, w.ringChanged - epoch}, w.failure
 }
+
+// usualLimits returns the limits of every real cluster.
+func usualLimits() *terms.Limits {
+	l := terms.DefaultLimits()
+	return &l
+}
