@@ -32,20 +32,24 @@ var (
 )
 
 func TestDocuments(t *testing.T) {
-	root := os.DirFS(".")
-	found, err := decisionBreaches(root)
+	judge(t, documentBreaches(t, os.DirFS(".")), nil)
+}
+
+func documentBreaches(t *testing.T, fsys fs.FS) []breach {
+	t.Helper()
+	tr, err := parseTree(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := parseTree(root)
+	found, err := decisionBreaches(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := storyBreaches(root, tr)
+	story, err := storyBreaches(fsys, tr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge(t, append(found, story...), nil)
+	return append(found, story...)
 }
 
 // storyBreaches checks that ARCHITECTURE.md is short, and that what it names is there.
@@ -175,19 +179,7 @@ func TestDocumentsCatchBreaches(t *testing.T) {
 				"ARCHITECTURE.md": {Data: []byte(c.story)}, decisions + "/README.md": {Data: []byte(c.list)},
 				decisions + "/" + c.file: {Data: []byte(c.decision)}, "cluster/a.go": {Data: []byte("package cluster\n\nfunc Fold() {}\n")},
 			}
-			tr, err := parseTree(fsys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found, err := decisionBreaches(fsys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			story, err := storyBreaches(fsys, tr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkPlanted(t, append(found, story...), c.want)
+			checkPlanted(t, documentBreaches(t, fsys), c.want)
 		})
 	}
 }

@@ -20,9 +20,7 @@ func (s *State) Audit() []string {
 		if node.Offer != nil {
 			a.free[n] = node.Offer.Capacity
 		}
-		if node.Drain.Deadline != 0 {
-			a.deadlines++
-		}
+		a.due(node.Drain.Deadline)
 	}
 	s.EachJob(func(j *Job) bool {
 		a.job(j)
@@ -95,10 +93,22 @@ func (s *State) auditRows() uint64 {
 	return sum
 }
 
-func (a *audit) job(j *Job) {
-	if j.updateDeadline != 0 {
+// due counts a deadline, if it is one.
+func (a *audit) due(at terms.Time) {
+	if at != 0 {
 		a.deadlines++
 	}
+}
+
+func (a *audit) update(j *Job) {
+	a.due(j.updateDeadline)
+	if j.Update.LookedAt != 0 && !slices.Contains(a.s.LackRoom, j.ID) {
+		a.say("job %s lacks room and is not to look for it again", j.Name())
+	}
+}
+
+func (a *audit) job(j *Job) {
+	a.update(j)
 	if (len(j.Spec.Plugins) > 0) != (j.Roster != Roster{}) {
 		a.say("job %s has %d plugins and the roster %+v", j.Name(), len(j.Spec.Plugins), j.Roster)
 	}
@@ -130,9 +140,7 @@ func (a *audit) job(j *Job) {
 		if kept := keptSum(t); sum != kept {
 			a.say("task %s of job %s counts %+v, kept is %+v", t.Name, j.Name(), sum, kept)
 		}
-		if t.Completion.Due != 0 {
-			a.deadlines++
-		}
+		a.due(t.Completion.Due)
 		a.asked(j, t, j.TaskSpecOf(i, j.Version), &sum)
 		asks := t.asks(j.TaskSpecOf(i, j.Version)) > 0 && !j.Idle(i)
 		if j.graph != nil && t.complete != j.Complete(i) {
@@ -291,9 +299,7 @@ func (a *audit) seat(j *Job, r SlotRef, slot *Slot, sum *taskSum) {
 	if slot.Phase == Waiting && slot.special() && r.Index < j.Tasks[r.Task].Desired {
 		sum.special++
 	}
-	if slot.Deadline != 0 {
-		a.deadlines++
-	}
+	a.due(slot.Deadline)
 	if slot.Phase.Holds() {
 		sum.live++
 		a.take(j, r, slot)

@@ -75,6 +75,7 @@ func (f *fold) drains() {
 	trial, spared := &succession{f: f, trial: f.s}, map[cluster.TaskKey]uint32{}
 	for _, n := range all {
 		for _, r := range f.held(n) {
+			f.s.Visit(1)
 			if f.s.Node(n).Drain.Deadline == 0 || f.mayLeave(r, trial, spared) {
 				leaving = append(leaving, r)
 			}

@@ -503,7 +503,7 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 	})
 	spare := min(rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax), t.Old[cluster.Healthy], most-uint32(len(all)))
 	t.EachOutdated(func(index uint32) bool {
-		if spare == 0 || index >= below {
+		if spare == 0 || index >= below || trial.exhausted() {
 			return false
 		}
 		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy && take(index) {

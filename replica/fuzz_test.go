@@ -100,7 +100,7 @@ func tinyLimits(rng *rand.Rand) terms.Limits {
 	l.Jobs, l.FinishedJobs, l.JobInstances, l.Instances, l.Nodes = 50, 50, 60, 200, 12
 	for _, limit := range []*uint32{
 		&l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives,
-		&l.Pools, &l.Placements, &l.Preemptions,
+		&l.Pools, &l.Placements, &l.Preemptions, &l.Trials,
 	} {
 		if rng.IntN(2) == 0 {
 			*limit = 1 + rng.Uint32N(6)

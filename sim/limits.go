@@ -28,6 +28,7 @@ func drawLimits(rng *rand.Rand) terms.Limits {
 	draw(&l.Pools, 2, 8)
 	draw(&l.Placements, 2, 8)
 	draw(&l.Preemptions, 1, 4)
+	draw(&l.Trials, 1, 4)
 	draw(&l.Gang, 2, 6)
 	l.Gang = min(l.Gang, l.Placements)
 	if rng.IntN(4) == 0 {

@@ -32,6 +32,8 @@ type Limits struct {
 	Placements uint32
 	// Preemptions bounds how often one entry looks for instances to preempt.
 	Preemptions uint32
+	// Trials bounds for how many instances that are to be replaced or moved room is looked for in vain, at a time.
+	Trials uint32
 	// JobAmount bounds what all instances of a job take together of each resource, PoolAmount what all jobs of a pool do and
 	// ClusterAmount what all jobs do, each with the most that it ever wanted; and what all nodes offer. Three times
 	// ClusterAmount must be below Unlimited: a slot may hold room in three seats.
@@ -43,7 +45,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Jobs: 1 << 18, FinishedJobs: 1000, FinishedSlots: 1 << 18, Tasks: 1024,
 		JobInstances: InstancesMax, Instances: 1 << 24, Gang: GangMax, Versions: 10, Attempts: 16, Requests: 4096,
-		Nodes: 1 << 16, Lives: 8, Pools: 1 << 14, Placements: 1 << 16, Preemptions: 16,
+		Nodes: 1 << 16, Lives: 8, Pools: 1 << 14, Placements: 1 << 16, Preemptions: 16, Trials: 16,
 		JobAmount: 1 << 56, PoolAmount: 1 << 58, ClusterAmount: 1 << 59,
 	}
 }

@@ -405,13 +405,16 @@ func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
 		return
 	}
 	claims, _ := p.s.ClaimsOf(others[0])
+	before := len(claims.Leaving)
 	claims.Leaving = slices.Clone(claims.Leaving)
 	for _, r := range leaving {
 		if p.leaves(r) && !slices.Contains(claims.Leaving, r) {
 			claims.Leaving = append(claims.Leaving, r)
 		}
 	}
-	p.s.SetClaims(others[0], claims)
+	if len(claims.Leaving) > before {
+		p.s.SetClaims(others[0], claims)
+	}
 }
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there for others with

@@ -6,24 +6,23 @@ import (
 )
 
 // Succeed returns the value as it would be with an instance of the newest version in the place of an earlier one, whose own room counts as
-// free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled out by its volumes; nil if it has no room. So
-// several can be tried one after the other. Pools are not asked.
-func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) *cluster.State {
-	trial := s.Copy()
+// free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled out by its volumes. So several can be tried
+// one after the other. If it finds none, the value tells only what was visited. Pools are not asked.
+func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) (trial *cluster.State, found bool) {
+	trial = s.Copy()
 	slot, _ := trial.SlotAt(r)
 	slot.Phase = cluster.Stopped
 	trial.SetSlot(r, slot)
 	j, n := trial.Job(r.Job), slot.Node
 	q := newSearch(trial, cluster.KeyOf(r.Job, int(r.Task)), nil)
-	found := q.fitsNow(n)
+	found = q.fitsNow(n)
 	if tied := j.Spec.Type == terms.Daemon || len(q.spec.Volumes) > 0; !found && elsewhere && !tied {
 		n, found = q.firstFree()
 	}
-	if !found {
-		return nil
+	if found {
+		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: cluster.Assigned})
 	}
-	trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: cluster.Assigned})
-	return trial
+	return trial, found
 }
 
 // firstFree returns the first node that can run an instance.

@@ -8,11 +8,13 @@ import (
 // succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all of it back.
 type succession struct {
 	m     *Model
-	lacks int
+	lacks uint32
 	trail []step
 }
 
 func (m *Model) succession() *succession { return &succession{m: m} }
+
+func (t *succession) exhausted() bool { return t.lacks >= t.m.limits.Trials }
 
 // onTheWay tells whether an instance of the task is on its way to a node.
 func (t *task) onTheWay() (found bool) {
@@ -30,7 +32,7 @@ func (t *succession) succeeds(s *seat) bool {
 		return true
 	case s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
 		return true
-	case t.lacks == 16:
+	case t.exhausted():
 		return false
 	}
 	elsewhere := !tied && len(task.spec(0).Volumes) == 0 && !task.onTheWay()

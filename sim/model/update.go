@@ -525,7 +525,7 @@ func (m *Model) movable(t *task, below uint32, most int) (all []*seat) {
 		for _, s := range outdated {
 			healthy := s.condition() == cluster.Healthy
 			switch {
-			case len(all) == most || healthy && spare == 0 || healthy == ill:
+			case len(all) == most || healthy && (spare == 0 || trial.exhausted()) || healthy == ill:
 			case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
 			case trial.succeeds(s):
 				all = append(all, s)

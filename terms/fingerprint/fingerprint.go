@@ -199,5 +199,6 @@ func Pool(s *terms.Pool) uint64 {
 func Limits(l *terms.Limits) uint64 {
 	return Words(tagLimits, uint64(l.Jobs), uint64(l.FinishedJobs), uint64(l.FinishedSlots), uint64(l.Tasks), uint64(l.JobInstances),
 		uint64(l.Instances), uint64(l.Gang), uint64(l.Versions), uint64(l.Attempts), uint64(l.Requests), uint64(l.Nodes), uint64(l.Lives),
-		uint64(l.Pools), uint64(l.Placements), uint64(l.Preemptions), uint64(l.JobAmount), uint64(l.PoolAmount), uint64(l.ClusterAmount))
+		uint64(l.Pools), uint64(l.Placements), uint64(l.Preemptions), uint64(l.Trials), uint64(l.JobAmount), uint64(l.PoolAmount),
+		uint64(l.ClusterAmount))
 }
