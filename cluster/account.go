@@ -131,8 +131,7 @@ func (s *State) BusyPools() []terms.PoolPath {
 
 // Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
 func (s *State) Capacity() terms.Amounts {
-	left := s.offered
-	daemons := s.account(0).Held.NonSlack
+	left, daemons := s.offered, s.account(0).Held.NonSlack
 	for k := range left {
 		left[k] = min(max(left[k]-daemons[k], 0), terms.Unlimited)
 	}

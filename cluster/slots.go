@@ -258,8 +258,7 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 // MoveSeat moves what is in one seat of a slot to another, which must be empty or hold nothing.
 func (s *State) MoveSeat(r SlotRef, to Seat) {
 	j := s.editJob(r.Job)
-	t := s.editTask(j, int(r.Task))
-	target := r
+	t, target := s.editTask(j, int(r.Task)), r
 	target.Seat = to
 	slot := t.seat(r)
 	if slot.Phase.Holds() {

@@ -140,8 +140,7 @@ func (s *State) putMain(j *Job, t *Task, r SlotRef, next *Slot) {
 }
 
 func (t *Task) putBeside(r SlotRef, next *Slot) {
-	old := t.seat(r)
-	beside := t.seldom().beside
+	old, beside := t.seat(r), t.seldom().beside
 	if old != (Slot{}) {
 		assert(t.Beside[old.Phase] > 0, "the phase of a seat was counted")
 		t.Beside[old.Phase]--

@@ -44,13 +44,18 @@ func mixed(j *cluster.Job) bool {
 	return tasks > 1 || social
 }
 
-// lacks returns how many instances of a task may come to a gang that lost members. One that grows whole takes only those that
-// it lost.
-func lacks(j *cluster.Job, task int) uint32 {
-	row := j.GangRow(task)
+// lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only those that
+// it lost, and another in the place of one that is still to stop or to be tried again only if that has had a node, too.
+func lacks(j *cluster.Job, key cluster.TaskKey) uint32 {
+	_, task := key.Split()
+	row, t := j.GangRow(task), j.Tasks[task]
 	count, beyond := j.GangCount()
 	if j.Spec.Grow == terms.GrowWhole {
-		return row.Missing() - min(row.Missing(), row.Fresh) + count.LostAny(beyond)
+		lost := row.Missing() - min(row.Missing(), row.Fresh) + count.LostAny(beyond)
+		if !key.IsSpecial() {
+			lost = min(lost, t.Waits()-row.Fresh+t.Counts[cluster.Failed])
+		}
+		return lost
 	}
 	return row.Missing() + count.Any(beyond)
 }
@@ -230,11 +235,12 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 		refused = refused || t.refused
 		return t.s != nil
 	}
-	if len(p.claims.Seats) > 0 && j.Spec.Within == "" && try(nil, &p.claims) {
+	claimed := len(p.claims.Seats) > 0
+	if claimed && j.Spec.Within == "" && try(nil, &p.claims) {
 		return t
 	}
 	for _, d := range p.domains(j, tried) {
-		if try(d, &cluster.Claims{}) {
+		if claimed && j.Spec.Within != "" && try(d, &p.claims) || try(d, &cluster.Claims{}) {
 			return t
 		}
 	}

@@ -219,7 +219,7 @@ func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
 		p.gang = id
 		return p.placeGang(j)
 	case gang.Broken:
-		p.singles(j, t.Key, min(j.Tasks[task].Asks(), lacks(j, task)))
+		p.singles(j, t.Key, min(j.Tasks[task].Asks(), lacks(j, t.Key)))
 	default:
 		p.singles(j, t.Key, j.Tasks[task].Asks())
 	}

@@ -196,7 +196,7 @@ func (p *turns) turn(l lane, first bool) {
 			p.singles(l, l.t.gets())
 		}
 	case gangBroken:
-		p.singles(l, min(l.t.gets(), l.t.lacks()))
+		p.singles(l, min(l.t.gets(), l.t.lacks(l.special)))
 	default:
 		p.singles(l, l.t.gets())
 	}

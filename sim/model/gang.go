@@ -49,8 +49,9 @@ func (t *task) missing() uint32 {
 	return t.least() - min(t.least(), alive+done)
 }
 
-// lacks returns how many instances of a task may come to a gang that lost members.
-func (t *task) lacks() uint32 {
+// lacks returns how many instances of a task may come to a gang that lost members; if that grows whole, those that had a node come back,
+// or others for those that failed for good.
+func (t *task) lacks(special bool) uint32 {
 	if t.job.newest().Grow == terms.GrowEach {
 		return t.missing() + t.job.missingAny()
 	}
@@ -63,7 +64,17 @@ func (t *task) lacks() uint32 {
 			lost = other.missing() - first
 		}
 	}
-	return lost + t.job.missingAny() - min(t.job.missingAny(), fresh)
+	lost += t.job.missingAny() - min(t.job.missingAny(), fresh)
+	again := uint32(0)
+	t.each(func(s *seat) {
+		if s.kind == cluster.MainSeat && (s.waits() && !s.special() && s.slot.index < t.used() || s.Phase == cluster.Failed) {
+			again++
+		}
+	})
+	if special {
+		return lost
+	}
+	return min(lost, again)
 }
 
 // members counts the main seats that run or are about to, and those that have succeeded.
@@ -120,7 +131,7 @@ func (p *turns) allMembers(j *Job, g *share.Gang) (fits, refused bool) {
 	domains := p.domains(j)
 	fits = len(kept.Seats) > 0 && j.newest().Within == "" && try(nil, kept)
 	for i := 0; i < len(domains) && !fits; i++ {
-		fits = try(domains[i], cluster.Claims{})
+		fits = len(kept.Seats) > 0 && j.newest().Within != "" && try(domains[i], kept) || try(domains[i], cluster.Claims{})
 	}
 	p.domain, p.chosen, p.claims = nil, false, kept
 	if !fits {

@@ -19,7 +19,7 @@ type room struct {
 	// labels counts the instances with each label, own those of each task whose version counts its own.
 	labels map[terms.EnvVar]int
 	own    map[*task]int
-	// kept is how many whole devices are kept for others.
+	// kept is how much of the devices is kept for others, in thousandths.
 	kept map[string]int
 }
 
@@ -67,7 +67,7 @@ func (m *Model) empty(n *Node) *room {
 	for k := range r.free {
 		r.free[k] -= kept[k]
 	}
-	r.kept = map[string]int{"gpu": int(kept[terms.GPU]+999) / 1000, "peers": int(kept[terms.VirtualPeers]+999) / 1000}
+	r.kept = map[string]int{"gpu": int(kept[terms.GPU]), "peers": int(kept[terms.VirtualPeers])}
 	return r
 }
 
@@ -232,7 +232,7 @@ func (r *room) fits(spec *terms.Task) bool {
 // nobody uses, or for a share the one that has the least left for it.
 func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 	var whole []uint32
-	share, least := uint32(0), 1001
+	share, least, rest := uint32(0), 1001, 0
 	for _, d := range r.node.offer.Devices {
 		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
 			continue
@@ -241,17 +241,20 @@ func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
 			left := r.deviceLeft(d.Kind, number)
 			if left == 1000 {
 				whole = append(whole, number)
+			} else {
+				rest += max(left, 0)
 			}
 			if left >= int(q.Amount) && left < least {
 				share, least = number, left
 			}
 		}
 	}
-	kept := r.kept[q.Kind] + r.gone(q.Kind)
+	kept := (r.kept[q.Kind]+999)/1000 + r.gone(q.Kind)
+	rest -= max(r.kept[q.Kind]-1000*len(whole), 0)
 	switch count := int(q.Amount / 1000); {
 	case count > 0 && count <= len(whole)-kept:
 		return whole[:count]
-	case count == 0 && (least < 1000 || least == 1000 && len(whole) > kept):
+	case count == 0 && (least < 1000 && rest >= int(q.Amount) || least == 1000 && len(whole) > kept):
 		return []uint32{share}
 	}
 	return nil
