@@ -347,11 +347,13 @@ func (f *fold) roll(j *cluster.Job) {
 		f.promote(f.s.Job(j.ID))
 	}
 	f.endSpare(j.ID)
-	done := f.rollTasks(j)
+	done, sick, lost := f.rollTasks(j)
 	switch j = f.s.Job(j.ID); {
 	case !j.Update.State.Rolls():
-	case done:
+	case done && sick == 0:
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
+	case done && lost:
+		f.fail(j, fmt.Sprintf("instances that it went back to and that failed: %d", sick))
 	case f.lacking || j.Update.LookedAt != 0:
 		f.looked(j)
 	}
@@ -375,14 +377,16 @@ func failing(j *cluster.Job) string {
 }
 
 // rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is to be healthy,
-// whatever failures the way forward bears.
-func (f *fold) rollTasks(j *cluster.Job) (done bool) {
+// whatever failures the way forward bears: sick counts what is not, and lost tells that some of that failed for good.
+func (f *fold) rollTasks(j *cluster.Job) (done bool, sick uint32, lost bool) {
 	f.lacking, done = false, true
 	for task, t := range j.Tasks {
-		sick := j.Update.State == cluster.RollingBackward && t.New[cluster.Unhealthy] > 0
-		done = f.rollTask(j.ID, task) && done && !sick
+		if j.Update.State == cluster.RollingBackward && t.New[cluster.Unhealthy] > 0 {
+			sick, lost = sick+t.New[cluster.Unhealthy], lost || t.Counts[cluster.Failed] > 0
+		}
+		done = f.rollTask(j.ID, task) && done
 	}
-	return done
+	return done, sick, lost
 }
 
 // looked notes that an update has looked for room, and whether it lacks some.

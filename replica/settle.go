@@ -143,13 +143,18 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
 	switch {
 	case !ok:
-	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed:
+	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed || f.beyond(&slot):
 		if seat.Seat != cluster.MainSeat {
 			f.s.SetSlot(seat, cluster.Slot{})
 		}
 	case slot.Phase.Holds():
 		f.stop(seat, cluster.ByRival)
 	}
+}
+
+// beyond tells whether nobody is there to end an allocation that is not waited for.
+func (f *fold) beyond(slot *cluster.Slot) bool {
+	return slot.Phase != cluster.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
 }
 
 // fill does with a seat what was decided about it.

@@ -51,7 +51,7 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
 		return size, size > 0 && !instead
 	case cluster.ByDrain:
-		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon
+		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon && (size > 0 || !j.Update.State.Rolls())
 	}
 	return 0, false
 }
@@ -107,7 +107,7 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 }
 
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as resources go, where
-// nothing else is asked; it tells whether any is left.
+// nothing else is asked and as many are tried as there are; it tells whether any is left.
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
 		spec := j.TaskSpecOf(task, j.Version)
@@ -116,7 +116,7 @@ func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 				return false
 			}
 			slot := t.Slots.At(int(index))
-			if left = true; spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
+			if left = true; t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy] > s.Limits.Trials || spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
 				return true
 			}
 			free := s.Free(slot.Node)

@@ -354,7 +354,7 @@ func sameProgram(a, b *terms.Task) bool {
 	}
 	x, y := *a, *b
 	for _, t := range []*terms.Task{&x, &y} {
-		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After, t.OnMembersChange = 0, 0, 0, nil, 0
+		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After, t.OnMembersChange, t.StopDelayMillis = 0, 0, 0, nil, 0, 0
 		t.Policies, t.MaxRestarts, t.Percent = nil, 0, 0
 		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
 			t.StopGraceMillis = 0

@@ -145,7 +145,8 @@ func (m *Model) back(s *seat) {
 
 // dismiss ends an allocation that does not keep its seat.
 func (m *Model) dismiss(s *seat, client reconcile.Client) {
-	over := client == reconcile.LostClient || client == reconcile.FailedClient || s.Phase == cluster.Failed
+	over := client == reconcile.LostClient || client == reconcile.FailedClient || s.Phase == cluster.Failed ||
+		s.Phase.Holds() && s.Phase != cluster.Away && m.Nodes[s.Node].Peer == ""
 	switch {
 	case over && s.kind != cluster.MainSeat:
 		m.put(s, cluster.Slot{})

@@ -381,13 +381,18 @@ func (m *Model) roll(j *Job) {
 // rollTasks takes the next steps of all tasks, and ends the update if none is left.
 func (m *Model) rollTasks(j *Job) {
 	m.lacking = false
-	done := true
+	done, sick, lost := true, false, false
 	for _, t := range j.tasks {
-		sick := j.update.State == cluster.RollingBackward && t.standing().newest[cluster.Unhealthy] > 0
-		done = m.rollTask(t) && done && !sick
+		if j.update.State == cluster.RollingBackward && t.standing().newest[cluster.Unhealthy] > 0 {
+			sick = true
+			t.each(func(s *seat) { lost = lost || s.kind == cluster.MainSeat && s.Phase == cluster.Failed })
+		}
+		done = m.rollTask(t) && done
 	}
-	if j.update.LookedAt = 0; done {
+	if j.update.LookedAt = 0; done && !sick {
 		m.succeedUpdate(j)
+	} else if done && lost {
+		m.fail(j)
 	} else if m.lacking {
 		j.update.LookedAt = m.index
 	}
