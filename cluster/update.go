@@ -45,8 +45,8 @@ type Update struct {
 	State UpdateState
 	// Before is the state that a resume returns to.
 	Before UpdateState
-	// Promoted tells that the canaries were found good, or that there are none.
-	Promoted bool
+	// Promoted tells that the canaries were found good, or that there are none; Tried, that all were healthy last, and nobody promoted them.
+	Promoted, Tried bool
 	// From is the version before, 0 if the update brings the job; To is the version that instances are moved to.
 	From, To uint32
 	// Began is the entry that began it.
@@ -253,7 +253,7 @@ func (s *State) SetUpdate(id terms.JobID, u Update, deadline terms.Time) {
 }
 
 func (u *Update) hash() uint64 {
-	return hashWords(tagJob, uint64(u.State)<<16|uint64(u.Before)<<8|bit(u.Promoted), uint64(u.From)<<32|uint64(u.To), uint64(u.Began),
+	return hashWords(tagJob, uint64(u.State)<<16|uint64(u.Before)<<8|bit(u.Tried)<<1|bit(u.Promoted), uint64(u.From)<<32|uint64(u.To), uint64(u.Began),
 		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), uint64(u.LookedAt), hashText(tagJob, u.Reason))
 }
 

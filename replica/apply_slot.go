@@ -346,6 +346,8 @@ func (f *fold) inherited(r cluster.SlotRef, slot cluster.Slot) bool {
 		f.s.SetSlot(r, slot)
 		f.s.MoveSeat(canary, cluster.MainSeat)
 		return true
+	} else if ok && j.Update.Promoted && other.Phase == cluster.Failed {
+		f.s.SetSlot(canary, cluster.Slot{}) // it failed for good while it waited for this place
 	}
 	if other, ok := f.s.SlotAt(away); ok && other.Phase == cluster.Running {
 		f.s.SetSlot(r, slot)

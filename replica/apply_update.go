@@ -78,7 +78,7 @@ func (f *fold) begin(j *cluster.Job, from uint32) {
 
 // setUpdate keeps the record, with the deadline that follows from it.
 func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
-	waits, before := j.Suspended || len(j.Awaits) > 0 || !u.Promoted && f.tried(j), j.Update.State
+	waits, before := j.Suspended || len(j.Awaits) > 0 || u.Tried, j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
 		f.outcome.Effects = append(f.outcome.Effects, Effect{
@@ -206,7 +206,7 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	f.retry(j.ID)
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u.State, u.Before, u.From, u.To, u.ProgressAt, u.LookedAt, u.Promoted, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, 0, true, reason
+	u.State, u.Before, u.From, u.To, u.ProgressAt, u.LookedAt, u.Promoted, u.Tried, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, 0, true, false, reason
 	f.setUpdate(j, u)
 	f.touch(j.ID)
 }
@@ -287,7 +287,7 @@ func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 // promote lets canaries take the places beside which they were tried. One that is not well takes none that is filled.
 func (f *fold) promote(j *cluster.Job) {
 	u := j.Update
-	u.Promoted, u.ProgressAt = true, f.s.Time
+	u.Promoted, u.Tried, u.ProgressAt = true, false, f.s.Time
 	f.setUpdate(j, u)
 	for task := range j.Tasks {
 		for _, r := range f.seats(j, task, cluster.CanarySeat) {
@@ -340,8 +340,13 @@ func (f *fold) roll(j *cluster.Job) {
 		}
 	}
 	if !j.Update.Promoted {
-		if f.tryCanaries(j); !j.Spec.Update.AutoPromote || !f.tried(j) {
-			f.setUpdate(f.s.Job(j.ID), f.s.Job(j.ID).Update)
+		f.tryCanaries(j)
+		u, tried := f.s.Job(j.ID).Update, f.tried(j)
+		if !tried && u.Tried {
+			u.ProgressAt = f.s.Time // while it waited for its user nothing could get on
+		}
+		if u.Tried = tried; !j.Spec.Update.AutoPromote || !tried {
+			f.setUpdate(f.s.Job(j.ID), u)
 			return
 		}
 		f.promote(f.s.Job(j.ID))

@@ -107,7 +107,12 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	for _, stop := range f.result.Stops {
 		f.dismiss(r, &stop)
 	}
-	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted {
+	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+	canary, _ := f.s.SlotAt(seatOf(r, cluster.CanarySeat))
+	switch {
+	case main.Order != canary.Order && decision.Main.Holder != 0 && decision.Main.Holder == canary.Order: // promoted, and waits for its place
+		f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Main, question)
+	case !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted:
 		f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
 	}
 	f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Canary, question)

@@ -143,7 +143,7 @@ func (w *World) checkUpdates(s *cluster.State) {
 			w.fail("the update of %s to version %d does not end: %+v%s", j.Name(), u.To, *u, standings(j))
 		}
 		if u.State.Final() && r.canaries > 0 && !j.Stop {
-			w.fail("the update of %s to version %d has ended and left %d canaries", j.Name(), u.To, r.canaries)
+			w.fail("the update of %s to version %d has ended and left %d canaries%s", j.Name(), u.To, r.canaries, standings(j))
 		}
 		if r.empty != "" && !j.Stop {
 			w.fail("%s is empty without a reason", r.empty)

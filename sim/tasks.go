@@ -196,6 +196,10 @@ func (m *machine) checkUnlisted(id terms.AllocationID) {
 	if j == nil {
 		return
 	}
+	r := cluster.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
+	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == cluster.Delayed {
+		return // it was reported as failed, by a life that knew no better
+	}
 	for _, member := range roster.Members(s, j, j.TaskIndex(id.Slot.Task)) {
 		if member.Index == id.Slot.Index && member.Order == id.Order {
 			m.w.fail("%s sends %s its signal while others are told to find it at %s", m.label, id, member.Address)

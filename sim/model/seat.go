@@ -304,6 +304,7 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	if cause == cluster.ByPreemption {
 		row.Ended = cluster.Preempted
 	}
+	m.dropFailed(s)
 	switch {
 	case s.kind != cluster.MainSeat && (s.over(cause) || !s.slot.wanted()):
 		m.put(s, cluster.Slot{})
@@ -326,6 +327,14 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	}
 	if cause.Evicts() {
 		m.evicted(s)
+	}
+}
+
+// dropFailed forgets a promoted canary that failed for good while it waited for a main seat.
+func (m *Model) dropFailed(s *seat) {
+	canary := &s.slot.seats[cluster.CanarySeat]
+	if s.kind == cluster.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.Phase == cluster.Failed {
+		m.put(canary, cluster.Slot{})
 	}
 }
 

@@ -125,10 +125,18 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 			m.dismiss(one, stop.Client)
 		}
 	}
-	if !s.main().byPolicy() || decision.Main.Reason == reconcile.NotWanted {
+	m.fillAll(s, &decision, question)
+}
+
+// fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of the main seat.
+func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
+	canary := &s.seats[cluster.CanarySeat]
+	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
+		m.fill(canary, &decision.Main, question)
+	} else if !s.main().byPolicy() || decision.Main.Reason == reconcile.NotWanted {
 		m.fill(s.main(), &decision.Main, question)
 	}
-	if canary := &s.seats[cluster.CanarySeat]; canary.taken() {
+	if canary.taken() {
 		m.fill(canary, &decision.Canary, question)
 	}
 }

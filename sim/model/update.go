@@ -106,7 +106,7 @@ func (j *Job) deadline() terms.Time {
 	if j.finished != 0 || !j.update.State.Rolls() {
 		return 0
 	}
-	if j.update.ProgressAt == 0 || limit == 0 || j.suspended || len(j.awaits) > 0 || !j.update.Promoted && j.tried() {
+	if j.update.ProgressAt == 0 || limit == 0 || j.suspended || len(j.awaits) > 0 || j.update.Tried {
 		return 0 // it waits for room or for its user
 	}
 	return j.update.ProgressAt + terms.Time(limit)
@@ -262,7 +262,7 @@ func (m *Model) fail(j *Job) {
 	m.retry(j)
 	m.daemons(j)
 	u.State, u.Before, u.From, u.To = cluster.RollingBackward, cluster.NoUpdate, u.To, j.version()
-	u.ProgressAt, u.LookedAt, u.Promoted = m.time, 0, true
+	u.ProgressAt, u.LookedAt, u.Promoted, u.Tried = m.time, 0, true, false
 	j.update, j.touched = u, true
 }
 
@@ -310,7 +310,7 @@ func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
 
 // promote lets canaries take the places beside which they were tried; one that is not well takes none that is filled.
 func (m *Model) promote(j *Job) {
-	j.update.Promoted, j.update.ProgressAt = true, m.time
+	j.update.Promoted, j.update.Tried, j.update.ProgressAt = true, false, m.time
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
 			switch main := s.slot.main(); {
@@ -369,7 +369,11 @@ func (m *Model) roll(j *Job) {
 	}
 	if !j.update.Promoted {
 		m.tryCanaries(j)
-		if !j.newest().Update.AutoPromote || !j.tried() {
+		tried := j.tried()
+		if !tried && j.update.Tried {
+			j.update.ProgressAt = m.time
+		}
+		if j.update.Tried = tried; !j.newest().Update.AutoPromote || !tried {
 			return
 		}
 		m.promote(j)
