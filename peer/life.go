@@ -130,7 +130,7 @@ func (p *Peer) startLife(ctx context.Context, over uint32) {
 		for ctx.Err() == nil {
 			found := p.findLife(ctx, before)
 			if found.err == nil && found.fresh {
-				before, found.err = p.confirm(ctx, found)
+				before, found.err = p.confirm(ctx, &found)
 			}
 			if found.err == nil {
 				select {
@@ -187,9 +187,7 @@ func (p *Peer) newLife(ctx context.Context, known Remembered) life {
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	known.Starts = 1
-	err = errors.Join(pulse.Publish(ctx, p.shown(known.Token, 0, 0, "")), p.config.Identity.Save(known))
-	if err != nil {
+	if err := pulse.Publish(ctx, p.shown(known.Token, 0, 0, "")); err != nil {
 		pulse.Abandon()
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
@@ -209,8 +207,8 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 }
 
 // confirm reads the journal up to the moment at which the new life's pulse began, and gives the life up if another node
-// of this name has led it before. It returns what the value knows by then.
-func (p *Peer) confirm(ctx context.Context, found life) (past, error) {
+// of this name has led it before. It returns what the value knows by then. Only from then on is the life remembered as one to take up.
+func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
 	head, err := p.config.Journal.Head(ctx)
 	if err != nil {
 		found.pulse.Abandon()
@@ -225,6 +223,11 @@ func (p *Peer) confirm(ctx context.Context, found life) (past, error) {
 	if known.next > found.known.Incarnation {
 		found.pulse.Abandon()
 		return known, fmt.Errorf("another node with the name %s has been %s: give each machine a name of its own", p.config.Node, found.peer)
+	}
+	found.known.Starts = 1
+	if err := p.config.Identity.Save(found.known); err != nil {
+		found.pulse.Abandon()
+		return known, err
 	}
 	return known, nil
 }

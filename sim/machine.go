@@ -168,7 +168,6 @@ func (m *machine) begin() {
 		m.seek(1000)
 		return
 	}
-	m.disk.starts = 1
 	m.w.pulseOf(m.self()).owner = m
 	m.w.renew(m.self())
 	m.claimed, m.target = true, len(m.w.records)
@@ -188,6 +187,7 @@ func (m *machine) confirm() {
 		m.begin()
 		return
 	}
+	m.disk.starts = 1
 	m.lead(m.self())
 }
 

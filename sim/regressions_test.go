@@ -63,6 +63,7 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{3244297873, "room that was kept within a domain was not taken as it was planned, and the others gave way for ever"},
 		{3244307374, "what a roll back went back to failed for good, and the roll back went on for ever"},
 		{3244282771, "a promoted canary failed, and the instance that it was to replace was taken for failed although it ran"},
+		{3244267234, "a machine took up a life of which it had found that another had led it, and started again what ran there"},
 		{3461899596, "a start that one life had ordered was vouched for by the next"},
 		{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 		{3277487758, "a drained instance was of a task that the newest version lacks"},
