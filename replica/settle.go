@@ -148,7 +148,7 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
 	switch {
 	case !ok:
-	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed || f.beyond(&slot):
+	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed || f.unreachable(&slot):
 		if seat.Seat != cluster.MainSeat {
 			f.s.SetSlot(seat, cluster.Slot{})
 		}
@@ -157,8 +157,8 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 	}
 }
 
-// beyond tells whether nobody is there to end an allocation that is not waited for.
-func (f *fold) beyond(slot *cluster.Slot) bool {
+// unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not waited for as away.
+func (f *fold) unreachable(slot *cluster.Slot) bool {
 	return slot.Phase != cluster.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/rollout"
 	"starling/terms"
 )
 
@@ -110,13 +111,13 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 // nothing else is asked and as many are tried as there are; it tells whether any is left.
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
-		spec := j.TaskSpecOf(task, j.Version)
+		spec, untried := j.TaskSpecOf(task, j.Version), rollout.ProgressOf(t, 0).Left.Move > s.Limits.Trials
 		t.EachOutdated(func(index uint32) bool {
 			if !j.Update.State.Rolls() || j.Update.LookedAt == 0 {
 				return false
 			}
 			slot := t.Slots.At(int(index))
-			if left = true; t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy] > s.Limits.Trials || spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
+			if left = true; untried || spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
 				return true
 			}
 			free := s.Free(slot.Node)

@@ -45,7 +45,7 @@ func mixed(j *cluster.Job) bool {
 }
 
 // lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only those that
-// it lost, and another in the place of one that is still to stop or to be tried again only if that has had a node, too.
+// it lost: such as had a node before, or new ones in the stead of those that failed for good.
 func lacks(j *cluster.Job, key cluster.TaskKey) uint32 {
 	_, task := key.Split()
 	row, t := j.GangRow(task), j.Tasks[task]
