@@ -164,9 +164,7 @@ func (j *Job) TaskIndex(name terms.TaskName) int {
 }
 
 // Waits returns how many slots of the task wait for any node and the newest version.
-func (t *Task) Waits() uint32 {
-	return t.Desired - min(t.Fresh, t.Desired) + uint32(t.returned.Len())
-}
+func (t *Task) Waits() uint32 { return t.Desired - min(t.Fresh, t.Desired) + uint32(t.returned.Len()) }
 
 // Status is a job's state in one word.
 type Status uint8

@@ -153,4 +153,6 @@ func (t *Task) Live() uint32 {
 }
 
 // Pending returns how many seats of the task want an allocation that they do not have.
-func (t *Task) Pending() uint32 { return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[Postponed] }
+func (t *Task) Pending() uint32 {
+	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[Postponed] + t.Beside[Postponed]
+}

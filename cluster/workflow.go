@@ -139,9 +139,7 @@ func (s *State) follow(j *Job, task int) {
 }
 
 // Idle tells whether nothing of a task asks for room for now, whatever it lacks.
-func (j *Job) Idle(task int) bool {
-	return j.Paused(task) || j.Held(task)
-}
+func (j *Job) Idle(task int) bool { return j.Paused(task) || j.Held(task) }
 
 // Paused tells whether nothing of a task is to run for now, not even what does.
 func (j *Job) Paused(task int) bool {
@@ -154,9 +152,7 @@ type follower struct {
 	id   terms.JobID
 }
 
-func (a follower) before(b follower) bool {
-	return a.name < b.name || a.name == b.name && a.id < b.id
-}
+func (a follower) before(b follower) bool { return a.name < b.name || a.name == b.name && a.id < b.id }
 
 // SetAwaits notes which jobs a job waits for; without any it may run.
 func (s *State) SetAwaits(id terms.JobID, names []terms.JobName) {

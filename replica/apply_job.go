@@ -242,6 +242,7 @@ func (f *fold) endAll(id terms.JobID) {
 			}
 			return true
 		})
+		slices.SortStableFunc(all, cluster.BesideFirst)
 		for _, r := range all {
 			if slot, _ := f.s.SlotAt(r); slot.ByPolicy() {
 				f.anew(r, slot)

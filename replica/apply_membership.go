@@ -74,9 +74,7 @@ func (f *fold) leave(c *command.Leave) Result {
 		return result
 	}
 	f.s.SetOffer(node.Index, nil)
-	held := slices.Clone(f.s.Node(node.Index).Held)
-	slices.SortStableFunc(held, cluster.SlotRef.Compare)
-	for _, r := range held {
+	for _, r := range f.held(node.Index) {
 		f.lose(r)
 	}
 	for _, id := range f.s.Workflows() {

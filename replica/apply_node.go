@@ -46,10 +46,11 @@ func (f *fold) drainDue(n cluster.NodeIndex) {
 	}
 }
 
-// held returns the seats that take room on a node, in order.
+// held returns the seats that take room on a node, in the order in which something is to be done to them.
 func (f *fold) held(n cluster.NodeIndex) []cluster.SlotRef {
 	all := slices.Clone(f.s.Node(n).Held)
 	slices.SortStableFunc(all, cluster.SlotRef.Compare)
+	slices.SortStableFunc(all, cluster.BesideFirst)
 	return all
 }
 
@@ -81,6 +82,7 @@ func (f *fold) drains() {
 			}
 		}
 	}
+	slices.SortStableFunc(leaving, cluster.BesideFirst)
 	for _, r := range leaving {
 		f.leaveNode(r)
 	}

@@ -335,6 +335,7 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 			all = append(all, r)
 			return true
 		})
+		slices.SortStableFunc(all, cluster.BesideFirst)
 		for _, r := range all {
 			slot, ok := f.s.SlotAt(r)
 			switch {

@@ -27,6 +27,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.audit(m)
 	}
 	w.checkWork(m, folded)
+	w.checkLed(m.core.State())
 	w.countJoins(folded)
 	if w.unchecked {
 		w.joined = m.core.State().Members()
@@ -65,6 +66,17 @@ const auditEvery = 8
 func (w *World) audit(m *machine) {
 	for _, line := range m.core.State().Audit() {
 		w.fail("books: %s", line)
+	}
+}
+
+// checkLed checks that nobody is said to run, or to be told to, what is on a machine that has left.
+func (w *World) checkLed(s *cluster.State) {
+	for n := range cluster.NodeIndex(s.Nodes()) {
+		for _, r := range s.Node(n).Held {
+			if slot, _ := s.SlotAt(r); s.Node(n).Peer == "" && slot.Phase != cluster.Away {
+				w.fail("%s is %s on %s, which has left", s.NameOf(r), slot.Phase, s.Node(n).Name)
+			}
+		}
 	}
 }
 

@@ -64,6 +64,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{3244307374, "what a roll back went back to failed for good, and the roll back went on for ever"},
 		{3244282771, "a promoted canary failed, and the instance that it was to replace was taken for failed although it ran"},
 		{3244267234, "a machine took up a life of which it had found that another had led it, and started again what ran there"},
+		{710439188, "instances that spread and help each other counted all of their task for each, and a daemon tried all who could give way one by one"},
+		{710436282, "a canary that is tried on another node later had no virtual peer in the counts"},
 		{3461899596, "a start that one life had ordered was vouched for by the next"},
 		{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 		{3277487758, "a drained instance was of a task that the newest version lacks"},

@@ -89,11 +89,7 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
 	}
 	p.s.SetClaims(id, claims)
-	for _, chosen := range plan.Victims {
-		p.evict(in.Victims[chosen.Victim].Slot, id, preempt.ByDaemon)
-	}
-	p.s.Stir()
-	p.tenants = nil
+	p.evictAll(in.Victims, plan.Victims, id)
 	return true
 }
 

@@ -185,11 +185,25 @@ func (p *pass) shed(number int) {
 	for k := range over {
 		over[k] = max(over[k]-c.stopping[number].Slack[k], 0)
 	}
+	var all []preempt.Chosen
 	for _, i := range preempt.Shed(own, over, terms.Amounts{}) {
-		p.evict(own[i].Slot, id, preempt.ByRevocable)
-		p.s.Stir()
-		p.tenants = nil
+		all = append(all, preempt.Chosen{Victim: i, Rule: preempt.ByRevocable})
 	}
+	if len(all) > 0 {
+		p.evictAll(own, all, id)
+	}
+}
+
+// evictAll tells those of the victims to give way who were chosen.
+func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms.JobID) {
+	slices.SortStableFunc(all, func(a, b preempt.Chosen) int {
+		return cluster.BesideFirst(victims[a.Victim].Slot, victims[b.Victim].Slot)
+	})
+	for _, chosen := range all {
+		p.evict(victims[chosen.Victim].Slot, to, chosen.Rule)
+	}
+	p.s.Stir()
+	p.tenants = nil
 }
 
 // giveWay tells those to stop who have to give way to the head, and claims the room.
@@ -213,11 +227,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
 	}
 	p.s.SetClaims(h.job, claims)
-	for _, chosen := range plan.Victims {
-		p.evict(in.Victims[chosen.Victim].Slot, h.job, chosen.Rule)
-	}
-	p.s.Stir()
-	p.tenants = nil
+	p.evictAll(in.Victims, plan.Victims, h.job)
 	return true
 }
 

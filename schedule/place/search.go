@@ -22,6 +22,8 @@ type search struct {
 	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
 	verdicts []uint8
 	gaps     *gaps
+	// own, unless nil, is how many instances of the task each node runs, and one more; 0 has not been counted yet.
+	own []uint32
 	// admit, unless nil, takes the room of one instance of a version in its pool, or only tells that there is room if the
 	// instance comes later; refused tells that it refused some.
 	admit   func(spec *terms.Task, later bool) bool
@@ -71,6 +73,7 @@ func (q *search) within(s spots) *search {
 // assign gives a node to the next instances of the task.
 func (q *search) assign(n cluster.NodeIndex, count uint32) {
 	q.s.Assign(q.key, n, count, q.visit)
+	q.addOwn(n, count)
 	q.spot.take(n, count)
 }
 

@@ -197,7 +197,9 @@ func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (
 // yield tells so many of the victims, all of one task, to give way to somebody of the jobs, in the order that preempt has.
 func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
 	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
-	for _, i := range preempt.Shed(victims, terms.Amounts{}, over) {
+	all := preempt.Shed(victims, terms.Amounts{}, over)
+	slices.SortStableFunc(all, func(a, b int) int { return cluster.BesideFirst(victims[a].Slot, victims[b].Slot) })
+	for _, i := range all {
 		r, to := victims[i].Slot, p.gainer(jobs)
 		rule := preempt.ByShare
 		switch {

@@ -25,7 +25,9 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			if one.gaps = q.gaps; q.s.Job(id).SpecOf(slot.Version).Shares() {
 				one.spot = q.spot
 			}
+			one.own = q.own
 			n, ok := one.wished(&slot, pages)
+			q.own = one.own
 			now := q.admit != nil && q.s.OrderedNow(r)
 			switch {
 			case !ok:
@@ -34,6 +36,7 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 				finished = false
 			default:
 				q.s.AssignSpecial(r, n, q.visit)
+				q.addOwn(n, 1)
 				one.spot.take(n, 1)
 				placed++
 				helped = helped || one.helps

@@ -179,9 +179,8 @@ func (q *search) candidates(pages []int) []candidate {
 	q.s.Visit(len(nodes))
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
-	var instances func(cluster.NodeIndex) uint32
 	if q.spec.Placement == terms.Spread {
-		instances = q.counts(pages)
+		q.countOwn(pages)
 	}
 	if q.spec.Placement == terms.Defragment && q.gaps == nil {
 		q.gaps = &gaps{known: q.s.CopyShapes()}
@@ -192,7 +191,7 @@ func (q *search) candidates(pages []int) []candidate {
 		}
 		heap[i].node = n
 		if q.spec.Placement == terms.Spread {
-			heap[i].class = uint64(instances(n))*instanceRank + order
+			heap[i].class = uint64(q.ownOn(n))*instanceRank + order
 		} else {
 			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
 		}
@@ -224,29 +223,50 @@ func (q *search) rank(c *candidate) {
 // leftMax is above what left returns.
 const leftMax = 1 << 12
 
-// counts tells how many instances of the task each node of the pages runs: of all nodes at once, or node by node if the
-// pages are few, as they are when a blocked task is tried again.
-func (q *search) counts(pages []int) func(n cluster.NodeIndex) uint32 {
-	id, task := q.key.Split()
-	if len(pages) < q.s.RoomPages() {
-		return func(n cluster.NodeIndex) (count uint32) {
-			for _, r := range q.s.Node(n).Held {
-				if r.Job == id && int(r.Task) == task {
-					count++
-				}
-			}
-			return count
-		}
+// countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as they are
+// when a blocked task is tried again, each node is counted when it is asked for.
+func (q *search) countOwn(pages []int) {
+	if q.own != nil {
+		return
 	}
-	counts := make([]uint32, q.s.Nodes())
+	q.own = make([]uint32, q.s.Nodes())
+	if len(pages) < q.s.RoomPages() {
+		return
+	}
+	for n := range q.own {
+		q.own[n] = 1
+	}
+	id, task := q.key.Split()
 	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
 		q.s.Visit(1)
 		if slot.Phase.Holds() {
-			counts[slot.Node]++
+			q.own[slot.Node]++
 		}
 		return true
 	})
-	return func(n cluster.NodeIndex) uint32 { return counts[n] }
+}
+
+// ownOn returns how many instances of the task a node runs.
+func (q *search) ownOn(n cluster.NodeIndex) uint32 {
+	if q.own[n] == 0 {
+		id, task := q.key.Split()
+		held := q.s.Node(n).Held
+		q.s.Visit(len(held))
+		q.own[n] = 1
+		for _, r := range held {
+			if r.Job == id && int(r.Task) == task {
+				q.own[n]++
+			}
+		}
+	}
+	return q.own[n] - 1
+}
+
+// addOwn notes that a node runs more instances of the task.
+func (q *search) addOwn(n cluster.NodeIndex, count uint32) {
+	if q.own != nil && q.own[n] > 0 {
+		q.own[n] += count
+	}
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.

@@ -83,12 +83,24 @@ func (c *onNode) does() bool {
 
 // spare keeps the members of a gang without whom it fits as well.
 func (c *onNode) spare(gang int) {
-	for _, i := range c.local {
-		if c.in.Victims[i].Gang == gang {
-			if c.mark(i, false); !c.does() {
-				c.mark(i, true)
-			}
-		}
+	c.spareOf(slices.DeleteFunc(slices.Clone(c.local), func(i int) bool { return c.in.Victims[i].Gang != gang }))
+}
+
+// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half: who must go
+// are mostly few, and a try is a fold of its own.
+func (c *onNode) spareOf(some []int) {
+	for _, i := range some {
+		c.mark(i, false)
+	}
+	if len(some) == 0 || c.does() {
+		return
+	}
+	for _, i := range some {
+		c.mark(i, true)
+	}
+	if half := len(some) / 2; half > 0 {
+		c.spareOf(some[:half])
+		c.spareOf(some[half:])
 	}
 }
 

@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,5 +54,23 @@ func TestOnNode(t *testing.T) {
 				t.Errorf("%v go, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestOnNodeAsksSeldom asks about many of whom one has to go: it is asked for groups of them.
+func TestOnNodeAsksSeldom(t *testing.T) {
+	in, asked := &Input{Nodes: nodes(4), Wants: wants(4, 1)}, 0
+	for i := range 512 {
+		in.Victims = append(in.Victims, runs(1, i, 0, 0))
+	}
+	plan := OnNode(in, func(p *Plan) bool {
+		asked++
+		return slices.ContainsFunc(p.Victims, func(chosen Chosen) bool { return in.Victims[chosen.Victim].Slot.Index == 300 })
+	})
+	if len(plan.Victims) != 1 || in.Victims[plan.Victims[0].Victim].Slot.Index != 300 {
+		t.Errorf("%d go", len(plan.Victims))
+	}
+	if asked > 2*(1+9)+1 {
+		t.Errorf("it was asked %d times", asked)
 	}
 }

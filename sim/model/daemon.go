@@ -54,14 +54,13 @@ func (p *placing) feedDaemon(t *task, n *Node) {
 	if len(plan.Victims) == 0 {
 		return
 	}
+	var all []*seat
 	kept.Seats, kept.Leaving = slices.Clone(kept.Seats), slices.Clone(kept.Leaving)
 	for _, v := range plan.Victims {
-		kept.Leaving = append(kept.Leaving, in.Victims[v.Victim].Slot)
+		kept.Leaving, all = append(kept.Leaving, in.Victims[v.Victim].Slot), append(all, c.seats[v.Victim])
 	}
 	p.claim(h, in, plan.Seats, kept)
-	for _, v := range plan.Victims {
-		p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
-	}
+	p.m.evict(all)
 	p.spent++
 }
 

@@ -30,7 +30,7 @@ func (m *Model) drainDue(n *Node) {
 		return
 	}
 	n.drain.Deadline = 0
-	for _, s := range m.on(n) {
+	for _, s := range besideFirst(m.on(n)) {
 		m.leaveNode(s)
 	}
 }
@@ -59,7 +59,7 @@ func (m *Model) drains() {
 		}
 	}
 	trial.undo()
-	for _, s := range leaving {
+	for _, s := range besideFirst(leaving) {
 		m.leaveNode(s)
 	}
 	for _, n := range m.Nodes {
@@ -92,7 +92,7 @@ func (m *Model) emptied(n *Node) {
 			return
 		}
 	}
-	for _, s := range m.on(n) {
+	for _, s := range besideFirst(m.on(n)) {
 		m.leaveNode(s)
 	}
 }

@@ -305,10 +305,9 @@ func (g *ground) move(tasks []*task, after map[presence]portion.Peers, where spo
 			}
 			if more < 0 {
 				all, _ := t.yielding(func(s *seat) bool { return g.of(g.m.Nodes[s.Node]) == group })
-				for _, s := range all[:min(len(all), -more)] {
-					g.m.stop(s, cluster.ByPreemption)
-					goes = true
-				}
+				all = all[:min(len(all), -more)]
+				goes = goes || len(all) > 0
+				g.m.evict(all)
 			}
 		}
 	}

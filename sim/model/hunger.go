@@ -192,8 +192,17 @@ func (p *placing) shed(number int) {
 			}
 		})
 	}
+	var leaving []*seat
 	for _, i := range preempt.Shed(own, over, terms.Amounts{}) {
-		p.m.stop(seats[i], cluster.ByPreemption)
+		leaving = append(leaving, seats[i])
+	}
+	p.m.evict(leaving)
+}
+
+// evict tells seats to give way.
+func (m *Model) evict(all []*seat) {
+	for _, s := range besideFirst(all) {
+		m.stop(s, cluster.ByPreemption)
 	}
 }
 
@@ -222,13 +231,12 @@ func (p *placing) giveWay(number int, h head) bool {
 		return false
 	}
 	var leaving []cluster.SlotRef
+	var all []*seat
 	for _, v := range plan.Victims {
-		leaving = append(leaving, in.Victims[v.Victim].Slot)
+		leaving, all = append(leaving, in.Victims[v.Victim].Slot), append(all, c.seats[v.Victim])
 	}
 	p.claim(h, in, plan.Seats, cluster.Claims{Leaving: leaving})
-	for _, v := range plan.Victims {
-		p.m.stop(c.seats[v.Victim], cluster.ByPreemption)
-	}
+	p.m.evict(all)
 	return true
 }
 

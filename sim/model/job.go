@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -140,6 +141,12 @@ func (m *Model) on(n *Node) []*seat {
 			}
 		})
 	}
+	return all
+}
+
+// besideFirst orders seats for what is done to one after the other: one beside a main one may take the place of that.
+func besideFirst(all []*seat) []*seat {
+	slices.SortStableFunc(all, func(a, b *seat) int { return cmp.Compare(b.kind, a.kind) })
 	return all
 }
 
@@ -504,14 +511,19 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 		j.update.ProgressAt = m.time
 	}
 	j.endPatience()
+	var all []*seat
 	j.each(func(s *seat) {
-		switch {
-		case suspended && s.byPolicy():
-			m.anew(s, s.Slot)
-		case suspended && s.Phase.Holds() && s.Phase != cluster.Stopping:
-			m.stop(s, cluster.BySuspension)
+		if suspended && (s.byPolicy() || s.Phase.Holds() && s.Phase != cluster.Stopping) {
+			all = append(all, s)
 		}
 	})
+	for _, s := range besideFirst(all) {
+		if s.byPolicy() {
+			m.anew(s, s.Slot)
+		} else {
+			m.stop(s, cluster.BySuspension)
+		}
+	}
 	if !suspended && j.fate.Last.Action == lifecycle.Abort {
 		j.fate.Last = cluster.Deed{}
 	}

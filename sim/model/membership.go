@@ -204,7 +204,7 @@ func (m *Model) leave(p terms.PeerID) bool {
 // lost gives what a node without a peer ran to others.
 func (m *Model) lost(node *Node) {
 	node.offer = nil
-	for _, s := range m.on(node) {
+	for _, s := range besideFirst(m.on(node)) {
 		m.lose(s)
 	}
 	for _, j := range m.Jobs {

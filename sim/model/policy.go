@@ -295,8 +295,9 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 		if j.newest().Type == terms.Batch && (t.desired == 0 || sealed) && t.spec(0) != nil {
 			m.want(t, t.spec(0).Instances)
 		}
-		used := t.used()
-		t.each(func(s *seat) {
+		used, all := t.used(), []*seat(nil)
+		t.each(func(s *seat) { all = append(all, s) })
+		for _, s := range besideFirst(all) {
 			goes := s.Phase == cluster.Stopping && (s.Cause == cluster.ByUpdate || s.Cause == cluster.ByScale || s.Cause == cluster.ByRival)
 			switch {
 			case s.slot.gone() || !s.taken() || goes || s.slot.index >= used:
@@ -305,7 +306,7 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 			case s.kind == cluster.MainSeat && s.slot.index < t.desired:
 				m.anew(s, s.Slot)
 			}
-		})
+		}
 	}
 	j.endPatience()
 	m.loseOutputs(j)

@@ -45,9 +45,7 @@ func (m *Model) share() (grounds []*ground) {
 		for _, j := range jobs {
 			for _, t := range j.ordered() {
 				all, stays := t.yielding(func(*seat) bool { return true })
-				for _, s := range all[:min(len(all), max(stays-int(*t.share), 0))] {
-					m.stop(s, cluster.ByPreemption)
-				}
+				m.evict(all[:min(len(all), max(stays-int(*t.share), 0))])
 			}
 		}
 	}
