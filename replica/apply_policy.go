@@ -38,6 +38,8 @@ func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.
 	switch {
 	case !ok:
 		return false
+	case p.Action == lifecycle.RestartInstance && !f.spent(r, &slot) && f.s.Node(slot.Node).Peer == "":
+		f.wait(r, slot, cluster.AnyNode) // its node has left: it starts again elsewhere
 	case p.Action == lifecycle.RestartInstance && !f.spent(r, &slot):
 		delay := terms.Time(p.DelayMillis)
 		if delay == 0 {

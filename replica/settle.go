@@ -107,6 +107,7 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	for _, stop := range f.result.Stops {
 		f.dismiss(r, &stop)
 	}
+	f.regain(r, &decision.Main)
 	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, cluster.CanarySeat))
 	switch {
@@ -126,6 +127,18 @@ func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
 	}
 	slot.Phase, slot.Since, slot.Deadline = cluster.Away, f.s.Time, until
 	f.s.SetSlot(seat, slot)
+}
+
+// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost before the other.
+func (f *fold) regain(r cluster.SlotRef, v *reconcile.Verdict) {
+	seat, slot, ok := f.s.SeatOf(r, v.Holder)
+	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); ok && seat.Seat == cluster.AwaySeat && f.unreachable(&main) {
+		main.Phase = cluster.Stopped
+		f.s.SetSlot(seatOf(r, cluster.MainSeat), main)
+		slot.Deadline = v.Until
+		f.s.SetSlot(seat, slot)
+		f.s.MoveSeat(seat, cluster.MainSeat)
+	}
 }
 
 // back notes that an allocation that was out of reach runs.

@@ -72,6 +72,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 	case p.room(gang) == 0:
 		p.rejectGang(j, gang)
 	case blocked && len(p.grown) == 0:
+		p.blockGang(j) // others of the job may wait since then
 		p.hungry(head{job: j.ID, entitled: true}, gang)
 	default:
 		t := p.tryGang(j, blocked)

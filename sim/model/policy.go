@@ -46,6 +46,10 @@ func (m *Model) failedByPolicy(s *seat, row cluster.Slot, e lifecycle.Event) boo
 	if p == nil {
 		return false
 	}
+	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) && m.Nodes[row.Node].Peer == "" {
+		m.wait(s, row, cluster.AnyNode)
+		return true
+	}
 	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) {
 		row.Phase, row.Deadline = cluster.Delayed, m.time+s.restartDelay(row.Failures)
 		if p.DelayMillis > 0 {

@@ -130,7 +130,13 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 
 // fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of the main seat.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
-	canary := &s.seats[cluster.CanarySeat]
+	canary, away := &s.seats[cluster.CanarySeat], &s.seats[cluster.AwaySeat]
+	main := s.main()
+	if lost := main.Phase.Holds() && main.Phase != cluster.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() && away.Order == decision.Main.Holder {
+		m.put(main, cluster.Slot{Phase: cluster.Stopped})
+		away.Deadline = decision.Main.Until
+		m.move(away, cluster.MainSeat)
+	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
 		m.fill(canary, &decision.Main, question)
 	} else if !s.main().byPolicy() || decision.Main.Reason == reconcile.NotWanted {
