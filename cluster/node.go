@@ -87,21 +87,19 @@ func (n *Node) PortsFree() int {
 	return free
 }
 
-// freePort returns a free port of the offered range, searching from PortNext on.
-func (n *Node) freePort() uint16 {
+// freePort returns a free port of the offered range, searching from PortNext on: one that no task of the job asks for by number, if there is any.
+func (n *Node) freePort(j *terms.Job) uint16 {
 	first, last := n.Offer.PortFirst, n.Offer.PortLast
-	candidate := n.PortNext
-	if candidate < first || candidate > last {
-		candidate = first
+	start := n.PortNext - first
+	if start > last-first {
+		start = 0
 	}
-	for range int(last) - int(first) + 1 {
-		if !n.PortUsed(candidate) {
-			return candidate
-		}
-		if candidate == last {
-			candidate = first
-		} else {
-			candidate++
+	for _, spared := range [...]bool{true, false} {
+		for i := range uint32(last-first) + 1 {
+			number := first + uint16((uint32(start)+i)%(uint32(last-first)+1))
+			if !n.PortUsed(number) && !(spared && j.AsksForPort(number)) {
+				return number
+			}
 		}
 	}
 	panic("cluster: no free port on " + string(n.Name) + " although placement found one")

@@ -154,7 +154,7 @@ func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	}
 	s.countShape(spec, 1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {
-		s.changeNode(n, func(row *Node) { row.give(spec, r) })
+		s.changeNode(n, func(row *Node) { row.give(j.Spec, spec, r) })
 	}
 	s.countMoved(row, spec, before)
 }
@@ -170,7 +170,7 @@ func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) 
 
 // give assigns ports and devices to a slot. Placement has checked that there are enough. Ports that were asked for by
 // number come first, so that none of them is chosen for another request.
-func (n *Node) give(spec *terms.Task, r SlotRef) {
+func (n *Node) give(j *terms.Job, spec *terms.Task, r SlotRef) {
 	for _, request := range spec.Ports {
 		if request.Number != 0 {
 			n.givePort(PortUse{Number: request.Number, Name: request.Name, Slot: r})
@@ -178,7 +178,7 @@ func (n *Node) give(spec *terms.Task, r SlotRef) {
 	}
 	for _, request := range spec.Ports {
 		if request.Number == 0 {
-			number := n.freePort()
+			number := n.freePort(j)
 			n.PortNext = number + 1
 			n.givePort(PortUse{Number: number, Name: request.Name, Slot: r})
 		}

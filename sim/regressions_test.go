@@ -69,6 +69,8 @@ func TestSeedsThatFoundBugs(t *testing.T) {
 		{710440980, "what was stopped for its run time on a node that left then was to start again there, by a policy"},
 		{710453381, "what was to take the place of an instance out of reach was lost, too, and was said to be assigned for ever"},
 		{710443102, "a gang that was blocked let a lane that was new to it wait without its patience"},
+		{1453839742, "a member of a gang was given the port that another asked for by number, and others gave way to the gang for ever"},
+		{1453842111, "instances that a second round admits waited for the next entry, because another of their task had to"},
 		{3461899596, "a start that one life had ordered was vouched for by the next"},
 		{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 		{3277487758, "a drained instance was of a task that the newest version lacks"},

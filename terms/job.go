@@ -1,6 +1,8 @@
 package terms
 
 import (
+	"slices"
+
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 )
@@ -125,6 +127,16 @@ func Grows() []string { return []string{"each", "whole"} }
 
 // String returns the way's name in job files.
 func (g Grow) String() string { return Grows()[g] }
+
+// AsksForPort tells whether a task of the job asks for a port by its number.
+func (s *Job) AsksForPort(number uint16) bool {
+	for i := range s.Tasks {
+		if slices.ContainsFunc(s.Tasks[i].Ports, func(p PortRequest) bool { return p.Number == number }) {
+			return true
+		}
+	}
+	return false
+}
 
 // GangBeyond returns how many instances of any tasks belong to the job's gang beyond those that the tasks state.
 func (s *Job) GangBeyond() uint32 {

@@ -305,7 +305,8 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	}
 	switch waits := taskOf(p.s, key).SpecialWaits() > 0; {
 	case !finished:
-		p.s.SetBlocked(key, true)
+		p.s.SetBlocked(key, true)        // its patience begins
+		p.s.SetBlocked(key, placed == 0) // the next round may admit more with what was placed
 		p.later = append(p.later, key)
 	case waits && placed < most && !blocked && !q.refused:
 		p.s.SetBlocked(key, true)

@@ -45,7 +45,7 @@ func (p *placing) feedDaemon(t *task, n *Node) {
 	if !n.open() || leaves || here || coming >= t.asks() {
 		return
 	}
-	if _, ok := p.m.roomWithout(n, func(*seat) bool { return false }).choosePorts(t.spec(0)); !ok {
+	if _, ok := p.m.roomWithout(n, func(*seat) bool { return false }).choosePorts(&terms.Job{}, t.spec(0)); !ok {
 		return
 	}
 	h, c := head{job: t.job, t: t, most: 1}, p.m.look()

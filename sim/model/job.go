@@ -105,7 +105,7 @@ func (s *seat) waits() bool {
 
 // each visits the seats that are taken, in order.
 func (t *task) each(visit func(*seat)) {
-	for _, slot := range slices.Clone(t.slots) {
+	for _, slot := range t.slots {
 		for kind := range slot.seats {
 			if s := &slot.seats[kind]; s.taken() {
 				visit(s)
@@ -169,7 +169,7 @@ func (t *task) trim() {
 				return
 			}
 		}
-		t.slots = t.slots[:n-1]
+		t.slots = slices.Clip(t.slots[:n-1]) // whoever goes through them has those that there were
 	}
 }
 

@@ -224,7 +224,7 @@ func (r *room) fits(spec *terms.Task) bool {
 			return false
 		}
 	}
-	_, ok := r.choosePorts(spec)
+	_, ok := r.choosePorts(&terms.Job{}, spec)
 	return ok
 }
 
@@ -271,8 +271,15 @@ func (r *room) gone(kind string) (count int) {
 }
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
-// offered range from where the last search ended.
-func (r *room) choosePorts(spec *terms.Task) ([]uint16, bool) {
+// offered range from where the last search ended, but for numbers that a task of the job asks for if there are others.
+func (r *room) choosePorts(j *terms.Job, spec *terms.Task) ([]uint16, bool) {
+	if ports, ok := r.choosePortsBut(spec, j.AsksForPort); ok {
+		return ports, true
+	}
+	return r.choosePortsBut(spec, func(uint16) bool { return false })
+}
+
+func (r *room) choosePortsBut(spec *terms.Task, but func(uint16) bool) ([]uint16, bool) {
 	chosen := make([]uint16, len(spec.Ports))
 	mine := map[uint16]bool{}
 	for i, p := range spec.Ports {
@@ -291,7 +298,7 @@ func (r *room) choosePorts(spec *terms.Task) ([]uint16, bool) {
 			if next < offer.PortFirst || next > offer.PortLast {
 				next = offer.PortFirst
 			}
-			if !r.portTaken(next) && !mine[next] {
+			if !r.portTaken(next) && !mine[next] && !but(next) {
 				chosen[i] = next
 			}
 			next++
@@ -303,7 +310,7 @@ func (r *room) choosePorts(spec *terms.Task) ([]uint16, bool) {
 // give gives ports and devices of the room to a seat.
 func (r *room) give(s *seat) {
 	spec := s.spec()
-	ports, _ := r.choosePorts(spec)
+	ports, _ := r.choosePorts(s.job().newest(), spec)
 	for i, p := range spec.Ports {
 		s.ports = append(s.ports, cluster.PortUse{Number: ports[i], Name: p.Name})
 		if p.Number == 0 {
