@@ -40,8 +40,8 @@ func (f *fold) retry(id terms.JobID) {
 		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 			f.s.Visit(1)
 			newest := slot.Version == f.s.Job(id).Version || slot.Version == 0 && slot.Phase == cluster.Waiting
-			wanted := slot.Phase == cluster.Failed || !slot.Phase.Final() && slot.Phase != cluster.Stopping
-			if newest && wanted && slot.Health == cluster.Unhealthy && r.Index < t.Desired && r.Seat == cluster.MainSeat {
+			sick := slot.Health == cluster.Unhealthy && !slot.Phase.Final() && slot.Phase != cluster.Stopping
+			if newest && (sick || slot.Phase == cluster.Failed) && r.Index < t.Desired && r.Seat == cluster.MainSeat {
 				again = append(again, r)
 			}
 			return true

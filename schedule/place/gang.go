@@ -225,8 +225,10 @@ type trial struct {
 // tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for all
 // tasks together, and one task after the other might not find it; then in each domain in which they may be together.
 func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
-	for task := range j.Tasks {
-		if missing := j.Missing(task); missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
+	for task, row := range j.Tasks {
+		missing := j.Missing(task)
+		missing -= min(missing, uint32(row.SpecialWaits())) // they may be of a version that needs less
+		if missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
 			return t
 		}
 	}

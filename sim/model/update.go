@@ -30,7 +30,7 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 func (m *Model) retry(j *Job) {
 	j.each(func(s *seat) {
 		newest := s.Version == j.version() || s.Version == 0 && s.Phase == cluster.Waiting
-		if s.kind != cluster.MainSeat || !newest || s.Health != cluster.Unhealthy || !s.slot.wanted() {
+		if s.kind != cluster.MainSeat || !newest || !s.slot.wanted() {
 			return
 		}
 		switch s.Phase {
@@ -41,6 +41,9 @@ func (m *Model) retry(j *Job) {
 			return
 		}
 		row := s.Slot
+		if row.Health != cluster.Unhealthy {
+			return
+		}
 		row.Health, row.Failures = cluster.Untried, 0
 		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && row.Phase == cluster.Running {
 			row.Deadline = m.time + terms.Time(limit)
