@@ -60,7 +60,7 @@ func rescheduleForm() form[terms.Reschedule] {
 	type spec = terms.Reschedule
 	return mapping([]field[spec]{
 		bind(unlimited(), func(s *spec) *uint32 { return &s.AttemptsMax }).
-			named("attempts", "How often within the interval; after that the instance has failed.").orByType("1", "unlimited", "0"),
+			named("attempts", "How often within the interval; after that the instance has failed. At most 16, or unlimited.").orByType("1", "unlimited", "0"),
 		bind(durationForm(7*terms.DelayMillisMax), func(s *spec) *uint32 { return &s.IntervalMillis }).
 			named("interval", "Within which time the attempts are counted.").or("24h"),
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMillis }).

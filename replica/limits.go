@@ -34,6 +34,12 @@ func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
 		return refused(cluster.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
 			spec.GangSize(), spec.Name, l.Gang)
 	}
+	for i := range spec.Tasks {
+		if t := &spec.Tasks[i]; t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited {
+			return refused(cluster.Exhausted, "reschedule.attempts of task %s of job %s is %d, at most %d are remembered: lower it, or let it be unlimited",
+				t.Name, spec.Name, t.Reschedule.AttemptsMax, l.Attempts)
+		}
+	}
 	for k := range wants.Amounts {
 		kind := terms.Kind(k)
 		switch {

@@ -42,6 +42,8 @@ func TestLimitsRefuse(t *testing.T) {
 	gang.Spec.MinAvailable = 3
 	other := batchOf("a", 1)
 	other.Against, other.Spec.Tasks[0].Name = 1, "x"
+	patient := batchOf("a", 1)
+	patient.Spec.Tasks[0].Reschedule = terms.Reschedule{AttemptsMax: 17, IntervalMillis: 1000}
 	daemon := heavy("a", 0, 1<<41)
 	daemon.Spec.Type, daemon.Spec.Tasks[0].Instances = terms.Daemon, 1
 	for _, c := range []struct {
@@ -56,6 +58,7 @@ func TestLimitsRefuse(t *testing.T) {
 		{func(l *terms.Limits) { l.Instances = 4 }, []*command.SubmitJob{batchOf("a", 2), batchOf("b", 3)}, "5 instances with it, at most 4"},
 		{func(l *terms.Limits) { l.Gang = 2 }, []*command.SubmitJob{gang}, "3 instances of job a must run together, at most 2"},
 		{func(*terms.Limits) {}, []*command.SubmitJob{heavy("a", 1_000_000, 16<<40)}, "more than 2047.9Pi of disk together, at most 64Pi"},
+		{func(*terms.Limits) {}, []*command.SubmitJob{patient}, "reschedule.attempts of task t0 of job a is 17, at most 16 are remembered"},
 		{func(*terms.Limits) {}, []*command.SubmitJob{daemon}, "128Pi of disk together, at most 64Pi"},
 		{func(l *terms.Limits) { l.PoolAmount = 5 << 40 },
 			[]*command.SubmitJob{heavy("a", 1, 4<<40), heavy("b", 1, 2<<40)}, "all jobs of pool default would want 6Ti of disk with it, at most 5Ti"},

@@ -208,6 +208,9 @@ func (c *clients) policies(t *terms.Task, kind terms.JobType) {
 			AttemptsMax: []uint32{terms.RestartsUnlimited, 1, 2, 3}[w.rng.IntN(4)], IntervalMillis: uint32(w.between(1, 60_000)),
 			DelayMillis: delay, DelayMaxMillis: delay + uint32(w.between(0, 5000)), Growth: terms.Growth(w.rng.IntN(3)),
 		}
+		if r := &t.Reschedule; r.AttemptsMax != terms.RestartsUnlimited && delay%8 != 0 {
+			r.AttemptsMax = min(r.AttemptsMax, w.limits.Attempts) // most jobs ask for what is granted
+		}
 	}
 	d := &t.Disconnect
 	switch {

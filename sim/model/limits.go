@@ -91,9 +91,16 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 			pool.add(wants, kind, l.Nodes)
 		}
 	}
-	many := j == nil && open >= int(l.Jobs) || len(all) > int(l.Tasks) || spec.GangSize() > uint64(l.Gang)
+	many := j == nil && open >= int(l.Jobs) || len(all) > int(l.Tasks) || asksTooMuch(l, spec)
 	return many || own.instances > uint64(l.JobInstances) || total.instances > uint64(l.Instances) ||
 		own.exceeds(l.JobAmount) || pool.exceeds(l.PoolAmount) || total.exceeds(l.ClusterAmount)
+}
+
+// asksTooMuch tells whether a job has a gang that is too large, or a task asks for more attempts than are remembered.
+func asksTooMuch(l *terms.Limits, spec *terms.Job) bool {
+	return spec.GangSize() > uint64(l.Gang) || slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
+		return t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited
+	})
 }
 
 // offersTooMuch tells whether all nodes would offer more than the limit if one offered that.
