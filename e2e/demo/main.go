@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// demoMax bounds the whole demo.
+// demoMax bounds the whole demo but for building the binary.
 const demoMax = 2 * time.Minute
 
 func main() {
@@ -49,14 +49,17 @@ func run() int {
 
 // show tells the whole story, and clears everything away however it ends.
 func show(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, demoMax)
-	defer cancel()
 	folder, err := os.MkdirTemp("", "starling-demo-")
 	if err != nil {
 		return err
 	}
 	s := &story{began: time.Now(), folder: folder}
-	err = s.tellAll(limited)
+	err = s.build(ctx)
+	limited, cancel := context.WithTimeout(ctx, demoMax)
+	defer cancel()
+	if err == nil {
+		err = s.tellAll(limited)
+	}
 	if err != nil {
 		s.tell("FAILED: %v", err)
 		s.fleet.printLogs(os.Stderr)

@@ -51,10 +51,10 @@ func (s *story) tell(format string, args ...any) {
 	fmt.Printf("%6.2fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// tellAll goes through the demo step by step.
+// tellAll goes through the demo step by step, once the binary is built.
 func (s *story) tellAll(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.build, s.startPeers, s.startService, s.startBatch, s.kill, s.ringCloses, s.lostRunsElsewhere, s.batchEnds,
+		s.startPeers, s.startService, s.startBatch, s.kill, s.ringCloses, s.lostRunsElsewhere, s.batchEnds,
 		s.serviceAnswered, s.victimReturns, s.digestsAgree, s.stopService,
 	} {
 		if err := step(ctx); err != nil {
@@ -67,6 +67,7 @@ func (s *story) tellAll(ctx context.Context) error {
 // build makes the binary, and finds the input.
 func (s *story) build(ctx context.Context) error {
 	s.fleet.binary = filepath.Join(s.folder, "starling")
+	s.tell("build the binary; the first time takes a minute or two")
 	build := exec.CommandContext(ctx, "go", "build", "-o", s.fleet.binary, "starling/cmd/starling")
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the binary: %w\n%s", err, text)
