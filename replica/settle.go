@@ -107,7 +107,7 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	for _, stop := range f.result.Stops {
 		f.dismiss(r, &stop)
 	}
-	f.regain(r, &decision.Main)
+	f.regain(r, decision)
 	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, cluster.CanarySeat))
 	switch {
@@ -130,12 +130,12 @@ func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
 }
 
 // regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost before the other.
-func (f *fold) regain(r cluster.SlotRef, v *reconcile.Verdict) {
-	seat, slot, ok := f.s.SeatOf(r, v.Holder)
+func (f *fold) regain(r cluster.SlotRef, d *reconcile.Decision) {
+	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
 	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); ok && seat.Seat == cluster.AwaySeat && f.unreachable(&main) {
 		main.Phase = cluster.Stopped
 		f.s.SetSlot(seatOf(r, cluster.MainSeat), main)
-		slot.Deadline = v.Until
+		slot.Deadline = d.Until
 		f.s.SetSlot(seat, slot)
 		f.s.MoveSeat(seat, cluster.MainSeat)
 	}

@@ -271,40 +271,45 @@ func (r *room) gone(kind string) (count int) {
 }
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
-// offered range from where the last search ended, but for numbers that a task of the job asks for if there are others.
+// offered range from where the last search ended, and take what a task of the job asks for only where nothing else is free.
 func (r *room) choosePorts(j *terms.Job, spec *terms.Task) ([]uint16, bool) {
-	if ports, ok := r.choosePortsBut(spec, j.AsksForPort); ok {
-		return ports, true
-	}
-	return r.choosePortsBut(spec, func(uint16) bool { return false })
-}
-
-func (r *room) choosePortsBut(spec *terms.Task, but func(uint16) bool) ([]uint16, bool) {
-	chosen := make([]uint16, len(spec.Ports))
-	mine := map[uint16]bool{}
+	chosen, mine := make([]uint16, len(spec.Ports)), map[uint16]bool{}
 	for i, p := range spec.Ports {
 		if p.Number != 0 && r.portTaken(p.Number) {
 			return nil, false
 		}
 		chosen[i], mine[p.Number] = p.Number, true
 	}
-	offer := r.node.offer
-	next, tries := r.node.portNext, int(offer.PortLast)-int(offer.PortFirst)+1
+	next := r.node.portNext
 	for i := range chosen {
-		for ; chosen[i] == 0; tries-- {
-			if tries == 0 || offer.PortLast == 0 {
-				return nil, false
-			}
-			if next < offer.PortFirst || next > offer.PortLast {
-				next = offer.PortFirst
-			}
-			if !r.portTaken(next) && !mine[next] && !but(next) {
-				chosen[i] = next
-			}
-			next++
+		if chosen[i] != 0 {
+			continue
 		}
+		free := r.freePorts(next, mine)
+		if len(free) == 0 {
+			return nil, false
+		}
+		at := slices.IndexFunc(free, func(number uint16) bool { return !j.AsksForPort(number) })
+		chosen[i] = free[max(at, 0)]
+		mine[chosen[i]], next = true, chosen[i]+1
 	}
 	return chosen, true
+}
+
+// freePorts lists the free ports of the offered range from one on, and then those before it.
+func (r *room) freePorts(from uint16, mine map[uint16]bool) (free []uint16) {
+	var before []uint16
+	first, last := r.node.offer.PortFirst, r.node.offer.PortLast
+	for number := int(first); last > 0 && number <= int(last); number++ {
+		switch n := uint16(number); {
+		case r.portTaken(n) || mine[n]:
+		case n < from && from <= last:
+			before = append(before, n)
+		default:
+			free = append(free, n)
+		}
+	}
+	return append(free, before...)
 }
 
 // give gives ports and devices of the room to a seat.

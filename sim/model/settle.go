@@ -134,7 +134,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 	main := s.main()
 	if lost := main.Phase.Holds() && main.Phase != cluster.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() && away.Order == decision.Main.Holder {
 		m.put(main, cluster.Slot{Phase: cluster.Stopped})
-		away.Deadline = decision.Main.Until
+		away.Deadline = decision.Until
 		m.move(away, cluster.MainSeat)
 	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
