@@ -91,7 +91,7 @@ func (f *fold) finish(id terms.JobID) {
 		return
 	}
 	f.abandon(j)
-	if j = f.s.Job(id); j.Busy() || f.grows(j) || f.unheard(j) {
+	if j = f.s.Job(id); j.Busy() || f.resizes(j) || f.unheard(j) {
 		return
 	}
 	name := j.Name()

@@ -524,13 +524,15 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 	return all
 }
 
-// grows tells whether an update has instances to add.
-func (f *fold) grows(j *cluster.Job) bool {
-	if u := &j.Update; j.Stop || !u.State.Rolls() && u.State != cluster.Paused {
+// resizes tells whether an update has instances to add, or, while it goes on, to take away: a task is complete without those.
+func (f *fold) resizes(j *cluster.Job) bool {
+	u := &j.Update
+	if j.Stop || !u.State.Rolls() && u.State != cluster.Paused {
 		return false
 	}
 	for task := range j.Tasks {
-		if j.Tasks[task].Desired < f.wanted(j, task) {
+		has, wanted := j.Tasks[task].Desired, f.wanted(j, task)
+		if has < wanted || has > wanted && u.State.Rolls() {
 			return true
 		}
 	}

@@ -52,7 +52,7 @@ func (m *Model) drains() {
 		}
 	}
 	for _, n := range m.Nodes {
-		for _, s := range m.on(n) {
+		for _, s := range besideFirst(m.on(n)) {
 			if n.drain.On && (n.drain.Deadline == 0 || m.mayLeave(s, trial, spare)) {
 				leaving = append(leaving, s)
 			}
