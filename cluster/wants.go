@@ -50,9 +50,10 @@ func (m *most) hash() uint64 {
 // WantsWith returns the most that a job would ever have wanted if spec were its next version, and how many tasks it would
 // have had; old is nil for a new job. No number wraps, whatever spec says: amounts end at terms.Unlimited.
 func (s *State) WantsWith(old *Job, spec *terms.Job) (w Wants, tasks int) {
-	all := make([]most, len(spec.Tasks))
+	var room [4]most // few jobs have more tasks
+	all := room[:0]
 	for i := range spec.Tasks {
-		all[i] = most{}.with(&spec.Tasks[i], spec.Type, &s.Limits)
+		all = append(all, most{}.with(&spec.Tasks[i], spec.Type, &s.Limits))
 	}
 	for task := 0; old != nil && task < len(old.Tasks); task++ {
 		at := slices.IndexFunc(spec.Tasks, func(t terms.Task) bool { return t.Name == old.Tasks[task].Name })

@@ -1,8 +1,6 @@
 package share
 
 import (
-	"slices"
-
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/pool"
@@ -19,7 +17,11 @@ type Ceilings struct {
 // CeilingsOf returns those of a value, as if what stops in each pool had stopped; nil if no pool has a limit.
 func CeilingsOf(s *cluster.State, stopping []terms.Work) *Ceilings {
 	tree := pool.Tree(s.Pools())
-	if !slices.ContainsFunc(tree, func(spec terms.Pool) bool { return spec.Limited() }) {
+	limited := false
+	for number := range tree { // a function of a pool would copy each to the heap
+		limited = limited || tree[number].Limited()
+	}
+	if !limited {
 		return nil
 	}
 	c := &Ceilings{parents: tree.Parents(), left: make([]terms.Amounts, len(tree))}
