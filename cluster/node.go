@@ -87,7 +87,7 @@ func (n *Node) PortsFree() int {
 	return free
 }
 
-// freePort returns a free port of the offered range, searching from PortNext on: one that no task of the job asks for by number, if there is any.
+// freePort returns a free port of the offered range, from PortNext on: such as the job asks for by number come last.
 func (n *Node) freePort(j *terms.Job) uint16 {
 	first, last := n.Offer.PortFirst, n.Offer.PortLast
 	start := n.PortNext - first

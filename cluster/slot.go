@@ -241,6 +241,6 @@ func (r SlotRef) Compare(other SlotRef) int {
 		cmp.Compare(r.Seat, other.Seat))
 }
 
-// BesideFirst orders seats for what is done to one after the other: when a main one ends at once, one beside it may take its place, and
-// that must not be one to which it is still to be done.
+// BesideFirst orders seats for what is done to one after the other: when a main one ends at once, one beside it may take
+// its place, and that must not be one to which it is still to be done.
 func BesideFirst(r, other SlotRef) int { return cmp.Compare(other.Seat, r.Seat) }

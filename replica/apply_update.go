@@ -524,7 +524,8 @@ func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.S
 	return all
 }
 
-// resizes tells whether an update has instances to add, or, while it goes on, to take away: a task is complete without those.
+// resizes tells whether an update has instances to add, or, while it goes on, to take away: a task is complete without
+// those.
 func (f *fold) resizes(j *cluster.Job) bool {
 	u := &j.Update
 	if j.Stop || !u.State.Rolls() && u.State != cluster.Paused {

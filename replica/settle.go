@@ -129,7 +129,7 @@ func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
 	f.s.SetSlot(seat, slot)
 }
 
-// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost before the other.
+// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost, too.
 func (f *fold) regain(r cluster.SlotRef, d *reconcile.Decision) {
 	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
 	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); ok && seat.Seat == cluster.AwaySeat && f.unreachable(&main) {

@@ -223,8 +223,8 @@ func (q *search) rank(c *candidate) {
 // leftMax is above what left returns.
 const leftMax = 1 << 12
 
-// countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as they are
-// when a blocked task is tried again, each node is counted when it is asked for.
+// countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as they
+// are when a blocked task is tried again, each node is counted when it is asked for.
 func (q *search) countOwn(pages []int) {
 	if q.own != nil {
 		return

@@ -86,8 +86,8 @@ func (c *onNode) spare(gang int) {
 	c.spareOf(slices.DeleteFunc(slices.Clone(c.local), func(i int) bool { return c.in.Victims[i].Gang != gang }))
 }
 
-// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half: who must go
-// are mostly few, and a try is a fold of its own.
+// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half: who
+// must go are mostly few, and a try is a copy of the value of its own.
 func (c *onNode) spareOf(some []int) {
 	for _, i := range some {
 		c.mark(i, false)
