@@ -201,7 +201,8 @@ type Change = Running
 // some are sent where it does not, and wait until it gives way.
 func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	running, usable, bounded := g.running(), g.usable(), *in
-	after := g.settleAll(in, plan, running, usable)
+	expected := g.expected(plan, running, usable)
+	after := g.settleAll(in, plan, expected, usable)
 	come, leave = beyond(after, running), beyond(running, after)
 	bounded.Groups = slices.Clone(in.Groups)
 	all := true
@@ -212,7 +213,7 @@ func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	if all || len(come) == 0 || len(leave) > 0 {
 		return come, leave
 	}
-	better := Settle(&bounded, plan, running)
+	better := Settle(&bounded, plan, expected)
 	if total(better) == plan.total() && len(beyond(running, better)) == 0 {
 		come = beyond(better, running)
 	}
@@ -333,13 +334,41 @@ func (g *Ground) usable() []Peers {
 	return usable
 }
 
+// expected returns what runs, and that for which others leave a place, as if it ran there: otherwise it is sent elsewhere, the place is given
+// up, and they left in vain. No task has more than the plan says by it, and no group more than is usable.
+func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []Running) {
+	all = slices.Clip(running)
+	taken := make([]Peers, len(g.groups))
+	has := map[Place]Peers{}
+	for _, r := range running {
+		taken[r.Group] += r.Peers
+		has[r.Place] += r.Peers
+	}
+	for i, id := range g.jobs {
+		claims, _ := g.s.ClaimsOf(id)
+		if claims.Patient {
+			continue
+		}
+		for _, seat := range claims.Seats {
+			group, place := g.of[seat.Node], Place{i, slices.Index(g.s.Job(id).Order(), seat.Task)}
+			if group == none || place.Task == none {
+				continue
+			}
+			count := min(Peers(seat.Count), plan.Peers[i][place.Task]-has[place], usable[group]-taken[group])
+			if count > 0 {
+				all = append(all, Running{group, place, count})
+				taken[group] += count
+				has[place] += count
+			}
+		}
+	}
+	return all
+}
+
 // kept returns what is claimed for jobs of the pool.
 func (g *Ground) kept() map[cluster.NodeIndex]terms.Amounts {
 	kept := map[cluster.NodeIndex]terms.Amounts{}
-	for _, id := range g.s.ClaimingJobs() {
-		if _, own := slices.BinarySearch(g.jobs, id); !own {
-			continue
-		}
+	for _, id := range g.jobs {
 		claims, _ := g.s.ClaimsOf(id)
 		for _, seat := range claims.Seats {
 			sum := kept[seat.Node]

@@ -274,10 +274,41 @@ func (g *ground) now() map[presence]portion.Peers {
 	return all
 }
 
+// expected returns what runs on each group, and that for which others leave it, as far as the plan wants it and the group has peers.
+func (g *ground) expected(in *portion.Input) map[presence]portion.Peers {
+	all := g.now()
+	sum := func(counts func(presence) bool) (n portion.Peers) {
+		for at, peers := range all {
+			if counts(at) {
+				n += peers
+			}
+		}
+		return n
+	}
+	for i, j := range g.jobs {
+		c := g.m.claimsOf(j.ID)
+		if c == nil || c.Patient {
+			continue
+		}
+		for _, one := range c.Seats {
+			group := g.of(g.m.Nodes[one.Node])
+			at := slices.IndexFunc(j.ordered(), func(t *task) bool { return t.number == one.Task })
+			if group < 0 || at < 0 {
+				continue
+			}
+			t := j.ordered()[at]
+			wanted := g.plan.Peers[i][at] - sum(func(other presence) bool { return other.t == t })
+			left := in.Groups[group].Peers - sum(func(other presence) bool { return other.group == group })
+			all[presence{t, group}] += max(min(portion.Peers(one.Count), wanted, left), 0)
+		}
+	}
+	return all
+}
+
 // after returns how many run on each group when the plan is met, for groups that are listed in an order, some of them in two parts.
 func (g *ground) after(in *portion.Input, order []int) map[presence]portion.Peers {
 	var running []portion.Running
-	now := g.now()
+	now := g.expected(in)
 	for i, j := range g.jobs {
 		for at, t := range j.ordered() {
 			for position, group := range order[:len(g.groups)] {
