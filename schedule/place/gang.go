@@ -265,8 +265,8 @@ func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) tr
 		return m.trial
 	}
 	var a *share.Admission
-	if p.admission != nil {
-		copied := *p.admission
+	if !p.daemons() {
+		copied := p.admission
 		a = &copied
 		a.Take(share.GangOf(j, needOf(m.s, m.placed), 1), 1)
 	}

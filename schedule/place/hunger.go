@@ -43,7 +43,7 @@ type hunger struct {
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
 // already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
 func (p *turns) hungry(h head, gang *share.Gang) {
-	if p.admission == nil || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
+	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
 		return
 	}
@@ -62,7 +62,7 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 // refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the same
 // limit still holds it; then so much of it may run.
 func (p *turns) refusedHead(h head, gang *share.Gang) head {
-	if p.admission == nil {
+	if p.daemons() {
 		return h
 	}
 	if entitled := p.admission.Entitled(gang); entitled > p.room(gang) {
@@ -334,7 +334,7 @@ func (p *turns) findClaimers() {
 // what the first who gave way has freed, and all did so in vain.
 func (p *turns) hold(id terms.JobID) {
 	claims, ok := p.s.ClaimsOf(id)
-	if !ok || claims.Patient || p.admission == nil {
+	if !ok || claims.Patient || p.daemons() {
 		return
 	}
 	p.holding = append(p.holding, id)

@@ -21,7 +21,7 @@ type Outlook struct {
 	turn cluster.Turn
 	job  *cluster.Job
 	// Pool is the pool of the job as admission sees it, Number its place in the tree.
-	Pool   *share.Pool
+	Pool   share.Pool
 	Number int
 	// Unit is what is admitted together: the gang that nothing runs of, or one instance.
 	Unit share.Gang
@@ -44,7 +44,7 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
-	admission := share.NewAdmission(o.Pool)
+	admission := share.NewAdmission(&o.Pool)
 	o.head.entitled = admission.Entitled(&o.Unit) > admission.Room(&o.Unit)
 	return o, true
 }
@@ -65,7 +65,7 @@ func (o *Outlook) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
-		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: share.NewAdmission(o.Pool), looks: heldBackMax}
+		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: share.NewAdmission(&o.Pool), looks: heldBackMax}
 		o.eachTurn(revocable, func(next cluster.Turn) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)

@@ -118,7 +118,7 @@ func (p *pass) round() {
 				continue
 			}
 			pool := share.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
-			*t = turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(pool), looks: heldBackMax}
+			*t = turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(&pool), looks: heldBackMax}
 			t.findClaimers()
 			t.take()
 			now := p.s.Account(number).Held
@@ -134,8 +134,8 @@ type turns struct {
 	*pass
 	number    int
 	revocable bool
-	// admission is nil for daemons, which are not admitted.
-	admission *share.Admission
+	// admission is of no use to daemons, which are not admitted.
+	admission share.Admission
 	// looks is how many may still be asked whether nodes could ever have them.
 	looks int
 	// gang is the job whose gang was tried last.
@@ -148,6 +148,9 @@ type turns struct {
 	// claims is what was claimed for the job that has its turn.
 	claims cluster.Claims
 }
+
+// daemons tells whether the turns are those of daemons.
+func (p *turns) daemons() bool { return p.number < 0 }
 
 func (p *turns) take() {
 	for at := p.s.FirstTurn(p.number); p.left > 0; {
@@ -167,7 +170,7 @@ func (p *turns) take() {
 func (p *turns) wanted(t cluster.Turn) bool {
 	p.s.Visit(1)
 	switch {
-	case p.admission == nil:
+	case p.daemons():
 		// What is kept for a daemon is given up with its turn when nobody leaves for it any more, wherever the last one was.
 		return !t.Blocked || len(p.grown) > 0 || p.claimsFor(jobOf(t.Key))
 	case (t.Class == terms.Revocable) != p.revocable:
@@ -315,7 +318,7 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 
 // room returns how many of the equal gangs are admitted now.
 func (p *turns) room(g *share.Gang) uint32 {
-	if p.admission == nil {
+	if p.daemons() {
 		return g.Count
 	}
 	return p.admission.Room(g)
@@ -324,14 +327,14 @@ func (p *turns) room(g *share.Gang) uint32 {
 // took notes that so many of the equal gangs were placed.
 func (p *turns) took(g *share.Gang, count uint32) {
 	p.left -= count
-	if p.admission != nil {
+	if !p.daemons() {
 		p.admission.Take(g, count)
 	}
 }
 
 // await keeps room for a gang that has to wait, if it is the first of its class and nodes could ever have it.
 func (p *turns) await(g *share.Gang, possible func() bool) {
-	if p.admission == nil || p.looks == 0 {
+	if p.daemons() || p.looks == 0 {
 		return
 	}
 	class := terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)

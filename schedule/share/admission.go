@@ -76,8 +76,8 @@ type Admission struct {
 }
 
 // NewAdmission begins a pass.
-func NewAdmission(p *Pool) *Admission {
-	a := &Admission{now: p.Now}
+func NewAdmission(p *Pool) Admission {
+	a := Admission{now: p.Now}
 	for k := range terms.AmountCount {
 		held, lasting := &p.Allocated, &p.Lasting
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{

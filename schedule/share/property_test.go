@@ -48,7 +48,7 @@ func randomHistory(rng *rand.Rand) *history {
 	}
 	for range rng.IntN(8) {
 		g := randomGang(rng, 9)
-		if NewAdmission(&h.pool).Room(&g) == 1 {
+		if a := NewAdmission(&h.pool); a.Room(&g) == 1 {
 			h.running = append(h.running, g)
 			add(&h.pool.Allocated, &g, 1)
 			if rng.IntN(4) == 0 {

@@ -149,7 +149,8 @@ func (p *placing) of(number int, revocable bool) *turns {
 	}
 	ceiling := p.m.ceiling(number, revocable)
 	one.Ceiling = &ceiling
-	all.admission = share.NewAdmission(one)
+	admission := share.NewAdmission(one)
+	all.admission = &admission
 	return all
 }
 
