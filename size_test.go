@@ -22,9 +22,7 @@ const (
 )
 
 // sizeExemptions are lines that break a limit for a reason.
-var sizeExemptions = []exemption{
-	{"sim/model/admit.go", "package lines", "package model", "the model is to be split"},
-}
+var sizeExemptions = []exemption{}
 
 // namesBanned are package names that say nothing.
 var namesBanned = strings.Fields("util utils common helper helpers manager base types misc")

@@ -231,8 +231,8 @@ func (w *World) checkJobs(s *cluster.State) {
 	if s.Unfinished {
 		w.fail("work is left over")
 	}
-	if fits := w.model.Fitting(); fits != "" {
-		w.fail("%s waits although there is room", fits)
+	if idle := w.model.Idle(); idle != "" {
+		w.fail("%s", idle)
 	}
 }
 
@@ -240,7 +240,7 @@ func (w *World) checkJobs(s *cluster.State) {
 // is the same everywhere, and that no copy changed with what came after it.
 func (w *World) foldAgain(s *cluster.State) {
 	core := w.versions.knows()
-	core.Explain = !w.explain
+	core.Explain = w.explain
 	copies := map[int]*cluster.State{}
 	for i, r := range w.records {
 		folded, _ := core.Fold(r, w.now)

@@ -40,6 +40,7 @@ func newScribe(seed uint64, o Options) *scribe {
 }
 
 func (s *scribe) fold(e *command.Entry) {
+	s.reader.core.Explain = true // for the model
 	r := journal.Record{Index: journal.Index(len(s.records) + 1), Writer: string(e.Writer), Seq: e.Seq, Payload: command.Encode(e)}
 	folded, _ := s.reader.core.Fold(r, s.now)
 	s.records = append(s.records, r)

@@ -80,7 +80,7 @@ func (m *machine) boot() {
 	m.run++
 	m.core = peer.NewCore(m.w.limits)
 	m.core.Knows = max(m.program, rules.Released)
-	m.core.Explain = m.w.trace != nil || m.w.explain
+	m.core.Explain = m.w.trace != nil || !m.w.unchecked
 	m.cursor, m.target = 0, len(m.w.records)
 	m.appending, m.watching, m.wakeAt = nil, nil, 0
 	m.slow = m.w.chance(slowStart)

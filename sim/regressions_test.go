@@ -73,6 +73,7 @@ var seedsThatFoundBugs = []struct {
 	{1028685214, "a gang had no room, as a member of an earlier version was thought to need what the newest does"},
 	{307965911, "a job whose update was still to take instances away ended before what a policy says of its completion was done"},
 	{307905366, "a copy was sent to other peers than those that others had left for it, and they left them for it again, for ever"},
+	{3112192147, "the model did not let an update that takes instances away try others for those it adds"},
 	{3461899596, "a start that one life had ordered was vouched for by the next"},
 	{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 	{3277487758, "a drained instance was of a task that the newest version lacks"},

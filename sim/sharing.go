@@ -15,6 +15,8 @@ type sharing struct {
 	w *World
 	// held is what every pool held before this entry, with all below it.
 	held map[terms.PoolPath]terms.Amounts
+	// waited are the jobs of which something asked for room before this entry.
+	waited map[terms.JobID]bool
 	// absent and broken are the jobs whose gangs were so before this entry, growing those of them that grow whole, with how many
 	// of their slots had had a node.
 	absent, broken map[terms.JobID]bool
@@ -28,7 +30,7 @@ func (h *sharing) check(s *cluster.State) {
 	h.limits(s)
 	h.sums(s)
 	h.backed(s)
-	absent, broken, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]uint32{}
+	absent, broken, waited, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]uint32{}
 	s.EachJob(func(j *cluster.Job) bool {
 		if h.absent[j.ID] {
 			h.whole(s, j)
@@ -37,18 +39,17 @@ func (h *sharing) check(s *cluster.State) {
 			h.grown(s, j, used)
 		}
 		h.together(s, j)
-		if h.broken[j.ID] && j.GangState() == gang.Broken {
-			h.first(s, j)
-		}
+		h.first(s, j)
 		h.gaveWay(s, j)
 		h.order(s, j)
+		waited[j.ID] = waits(j)
 		absent[j.ID], broken[j.ID] = j.GangState() == gang.Absent, j.GangState() == gang.Broken
 		if j.GangState() == gang.Growing {
 			growing[j.ID] = usedSlots(j)
 		}
 		return true
 	})
-	h.absent, h.broken, h.growing, h.claiming = absent, broken, growing, s.ClaimingJobs()
+	h.absent, h.broken, h.waited, h.growing, h.claiming = absent, broken, waited, growing, s.ClaimingJobs()
 }
 
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
@@ -227,27 +228,51 @@ func stopping(j *cluster.Job) bool {
 	return slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Counts[cluster.Stopping]+t.Beside[cluster.Stopping] > 0 })
 }
 
-// first checks that nobody in the pool of a gang that lost members was placed where one of them has room: as far as that
-// can be seen without rules, devices and ports.
+// first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be seen without rules,
+// devices and ports. In a pool gangs that lost members come first, then the more important, then those who came first.
 func (h *sharing) first(s *cluster.State, j *cluster.Job) {
-	for task := range j.Tasks {
+	broken := j.GangState() == gang.Broken
+	if broken && (!h.broken[j.ID] || j.Spec.Grow == terms.GrowWhole) || j.GangState() > gang.Broken {
+		return
+	}
+	for task, t := range j.Tasks {
 		spec := j.TaskSpecOf(task, j.Version)
-		if j.Missing(task)+j.MissingAny() == 0 || j.Spec.Grow == terms.GrowWhole || j.Spec.Within != "" || j.Tasks[task].Asks() == 0 || j.Tasks[task].Waits() == 0 ||
-			len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 || spec.PerNodeMax > 0 {
+		if broken && j.Missing(task)+j.MissingAny() == 0 || min(t.Asks(), t.Waits()) == 0 || demands(j, spec) {
 			continue
 		}
 		s.EachJob(func(other *cluster.Job) bool {
-			claimed := slices.Contains(h.claiming, other.ID)
-			if s.PoolOf(other) != s.PoolOf(j) || other.Spec.Class() != j.Spec.Class() || h.broken[other.ID] || claimed || other.Spec.Type == terms.Daemon {
-				return true
+			if alike(s, j, other) && !h.broken[other.ID] && !slices.Contains(h.claiming, other.ID) && (broken || h.before(j, other)) {
+				h.behind(s, j, other, spec)
 			}
-			h.behind(s, j, other, spec)
 			return true
 		})
 	}
 }
 
-// behind checks that no instance of a job was placed with this entry where one of a broken gang has room.
+// demands tells whether a task of a job asks for more of a node than amounts.
+func demands(j *cluster.Job, spec *terms.Task) bool {
+	return j.Spec.Within != "" || j.Spec.Shares() || len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 || spec.PerNodeMax > 0
+}
+
+// alike tells whether two jobs take turns: in one pool, with the same part of it.
+func alike(s *cluster.State, a, b *cluster.Job) bool {
+	return s.PoolOf(a) == s.PoolOf(b) && a.Spec.Class() == b.Spec.Class() && b.Spec.Type != terms.Daemon
+}
+
+// before tells whether a job has its turn before another that is no gang that lost members, and the other may not pass it.
+func (h *sharing) before(j, other *cluster.Job) bool {
+	if h.waited[j.ID] && other.Spec.RunsAtMost() == 0 && other.ID != j.ID {
+		return j.Spec.Priority > other.Spec.Priority || j.Spec.Priority == other.Spec.Priority && j.ID < other.ID
+	}
+	return false
+}
+
+// waits tells whether something of a job asks for room.
+func waits(j *cluster.Job) bool {
+	return slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Asks() > 0 })
+}
+
+// behind checks that no instance of a job was placed with this entry where one of another has room.
 func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Task) {
 	need := spec.Amounts()
 	for task := range other.Tasks {
@@ -265,7 +290,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 					return true
 				}
 			}
-			h.w.fail("%s was placed on %s, where %s has room for a member that it lost", s.NameOf(r), node.Name, j.Name())
+			h.w.fail("%s was placed on %s, where %s has room, which comes before it", s.NameOf(r), node.Name, j.Name())
 			return false
 		})
 	}

@@ -54,7 +54,7 @@ type World struct {
 	// when a task ended last.
 	ringChanged, landedAt, workedAt terms.Time
 	joins, joinEntries              int
-	// explain lets cores list effects, which must change nothing else.
+	// explain lets the last fold list effects, as those of machines do for the model: that must change nothing else.
 	explain bool
 	// unchecked leaves the model and the audits out, for measurements; joined is then the number of members.
 	unchecked bool

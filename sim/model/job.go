@@ -54,8 +54,6 @@ type task struct {
 	completion cluster.Completion
 	// sealed tells whether no more instances begin.
 	sealed cluster.Seal
-	// share is how many instances virtual peers may run, nil if none do.
-	share *uint32
 	// patience is that of the seats that take any node, and of the others.
 	patience [2]patience
 }

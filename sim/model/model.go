@@ -1,7 +1,8 @@
 // Package model is the fold once more, as plainly as it can be said and as slow as that is: no books, no queues, no
 // counters; whatever follows from something else is computed from it anew. It shares with the fold only the nouns and the
-// commands, package reconcile, which it asks about all slots where the fold asks about one, and the arithmetic of pools:
-// what they are entitled to, and who is admitted. So a mistake would have to be made twice.
+// commands, and package reconcile, which it asks about all slots where the fold asks about one. So a mistake would have to be made twice.
+//
+// Who is placed where and who gives way it does not decide: it follows the fold, and checks that it may (see follow).
 package model
 
 import (
@@ -49,11 +50,13 @@ type Model struct {
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
-	// claims are what is kept for jobs, hungers since when those wait in a pool who could be given room.
-	claims  []claims
-	hungers map[terms.PoolPath]cluster.Hunger
-	// fold is the value as the fold has it after the entry: see leaves.
-	fold *cluster.State
+	// claims are what is kept for jobs.
+	claims []cluster.Claims
+	// fold is the value as the fold has it after the entry, wrongs is what it may not have done with that.
+	fold   *cluster.State
+	wrongs []string
+	// left is what is left on the nodes while placements are followed, nil if that is to be added up.
+	left []*room
 	// requests are the remembered ones, oldest first.
 	requests []request
 	// dropped and refused tell what the last entry came to.
@@ -95,14 +98,14 @@ type request struct {
 func New(limits terms.Limits) *Model {
 	return &Model{
 		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
-		Forgotten: map[terms.JobName]bool{}, hungers: map[terms.PoolPath]cluster.Hunger{},
+		Forgotten: map[terms.JobName]bool{},
 	}
 }
 
 // Apply folds the next entry, which made of the value what fold is now.
 func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.index++
-	m.fold = fold
+	m.fold, m.wrongs = fold, nil
 	m.refused, m.told = nil, map[allocation]cluster.Cause{}
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
@@ -114,7 +117,7 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 		j.touched = false
 	}
 	m.closed, m.heeds, m.changed = nil, nil, nil
-	finished := m.meetDeadlines()
+	m.meetDeadlines()
 	m.tidy()
 	for _, c := range e.Commands {
 		m.refused = append(m.refused, !m.obey(e.Writer, c))
@@ -125,7 +128,8 @@ func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.advance()
 	m.tidy()
 	m.followJobs()
-	m.unfinished = !m.placeAll() || !finished
+	m.follow(&folded.Outcome)
+	m.unfinished = fold.Unfinished
 	m.tidy()
 	m.regroup()
 	m.forgetJobs()
@@ -283,12 +287,12 @@ func (m *Model) next() due {
 	return first
 }
 
-// meetDeadlines does what is due, and tells whether it reached all.
-func (m *Model) meetDeadlines() bool {
+// meetDeadlines does what is due, as far as an entry may.
+func (m *Model) meetDeadlines() {
 	for range m.limits.Placements {
 		switch d := m.next(); {
 		case d.at == 0 || d.at > m.time:
-			return true
+			return
 		case d.node != nil:
 			m.drainDue(d.node)
 		case d.job != nil && d.job.finished != 0:
@@ -301,7 +305,6 @@ func (m *Model) meetDeadlines() bool {
 			m.seatDue(d.seat)
 		}
 	}
-	return false
 }
 
 // tidy ends the jobs of which nothing waits or runs any more, or is to be added, and whose type lets them end.
@@ -311,7 +314,7 @@ func (m *Model) tidy() {
 			continue
 		}
 		m.abandon(j)
-		if !j.grows() {
+		if !j.resizes() {
 			m.finish(j)
 		}
 	}
@@ -354,7 +357,6 @@ func (m *Model) endedSlots() int {
 
 func (m *Model) forget(j *Job) {
 	m.Forgotten[j.newest().Name] = true
-	m.keep(j.ID, cluster.Claims{})
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(one *Job) bool { return one == j })
 	m.ended = slices.DeleteFunc(m.ended, func(one *Job) bool { return one == j })
 }

@@ -6,7 +6,6 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -30,11 +29,6 @@ func (m *Model) changePools(c *command.ChangePools) bool {
 	}
 	if len(changed.Problems(busy)) > 0 || len(changed) > int(m.limits.Pools) {
 		return false
-	}
-	for _, p := range m.pools {
-		if _, stays := changed.Find(p.Path); !stays {
-			delete(m.hungers, p.Path)
-		}
 	}
 	m.pools = changed
 	m.poolsVersion++
@@ -182,20 +176,4 @@ func (n *Node) offers() (all terms.Amounts) {
 		}
 	}
 	return all
-}
-
-// entitlements returns what each pool may use, in the order of the tree.
-func (m *Model) entitlements() []entitle.Entitlement {
-	in := &entitle.Input{Capacity: m.capacity()}
-	in.Slack[terms.CPU] = in.Capacity[terms.CPU]
-	for i := range m.pools {
-		above, _ := pool.Split(m.pools[i].Path)
-		account := m.account(m.pools[i].Path)
-		in.Slack[terms.CPU] -= account.Held.NonSlack[terms.CPU]
-		in.Pools = append(in.Pools, entitle.Pool{
-			Parent: m.poolNumber(above), Spec: &m.pools[i], Allocated: account.Held, Demand: account.Asked,
-		})
-	}
-	in.Slack[terms.CPU] = max(in.Slack[terms.CPU], 0)
-	return entitle.Entitlements(in)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -17,22 +18,13 @@ type search struct {
 
 func (s *seat) search() search { return search{s.slot.task, s.spec(), s.special()} }
 
-// suits tells whether the rules of a task hold on a node; with impatience those that were soft for long enough do not
-// count.
-func (p *placing) suits(q search, r *room, impatient bool) bool {
-	return (q.spec.PerNodeMax == 0 || r.own[q.t] < int(q.spec.PerNodeMax)) && p.ruled(p.rooms, q, r, impatient)
-}
-
-// ruled tells so whatever the task itself runs there.
-func (p *placing) ruled(rooms []*room, q search, r *room, impatient bool) bool {
-	if r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !p.within(q.t.job, r.node) {
+// suits tells whether the rules of a task hold on a node, of the soft ones those that count.
+func (m *Model) suits(rooms []*room, q search, r *room, counts func(*constraint.Constraint) bool) bool {
+	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) || r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !m.within(q.t.job, r.node) {
 		return false
 	}
 	for _, c := range q.spec.Constraints {
-		if impatient && c.Soft && p.m.softEnd(q.t, q.special, &c) <= p.m.time {
-			continue
-		}
-		if !holdsFor(q.spec, rooms, r, &c) {
+		if (!c.Soft || counts(&c)) && !holdsFor(q.spec, rooms, r, &c) {
 			return false
 		}
 	}
@@ -80,6 +72,23 @@ func (m *Model) softEnd(t *task, special bool, c *constraint.Constraint) terms.T
 	return m.time + terms.Time(c.PatienceMillis)
 }
 
+// queued tells whether a lane of a task waits to be placed.
+func (t *task) queued(special bool) (found bool) {
+	t.each(func(s *seat) { found = found || s.waits() && s.special() == special })
+	return found && t.asks() > 0
+}
+
+// endPatience forgets the patience of what does not wait any more, or may not run now.
+func (j *Job) endPatience() {
+	for _, t := range j.tasks {
+		for _, special := range []bool{false, true} {
+			if p := t.patienceOf(special); p.begun && !t.queued(special) {
+				*p = patience{}
+			}
+		}
+	}
+}
+
 // softRules returns the soft rules of what may wait: of the newest version, or of any.
 func (t *task) softRules(special bool) []constraint.Constraint {
 	var soft []constraint.Constraint
@@ -97,63 +106,8 @@ func (t *task) softRules(special bool) []constraint.Constraint {
 	return soft
 }
 
-// beginPatience notes that seats of a task had room in their pool, and none on the nodes.
-func (m *Model) beginPatience(t *task, special bool) {
-	if p := t.patienceOf(special); !p.begun && t.queued(special) && len(t.softRules(special)) > 0 {
-		*p = patience{true, m.time}
-	}
-}
-
-// endPatience forgets the patience of what does not wait any more, or may not run now.
-func (t *task) endPatience() {
-	for _, special := range []bool{false, true} {
-		if p := t.patienceOf(special); p.begun && !t.queued(special) {
-			*p = patience{}
-		}
-	}
-}
-
-func (j *Job) endPatience() {
-	for _, t := range j.tasks {
-		t.endPatience()
-	}
-}
-
-// lapses returns when the soft rules of a task that waits end, of each lane the first.
-func (m *Model) lapses(t *task) (all []terms.Time) {
-	for _, special := range []bool{false, true} {
-		if !t.patienceOf(special).begun {
-			continue
-		}
-		first := terms.Time(0)
-		for _, c := range t.softRules(special) {
-			if end := m.softEnd(t, special, &c); end > m.time && (first == 0 || end < first) {
-				first = end
-			}
-		}
-		all = append(all, first)
-	}
-	return all
-}
-
 func asksExclusive(c constraint.Constraint) bool {
 	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), asksExclusive)
-}
-
-// value returns what the node offers as an attribute, "" if it does not.
-func (r *room) value(attribute string) string {
-	if r.node.offer != nil {
-		for _, a := range r.node.offer.Attributes {
-			if a.Name == attribute {
-				return a.Value
-			}
-		}
-	}
-	return ""
-}
-
-func (r *room) exclusive() bool {
-	return slices.ContainsFunc(r.node.offer.Attributes, func(a terms.EnvVar) bool { return a.Name == "exclusive" })
 }
 
 func holdsAt(rooms []*room, r *room, c *constraint.Constraint) bool {
@@ -221,4 +175,39 @@ func (m *Model) mayStay(s *seat, gone map[*seat]bool) bool {
 	return (spec.PerNodeMax == 0 || r.own[t] < int(spec.PerNodeMax)) && !slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool {
 		return !c.Soft && !holdsFor(spec, rooms, r, &c)
 	})
+}
+
+func (n *Node) attribute(name string) (value string, exists bool) {
+	if n.offer != nil {
+		for _, a := range n.offer.Attributes {
+			if a.Name == name {
+				return a.Value, true
+			}
+		}
+	}
+	return "", false
+}
+
+// home returns the domain of the first instance of a job that has a node, of each task the main seats first.
+func (j *Job) home(m *Model) (value string, found bool) {
+	if j.newest().Within == "" {
+		return "", false
+	}
+	for _, t := range j.tasks {
+		for _, beside := range []bool{false, true} {
+			t.each(func(s *seat) {
+				if !found && (s.kind != cluster.MainSeat) == beside && s.Phase.Holds() && s.Phase != cluster.Stopping {
+					value, found = m.Nodes[s.Node].attribute(j.newest().Within)
+				}
+			})
+		}
+	}
+	return value, found
+}
+
+// within tells whether a node is in a domain where instances of a job may go: the one where others of it are.
+func (m *Model) within(j *Job, n *Node) bool {
+	value, exists := n.attribute(j.newest().Within)
+	home, found := j.home(m)
+	return j.newest().Within == "" || exists && (!found || value == home)
 }

@@ -3,13 +3,21 @@ package model
 import (
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/constraint"
 )
+
+// former is a seat as it was before something was tried, with where the next free port was looked for on the node.
+type former struct {
+	s        *seat
+	before   seat
+	portNext uint16
+}
 
 // succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all of it back.
 type succession struct {
 	m     *Model
 	lacks uint32
-	trail []step
+	trail []former
 }
 
 func (m *Model) succession() *succession { return &succession{m: m} }
@@ -39,28 +47,28 @@ func (t *succession) succeeds(s *seat) bool {
 	own, before, q := s.Node, *s, search{task, task.spec(0), false}
 	s.Slot = cluster.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: cluster.Stopped}
 	s.ports, s.devices = nil, nil
-	p := &placing{m: t.m, rooms: t.m.rooms()}
-	isOwn := func(r *room) bool { return r.node.number == own }
-	place := p.first(q, isOwn)
+	rooms := t.m.rooms()
+	place := t.m.firstRoom(rooms, q, func(r *room) bool { return r.node.number == own })
 	if place == nil && elsewhere {
-		place = p.first(q, func(*room) bool { return true })
+		place = t.m.firstRoom(rooms, q, func(*room) bool { return true })
 	}
 	if place == nil {
 		*s = before
 		t.lacks++
 		return false
 	}
-	t.trail = append(t.trail, step{s, before, place.node.portNext})
+	t.trail = append(t.trail, former{s, before, place.node.portNext})
 	s.Slot = cluster.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(), Phase: cluster.Assigned}
 	place.give(s)
 	return true
 }
 
-// first returns the first room of some that can run an instance, if need be without the rules that are not soft any more; nil if none can.
-func (p *placing) first(q search, among func(*room) bool) *room {
+// firstRoom returns the first room of some that can run an instance, if need be without the rules that are not soft any more; nil if none can.
+func (m *Model) firstRoom(rooms []*room, q search, among func(*room) bool) *room {
 	for _, impatient := range []bool{false, true} {
-		for _, r := range p.rooms {
-			if among(r) && r.fits(q.spec) && p.suits(q, r, impatient) {
+		counts := func(c *constraint.Constraint) bool { return !impatient || m.softEnd(q.t, q.special, c) > m.time }
+		for _, r := range rooms {
+			if among(r) && r.fits(q.spec) && m.suits(rooms, q, r, counts) {
 				return r
 			}
 		}

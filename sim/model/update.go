@@ -496,9 +496,11 @@ func (t *task) wanted() uint32 {
 	}
 }
 
-// grows tells whether an update has instances to add.
-func (j *Job) grows() bool {
-	return !j.stop && j.updating() && slices.ContainsFunc(j.tasks, func(t *task) bool { return t.desired < t.wanted() })
+// resizes tells whether an update has instances to add, or while it goes on to take away.
+func (j *Job) resizes() bool {
+	return !j.stop && j.updating() && slices.ContainsFunc(j.tasks, func(t *task) bool {
+		return t.desired < t.wanted() || t.desired > t.wanted() && j.update.State.Rolls()
+	})
 }
 
 // left returns what an update has to do still, and what it has begun and is not healthy.

@@ -7,9 +7,6 @@ import (
 	"starling/terms"
 )
 
-// pageNodes is how many nodes a pack compares at a time.
-const pageNodes = 64
-
 // room is what is left on a node, added up anew for every entry.
 type room struct {
 	node    *Node
@@ -71,15 +68,18 @@ func (m *Model) empty(n *Node) *room {
 	return r
 }
 
-// roomWithout returns what would be left on a node without some of its seats.
-func (m *Model) roomWithout(n *Node, gone func(*seat) bool) *room {
-	r := m.empty(n)
-	for _, s := range m.on(n) {
-		if !gone(s) {
-			r.take(s)
+// kept returns what of a node is kept for those that wait.
+func (m *Model) kept(n *Node) (sum terms.Amounts) {
+	for _, c := range m.claims {
+		for _, one := range c.Seats {
+			for k, amount := range one.Need {
+				if one.Node == n.number {
+					sum[k] += amount * int64(one.Count)
+				}
+			}
 		}
 	}
-	return r
+	return sum
 }
 
 // take notes what a seat has.
@@ -110,104 +110,6 @@ func (s *seat) ref() cluster.SlotRef {
 
 // special tells whether a waiting seat wants a particular node or version.
 func (s *seat) special() bool { return s.Version != 0 || s.Wish != cluster.AnyNode }
-
-// look adds up what is left, unless nothing but what was placed has changed since.
-func (p *placing) look() {
-	if p.rooms == nil {
-		p.rooms = p.m.rooms()
-	}
-}
-
-// wished returns the room for one seat by what it wishes of its last node, nil if there is none.
-func (p *placing) wished(s *seat) *room {
-	q, running := s.search(), s.slot.task.running(len(p.rooms))
-	isLast := func(r *room) bool { return r.node.number == s.Node }
-	var last *room
-	if s.Order != 0 || s.Wish == cluster.OnlyNode {
-		last = p.choose(q, running, isLast)
-	}
-	switch {
-	case s.Wish == cluster.OnlyNode, s.Wish == cluster.PreferNode && last != nil:
-		return last
-	case s.Wish == cluster.AvoidNode:
-		other := p.choose(q, running, func(r *room) bool { return s.Order == 0 || !isLast(r) })
-		if other == nil {
-			return last
-		}
-		return other
-	}
-	return p.choose(q, running, nil)
-}
-
-// assign gives a room to a waiting seat. While an update runs, its instances are to be healthy in time.
-func (p *placing) assign(s *seat, r *room) {
-	j := s.job()
-	p.trail = append(p.trail, step{s, *s, r.node.portNext})
-	version := s.Version
-	if version == 0 {
-		version = j.version()
-	}
-	if before := s.spec(); before != nil && onPeers(before) {
-		p.spots.take(s.slot.task, r.node, 1)
-	}
-	s.Slot = cluster.Slot{
-		Order: p.m.index, Since: p.m.time, Node: r.node.number, Version: version, Phase: cluster.Assigned, Failures: s.Failures, Health: s.Health,
-	}
-	if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
-		s.Deadline = p.m.time + terms.Time(limit)
-	}
-	r.give(s)
-}
-
-// running returns how many instances of the task each node has.
-func (t *task) running(nodes int) []int64 {
-	counts := make([]int64, nodes)
-	t.each(func(s *seat) {
-		if s.Phase.Holds() {
-			counts[s.Node]++
-		}
-	})
-	return counts
-}
-
-// choose returns where the next instance goes, among rooms that may be named, nil if it fits nowhere: there where all its
-// rules hold, or if that is nowhere, there where those hold that are not soft any more.
-func (p *placing) choose(q search, running []int64, among func(*room) bool) *room {
-	if room := p.chooseBy(q, running, among, false); room != nil {
-		return room
-	}
-	return p.chooseBy(q, running, among, true)
-}
-
-// chooseBy returns the node with the fewest instances, or the first page where it fits, there where the least is left;
-// but first comes the value of the attribute that the task is spread over that has the fewest instances. Devices that it
-// does not need are left to others.
-func (p *placing) chooseBy(q search, running []int64, among func(*room) bool, impatient bool) *room {
-	var best *room
-	var bestRank [5]int64
-	for i, r := range p.rooms {
-		if among != nil && !among(r) || !r.fits(q.spec) || p.spots.left(q.t, r.node) == 0 && onPeers(q.spec) || !p.suits(q, r, impatient) {
-			continue
-		}
-		rank := [5]int64{0, running[i], r.wasted(q.spec), r.used()}
-		if q.spec.Placement == terms.Defragment {
-			stranded, useless := r.spoilt(q.spec, p.known)
-			rank = [5]int64{0, r.wasted(q.spec), stranded, useless, r.left(q.spec)}
-		}
-		if q.spec.Placement == terms.Pack {
-			rank = [5]int64{0, r.wasted(q.spec), int64(i / pageNodes), r.left(q.spec)}
-		}
-		for _, other := range p.rooms {
-			if q.spec.SpreadOver != "" && other.value(q.spec.SpreadOver) == r.value(q.spec.SpreadOver) {
-				rank[0] += int64(other.own[q.t])
-			}
-		}
-		if best == nil || slices.Compare(rank[:], bestRank[:]) < 0 {
-			best, bestRank = r, rank
-		}
-	}
-	return best
-}
 
 // fits tells whether one instance can go to the node.
 func (r *room) fits(spec *terms.Task) bool {
@@ -330,37 +232,18 @@ func (r *room) give(s *seat) {
 	r.take(s)
 }
 
-// part returns how much of a node's capacity an amount is, in 1024ths.
-func (r *room) part(k terms.Kind, amount int64) int64 {
-	return amount / (r.node.offer.Capacity[k]/1024 + 1)
+func (r *room) exclusive() bool {
+	return slices.ContainsFunc(r.node.offer.Attributes, func(a terms.EnvVar) bool { return a.Name == "exclusive" })
 }
 
-// used is how much of the node's processor and memory is taken.
-func (r *room) used() int64 {
-	capacity := r.node.offer.Capacity
-	return r.part(terms.CPU, capacity[terms.CPU]-r.free[terms.CPU]) +
-		r.part(terms.Memory, capacity[terms.Memory]-r.free[terms.Memory])
-}
-
-// left is how much of both would be left after one instance; what the node does not have at all does not count.
-func (r *room) left(spec *terms.Task) int64 {
-	sum := int64(0)
-	for _, k := range []terms.Kind{terms.CPU, terms.Memory} {
-		if r.node.offer.Capacity[k] > 0 {
-			sum += r.part(k, r.free[k]-spec.Resources[k])
+// value returns what the node offers as an attribute, "" if it does not.
+func (r *room) value(attribute string) string {
+	if r.node.offer != nil {
+		for _, a := range r.node.offer.Attributes {
+			if a.Name == attribute {
+				return a.Value
+			}
 		}
 	}
-	return sum
-}
-
-// wasted is 1 for a node whose devices the task would leave unused, and which others may need, and below 0 for a node
-// that is kept for such work.
-func (r *room) wasted(spec *terms.Task) int64 {
-	if r.exclusive() {
-		return -1
-	}
-	if len(r.node.offer.Devices) > 0 && len(spec.Devices) == 0 {
-		return 1
-	}
-	return 0
+	return ""
 }
