@@ -303,12 +303,15 @@ func (s *State) softEnd(key TaskKey, c *constraint.Constraint) terms.Time {
 
 // SoftEnds returns when a soft constraint of a task ends if it goes on waiting.
 func (s *State) SoftEnds(key TaskKey, c *constraint.Constraint) terms.Time {
-	since, ok := s.patience.Get(key)
+	since, ok := s.PatientSince(key)
 	if !ok {
 		since = s.Time
 	}
 	return since + terms.Time(c.PatienceMillis)
 }
+
+// PatientSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while that does not count.
+func (s *State) PatientSince(key TaskKey) (since terms.Time, ok bool) { return s.patience.Get(key) }
 
 // WakeLapsed lets the tasks of which a soft constraint has ended try all nodes.
 func (s *State) WakeLapsed() {

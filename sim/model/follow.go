@@ -27,21 +27,25 @@ func (m *Model) follow(outcome *replica.Outcome) {
 				m.left = nil
 			}
 		case replica.More:
-			m.placeRest()
+			m.followRest()
 		}
 	}
 	m.takeOver()
 }
 
-// placeRest places what was placed without having been told.
-func (m *Model) placeRest() {
+// followRest follows what the fold did without telling.
+func (m *Model) followRest() {
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			for _, slot := range t.slots {
 				for kind := range slot.seats {
 					s := &slot.seats[kind]
-					if now, _ := m.fold.SlotAt(s.ref()); s.waits() && now.Order == m.index {
+					switch now, _ := m.fold.SlotAt(s.ref()); {
+					case s.waits() && now.Order == m.index:
 						m.place(slot)
+					case s.taken() && now.Cause == cluster.ByPreemption && s.Order == now.Order && s.Cause != now.Cause:
+						m.stop(s, cluster.ByPreemption)
+						m.left = nil
 					}
 				}
 			}
@@ -65,8 +69,8 @@ func (m *Model) takeOver() {
 				if special {
 					key = key.Special()
 				}
-				since := m.fold.SoftEnds(key, &constraint.Constraint{})
-				*t.patienceOf(special) = patience{t.queued(special) && len(t.softRules(special)) > 0, since}
+				since, begun := m.fold.PatientSince(key)
+				*t.patienceOf(special) = patience{begun, since}
 			}
 		}
 	}

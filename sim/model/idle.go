@@ -117,16 +117,18 @@ func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(ter
 	return found
 }
 
-// social tells whether a task minds what runs around it: whoever gives way changes that.
-func social(spec *terms.Task) bool {
-	return slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
+// plain tells whether amounts and the node itself are all that counts for a task: whoever gives way for others makes room, but it is not
+// looked for who has a port or a device, and what runs around the task would change.
+func plain(spec *terms.Task) bool {
+	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
+	return !social && len(spec.Devices) == 0 && !slices.ContainsFunc(spec.Ports, func(p terms.PortRequest) bool { return p.Number != 0 })
 }
 
-// firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that does not mind others.
+// firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is plain.
 func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*seat) {
 	j.each(func(s *seat) {
 		spec, same := s.spec(), func(other *seat) bool { return other.slot.task == s.slot.task }
-		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && !social(spec) && !slices.ContainsFunc(all, same) && admits(amountsOf(spec)) {
+		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && plain(spec) && !slices.ContainsFunc(all, same) && admits(amountsOf(spec)) {
 			all = append(all, s)
 		}
 	})

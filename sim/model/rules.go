@@ -89,23 +89,6 @@ func (j *Job) endPatience() {
 	}
 }
 
-// softRules returns the soft rules of what may wait: of the newest version, or of any.
-func (t *task) softRules(special bool) []constraint.Constraint {
-	var soft []constraint.Constraint
-	for _, v := range t.job.versions {
-		spec := t.spec(v.Number)
-		if spec == nil || !special && v.Number != t.job.version() {
-			continue
-		}
-		for _, c := range spec.Constraints {
-			if c.Soft {
-				soft = append(soft, c)
-			}
-		}
-	}
-	return soft
-}
-
 func asksExclusive(c constraint.Constraint) bool {
 	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), asksExclusive)
 }
