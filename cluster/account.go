@@ -1,15 +1,13 @@
 package cluster
 
 import (
-	"slices"
-
+	"starling/cluster/tree"
 	"starling/terms"
-	"starling/terms/fingerprint"
 )
 
 // PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
 // machines.
-type PoolID uint32
+type PoolID = tree.ID
 
 // Account is what the jobs of a pool hold and ask for.
 type Account struct {
@@ -25,81 +23,26 @@ type Account struct {
 	Jobs uint32
 }
 
-// pools is the tree of resource pools as it is kept. It is never changed, but replaced whole.
-type pools struct {
-	version uint32
-	// specs are in the order of a tree, ids are their accounts; positions tells where each account's pool stands, -1 for
-	// none.
-	specs     []terms.Pool
-	ids       []PoolID
-	positions []int32
-	hash      uint64
-}
-
-// firstPools returns the tree that every cluster begins with: the default pool, without limits.
-func firstPools() *pools {
-	p := &pools{}
-	return p.with([]terms.Pool{terms.NewPool(terms.DefaultPool)})
-}
-
-// with returns the next version of the tree. Pools that stay keep their accounts, new ones get the lowest that are free.
-func (p *pools) with(specs []terms.Pool) *pools {
-	next := &pools{version: p.version + 1, specs: specs, ids: make([]PoolID, len(specs))}
-	next.positions = make([]int32, max(len(p.positions), 1), len(p.positions)+len(specs)+1)
-	for i := range next.positions {
-		next.positions[i] = -1
-	}
-	for i := range specs {
-		if at, found := p.find(specs[i].Path); found {
-			next.ids[i] = p.ids[at]
-			next.positions[p.ids[at]] = int32(i)
-		}
-	}
-	free := PoolID(1)
-	for i := range specs {
-		if next.ids[i] != 0 {
-			continue
-		}
-		for int(free) < len(next.positions) && next.positions[free] >= 0 {
-			free++
-		}
-		if int(free) == len(next.positions) {
-			next.positions = append(next.positions, -1)
-		}
-		next.ids[i], next.positions[free] = free, int32(i)
-	}
-	next.hash = hashWords(tagPools, uint64(next.version))
-	for i := range specs {
-		next.hash = mix(next.hash, fingerprint.Pool(&specs[i]))
-	}
-	return next
-}
-
-// find returns where a pool stands.
-func (p *pools) find(path terms.PoolPath) (int, bool) {
-	return slices.BinarySearchFunc(p.specs, path, func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
-}
-
 // Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
-func (s *State) Pools() []terms.Pool { return s.pools.specs }
+func (s *State) Pools() []terms.Pool { return s.pools.Specs }
 
 // PoolsVersion is the version of the tree of pools, from 1; every change makes the next.
-func (s *State) PoolsVersion() uint32 { return s.pools.version }
+func (s *State) PoolsVersion() uint32 { return s.pools.Version }
 
 // PoolNumber returns where a pool stands in the tree, and whether it is there.
-func (s *State) PoolNumber(path terms.PoolPath) (int, bool) { return s.pools.find(path) }
+func (s *State) PoolNumber(path terms.PoolPath) (int, bool) { return s.pools.Find(path) }
 
 // PoolOf returns where the pool of a job stands in the tree, -1 for a daemon job, which has none.
 func (s *State) PoolOf(j *Job) int {
 	if j.account() == 0 {
 		return -1
 	}
-	return int(s.pools.positions[j.pool])
+	return int(s.pools.Positions[j.pool])
 }
 
 // Account returns what the jobs of the pool at a number hold and ask for.
 func (s *State) Account(number int) Account {
-	id := int(s.pools.ids[number])
+	id := int(s.pools.IDs[number])
 	if id >= s.accounts.Len() {
 		return Account{}
 	}
@@ -108,9 +51,9 @@ func (s *State) Account(number int) Account {
 
 // SetPools replaces the tree, which must keep to the rules of package pool. Pools with jobs must stay.
 func (s *State) SetPools(specs []terms.Pool) {
-	next := s.pools.with(specs)
-	for number, spec := range s.pools.specs {
-		if _, stays := next.find(spec.Path); !stays {
+	next := s.pools.With(specs)
+	for number, spec := range s.pools.Specs {
+		if _, stays := next.Find(spec.Path); !stays {
 			s.SetHunger(number, nil)
 		}
 	}

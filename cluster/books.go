@@ -31,7 +31,7 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 		return n
 	}
 	assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
-	n := &Node{edition: s.edition, Index: NodeIndex(s.nodes.Len()), Name: name}
+	n := &Node{edition: s.edition, Index: NodeIndex(s.nodes.Len()), NodeFacts: NodeFacts{Name: name}}
 	s.nodes.Resize(s.edition, s.nodes.Len()+1)
 	s.nodes.Set(s.edition, int(n.Index), n)
 	s.nodeNames.Set(name, n.Index)
@@ -323,10 +323,15 @@ func (s *State) editTask(j *Job, task int) *Task {
 func (s *State) changeJob(id terms.JobID, change func(*Job)) {
 	j := s.editJob(id)
 	change(j)
+	s.countJob(j)
+	s.stirred = s.stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
+}
+
+// countJob counts the job's row in the digest.
+func (s *State) countJob(j *Job) {
 	s.digest -= j.row
 	j.row = j.hash()
 	s.digest += j.row
-	s.stirred = s.stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
 }
 
 // changeTask applies change to the task and counts the digest.

@@ -95,11 +95,11 @@ func (s *State) FreeAmounts(n NodeIndex) (free terms.Amounts) {
 func (n *Node) Claimed() terms.Amounts { return n.claimed }
 
 // HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
-func (s *State) HungerOf(number int) (h Hunger, ok bool) { return s.hungers.Get(s.pools.ids[number]) }
+func (s *State) HungerOf(number int) (h Hunger, ok bool) { return s.hungers.Get(s.pools.IDs[number]) }
 
 // SetHunger notes that a pool's work waits for room that others have; nil that none does.
 func (s *State) SetHunger(number int, h *Hunger) {
-	id := s.pools.ids[number]
+	id := s.pools.IDs[number]
 	if old, ok := s.hungers.Delete(id); ok {
 		s.digest -= old.hash(id)
 	}
@@ -123,7 +123,7 @@ func (s *State) HungerDue() (at terms.Time, ok bool) {
 // LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false if
 // there is none.
 func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok bool) {
-	first := priorityKey(s.pools.ids[number], revocable, 0)
+	first := priorityKey(s.pools.IDs[number], revocable, 0)
 	s.priorities.Ascend(first, func(key uint64, _ uint32) bool {
 		priority, ok = uint32(key&0xff), key>>8 == first>>8
 		return false

@@ -39,7 +39,7 @@ func TestDevices(t *testing.T) {
 		{2, []terms.DeviceRequest{gpu(1000), gpu(1000), gpu(500)}, gpu(500), "none", 0},
 	}
 	for i, c := range cases {
-		n := &Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}
+		n := &Node{NodeFacts: NodeFacts{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}}
 		for k := range c.given {
 			n.giveDevices(&c.given[k], SlotRef{Index: uint32(k)})
 		}
@@ -65,7 +65,7 @@ func TestDevices(t *testing.T) {
 // TestFewerPeers checks that a node with fewer virtual peers than it runs takes no others, whatever their numbers are.
 func TestFewerPeers(t *testing.T) {
 	q := terms.DeviceRequest{Kind: terms.VirtualPeers.String(), Amount: terms.WholeDevice}
-	n := &Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: q.Kind, Count: 5}}}}
+	n := &Node{NodeFacts: NodeFacts{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: q.Kind, Count: 5}}}}}
 	for i := range 5 {
 		n.giveDevices(&q, SlotRef{Index: uint32(i)})
 	}

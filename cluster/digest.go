@@ -19,6 +19,8 @@ const (
 	tagAttempts
 	tagPatience
 	tagPools
+	tagBlocked
+	tagShared
 )
 
 func (s *Slot) hash(r SlotRef) uint64 {
@@ -36,7 +38,7 @@ func (s *Slot) hash(r SlotRef) uint64 {
 // hash covers the job's row; its tasks are counted on their own.
 func (j *Job) hash() uint64 {
 	h := hashWords(tagJob, uint64(j.ID), uint64(j.Version), uint64(j.Submitted), uint64(j.Changed), uint64(j.SubmittedAt), bit(j.Stop),
-		uint64(j.Finished), uint64(j.FinishedAt), j.Update.hash(), uint64(j.updateDeadline))
+		uint64(j.Finished), uint64(j.FinishedAt), j.Update.hash(), uint64(j.updateDeadline), uint64(j.pool)<<32^j.gangTried)
 	if j.Roster != (Roster{}) {
 		h = mix(h, hashWords(tagJob, uint64(j.Roster.Version), j.Roster.Sum))
 	}
@@ -61,7 +63,7 @@ func (j *Job) hash() uint64 {
 
 // hash covers the task's row; its slots are counted in its digest.
 func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<2|bit(t.Completion.Followed)<<1|bit(t.Restarting), uint64(t.Completion.Due), t.Seal.hash(), t.most.hash())
+	return hashWords(tagTask, uint64(KeyOf(id, task)), t.nameHash, uint64(t.Desired)<<32|uint64(t.Fresh), uint64(t.Slots.Len())<<32|uint64(t.share), t.failureHash, t.Preemption.hash(), uint64(t.Restarts)<<2|bit(t.Completion.Followed)<<1|bit(t.Restarting), uint64(t.Completion.Due), t.Seal.hash(), t.most.Hash())
 }
 
 func (s *Seal) hash() uint64 {

@@ -7,31 +7,50 @@ import (
 
 	"starling/cluster/gang"
 	"starling/cluster/vector"
+	"starling/cluster/want"
 	"starling/terms"
 )
 
-// Job is a job as it stands in the value. Only the methods of State change it.
+// Job is a job as it stands in the value: its facts, and what follows from them and from those of its tasks. Only the methods of State change
+// it.
 type Job struct {
 	edition *vector.Edition
-	ID      terms.JobID
-	// Spec is the newest version, number Version (from 1).
-	Spec    *terms.Job
+	JobFacts
+	// Spec is the newest version.
+	Spec  *terms.Job
+	Tasks []*Task
+	// wants is the most that it has ever wanted at a time.
+	wants Wants
+	// gang is how many instances of each task must run together, nil for a job without a gang, gangAny how many of any
+	// beyond those, and gangState how that stands as the queue knows it.
+	gang      []uint32
+	gangAny   uint32
+	gangState gang.State
+	// graph is the order of the tasks, nil if there is none.
+	graph *graph
+	// row is what the job's row adds to the digest of the value.
+	row uint64
+}
+
+// JobFacts are the facts about a job, without its tasks.
+type JobFacts struct {
+	ID terms.JobID
+	// Version is the number of the newest version, from 1.
 	Version uint32
 	// Submitted and Changed are the entries that brought the first and the newest version or stop.
 	Submitted, Changed terms.Index
 	SubmittedAt        terms.Time
 	// Stop tells that its user asked it to end.
 	Stop bool
-	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
-	Awaits []terms.JobName
 	// Suspended tells that its user, or a policy, wants nothing of it to run for now.
 	Suspended bool
+	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
+	Awaits []terms.JobName
 	// Fate is what policies, or other jobs, made of it.
 	Fate Fate
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
 	Finished   terms.Index
 	FinishedAt terms.Time
-	Tasks      []*Task
 	// Roster is that of its members.
 	Roster Roster
 	// Update is the record of the latest update.
@@ -40,34 +59,18 @@ type Job struct {
 	versions []JobVersion
 	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
 	updateDeadline terms.Time
-	// wants is the most that it has ever wanted at a time.
-	wants Wants
 	// pool is the account of the pool that the job lives in.
 	pool PoolID
-	// gang is how many instances of each task must run together, nil for a job without a gang, gangAny how many of any
-	// beyond those, and gangState how that stands as the queue knows it.
-	gang      []uint32
-	gangAny   uint32
-	gangState gang.State
 	// gangTried is how often room had been taken anywhere when no nodes were found for the gang.
 	gangTried uint64
-	// graph is the order of the tasks, nil if there is none.
-	graph *graph
-	// row is what the job's row adds to the digest of the value.
-	row uint64
 }
 
-// Task is a task as it stands in the value: its slots.
+// Task is a task as it stands in the value: its facts, its slots, and what follows from them.
 type Task struct {
 	edition *vector.Edition
-	Name    terms.TaskName
+	TaskFacts
 	// Slots are the main seats.
 	Slots vector.Of[Slot]
-	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
-	// number that the newest version wants.
-	Desired uint32
-	// Fresh is the first slot that was never placed; all above are like it.
-	Fresh uint32
 	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
 	Counts, Beside [PhaseCount]uint32
 	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
@@ -75,6 +78,30 @@ type Task struct {
 	New, Old [HealthCount]uint32
 	// Canaries are the canary seats by health, counted in the same way.
 	Canaries [HealthCount]uint32
+	// returned are the slots below Fresh that wait for any node and the newest version.
+	returned *btree.Set[uint32]
+	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
+	asked     uint32
+	askedEach terms.Amounts
+	// turn and specialTurn are where its lanes stand in the queue, zero where nothing waits.
+	turn, specialTurn Turn
+	// rare is what few tasks have; nil for the others.
+	rare *rare
+	// complete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at last.
+	complete bool
+	// digest is the sum over the slots, row what the task's own row adds to that of the value.
+	digest, row           uint64
+	nameHash, failureHash uint64
+}
+
+// TaskFacts are the facts about a task, without its slots.
+type TaskFacts struct {
+	Name terms.TaskName
+	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
+	// number that the newest version wants.
+	Desired uint32
+	// Fresh is the first slot that was never placed; all above are like it.
+	Fresh uint32
 	// Failure is the latest end of an allocation that was no success and not asked for.
 	Failure Failure
 	// Preemption is the latest end of an allocation that gave way.
@@ -83,31 +110,17 @@ type Task struct {
 	// all that lives has ended.
 	Restarts   uint32
 	Restarting bool
-	// Completion is what policies make of it that it is complete.
-	Completion Completion
-	// returned are the slots below Fresh that wait for any node and the newest version.
-	returned *btree.Set[uint32]
-	// most is the most that any version of it has wanted.
-	most most
-	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
-	asked     uint32
-	askedEach terms.Amounts
-	// Seal tells whether no more instances begin.
-	Seal Seal
-	// share is one more than how many may run at a time, 0 where virtual peers do not run them or have not been divided.
-	share uint32
-	// turn and specialTurn are where its lanes stand in the queue, zero where nothing waits.
-	turn, specialTurn Turn
-	// rare is what few tasks have; nil for the others.
-	rare *rare
 	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special
 	// ones, and only a node with more room than then can help.
 	blocked, specialBlocked bool
-	// complete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at last.
-	complete bool
-	// digest is the sum over the slots, row what the task's own row adds to that of the value.
-	digest, row           uint64
-	nameHash, failureHash uint64
+	// share is one more than how many may run at a time, 0 where virtual peers do not run them or have not been divided.
+	share uint32
+	// Completion is what policies make of it that it is complete.
+	Completion Completion
+	// Seal tells whether no more instances begin.
+	Seal Seal
+	// most is the most that any version of it has wanted.
+	most want.Most
 }
 
 // Preemption tells how an allocation gave way. The zero Preemption is none.

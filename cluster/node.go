@@ -6,32 +6,15 @@ import (
 	"starling/cluster/vector"
 )
 
-// Node is a machine as it stands in the value. Only the methods of State change it.
+// Node is a machine as it stands in the value: its facts, and what follows from them and from the slots. Only the methods of State change it.
 type Node struct {
 	edition *vector.Edition
 	Index   NodeIndex
-	Name    terms.NodeName
-	// Peer is the member that lives on it now, "" if none does.
-	Peer terms.PeerID
-	// Departed is the highest incarnation that has left: a tombstone. Entries of it and of all before it are void.
-	Departed uint32
-	// Sessions are the incarnations above Departed that have written, in order.
-	Sessions []Session
-	// Offer is what its peer volunteered; nil while it has volunteered nothing.
-	Offer *terms.Offer
+	NodeFacts
 	// Class numbers the nodes with equal attributes and devices.
 	Class uint32
-	// Drain tells that it is being emptied.
-	Drain Drain
 	// Held are the slots that take room here, in no order.
 	Held []SlotRef
-	// Ports are the TCP ports given to slots here, ordered by number.
-	Ports []PortUse
-	// Devices are the devices and shares of devices given to slots here, ordered by kind and number.
-	Devices []DeviceUse
-	// PortNext is where the search for a free port begins, so that ports are not used again at once.
-	PortNext uint16
-
 	// lasting is what services hold here, which do not end by themselves.
 	lasting terms.Resources
 	// claimed is kept for work that waits.
@@ -40,6 +23,27 @@ type Node struct {
 	given terms.Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
+}
+
+// NodeFacts are the facts about a node.
+type NodeFacts struct {
+	Name terms.NodeName
+	// Peer is the member that lives on it now, "" if none does.
+	Peer terms.PeerID
+	// Departed is the highest incarnation that has left: a tombstone. Entries of it and of all before it are void.
+	Departed uint32
+	// Sessions are the incarnations above Departed that have written, in order.
+	Sessions []Session
+	// Offer is what its peer volunteered; nil while it has volunteered nothing.
+	Offer *terms.Offer
+	// Drain tells that it is being emptied.
+	Drain Drain
+	// Ports are the TCP ports given to slots here, ordered by number.
+	Ports []PortUse
+	// Devices are the devices and shares of devices given to slots here, ordered by kind and number.
+	Devices []DeviceUse
+	// PortNext is where the search for a free port begins, so that ports are not used again at once.
+	PortNext uint16
 }
 
 // Drain says that a node is given nothing new and gives away what it has.

@@ -90,7 +90,11 @@ func (j *Job) GangState() gang.State {
 }
 
 // SetGangTried notes that no nodes were found for the job's gang.
-func (s *State) SetGangTried(id terms.JobID) { s.editJob(id).gangTried = s.holds }
+func (s *State) SetGangTried(id terms.JobID) {
+	j := s.editJob(id)
+	j.gangTried = s.holds
+	s.countJob(j)
+}
 
 // GangTried tells whether no room was taken anywhere since no nodes were found for the job's gang.
 func (s *State) GangTried(j *Job) bool { return j.gangTried == s.holds }
@@ -175,10 +179,8 @@ func (s *State) queueTask(j *Job, task int, u *unit) {
 	if j.Idle(task) {
 		asks = 0
 	}
-	if asks == 0 {
-		// Nobody will tell what comes to pass around nodes meanwhile.
-		t.blocked, t.specialBlocked = false, false
-	}
+	// Nobody tells what comes to pass around nodes while nothing asks for room.
+	t.blocked, t.specialBlocked = t.blocked && asks > 0 && t.Waits() > 0, t.specialBlocked && asks > 0 && t.SpecialWaits() > 0
 	if spec != nil {
 		each = spec.Amounts()
 	}
@@ -203,6 +205,9 @@ func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
 		return
 	}
 	key := old.Key | turn.Key
+	if old.Blocked != turn.Blocked {
+		s.digest += (bit(turn.Blocked) - bit(old.Blocked)) * hashWords(tagBlocked, uint64(key))
+	}
 	if old.Key != 0 {
 		s.turns.Delete(*old)
 	}
@@ -244,7 +249,7 @@ func (s *State) FirstTurn(number int) Turn {
 	if number < 0 {
 		return Turn{}
 	}
-	return Turn{pool: s.pools.ids[number]}
+	return Turn{pool: s.pools.IDs[number]}
 }
 
 // NextTurn returns the first turn of the same pool behind one that is wanted; ok is false if there is none.

@@ -33,7 +33,7 @@ func (k seatKey) in(job terms.JobID, task int) SlotRef {
 }
 
 func newTask(e *vector.Edition, name terms.TaskName) *Task {
-	return &Task{edition: e, Name: name, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
+	return &Task{edition: e, TaskFacts: TaskFacts{Name: name}, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
 }
 
 // seldom returns what few tasks have, for changing; the task must be of the present edition.

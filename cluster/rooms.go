@@ -140,9 +140,18 @@ func (s *State) TakeGrown() []int {
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
 func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
-	before := s.free(n)
-	assert(spec.Resources.Fits(&before), "a node that gives room has it")
+	free := s.free(n)
+	assert(spec.Resources.Fits(&free), "a node that gives room has it")
 	s.holds++
+	if len(spec.Ports)+len(spec.Devices) > 0 {
+		s.changeNode(n, func(row *Node) { row.give(j.Spec, spec, r) })
+	}
+	s.occupy(j, spec, r, n)
+}
+
+// occupy takes the room of a slot's allocation, which has its ports and devices.
+func (s *State) occupy(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
+	before := s.free(n)
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
@@ -153,9 +162,6 @@ func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 		s.countHead(spec, r, n, 1)
 	}
 	s.countShape(spec, 1)
-	if len(spec.Ports)+len(spec.Devices) > 0 {
-		s.changeNode(n, func(row *Node) { row.give(j.Spec, spec, r) })
-	}
 	s.countMoved(row, spec, before)
 }
 

@@ -7,7 +7,7 @@ func (s *State) Sharers() []terms.JobID { return s.sharers.Keys() }
 
 // setSharing notes whether virtual peers run the newest version of a job.
 func (j *Job) setSharing(s *State) {
-	s.shared.Delete(j.pool) // its tasks are others, or have no shares
+	s.setShared(j.pool, 0) // its tasks are others, or have no shares
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
 		s.stirred = true
@@ -44,12 +44,24 @@ func (s *State) SetShare(id terms.JobID, task int, share uint32) {
 // SharedBy returns the fingerprint of what the virtual peers of the pool at a number were divided from last; ok is false if
 // that is not known.
 func (s *State) SharedBy(number int) (fingerprint uint64, ok bool) {
-	return s.shared.Get(s.pools.ids[number])
+	return s.shared.Get(s.pools.IDs[number])
 }
 
 // SetShared notes from what the virtual peers of a pool are divided.
 func (s *State) SetShared(number int, fingerprint uint64) {
-	s.shared.Set(s.pools.ids[number], fingerprint)
+	s.setShared(s.pools.IDs[number], fingerprint)
+}
+
+// setShared is SetShared for an account; 0 forgets what is known.
+func (s *State) setShared(id PoolID, fingerprint uint64) {
+	old, known := s.shared.Delete(id)
+	if known {
+		s.digest -= hashWords(tagShared, uint64(id), old)
+	}
+	if fingerprint != 0 {
+		s.shared.Set(id, fingerprint)
+		s.digest += hashWords(tagShared, uint64(id), fingerprint)
+	}
 }
 
 // Order returns the tasks of the newest version, each behind those that it comes after.

@@ -5,10 +5,10 @@ import "starling/terms"
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *terms.Job) *Job {
 	s.LastJob++
-	j := &Job{edition: s.edition, ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}
-	number, found := s.pools.find(spec.Name.Pool())
+	j := &Job{edition: s.edition, JobFacts: JobFacts{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}}
+	number, found := s.pools.Find(spec.Name.Pool())
 	if assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
-		j.pool = s.pools.ids[number]
+		j.pool = s.pools.IDs[number]
 	}
 	s.editAccount(j.pool).Jobs++
 	s.jobs.Set(j.ID, j)

@@ -6,83 +6,65 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/membership"
+	"starling/cluster/tree"
 	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/fingerprint"
 	"starling/terms/rules"
 )
 
-// State is the value that every peer holds. It is not safe for concurrent use: other goroutines take copies of it Frozen.
+// State is the value that every peer holds: its facts, and an index of what follows from them, kept up to date with every change. Rebuild
+// makes the index anew. It is not safe for concurrent use: other goroutines take copies of it Frozen.
 type State struct {
 	edition *vector.Edition
-	// Index is the last entry folded, Time the highest time told by an entry.
-	Index terms.Index
-	Time  terms.Time
-	// Rules is the version of the fold that all peers follow.
-	Rules rules.Number
-	// Limits bound what the value keeps and what an entry does. They do not change.
-	Limits terms.Limits
-	// Unfinished tells that work was left over for the next entry.
-	Unfinished bool
+	head
 	membership.Membership
 
-	jobs     btree.Map[terms.JobID, *Job]
-	jobNames btree.Map[terms.JobName, terms.JobID]
-	// LastJob is the highest JobID given.
-	LastJob terms.JobID
+	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft constraints wait, claims what is
+	// kept for waiting jobs, hungers are the pools whose work waits for room that others have, shared tells from what the virtual peers of each
+	// pool were divided last, pools is the tree of resource pools.
+	jobs         btree.Map[terms.JobID, *Job]
+	nodes        vector.Of[*Node]
+	patience     btree.Map[TaskKey, terms.Time]
+	claims       btree.Map[terms.JobID, Claims]
+	hungers      btree.Map[PoolID, Hunger]
+	shared       btree.Map[PoolID, uint64]
+	pools        *tree.Pools
+	requests     btree.Map[string, Request]
+	requestOrder btree.Map[uint64, string]
+
+	// The index.
+
+	jobNames  btree.Map[terms.JobName, terms.JobID]
+	nodeNames btree.Map[terms.NodeName, NodeIndex]
 	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
-	// expired are the jobs that are forgotten at the end of the entry; none between two entries.
-	expired []terms.JobID
 	// turns is the queue of what waits.
 	turns btree.BTreeG[Turn]
 	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some lack none any more.
 	LackRoom []terms.JobID
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
 	deadlines btree.BTreeG[due]
-
-	// daemons are the daemon jobs that have not finished.
-	daemons btree.Set[terms.JobID]
-	// workflows are the jobs whose tasks have an order and that have not finished.
-	workflows btree.Set[terms.JobID]
-	// sharers are the jobs that virtual peers run and that have not finished.
-	sharers btree.Set[terms.JobID]
-	// shared tells from what the virtual peers of each pool were divided last.
-	shared btree.Map[PoolID, uint64]
+	// daemons are the daemon jobs that have not finished, workflows those whose tasks have an order, sharers those that virtual peers run.
+	daemons, workflows, sharers btree.Set[terms.JobID]
 	// followers are the jobs that wait for others.
 	followers btree.BTreeG[follower]
-	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change, patience since when tasks
-	// with soft constraints wait.
+	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change.
 	headcounts btree.Map[string, *headcount]
 	heeds      btree.Map[TaskKey, heed]
 	lapses     btree.BTreeG[lapse]
-	patience   btree.Map[TaskKey, terms.Time]
 	// shapes are those of what holds devices.
 	shapes btree.Map[string, Shape]
-
-	// pools is the tree of resource pools, accounts what the jobs of each hold and ask for, at its PoolID. Offered is what
-	// nodes hold, and what those that take work have free besides.
-	pools    *pools
+	// accounts is what the jobs of each pool hold and ask for, at its PoolID. Offered is what nodes hold, and what those that take work have
+	// free besides.
 	accounts vector.Of[Account]
 	offered  terms.Amounts
 	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
 	wants       Wants
 	volunteered terms.Amounts
-	// claims is what is kept for waiting jobs, hungers are the pools whose work waits for room that others have, priorities
-	// counts what runs and is preemptible.
-	claims     btree.Map[terms.JobID, Claims]
-	hungers    btree.Map[PoolID, Hunger]
+	// priorities counts what runs and is preemptible.
 	priorities btree.Map[uint64, uint32]
-	// stirred tells that more or less is held, asked for or offered since placement last looked.
-	stirred bool
-	// holds counts how often room was taken.
-	holds uint64
-	// moved tells that more or less is held, asked for or given since it was looked for who gives way.
-	moved bool
-
-	nodes      vector.Of[*Node]
-	nodeNames  btree.Map[terms.NodeName, NodeIndex]
 	rooms      []*room
 	roomsOwner *vector.Edition
 	classes    btree.Map[string, uint32]
@@ -90,18 +72,43 @@ type State struct {
 	divisions []*Division
 	// draining are the nodes that are being emptied.
 	draining btree.Set[NodeIndex]
-	// regrouped are the jobs whose list of members may have changed; none between two entries.
-	regrouped []terms.JobID
-	// grown are the nodes that got more room since placement last looked.
-	grown []NodeIndex
-
-	requests     btree.Map[string, Request]
-	requestOrder btree.Map[uint64, string]
-	requestNext  uint64
-
+	// digest is the sum over the rows.
 	digest uint64
+
+	// expired are the jobs that are forgotten at the end of the entry, regrouped those whose list of members may have changed; none between two
+	// entries.
+	expired, regrouped []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
+}
+
+// head are the facts that are one of a kind.
+type head struct {
+	// Index is the last entry folded, Time the highest time told by an entry.
+	Index terms.Index
+	Time  terms.Time
+	// Rules is the version of the fold that all peers follow.
+	Rules rules.Number
+	// Limits bound what the value keeps and what an entry does. They do not change.
+	Limits terms.Limits
+	// LastJob is the highest JobID given.
+	LastJob terms.JobID
+	// requestNext counts the requests that were remembered.
+	requestNext uint64
+	undone
+}
+
+// undone is what an entry leaves to do for the next.
+type undone struct {
+	// Unfinished tells that work was left over for the next entry.
+	Unfinished bool
+	// stirred tells that more or less is held, asked for or offered since placement last looked, moved the same of held, asked for or given
+	// since it was looked for who gives way.
+	stirred, moved bool
+	// grown are the nodes that got more room since placement last looked.
+	grown []NodeIndex
+	// holds counts how often room was taken.
+	holds uint64
 }
 
 // Visit counts rows that a pass looks at; 64 nodes whose room is compared at once are one.
@@ -162,7 +169,7 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
-		edition: new(vector.Edition), Rules: rules.First, Limits: limits, digest: fingerprint.Limits(&limits), pools: firstPools(),
+		edition: new(vector.Edition), head: head{Rules: rules.First, Limits: limits}, digest: fingerprint.Limits(&limits), pools: tree.First(),
 		turns: *btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
@@ -206,10 +213,14 @@ func (f Frozen) Copy() *State {
 // Index is the last entry folded into it.
 func (f Frozen) Index() terms.Index { return f.s.Index }
 
-// Digest is a hash of everything in the value; equal values have equal digests.
+// Digest is a hash of all facts: values with equal digests have equal ones from then on, whatever is folded.
 func (s *State) Digest() uint64 {
-	return hashWords(tagState, s.digest, s.Membership.Digest(), uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
-		s.requestNext, bit(s.Unfinished), s.pools.hash)
+	h := hashWords(tagState, s.digest, s.Membership.Digest(), uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
+		s.requestNext, bit(s.Unfinished)|bit(s.stirred)<<1|bit(s.moved)<<2, s.holds, s.pools.Hash)
+	for _, n := range s.grown {
+		h = mix(h, uint64(n))
+	}
+	return h
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.

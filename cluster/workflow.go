@@ -20,6 +20,9 @@ type graph struct {
 func (j *Job) setGraph(s *State) {
 	if j.graph = nil; !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return len(t.After) > 0 }) {
 		s.workflows.Delete(j.ID)
+		for task := range j.Tasks {
+			s.editTask(j, task).complete = false
+		}
 		return
 	}
 	s.workflows.Insert(j.ID)

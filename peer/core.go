@@ -102,6 +102,9 @@ func (c *Core) Self() terms.PeerID { return c.self }
 // State returns the value; it must only be read, and only until the next call.
 func (c *Core) State() *cluster.State { return c.state }
 
+// Rebuild makes the index of the value anew from its facts.
+func (c *Core) Rebuild() { c.state = cluster.Rebuild(c.state.Facts()) }
+
 // Phase returns how far the peer is, and why if it diverged.
 func (c *Core) Phase() (Phase, string) {
 	name, incarnation := c.self.Split()

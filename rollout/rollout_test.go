@@ -31,7 +31,7 @@ func TestWave(t *testing.T) {
 
 func TestSpare(t *testing.T) {
 	task := func(desired, well, failed uint32) *cluster.Task {
-		one := &cluster.Task{Desired: desired}
+		one := &cluster.Task{TaskFacts: cluster.TaskFacts{Desired: desired}}
 		one.Old[cluster.Healthy], one.New[cluster.Unhealthy] = well, failed
 		return one
 	}

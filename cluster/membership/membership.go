@@ -226,6 +226,33 @@ func (a Attempt) hash(p terms.PeerID) uint64 {
 // Digest is a hash of everything in the membership.
 func (m *Membership) Digest() uint64 { return m.digest }
 
+// Facts are who watches whom, in the order of the watchers, and the attempts to join.
+type Facts struct {
+	watched  [][2]terms.PeerID
+	joiners  []terms.PeerID
+	attempts []Attempt
+}
+
+// Facts returns what Restore needs besides the members.
+func (m *Membership) Facts() *Facts {
+	f := &Facts{joiners: m.joining.Keys(), attempts: m.joining.Values()}
+	m.watched.Scan(func(p, q terms.PeerID) bool {
+		f.watched = append(f.watched, [2]terms.PeerID{p, q})
+		return true
+	})
+	return f
+}
+
+// Restore adds the facts to a membership that has its members and nothing else.
+func (m *Membership) Restore(f *Facts) {
+	for _, pair := range f.watched {
+		m.SetWatched(pair[0], pair[1])
+	}
+	for i, p := range f.joiners {
+		m.SetAttempt(p, f.attempts[i])
+	}
+}
+
 // Audit recomputes what is kept although it could be derived, and checks what holds between entries for every ring: it is
 // one cycle, whatever joins are under way. It returns a line for each difference.
 func (m *Membership) Audit() (found []string) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/division"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -23,7 +24,7 @@ type domain struct {
 	// any tells that the value does not matter, as long as the node has one.
 	any bool
 	// nodes are those of the domain, pages the numbers of their pages; nil where any value will do.
-	nodes []cluster.NodePage
+	nodes []division.Page
 	pages []int
 }
 

@@ -2,6 +2,7 @@ package place
 
 import (
 	"starling/cluster"
+	"starling/cluster/division"
 	"starling/terms"
 )
 
@@ -33,7 +34,7 @@ type group struct {
 	nodes     []candidate
 	// rest are the pages of nodes with its value, of which those from next on have not been looked at for the purpose at
 	// an order.
-	rest        []cluster.NodePage
+	rest        []division.Page
 	next, order int
 }
 
