@@ -40,6 +40,9 @@ type ledger struct {
 	in       *Input
 	accounts []account
 	parts    []part
+	// few are the accounts of a cluster with one pool, fewParts its parts.
+	few      [2]account
+	fewParts [1]part
 	// unreserved is what no pool reserves, less what work that is never preempted holds of it.
 	unreserved terms.Amounts
 	// traces has one row for each pool, or none if nobody asked.
@@ -62,7 +65,10 @@ type account struct {
 
 // newLedger goes up the tree and learns what each pool needs.
 func newLedger(in *Input, traces []Trace) *ledger {
-	l := &ledger{in: in, accounts: make([]account, len(in.Pools)+1), parts: make([]part, 0, len(in.Pools)), traces: traces}
+	l := &ledger{in: in, traces: traces}
+	if l.accounts, l.parts = l.few[:], l.fewParts[:0]; len(in.Pools) >= len(l.few) {
+		l.accounts, l.parts = make([]account, len(in.Pools)+1), make([]part, 0, len(in.Pools))
+	}
 	l.unreserved = unreserved(in)
 	for i := len(in.Pools); i > 0; i-- {
 		p, a := &in.Pools[i-1], &l.accounts[i]
