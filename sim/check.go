@@ -41,7 +41,7 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 	}
 	w.model.Apply(folded, m.core.State())
 	w.promises.checkHealth(m.core.State())
-	w.sharing.check(m.core.State())
+	w.sharing.check(m.core.State(), folded.Outcome.Effects)
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/replica"
 	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/pool"
@@ -23,10 +24,18 @@ type sharing struct {
 	growing        map[terms.JobID]uint32
 	// claiming are the jobs for which room was kept before this entry.
 	claiming []terms.JobID
+	// placed are the slots that this entry gave a node, but for those that start again on theirs.
+	placed map[terms.SlotName]bool
 }
 
 // check looks at the value after an entry.
-func (h *sharing) check(s *cluster.State) {
+func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
+	h.placed = map[terms.SlotName]bool{}
+	for i := range effects {
+		if e := &effects[i]; e.Kind == replica.Placed && e.Reason == "" {
+			h.placed[e.Slot] = true
+		}
+	}
 	h.limits(s)
 	h.sums(s)
 	h.backed(s)
@@ -50,6 +59,11 @@ func (h *sharing) check(s *cluster.State) {
 		return true
 	})
 	h.absent, h.broken, h.waited, h.growing, h.claiming = absent, broken, waited, growing, s.ClaimingJobs()
+}
+
+// fresh tells whether a slot was given its node with this entry.
+func (h *sharing) fresh(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
+	return slot.Order == s.Index && slot.Phase == cluster.Assigned && h.placed[s.NameOf(r)]
 }
 
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
@@ -206,7 +220,7 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 				return true
 			}
 			value, exists := s.Node(slot.Node).Offer.Attribute(j.Spec.Within)
-			switch fresh := slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0; {
+			switch fresh := h.fresh(s, r, &slot); {
 			case fresh && !exists:
 				h.w.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
 			case fresh:
@@ -277,7 +291,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 	need := spec.Amounts()
 	for task := range other.Tasks {
 		s.EachSlot(other.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Order != s.Index || slot.Phase != cluster.Assigned || !s.Eligible(slot.Node) || slot.Failures > 0 {
+			if !h.fresh(s, r, &slot) || !s.Eligible(slot.Node) {
 				return true
 			}
 			node := s.Node(slot.Node)
@@ -321,7 +335,7 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 				return true
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Order == s.Index && slot.Phase == cluster.Assigned && slot.Failures == 0 && succeeded < j.Wants(before) {
+				if h.fresh(s, r, &slot) && succeeded < j.Wants(before) {
 					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r), j.Tasks[before].Name, succeeded)
 				}
 				return true

@@ -27,7 +27,7 @@ func (t *succession) exhausted() bool { return t.lacks >= t.m.limits.Trials }
 // onTheWay tells whether an instance of the task is on its way to a node.
 func (t *task) onTheWay() (found bool) {
 	t.each(func(s *seat) {
-		found = found || s.Phase == cluster.Waiting || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
+		found = found || s.Phase == cluster.Waiting && s.slot.index < t.desired || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
 	})
 	return found
 }
