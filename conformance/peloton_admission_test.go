@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/schedule/share"
+	"starling/schedule/admission"
 	"starling/terms"
 )
 
@@ -112,8 +112,8 @@ func (c *admissionCase) run(t *trial, differences tally) {
 }
 
 // pool returns the leaf.
-func (c *admissionCase) pool() (*share.Pool, error) {
-	p := &share.Pool{}
+func (c *admissionCase) pool() (*admission.Pool, error) {
+	p := &admission.Pool{}
 	for k := range p.ControllerLimit {
 		p.ControllerLimit[k] = terms.Unlimited
 	}
@@ -151,8 +151,8 @@ func (c *admissionCase) pool() (*share.Pool, error) {
 var allocationClasses = []string{"total", "slack", "non_slack", "non_preemptible", "preemptible", "controller"}
 
 // gangs returns what waits: the highest priority first, then what was submitted first.
-func (c *admissionCase) gangs() ([]share.Gang, error) {
-	gangs, submitted := []share.Gang{}, slices.Clone(c.Submitted)
+func (c *admissionCase) gangs() ([]admission.Gang, error) {
+	gangs, submitted := []admission.Gang{}, slices.Clone(c.Submitted)
 	slices.SortStableFunc(submitted, func(a, b submission) int { return cmp.Compare(b.Priority, a.Priority) })
 	for _, s := range submitted {
 		need, err := s.Task.amounts()
@@ -167,7 +167,7 @@ func (c *admissionCase) gangs() ([]share.Gang, error) {
 			need[k] *= size
 		}
 		checked := c.Pool.Preemption == nil || *c.Pool.Preemption
-		gangs = append(gangs, share.Gang{Need: need, Count: uint32(s.Gangs), Revocable: s.Revocable,
+		gangs = append(gangs, admission.Gang{Need: need, Count: uint32(s.Gangs), Revocable: s.Revocable,
 			NonPreemptible: s.Preemptible != nil && !*s.Preemptible && checked, Controller: s.Controller})
 	}
 	return gangs, nil
@@ -181,10 +181,10 @@ type admitted struct {
 }
 
 // ours returns what our passes admit.
-func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
+func (c *admissionCase) ours(pool *admission.Pool, gangs []admission.Gang) admitted {
 	now, waiting, done := *pool, slices.Clone(gangs), admitted{}
 	for range c.Expect.Rounds {
-		a, looked, count := share.NewAdmission(&now), 0, int64(0)
+		a, looked, count := admission.New(&now), 0, int64(0)
 		for i := range waiting {
 			g := &waiting[i]
 			seen := *g
@@ -193,7 +193,7 @@ func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
 			n := a.Room(&seen)
 			a.Take(g, n)
 			if n < seen.Count {
-				a.Await(g, func() []share.Unit { return nil })
+				a.Await(g, func() []admission.Unit { return nil })
 			}
 			hold(&now.Allocated, g, int64(n))
 			g.Count -= n
@@ -209,7 +209,7 @@ func (c *admissionCase) ours(pool *share.Pool, gangs []share.Gang) admitted {
 }
 
 // hold adds some equal gangs to what is allocated.
-func hold(w *terms.Work, g *share.Gang, count int64) {
+func hold(w *terms.Work, g *admission.Gang, count int64) {
 	for k, need := range g.Need {
 		need *= count
 		if g.Revocable {
@@ -256,15 +256,15 @@ func (c *admissionCase) wrong(got admitted) []string {
 
 // queueModel is upstream's rule, after section 4 of the reference: four queues, each of which stops at what does not fit.
 type queueModel struct {
-	pool   share.Pool
-	queues map[string][]share.Gang
+	pool   admission.Pool
+	queues map[string][]admission.Gang
 	// overtaken tells that something else waited behind a gang that did not fit: only then our rule is another.
 	overtaken bool
 }
 
 // newQueueModel puts each gang by itself into the queue where upstream has it.
-func newQueueModel(pool *share.Pool, gangs []share.Gang, start string) *queueModel {
-	m := &queueModel{pool: *pool, queues: map[string][]share.Gang{}}
+func newQueueModel(pool *admission.Pool, gangs []admission.Gang, start string) *queueModel {
+	m := &queueModel{pool: *pool, queues: map[string][]admission.Gang{}}
 	if start == "" {
 		start = "pending"
 	}
@@ -318,7 +318,7 @@ func (m *queueModel) queue(name string, looked *int, limit int) (count int64) {
 }
 
 // asideOf returns the queue into which a gang goes that does not fit.
-func asideOf(g *share.Gang) string {
+func asideOf(g *admission.Gang) string {
 	switch {
 	case g.NonPreemptible:
 		return "non_preemptible"
@@ -330,7 +330,7 @@ func asideOf(g *share.Gang) string {
 	return "pending"
 }
 
-func (m *queueModel) fits(g *share.Gang) bool {
+func (m *queueModel) fits(g *admission.Gang) bool {
 	after := m.pool.Allocated
 	hold(&after, g, 1)
 	for k := range after.NonSlack {

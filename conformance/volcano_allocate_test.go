@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"starling/schedule/admission"
 	"starling/schedule/entitle"
-	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -224,7 +224,7 @@ func (n *cycleNode) takes(task *cycleTask, need terms.Amounts) bool {
 
 // cycleGang is a gang with its tasks.
 type cycleGang struct {
-	share.Gang
+	admission.Gang
 	job    string
 	single bool
 	tasks  []cycleTask
@@ -342,7 +342,7 @@ func (w *cycle) job(j *cycleJob, number int) error {
 			inGang[task.Group]++
 			lacking--
 		default:
-			singles = append(singles, cycleGang{share.Gang{Need: need, Count: 1}, j.Name, true, []cycleTask{task}})
+			singles = append(singles, cycleGang{admission.Gang{Need: need, Count: 1}, j.Name, true, []cycleTask{task}})
 		}
 		pool.Demand.NonSlack = sumOf(pool.Demand.NonSlack, need)
 	}
@@ -359,15 +359,15 @@ func (w *cycle) job(j *cycleJob, number int) error {
 func (w *cycle) admit() []string {
 	var started []string
 	for number, e := range entitle.Entitlements(&w.in) {
-		pool := &share.Pool{Entitlement: e, Allocated: w.in.Pools[number].Allocated}
-		a, halted := share.NewAdmission(pool), ""
+		pool := &admission.Pool{Entitlement: e, Allocated: w.in.Pools[number].Allocated}
+		a, halted := admission.New(pool), ""
 		for i := range w.waiting[number] {
 			g := &w.waiting[number][i]
 			if g.single && g.job == halted {
 				continue // single instances wait until the gang of their job runs
 			}
 			if a.Room(&g.Gang) == 0 || !w.place(g.tasks) {
-				a.Await(&g.Gang, func() []share.Unit { return nil })
+				a.Await(&g.Gang, func() []admission.Unit { return nil })
 				if !g.single {
 					halted = g.job
 				}

@@ -6,10 +6,10 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/plugin/roster"
+	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/explain"
 	"starling/schedule/place"
-	"starling/schedule/share"
 	"starling/sim/imprint"
 	"starling/terms"
 )
@@ -70,7 +70,7 @@ func (r *reading) fold(s *cluster.State) {
 		ViewOf(s, peer)
 		React(peer, s, &Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)}, Offer: s.Node(n).Offer})
 	}
-	share.CeilingsOf(s, nil)
+	admission.CeilingsOf(s, nil)
 	entitle.Entitlements(entitle.Of(s))
 	s.Audit()
 	s.Digest()

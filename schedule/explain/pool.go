@@ -7,9 +7,9 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule/admission"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/place"
-	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -90,7 +90,7 @@ func (p *prospect) exceeded() (all []bound) {
 
 // lowered returns the limits of pools above that leave less than the pool is entitled to.
 func (p *prospect) lowered() (all []bound) {
-	above, _, left, short := share.CeilingsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
+	above, _, left, short := admission.CeilingsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
 	if !short {
 		return nil
 	}

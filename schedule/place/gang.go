@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
-	"starling/schedule/share"
+	"starling/schedule/admission"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -67,7 +67,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 		p.refuseGang(j)
 		return false
 	}
-	gang := share.GangOf(j, j.GangNeed(), 1)
+	gang := admission.GangOf(j, j.GangNeed(), 1)
 	switch {
 	case p.room(gang) == 0:
 		p.rejectGang(j, gang)
@@ -107,7 +107,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 }
 
 // rejectGang notes that a gang is not admitted.
-func (p *turns) rejectGang(j *cluster.Job, gang *share.Gang) {
+func (p *turns) rejectGang(j *cluster.Job, gang *admission.Gang) {
 	p.refuseGang(j)
 	p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
 	p.await(gang, func() bool { return p.possibleGang(j) })
@@ -264,11 +264,11 @@ func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) tr
 	if beyond == 0 {
 		return m.trial
 	}
-	var a *share.Admission
+	var a *admission.Admission
 	if !p.daemons() {
 		copied := p.admission
 		a = &copied
-		a.Take(share.GangOf(j, needOf(m.s, m.placed), 1), 1)
+		a.Take(admission.GangOf(j, needOf(m.s, m.placed), 1), 1)
 	}
 	for task := range j.Tasks {
 		beyond -= m.more(task, beyond, a)
@@ -290,13 +290,13 @@ type members struct {
 }
 
 // more places up to most instances of a task as far as its pool admits them.
-func (m *members) more(task int, most uint32, a *share.Admission) uint32 {
+func (m *members) more(task int, most uint32, a *admission.Admission) uint32 {
 	j := m.trial.s.Job(m.job)
 	spec := j.TaskSpecOf(task, j.Version)
 	if most = min(most, j.Tasks[task].Asks()); spec == nil || most == 0 {
 		return 0
 	}
-	gang := share.GangOf(j, spec.Amounts(), most)
+	gang := admission.GangOf(j, spec.Amounts(), most)
 	if a == nil {
 		return m.place(task, most)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/schedule/admission"
 	"starling/schedule/preempt"
-	"starling/schedule/share"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -42,7 +42,7 @@ type hunger struct {
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
 // already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
-func (p *turns) hungry(h head, gang *share.Gang) {
+func (p *turns) hungry(h head, gang *admission.Gang) {
 	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
 		return
@@ -61,7 +61,7 @@ func (p *turns) hungry(h head, gang *share.Gang) {
 
 // refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the same
 // limit still holds it; then so much of it may run.
-func (p *turns) refusedHead(h head, gang *share.Gang) head {
+func (p *turns) refusedHead(h head, gang *admission.Gang) head {
 	if p.daemons() {
 		return h
 	}
@@ -339,7 +339,7 @@ func (p *turns) hold(id terms.JobID) {
 	}
 	p.holding = append(p.holding, id)
 	for _, seat := range claims.Seats {
-		p.admission.Take(share.GangOf(p.s.Job(id), seat.Need, 1), seat.Count)
+		p.admission.Take(admission.GangOf(p.s.Job(id), seat.Need, 1), seat.Count)
 	}
 }
 
@@ -351,7 +351,7 @@ func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
 	}
 	p.holding = slices.Delete(p.holding, at, at+1)
 	for _, seat := range claims.Seats {
-		p.admission.Give(share.GangOf(j, seat.Need, 1), seat.Count)
+		p.admission.Give(admission.GangOf(j, seat.Need, 1), seat.Count)
 	}
 }
 

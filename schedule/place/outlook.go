@@ -5,10 +5,10 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/portion"
 	"starling/schedule/preempt"
-	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -21,10 +21,10 @@ type Outlook struct {
 	turn cluster.Turn
 	job  *cluster.Job
 	// Pool is the pool of the job as admission sees it, Number its place in the tree.
-	Pool   share.Pool
+	Pool   admission.Pool
 	Number int
 	// Unit is what is admitted together: the gang that nothing runs of, or one instance.
-	Unit share.Gang
+	Unit admission.Gang
 }
 
 // NewOutlook looks at a lane of a task that waits in a pool; ok is false for others. It changes s.
@@ -36,16 +36,16 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 		return nil, false
 	}
 	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: share.CeilingsOf(s, nil)}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
-	o = &Outlook{pass: p, job: j, Number: number, Pool: share.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
+	o = &Outlook{pass: p, job: j, Number: number, Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
-	o.Unit = *share.GangOf(j, o.turn.Need, 1)
+	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
-	admission := share.NewAdmission(&o.Pool)
-	o.head.entitled = admission.Entitled(&o.Unit) > admission.Room(&o.Unit)
+	gate := admission.New(&o.Pool)
+	o.head.entitled = gate.Entitled(&o.Unit) > gate.Room(&o.Unit)
 	return o, true
 }
 
@@ -65,7 +65,7 @@ func (o *Outlook) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
-		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: share.NewAdmission(&o.Pool), looks: heldBackMax}
+		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool), looks: heldBackMax}
 		o.eachTurn(revocable, func(next cluster.Turn) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)

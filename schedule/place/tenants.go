@@ -5,8 +5,8 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule/admission"
 	"starling/schedule/preempt"
-	"starling/schedule/share"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -210,7 +210,7 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 // lower bounds the room of the pool by the limits of those above it. If the head is entitled to more, others below the
 // same limit have to make room.
 func (p *pass) lower(in *preempt.Input, h *head) {
-	ceilings, need := share.CeilingsOf(p.s, p.look().stopping), terms.Amounts{}
+	ceilings, need := admission.CeilingsOf(p.s, p.look().stopping), terms.Amounts{}
 	if ceilings == nil {
 		return
 	}

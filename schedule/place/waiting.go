@@ -5,8 +5,8 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule/admission"
 	"starling/schedule/entitle"
-	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -26,7 +26,7 @@ type pass struct {
 	// later are the lanes with seats of slots that were ordered with this entry already.
 	later    []cluster.TaskKey
 	entitled []entitle.Entitlement
-	ceilings *share.Ceilings
+	ceilings *admission.Ceilings
 	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
 	outgrown []cluster.TaskKey
 	// grounded are the pools whose shares depend on where virtual peers are.
@@ -96,7 +96,7 @@ func (p *pass) rounds() {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), share.CeilingsOf(p.s, nil)
+			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), admission.CeilingsOf(p.s, nil)
 			p.round()
 		}
 		for _, key := range p.outgrown {
@@ -117,8 +117,8 @@ func (p *pass) round() {
 			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
 				continue
 			}
-			pool := share.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
-			*t = turns{pass: p, number: number, revocable: revocable, admission: share.NewAdmission(&pool), looks: heldBackMax}
+			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
+			*t = turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
 			t.findClaimers()
 			t.take()
 			now := p.s.Account(number).Held
@@ -135,7 +135,7 @@ type turns struct {
 	number    int
 	revocable bool
 	// admission is of no use to daemons, which are not admitted.
-	admission share.Admission
+	admission admission.Admission
 	// looks is how many may still be asked whether nodes could ever have them.
 	looks int
 	// gang is the job whose gang was tried last.
@@ -246,7 +246,7 @@ func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	q := newSearch(p.s, key, p.visit).within(p.spots)
 	q.gaps = p.gaps
 	most = min(most, taskOf(p.s, key).Waits())
-	gang := share.GangOf(j, q.spec.Amounts(), most)
+	gang := admission.GangOf(j, q.spec.Amounts(), most)
 	room, placed := p.room(gang), uint32(0)
 	if room > 0 && (!blocked || len(p.grown) > 0) {
 		placed = q.claimed(&p.claims, min(room, p.left, most))
@@ -281,7 +281,7 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 	q := newSearch(p.s, key, p.visit).within(p.spots)
 	q.gaps, q.members = p.gaps, j.GangState() == gang.Broken
 	q.admit = func(spec *terms.Task, later bool) bool {
-		gang := share.GangOf(j, spec.Amounts(), 1)
+		gang := admission.GangOf(j, spec.Amounts(), 1)
 		if p.room(gang) == 0 {
 			if q.refused {
 				return false
@@ -317,7 +317,7 @@ func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
 }
 
 // room returns how many of the equal gangs are admitted now.
-func (p *turns) room(g *share.Gang) uint32 {
+func (p *turns) room(g *admission.Gang) uint32 {
 	if p.daemons() {
 		return g.Count
 	}
@@ -325,7 +325,7 @@ func (p *turns) room(g *share.Gang) uint32 {
 }
 
 // took notes that so many of the equal gangs were placed.
-func (p *turns) took(g *share.Gang, count uint32) {
+func (p *turns) took(g *admission.Gang, count uint32) {
 	p.left -= count
 	if !p.daemons() {
 		p.admission.Take(g, count)
@@ -333,7 +333,7 @@ func (p *turns) took(g *share.Gang, count uint32) {
 }
 
 // await keeps room for a gang that has to wait, if it is the first of its class and nodes could ever have it.
-func (p *turns) await(g *share.Gang, possible func() bool) {
+func (p *turns) await(g *admission.Gang, possible func() bool) {
 	if p.daemons() || p.looks == 0 {
 		return
 	}
@@ -342,7 +342,7 @@ func (p *turns) await(g *share.Gang, possible func() bool) {
 		return
 	}
 	if p.looks--; possible() {
-		p.admission.Await(g, func() []share.Unit { return share.UnitsOf(p.s, p.number) })
+		p.admission.Await(g, func() []admission.Unit { return admission.UnitsOf(p.s, p.number) })
 	}
 }
 

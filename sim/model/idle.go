@@ -7,8 +7,8 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule/admission"
 	"starling/schedule/entitle"
-	"starling/schedule/share"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -18,11 +18,11 @@ import (
 // does not admit. Gangs that are not whole and jobs that share virtual peers have promises of their own.
 func (m *Model) Idle() string {
 	rooms := m.rooms()
-	entitled, ceilings := entitle.Entitlements(entitle.Of(m.fold)), share.CeilingsOf(m.fold, nil)
+	entitled, ceilings := entitle.Entitlements(entitle.Of(m.fold)), admission.CeilingsOf(m.fold, nil)
 	for _, revocable := range []bool{false, true} {
 		for number := range m.pools {
-			pool := share.PoolOf(m.fold, number, &entitled[number], ceilings.Of(number, revocable))
-			admission := share.NewAdmission(&pool)
+			pool := admission.PoolOf(m.fold, number, &entitled[number], ceilings.Of(number, revocable))
+			gate := admission.New(&pool)
 			for i, j := range m.waiting(number, revocable) {
 				fast := m.fold.Job(j.ID)
 				if fast.GangState() != gang.Whole {
@@ -31,7 +31,7 @@ func (m *Model) Idle() string {
 				if fast.Spec.Shares() {
 					continue
 				}
-				admits := func(need terms.Amounts) bool { return admission.Room(share.GangOf(fast, need, 1)) > 0 }
+				admits := func(need terms.Amounts) bool { return gate.Room(admission.GangOf(fast, need, 1)) > 0 }
 				found, refused := m.idle(rooms, j, admits)
 				if found == "" && i == 0 && !revocable && len(m.claims) == 0 && m.limits.Preemptions >= terms.DefaultLimits().Preemptions {
 					found = m.starving(j, entitled, admits)

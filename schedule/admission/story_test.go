@@ -1,4 +1,4 @@
-package share
+package admission
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func TestStories(t *testing.T) {
 			for _, word := range d.CmdArgs {
 				tellPool(t, p, word.Key, word.Vals[0])
 			}
-			a, out := NewAdmission(p), &strings.Builder{}
+			a, out := New(p), &strings.Builder{}
 			for line := range strings.Lines(d.Input) {
 				words := strings.Fields(line)
 				g := tellGang(t, words[1:])

@@ -1,4 +1,4 @@
-// Package share decides which waiting gangs a leaf pool admits.
+// Package admission decides which waiting gangs a leaf pool admits.
 //
 // Gangs are asked in the order of their turns (see cluster.Turn). One that fits within all its bounds is admitted, whole. For one that does
 // not fit, the pool keeps what it needs, as it comes free, and those behind get what is left beside it. So nobody who
@@ -15,4 +15,4 @@
 //
 // The state of the decision is small, so the fold goes through as many waiting gangs as an entry may cost and leaves
 // the others for the next.
-package share
+package admission

@@ -1,4 +1,4 @@
-package share
+package admission
 
 import (
 	"starling/cluster"

@@ -1,4 +1,4 @@
-package share
+package admission
 
 import (
 	"starling/schedule/entitle"
@@ -75,8 +75,8 @@ type Admission struct {
 	now, due terms.Time
 }
 
-// NewAdmission begins a pass.
-func NewAdmission(p *Pool) Admission {
+// New begins a pass.
+func New(p *Pool) Admission {
 	a := Admission{now: p.Now}
 	for k := range terms.AmountCount {
 		held, lasting := &p.Allocated, &p.Lasting

@@ -1,4 +1,4 @@
-package share
+package admission
 
 import (
 	"math/rand/v2"
@@ -48,7 +48,7 @@ func randomHistory(rng *rand.Rand) *history {
 	}
 	for range rng.IntN(8) {
 		g := randomGang(rng, 9)
-		if a := NewAdmission(&h.pool); a.Room(&g) == 1 {
+		if a := New(&h.pool); a.Room(&g) == 1 {
 			h.running = append(h.running, g)
 			add(&h.pool.Allocated, &g, 1)
 			if rng.IntN(4) == 0 {
@@ -78,7 +78,7 @@ func (h *history) units(ended int) func() []Unit {
 // pass admits what can be admitted when so many have ended, and returns the awaited ones of the first so many that wait. What is
 // admitted never ends.
 func (h *history) pass(t *testing.T, admitted []bool, most, ended int) (awaited []int) {
-	a := NewAdmission(&h.pool)
+	a := New(&h.pool)
 	for i := range h.waiting[:most] {
 		g := &h.waiting[i]
 		if admitted[i] {
@@ -169,7 +169,7 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		a := NewAdmission(p)
+		a := New(p)
 		for i := range waiting {
 			g := &waiting[i]
 			if n := a.Room(g); n > 0 {
