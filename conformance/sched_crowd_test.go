@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // crowd is a pool of named virtual peers and what they do. After each event it is settled by the core.
 type crowd struct {
-	scheduler portion.JobScheduler
+	scheduler share.JobScheduler
 	peers     []*crowdPeer
 	sites     []string
 	// jobs are those that have not ended, in order of submission.
@@ -44,7 +44,7 @@ type crowdPeer struct {
 
 type crowdJob struct {
 	name  string
-	spec  portion.Job
+	spec  share.Job
 	tasks []string
 	flux  []string
 	// holders are the peers of each task, in the order in which they came to it.
@@ -131,18 +131,18 @@ func (c *crowd) end(name string) {
 }
 
 // input is the crowd as the core sees it: each peer is a group of its own.
-func (c *crowd) input() *portion.Input {
-	in := &portion.Input{Scheduler: c.scheduler}
+func (c *crowd) input() *share.Input {
+	in := &share.Input{Scheduler: c.scheduler}
 	for _, p := range c.peers {
-		in.Groups = append(in.Groups, portion.Group{Machine: slices.Index(c.sites, p.site), Tags: p.tags, Peers: 1})
+		in.Groups = append(in.Groups, share.Group{Machine: slices.Index(c.sites, p.site), Tags: p.tags, Peers: 1})
 	}
 	for _, j := range c.jobs {
 		job := j.spec
 		job.Tasks = slices.Clone(j.spec.Tasks)
 		for i := range job.Tasks {
 			// A task with the policy kill keeps its number while it runs.
-			if task, has := &job.Tasks[i], len(j.holders[i]); task.State == portion.Open && j.flux[i] == "kill" && has > 0 {
-				task.State, task.Has = portion.Frozen, portion.Peers(has)
+			if task, has := &job.Tasks[i], len(j.holders[i]); task.State == share.Open && j.flux[i] == "kill" && has > 0 {
+				task.State, task.Has = share.Frozen, share.Peers(has)
 			}
 		}
 		in.Jobs = append(in.Jobs, job)
@@ -156,23 +156,23 @@ func (c *crowd) input() *portion.Input {
 // settle makes the crowd do what the core says, and returns how many peers changed what they do.
 func (c *crowd) settle() (changed int) {
 	in := c.input()
-	plan := portion.Counts(in)
-	var running []portion.Running
+	plan := share.Counts(in)
+	var running []share.Running
 	for g, p := range c.peers {
 		if p.job != nil && slices.Index(c.jobs, p.job) < len(in.Jobs) {
-			place := portion.Place{Job: slices.Index(c.jobs, p.job), Task: p.task}
-			running = append(running, portion.Running{Group: g, Place: place, Peers: 1})
+			place := share.Place{Job: slices.Index(c.jobs, p.job), Task: p.task}
+			running = append(running, share.Running{Group: g, Place: place, Peers: 1})
 		}
 	}
-	moves := portion.Moves(in, &plan, running)
+	moves := share.Moves(in, &plan, running)
 	for _, m := range moves {
-		if m.From != portion.Nowhere() && m.To != portion.Nowhere() {
+		if m.From != share.Nowhere() && m.To != share.Nowhere() {
 			c.moved++
 		}
 		c.give(c.peers[m.Group], nil, 0)
 	}
 	for _, m := range moves {
-		if m.To != portion.Nowhere() {
+		if m.To != share.Nowhere() {
 			c.give(c.peers[m.Group], c.jobs[m.To.Job], m.To.Task)
 		}
 	}
@@ -181,7 +181,7 @@ func (c *crowd) settle() (changed int) {
 
 // balanced tells whether a plan would change nothing but which job has a remainder.
 func (c *crowd) balanced() bool {
-	plan := portion.Counts(c.input())
+	plan := share.Counts(c.input())
 	var have, planned []int
 	for i, j := range c.jobs {
 		counts, total := j.counts(), 0

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // schedFile is a file of sharing cases; testdata/onyx/README.md describes it.
@@ -42,7 +42,7 @@ type schedJob struct {
 	ID         string
 	Scheduler  string `yaml:"task_scheduler"`
 	Percentage float64
-	Saturation portion.Peers
+	Saturation share.Peers
 	Tasks      []schedTask
 	// Coverage is optional or required: 0.5.0 describes it as an option, later versions always require it.
 	Coverage string
@@ -50,7 +50,7 @@ type schedJob struct {
 
 type schedTask struct {
 	Name     string
-	Min, Max portion.Peers
+	Min, Max share.Peers
 	Pct      float64
 	Tags     []string
 	Flux     string
@@ -65,38 +65,38 @@ type schedEvent struct {
 	Job, Task string
 }
 
-func jobScheduler(name string) (portion.JobScheduler, error) {
+func jobScheduler(name string) (share.JobScheduler, error) {
 	switch name {
 	case "priority":
-		return portion.JobPriority, nil
+		return share.JobPriority, nil
 	case "greedy":
-		return portion.JobGreedy, nil
+		return share.JobGreedy, nil
 	case "balanced", "round-robin":
-		return portion.JobRoundRobin, nil
+		return share.JobRoundRobin, nil
 	case "percentage":
-		return portion.JobPercentage, nil
+		return share.JobPercentage, nil
 	}
 	return 0, fmt.Errorf("there is no job scheduler %q", name)
 }
 
-func taskScheduler(name string) (portion.TaskScheduler, error) {
+func taskScheduler(name string) (share.TaskScheduler, error) {
 	switch name {
 	case "greedy":
-		return portion.TaskGreedy, nil
+		return share.TaskGreedy, nil
 	case "balanced", "round-robin":
-		return portion.TaskRoundRobin, nil
+		return share.TaskRoundRobin, nil
 	case "percentage":
-		return portion.TaskPercentage, nil
+		return share.TaskPercentage, nil
 	case "colocated":
-		return portion.TaskColocated, nil
+		return share.TaskColocated, nil
 	case "fixed":
-		return portion.TaskFixed, nil
+		return share.TaskFixed, nil
 	}
 	return 0, fmt.Errorf("there is no task scheduler %q", name)
 }
 
-func basisPoints(percent float64) portion.BasisPoints {
-	return portion.BasisPoints(math.Round(percent * 100))
+func basisPoints(percent float64) share.BasisPoints {
+	return share.BasisPoints(math.Round(percent * 100))
 }
 
 // crowdJob translates a job.
@@ -105,11 +105,11 @@ func (j *schedJob) crowdJob() (*crowdJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	spec := portion.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation, CoverageOptional: j.Coverage == "optional"}
+	spec := share.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation, CoverageOptional: j.Coverage == "optional"}
 	c := &crowdJob{name: j.ID, holders: make([][]*crowdPeer, len(j.Tasks))}
 	for _, t := range j.Tasks {
 		c.tasks, c.flux = append(c.tasks, t.Name), append(c.flux, t.Flux)
-		spec.Tasks = append(spec.Tasks, portion.Task{Min: t.Min, Max: t.Max, Part: basisPoints(t.Pct), Tags: t.Tags})
+		spec.Tasks = append(spec.Tasks, share.Task{Min: t.Min, Max: t.Max, Part: basisPoints(t.Pct), Tags: t.Tags})
 	}
 	c.spec = spec
 	return c, nil

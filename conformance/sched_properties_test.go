@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // propertyRules are the properties that are checked here.
@@ -67,7 +67,7 @@ func asManyJobs(t *trial) {
 		for i := range 6*covered + 1 + rng.IntN(5) {
 			events = append(events, schedEvent{Join: fmt.Sprintf("p%d", i+1)})
 		}
-		crowd := &crowd{scheduler: portion.JobRoundRobin, used: map[string]bool{}}
+		crowd := &crowd{scheduler: share.JobRoundRobin, used: map[string]bool{}}
 		for _, e := range interleaved(events, rng.IntN) {
 			if err := c.play(crowd, &e); err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func asManyJobs(t *trial) {
 
 // littleChurn is property G9: no event moves more peers than the counts force.
 func littleChurn(t *trial) {
-	schedulers := []portion.JobScheduler{portion.JobPriority, portion.JobGreedy, portion.JobRoundRobin, portion.JobPercentage}
+	schedulers := []share.JobScheduler{share.JobPriority, share.JobGreedy, share.JobRoundRobin, share.JobPercentage}
 	for seed := range uint64(propertyRuns) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		c, crowd := &schedCase{}, &crowd{scheduler: schedulers[seed%4], used: map[string]bool{}}
@@ -121,9 +121,9 @@ func (c *schedCase) happening(rng *rand.Rand, crowd *crowd, number int) schedEve
 		job := schedJob{ID: fmt.Sprintf("j%d", number), Percentage: float64(10 * rng.IntN(5)),
 			Scheduler: []string{"greedy", "balanced", "percentage"}[rng.IntN(3)], Coverage: []string{"required", "optional"}[rng.IntN(2)]}
 		for i := range 1 + rng.IntN(3) {
-			task := schedTask{Name: fmt.Sprintf("t%d", i), Min: portion.Peers(rng.IntN(3)), Pct: float64(rng.IntN(50))}
+			task := schedTask{Name: fmt.Sprintf("t%d", i), Min: share.Peers(rng.IntN(3)), Pct: float64(rng.IntN(50))}
 			if rng.IntN(2) == 0 {
-				task.Max = 2 + portion.Peers(rng.IntN(4))
+				task.Max = 2 + share.Peers(rng.IntN(4))
 			}
 			job.Tasks = append(job.Tasks, task)
 		}

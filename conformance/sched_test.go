@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // The differences from Onyx's schedulers. Each holds for every file.
@@ -230,7 +230,7 @@ func (j *crowdJob) close(task string) error {
 	if at < 0 {
 		return fmt.Errorf("job %s has no task %s", j.name, task)
 	}
-	j.spec.Tasks[at].State = portion.Closed
+	j.spec.Tasks[at].State = share.Closed
 	return nil
 }
 

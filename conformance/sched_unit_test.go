@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // The difference from Onyx 0.5.0. It holds for every file.
@@ -24,7 +24,7 @@ type schedUnitCase struct {
 	TaskScheduler          string `yaml:"task_scheduler"`
 	// Peers is a number or names, Jobs names or the tasks of each.
 	Peers, Jobs                    yaml.Node
-	Saturation                     map[string]portion.Peers
+	Saturation                     map[string]share.Peers
 	Tasks                          map[string][]string
 	Percentages                    map[string]float64
 	TaskPercentages                map[string]float64 `yaml:"task_percentages"`
@@ -95,7 +95,7 @@ func (u *schedUnitCase) crowd(t *trial) *crowd {
 		for i, task := range j.tasks {
 			// 0.5.0 compares numbers: a job with as many completions as tasks has completed.
 			if slices.Contains(done, task) || len(done) >= len(j.tasks) || u.Sealing[task] {
-				j.spec.Tasks[i].State = portion.Closed
+				j.spec.Tasks[i].State = share.Closed
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
-	"starling/schedule/portion"
 	"starling/schedule/preempt"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -193,8 +193,8 @@ func (o *Outlook) Yielding(priority uint32) (all []Yielding, ok bool) {
 
 // Division is how a pool divides its virtual peers: the pool, and what the counts are made of.
 type Division struct {
-	portion.Pool
-	In *portion.Input
+	share.Pool
+	In *share.Input
 }
 
 // DivisionOf returns how the pool of a job divides its virtual peers; ok is false for a job that they do not run.

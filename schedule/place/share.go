@@ -5,16 +5,16 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/entitle"
-	"starling/schedule/portion"
 	"starling/schedule/preempt"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
 // sharing is a pool with jobs that share its virtual peers.
 type sharing struct {
-	portion.Pool
+	share.Pool
 	// in is what the shares depend on, key the fingerprint of all of it, and in the last bit whether there is a ground.
-	in  *portion.Input
+	in  *share.Input
 	key uint64
 	// divided tells that the shares are up to date, bounded that a ground may have bounded until now where instances go.
 	divided, bounded bool
@@ -29,7 +29,7 @@ func (p *pass) share() {
 			if x.Ground != nil {
 				x.Ground.Bound(x.in)
 			}
-			p.setShares(x.Jobs, portion.Counts(x.in))
+			p.setShares(x.Jobs, share.Counts(x.in))
 		}
 		if x.Ground == nil {
 			p.unbind(x)
@@ -63,8 +63,8 @@ func (p *pass) eachSharing(visit func(*sharing)) {
 	}
 	for number, jobs := range byPool {
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
-			x := &sharing{Pool: portion.Pool{Number: number, Jobs: jobs, Entitled: portion.Peers(peers), Ground: portion.NewGround(p.s, jobs, p.fits)}}
-			x.in = portion.Of(p.s, &x.Pool)
+			x := &sharing{Pool: share.Pool{Number: number, Jobs: jobs, Entitled: share.Peers(peers), Ground: share.NewGround(p.s, jobs, p.fits)}}
+			x.in = share.Of(p.s, &x.Pool)
 			x.key = x.Fingerprint(x.in) &^ 1
 			if x.Ground != nil {
 				x.key |= 1
@@ -76,7 +76,7 @@ func (p *pass) eachSharing(visit func(*sharing)) {
 	}
 }
 
-func (p *pass) setShares(jobs []terms.JobID, plan portion.Plan) {
+func (p *pass) setShares(jobs []terms.JobID, plan share.Plan) {
 	for i, id := range jobs {
 		for at, task := range p.s.Job(id).Order() {
 			p.s.SetShare(id, task, uint32(plan.Peers[i][at]))
@@ -130,13 +130,13 @@ func (p *pass) fits(key cluster.TaskKey) func(cluster.NodeIndex) bool {
 // settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to give
 // way who are where others must be, and bounds where the others may go.
 func (p *pass) settle(x *sharing) {
-	plan, unmet := portion.Plan{Peers: make([][]portion.Peers, len(x.Jobs))}, false
+	plan, unmet := share.Plan{Peers: make([][]share.Peers, len(x.Jobs))}, false
 	for i, id := range x.Jobs {
 		j := p.s.Job(id)
 		for _, task := range j.Order() {
 			t := j.Tasks[task]
-			share, _ := t.Share()
-			plan.Peers[i] = append(plan.Peers[i], portion.Peers(share))
+			most, _ := t.Share()
+			plan.Peers[i] = append(plan.Peers[i], share.Peers(most))
 			unmet = unmet || t.Asks() > 0 || beyond(t)
 			p.spots[cluster.KeyOf(id, task)] = &spot{x.Ground, make([]uint32, x.Ground.Groups())}
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
-	"starling/schedule/portion"
+	"starling/schedule/share"
 )
 
 // spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by machines.
@@ -12,7 +12,7 @@ type spots map[cluster.TaskKey]*spot
 
 // spot is one task's. left is by the groups of the ground.
 type spot struct {
-	ground *portion.Ground
+	ground *share.Ground
 	left   []uint32
 }
 

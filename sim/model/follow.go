@@ -11,7 +11,7 @@ import (
 )
 
 // follow does what the fold decided with an entry for those that wait, in its order: who was placed, and who gave way. Whether it may place
-// somebody there is checked; that it chose well is for the twins beside packages place, preempt, share, portion and entitle, and for the
+// somebody there is checked; that it chose well is for the twins beside packages place, preempt, admission, share and entitle, and for the
 // promises of the simulator. What it keeps for them until the next entry is taken over.
 func (m *Model) follow(outcome *replica.Outcome) {
 	m.left, m.claims = nil, nil // what is kept is for whom the fold says

@@ -11,7 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/place"
-	"starling/schedule/portion"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -27,7 +27,7 @@ type Allotment struct {
 	order []int
 	// job and task are its places in the input and the plan.
 	job, task int
-	plan      portion.Plan
+	plan      share.Plan
 }
 
 // Of looks at a task whose instances virtual peers run; ok is false for others.
@@ -36,26 +36,26 @@ func Of(s *cluster.State, j *cluster.Job, task int) (a *Allotment, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	a = &Allotment{s: s, d: d, j: j, path: s.Pools()[d.Number].Path, order: j.Order(), plan: portion.Counts(d.In)}
+	a = &Allotment{s: s, d: d, j: j, path: s.Pools()[d.Number].Path, order: j.Order(), plan: share.Counts(d.In)}
 	a.job = slices.Index(d.Jobs, j.ID)
 	a.task = slices.Index(a.order, task)
 	return a, a.task >= 0
 }
 
 // mine returns what the input says of the job, own what it says of the task.
-func (a *Allotment) mine() *portion.Job { return &a.d.In.Jobs[a.job] }
+func (a *Allotment) mine() *share.Job { return &a.d.In.Jobs[a.job] }
 
-func (a *Allotment) own() *portion.Task { return &a.mine().Tasks[a.task] }
+func (a *Allotment) own() *share.Task { return &a.mine().Tasks[a.task] }
 
 // has returns how many peers a plan gives the task.
-func (a *Allotment) has(p portion.Plan) portion.Peers { return p.Peers[a.job][a.task] }
+func (a *Allotment) has(p share.Plan) share.Peers { return p.Peers[a.job][a.task] }
 
 func (a *Allotment) name(task int) terms.TaskName { return a.j.Tasks[a.order[task]].Name }
 
 // open returns the tasks that take peers now, by their places in the order.
 func (a *Allotment) open() (open []int) {
 	for i := range a.mine().Tasks {
-		if a.mine().Tasks[i].State == portion.Open {
+		if a.mine().Tasks[i].State == share.Open {
 			open = append(open, i)
 		}
 	}
@@ -77,14 +77,14 @@ func (a *Allotment) Reason() string {
 	needed := a.needed()
 	mine, all := sum(a.plan.Peers[a.job]), a.given()
 	switch {
-	case mine > 0 && a.has(a.plan) == 0 && a.mine().Scheduler == portion.TaskGreedy && sum(a.plan.Peers[a.job][:a.task]) > 0:
+	case mine > 0 && a.has(a.plan) == 0 && a.mine().Scheduler == share.TaskGreedy && sum(a.plan.Peers[a.job][:a.task]) > 0:
 		return fmt.Sprintf("waits for a virtual peer: by greedy, the tasks of its job come one after the other, and before it come %s", a.earlier())
-	case mine == 0 && a.d.In.Scheduler == portion.JobPercentage && a.mine().Part == 0:
+	case mine == 0 && a.d.In.Scheduler == share.JobPercentage && a.mine().Part == 0:
 		return "waits for a virtual peer: its job states no percent, and gets only what others cannot use"
-	case mine == 0 && a.d.In.Scheduler == portion.JobPercentage && a.before()+a.mine().Part > whole:
+	case mine == 0 && a.d.In.Scheduler == share.JobPercentage && a.before()+a.mine().Part > whole:
 		return fmt.Sprintf("waits for a virtual peer: its job's %d percent and the %d of those before it are more than the whole",
 			percent(a.mine().Part), percent(a.before()))
-	case mine == 0 && a.mine().Scheduler == portion.TaskColocated:
+	case mine == 0 && a.mine().Scheduler == share.TaskColocated:
 		return "waits for virtual peers: its job gets none: " + a.copies(a.open())
 	case mine == 0 && a.rare(needed) != "":
 		return "waits for virtual peers: its job gets none: " + a.rare(needed)
@@ -109,7 +109,7 @@ func (a *Allotment) earlier() string {
 // together says what the job needs at least.
 func (a *Allotment) together(open []int) string {
 	var each []string
-	need, ones := portion.Peers(0), true
+	need, ones := share.Peers(0), true
 	for _, i := range open {
 		least := max(a.mine().Tasks[i].Min, 1)
 		each = append(each, fmt.Sprintf("%s %d", a.name(i), least))
@@ -138,7 +138,7 @@ func (a *Allotment) rare(open []int) string {
 }
 
 // fit returns how many of all peers are on machines that can run a task.
-func (a *Allotment) fit(t *portion.Task) (fit, all portion.Peers) {
+func (a *Allotment) fit(t *share.Task) (fit, all share.Peers) {
 	for _, g := range a.d.In.Groups {
 		if all += g.Peers; len(t.Tags) == 0 || slices.Contains(g.Tags, t.Tags[0]) {
 			fit += g.Peers
@@ -149,7 +149,7 @@ func (a *Allotment) fit(t *portion.Task) (fit, all portion.Peers) {
 
 // copies says what a copy of the colocated job takes, and what there is.
 func (a *Allotment) copies(open []int) string {
-	largest, holds := portion.Peers(0), portion.Peers(0)
+	largest, holds := share.Peers(0), share.Peers(0)
 	for i, g := range a.d.In.Groups {
 		if largest = max(largest, g.Peers); int(g.Peers) >= len(open) && i < len(a.mine().Copies) {
 			holds = max(holds, a.mine().Copies[i])
@@ -172,7 +172,7 @@ func (a *Allotment) Details() (all []string) {
 		all = append(all, fmt.Sprintf("pool %s divides %s among %s (by %s): %d are given", a.path, counted(int(a.d.Entitled), "virtual peer"),
 			counted(len(a.d.Jobs), "job"), a.s.Pools()[a.d.Number].JobScheduler, a.given()))
 	}
-	oneByOne := a.d.In.Scheduler == portion.JobPriority || a.d.In.Scheduler == portion.JobGreedy
+	oneByOne := a.d.In.Scheduler == share.JobPriority || a.d.In.Scheduler == share.JobGreedy
 	if first := a.first(); len(first) > 0 && (none || oneByOne) {
 		all = append(all, "before it come "+some(first))
 	}
@@ -180,9 +180,9 @@ func (a *Allotment) Details() (all []string) {
 		all = append(all, fmt.Sprintf("%d of %s can run it: those of nodes that have what it requires", fit, counted(int(there), "virtual peer")))
 	}
 	switch a.mine().Scheduler {
-	case portion.TaskFixed:
+	case share.TaskFixed:
 		all = append(all, fmt.Sprintf("by fixed, a task gets as many as it needs at least and never more: %d", max(a.own().Min, 1)))
-	case portion.TaskColocated:
+	case share.TaskColocated:
 		if len(open) == 0 {
 			break
 		}
@@ -213,9 +213,9 @@ func (a *Allotment) first() (names []string) {
 func (a *Allotment) why(job int) string {
 	other := &a.d.In.Jobs[job]
 	switch {
-	case a.d.In.Scheduler == portion.JobPriority && other.Priority > a.mine().Priority:
+	case a.d.In.Scheduler == share.JobPriority && other.Priority > a.mine().Priority:
 		return fmt.Sprintf(", priority %d", other.Priority)
-	case a.d.In.Scheduler == portion.JobPercentage && other.Part > 0:
+	case a.d.In.Scheduler == share.JobPercentage && other.Part > 0:
 		return fmt.Sprintf(", %d percent", percent(other.Part))
 	}
 	return ""
@@ -230,9 +230,9 @@ func (a *Allotment) ranked() []int {
 	slices.SortStableFunc(order, func(x, y int) int {
 		first, second := &a.d.In.Jobs[x], &a.d.In.Jobs[y]
 		switch a.d.In.Scheduler {
-		case portion.JobPriority:
+		case share.JobPriority:
 			return cmp.Compare(second.Priority, first.Priority)
-		case portion.JobPercentage:
+		case share.JobPercentage:
 			return cmp.Compare(second.Part, first.Part)
 		}
 		return 0
@@ -241,12 +241,12 @@ func (a *Allotment) ranked() []int {
 }
 
 // before returns the parts of the jobs that are before it and ask for peers.
-func (a *Allotment) before() (stated portion.BasisPoints) {
+func (a *Allotment) before() (stated share.BasisPoints) {
 	for _, i := range a.ranked() {
 		if i == a.job {
 			break
 		}
-		if slices.ContainsFunc(a.d.In.Jobs[i].Tasks, func(t portion.Task) bool { return t.State == portion.Open }) {
+		if slices.ContainsFunc(a.d.In.Jobs[i].Tasks, func(t share.Task) bool { return t.State == share.Open }) {
 			stated += a.d.In.Jobs[i].Part
 		}
 	}
@@ -254,14 +254,14 @@ func (a *Allotment) before() (stated portion.BasisPoints) {
 }
 
 // given returns how many peers the jobs have.
-func (a *Allotment) given() (all portion.Peers) {
+func (a *Allotment) given() (all share.Peers) {
 	for _, tasks := range a.plan.Peers {
 		all += sum(tasks)
 	}
 	return all
 }
 
-func sum(tasks []portion.Peers) (all portion.Peers) {
+func sum(tasks []share.Peers) (all share.Peers) {
 	for _, n := range tasks {
 		all += n
 	}
@@ -269,9 +269,9 @@ func sum(tasks []portion.Peers) (all portion.Peers) {
 }
 
 // whole is 100 percent.
-const whole portion.BasisPoints = 10_000
+const whole share.BasisPoints = 10_000
 
-func percent(part portion.BasisPoints) int { return int(part) * 100 / int(whole) }
+func percent(part share.BasisPoints) int { return int(part) * 100 / int(whole) }
 
 // counted returns "1 job", "2 jobs", "3 copies".
 func counted(count int, noun string) string {

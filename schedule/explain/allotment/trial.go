@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
-	"starling/schedule/portion"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -19,12 +19,12 @@ const (
 )
 
 // tried tells whether the task has more by another input.
-func (a *Allotment) tried(in *portion.Input) bool {
-	return a.has(portion.Counts(in)) > a.has(a.plan)
+func (a *Allotment) tried(in *share.Input) bool {
+	return a.has(share.Counts(in)) > a.has(a.plan)
 }
 
 // with returns the input with other jobs.
-func (a *Allotment) with(change func(jobs []portion.Job)) *portion.Input {
+func (a *Allotment) with(change func(jobs []share.Job)) *share.Input {
 	in := *a.d.In
 	in.Jobs = slices.Clone(in.Jobs)
 	change(in.Jobs)
@@ -41,17 +41,17 @@ type Help struct {
 
 // Help says what of the job, or of other jobs, would get the task more.
 func (a *Allotment) Help() (all []Help) {
-	if s := a.mine().Scheduler; s == portion.TaskFixed || s == portion.TaskGreedy {
-		if a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Scheduler = portion.TaskRoundRobin })) {
+	if s := a.mine().Scheduler; s == share.TaskFixed || s == share.TaskGreedy {
+		if a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Scheduler = share.TaskRoundRobin })) {
 			all = append(all, Help{Text: "another task_scheduler, such as round-robin", Job: func(j *terms.Job) { j.TaskScheduler = terms.TaskRoundRobin }})
 		}
 	}
 	switch a.d.In.Scheduler {
-	case portion.JobPriority:
+	case share.JobPriority:
 		if level, ok := a.priority(); ok {
 			all = append(all, Help{Text: fmt.Sprintf("a priority above %d", level-1), Job: func(j *terms.Job) { j.Priority = uint32(level) }})
 		}
-	case portion.JobPercentage:
+	case share.JobPercentage:
 		if part, ok := a.part(); ok {
 			all = append(all, Help{Text: fmt.Sprintf("a percent of %d in the job file", part), Job: func(j *terms.Job) { j.Percent = uint32(part) }})
 		}
@@ -72,7 +72,7 @@ func (a *Allotment) priority() (level int, ok bool) {
 	}
 	slices.Sort(levels)
 	for _, level := range slices.Compact(levels) {
-		if a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Priority = level })) {
+		if a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Priority = level })) {
 			return level, true
 		}
 	}
@@ -83,7 +83,7 @@ func (a *Allotment) priority() (level int, ok bool) {
 // told the largest below first, which takes nothing from others.
 func (a *Allotment) part() (part int, ok bool) {
 	try := func(percent int) bool {
-		return a.tried(a.with(func(jobs []portion.Job) { jobs[a.job].Part = portion.BasisPoints(percent) * whole / 100 }))
+		return a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Part = share.BasisPoints(percent) * whole / 100 }))
 	}
 	now := percent(a.mine().Part)
 	for part := now - 1; part > 0 && sum(a.plan.Peers[a.job]) == 0; part-- {
@@ -120,22 +120,22 @@ func (a *Allotment) ender() *cluster.Job {
 }
 
 // without returns the input without a job. The pool is entitled to what the others can use.
-func (a *Allotment) without(job int) *portion.Input {
-	in := a.with(func(jobs []portion.Job) { jobs[job].Tasks = nil })
+func (a *Allotment) without(job int) *share.Input {
+	in := a.with(func(jobs []share.Job) { jobs[job].Tasks = nil })
 	each := a.demand()
 	less := max(a.d.Entitled-sum(each)+each[job], 0)
 	if a.d.Ground != nil {
 		in.Spare += less
 		return in
 	}
-	in.Groups = []portion.Group{{Peers: a.d.Entitled - less}}
+	in.Groups = []share.Group{{Peers: a.d.Entitled - less}}
 	return in
 }
 
 // More returns how many peers more the pool would have to have for the task to have more, all on one new machine on which
 // all tasks can run; 0 if that would not help. Here tells that those that are there would do, if the pool were entitled to them.
-func (a *Allotment) More() (more portion.Peers, here bool) {
-	works := func(more portion.Peers) bool { return a.tried(a.larger(more, true)) }
+func (a *Allotment) More() (more share.Peers, here bool) {
+	works := func(more share.Peers) bool { return a.tried(a.larger(more, true)) }
 	for more = 1; !works(more); more *= 2 {
 		if more >= moreMax {
 			return 0, false
@@ -155,11 +155,11 @@ func (a *Allotment) More() (more portion.Peers, here bool) {
 func (a *Allotment) Tagged() bool { return a.d.Ground != nil }
 
 // demand returns how many peers each job of the pool could use: it is entitled to no more than all of them.
-func (a *Allotment) demand() []portion.Peers {
+func (a *Allotment) demand() []share.Peers {
 	pool := a.d.Pool
 	pool.Entitled = math.MaxUint32
-	each := make([]portion.Peers, len(a.d.Jobs))
-	for i, job := range portion.Of(a.s, &pool).Jobs {
+	each := make([]share.Peers, len(a.d.Jobs))
+	for i, job := range share.Of(a.s, &pool).Jobs {
 		for _, t := range job.Tasks {
 			each[i] += t.Max
 		}
@@ -168,10 +168,10 @@ func (a *Allotment) demand() []portion.Peers {
 }
 
 // larger returns the input with so many peers more, on a new machine or of those that are there.
-func (a *Allotment) larger(more portion.Peers, fresh bool) *portion.Input {
+func (a *Allotment) larger(more share.Peers, fresh bool) *share.Input {
 	pool := a.d.Pool
 	pool.Entitled = max(pool.Entitled, min(pool.Entitled+more, sum(a.demand())))
-	in := portion.Of(a.s, &pool)
+	in := share.Of(a.s, &pool)
 	if pool.Ground == nil {
 		return in
 	}
@@ -192,7 +192,7 @@ func (a *Allotment) larger(more portion.Peers, fresh bool) *portion.Input {
 	for i := range asks {
 		tags = append(tags, strconv.Itoa(i))
 	}
-	in.Groups = append(slices.Clone(in.Groups), portion.Group{Machine: len(in.Groups), Tags: tags, Peers: more})
+	in.Groups = append(slices.Clone(in.Groups), share.Group{Machine: len(in.Groups), Tags: tags, Peers: more})
 	in.Spare = a.d.In.Spare + a.d.Entitled + more - pool.Entitled
 	return in
 }
@@ -209,18 +209,18 @@ func (a *Allotment) Spots() (spots []Spot) {
 	if a.d.Ground == nil {
 		return nil
 	}
-	plan := portion.Plan{}
+	plan := share.Plan{}
 	for _, id := range a.d.Jobs {
-		var counts []portion.Peers
+		var counts []share.Peers
 		for _, task := range a.s.Job(id).Order() {
-			share, _ := a.s.Job(id).Tasks[task].Share()
-			counts = append(counts, portion.Peers(share))
+			most, _ := a.s.Job(id).Tasks[task].Share()
+			counts = append(counts, share.Peers(most))
 		}
 		plan.Peers = append(plan.Peers, counts)
 	}
 	come, _ := a.d.Ground.Settle(a.d.In, &plan)
 	for _, c := range come {
-		if c.Place != (portion.Place{Job: a.job, Task: a.task}) {
+		if c.Place != (share.Place{Job: a.job, Task: a.task}) {
 			continue
 		}
 		spot := Spot{Count: uint32(c.Peers)}

@@ -1,4 +1,4 @@
-package portion
+package share
 
 // queue has the least of its items in front.
 type queue[T any] struct {

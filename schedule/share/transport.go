@@ -1,4 +1,4 @@
-package portion
+package share
 
 // transport changes what lines have, by stock, until each has what it wants and the fewest have come: the cheapest flow,
 // along the shortest path for each line that lacks some. The first paths are one step long: from a line that has too

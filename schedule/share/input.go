@@ -1,4 +1,4 @@
-package portion
+package share
 
 // Peers is a number of virtual peers.
 type Peers int

@@ -1,4 +1,4 @@
-// Package portion tells how many virtual peers each task of each job of one pool gets: counts first, machines later.
+// Package share tells how many virtual peers each task of each job of one pool gets: counts first, machines later.
 //
 // Counts is a function of the peers that exist, the jobs in order of submission, and the schedulers; what runs now is no
 // part of it, so that the same value always divides alike. The one exception says so itself: a frozen task keeps what
@@ -23,4 +23,4 @@
 //
 // Moves is the second function: from what runs to the counts, with no more peers moved than the counts force. Settle tells
 // what runs then; of a Ground, the peers as they lie on the nodes of the value, who is to come and to leave.
-package portion
+package share
