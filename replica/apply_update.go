@@ -437,54 +437,71 @@ func (f *fold) tryCanaries(j *cluster.Job) {
 
 // rollTask takes the next steps of an update for one task. It returns true if nothing is left to do.
 func (f *fold) rollTask(id terms.JobID, task int) bool {
+	j := f.s.Job(id)
+	r := roll{id: id, task: task, wanted: f.wanted(j, task)}
+	r.ignored = f.unsettled(&r, r.wanted, j.Tasks[task].Desired)
 	for {
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
-		if p, began := f.rollStep(id, task); !began || p.UnderWay > 0 {
+		if p, began := f.rollStep(&r); !began || p.UnderWay > 0 {
 			return p.Done()
 		}
 	}
 }
 
+// roll is a task of which so many slots are wanted while an update takes its steps. Ignored are the slots that are to be removed and would
+// count as under way: nobody waits for their health.
+type roll struct {
+	id              terms.JobID
+	task            int
+	wanted, ignored uint32
+}
+
 // rollStep takes the next step, and returns how far the task is then and whether slots were moved or taken away. What it adds is
 // without health at first, so that comes before the count of what can be spared.
-func (f *fold) rollStep(id terms.JobID, task int) (rollout.Progress, bool) {
-	j := f.s.Job(id)
-	wanted, batch := f.wanted(j, task), j.Spec.Update.BatchSize
-	p := f.progressOf(j, task, wanted)
+func (f *fold) rollStep(r *roll) (rollout.Progress, bool) {
+	j := f.s.Job(r.id)
+	batch, p := j.Spec.Update.BatchSize, f.progressOf(r)
 	onlySize := p.Left.Move == 0
 	add := rollout.Wave(batch, p.UnderWay, rollout.Work{Add: p.Left.Add}).Add
 	if onlySize {
 		add = p.Left.Add // nothing is on trial that waves would protect from
 	}
 	if add > 0 {
-		f.s.SetDesired(id, task, j.Tasks[task].Desired+add)
-		j = f.s.Job(id)
-		p = f.progressOf(j, task, wanted)
+		f.s.SetDesired(r.id, r.task, j.Tasks[r.task].Desired+add)
+		j, p = f.s.Job(r.id), f.progressOf(r)
 	}
-	movable := f.movable(j, task, min(wanted, j.Tasks[task].Desired), rollout.Room(batch, p.UnderWay))
+	desired := j.Tasks[r.task].Desired
+	movable := f.movable(j, r.task, min(r.wanted, desired), rollout.Room(batch, p.UnderWay))
 	now := rollout.Wave(batch, p.UnderWay, rollout.Work{Move: uint32(len(movable)), Remove: p.Left.Remove})
 	if onlySize {
 		now.Remove = p.Left.Remove
 	}
-	f.shrink(j, task, now.Remove)
-	for _, r := range movable[:now.Move] {
-		f.stop(r, cluster.ByUpdate)
+	r.ignored -= f.unsettled(r, desired-now.Remove, desired)
+	f.shrink(j, r.task, now.Remove)
+	for _, one := range movable[:now.Move] {
+		f.stop(one, cluster.ByUpdate)
 	}
-	return f.progressOf(f.s.Job(id), task, wanted), now.Remove+now.Move > 0
+	return f.progressOf(r), now.Remove+now.Move > 0
 }
 
-// progressOf counts how far a task is. What is to be removed is not under way, whatever it waits for: nobody waits for its health.
-func (f *fold) progressOf(j *cluster.Job, task int, wanted uint32) rollout.Progress {
-	t := j.Tasks[task]
-	p := rollout.ProgressOf(t, wanted)
-	for index := wanted; p.UnderWay > 0 && index < t.Desired; index++ {
+// progressOf counts how far a task is.
+func (f *fold) progressOf(r *roll) rollout.Progress {
+	p := rollout.ProgressOf(f.s.Job(r.id).Tasks[r.task], r.wanted)
+	p.UnderWay -= min(p.UnderWay, r.ignored)
+	return p
+}
+
+// unsettled counts the slots of a task, from one to before another, of the newest version that are not known to be well or ill.
+func (f *fold) unsettled(r *roll, first, end uint32) (count uint32) {
+	j := f.s.Job(r.id)
+	for index := first; index < end; index++ {
 		f.s.Visit(1)
-		slot, _ := f.s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+		slot, _ := f.s.SlotAt(cluster.SlotRef{Job: r.id, Task: uint16(r.task), Index: index})
 		if newest, health := j.Standing(&slot); newest && (health == cluster.Untried || health == cluster.Ready) {
-			p.UnderWay--
+			count++
 		}
 	}
-	return p
+	return count
 }
 
 // movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those

@@ -74,6 +74,7 @@ var seedsThatFoundBugs = []struct {
 	{307965911, "a job whose update was still to take instances away ended before what a policy says of its completion was done"},
 	{307905366, "a copy was sent to other peers than those that others had left for it, and they left them for it again, for ever"},
 	{3112192147, "the model did not let an update that takes instances away try others for those it adds"},
+	{3677800148, "an update that takes away thousands of slots that wait, one at a time, counted all of them again for each"},
 	{402400741, "the model took a seat that is to go, and waits for the one behind it, for one on its way to a node"},
 	{402447812, "who starts again on his node after a roll back was taken for placed, away from the rest of his job"},
 	{3461899596, "a start that one life had ordered was vouched for by the next"},
