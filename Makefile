@@ -9,6 +9,8 @@ TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000
+# Seeds that were never played before, for each run of the suite: as many as take some seconds.
+FRESH := $(shell first=$$(od -An -N4 -tu4 /dev/urandom); echo $$((first))-$$((first + 499)))
 FUZZTIME ?= 20s
 BENCH ?= .
 
@@ -31,6 +33,9 @@ test: static ## everything: static checks and the full suite
 	@start=$$SECONDS; \
 	go test -timeout 20m ./... || { status=$$?; \
 		echo "make test: FAILED, exit status $$status, after $$((SECONDS - start)) s"; exit $$status; }; \
+	echo "make test: seeds $(FRESH), which nobody has played"; \
+	go run ./cmd/starling sim --seeds $(FRESH) || { \
+		echo "make test: FAILED, replay the seed that is named"; exit 1; }; \
 	echo "make test: all passed in $$((SECONDS - start)) s"
 
 .PHONY: check
