@@ -31,6 +31,8 @@ type fold struct {
 	raised rules.Number
 	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.
 	lacking bool
+	// deciding is the job of which reconcile has decided about a slot and not all of that is done, 0 if there is none: it does not end.
+	deciding terms.JobID
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }

@@ -87,7 +87,7 @@ func (f *fold) leave(c *command.Leave) Result {
 // finish notes that a job ended, if it did. One whose update has instances to add has not.
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
-	if j.Finished != 0 || slices.ContainsFunc(f.heeds, func(r cluster.SlotRef) bool { return r.Job == id }) {
+	if j.Finished != 0 || id == f.deciding || slices.ContainsFunc(f.heeds, func(r cluster.SlotRef) bool { return r.Job == id }) {
 		return
 	}
 	f.abandon(j)

@@ -32,7 +32,9 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 	before, _ := f.s.SlotAt(main)
 	f.s.SetSlot(r, slot)
 	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Candidates: all}}, reconcile.Tally{}, &f.result)
+	f.deciding = r.Job
 	f.obeyResult(j, r, &question)
+	f.deciding = 0
 	if before.Phase != cluster.Failed {
 		f.exhausted(main)
 	}
@@ -74,6 +76,9 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 		}[slot.Phase],
 		Succeeded: slot.Phase == cluster.Succeeded, Own: j.TaskSpecOf(int(r.Task), slot.Version),
 		Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
+	}
+	if c.Succeeded {
+		c.Version = j.Version // what is done is as good as done by the newest
 	}
 	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
 		c.Update = u.Began
@@ -117,6 +122,17 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 		f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
 	}
 	f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Canary, question)
+	f.awaitReturn(r, decision)
+}
+
+// awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become more patient.
+func (f *fold) awaitReturn(r cluster.SlotRef, d *reconcile.Decision) {
+	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.AwaySeat} {
+		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == cluster.Away && slot.Deadline == 0 {
+			slot.Deadline = d.Until
+			f.s.SetSlot(seatOf(r, seat), slot)
+		}
+	}
 }
 
 // away notes that an allocation is out of reach until a time at which it is looked at again.

@@ -86,6 +86,8 @@ var seedsThatFoundBugs = []struct {
 	{3277551893, "what leaves was handed over twice"},
 	{3277564344, "daemons moved to the newest version on nodes that may not have them, and the next wave did not follow"},
 	{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
+	{3699832361, "who was out of reach while his job became more patient was waited for without end"},
+	{3699835348, "batch work that was done with an earlier version ran again when the instance returned whose place it had taken, of a job that had ended"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

@@ -90,7 +90,7 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	case cluster.Failed:
 		c.Client = reconcile.FailedClient
 	case cluster.Succeeded:
-		c.Client, c.Succeeded = reconcile.CompleteClient, true
+		c.Client, c.Succeeded, c.Version = reconcile.CompleteClient, true, j.version()
 	default:
 		return c, false
 	}
@@ -144,6 +144,11 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 	}
 	if canary.taken() {
 		m.fill(canary, &decision.Canary, question)
+	}
+	for kind := range s.seats {
+		if one := &s.seats[kind]; one.Phase == cluster.Away && one.Deadline == 0 {
+			one.Deadline = decision.Until
+		}
 	}
 }
 
