@@ -88,6 +88,7 @@ var seedsThatFoundBugs = []struct {
 	{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
 	{3699832361, "who was out of reach while his job became more patient was waited for without end"},
 	{3699835348, "batch work that was done with an earlier version ran again when the instance returned whose place it had taken, of a job that had ended"},
+	{3699810932, "the model asked that somebody gives way so that others have ports, which nobody looks for"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

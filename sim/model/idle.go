@@ -121,7 +121,7 @@ func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(ter
 // looked for who has a port or a device, and what runs around the task would change.
 func plain(spec *terms.Task) bool {
 	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
-	return !social && len(spec.Devices) == 0 && !slices.ContainsFunc(spec.Ports, func(p terms.PortRequest) bool { return p.Number != 0 })
+	return !social && len(spec.Devices)+len(spec.Ports) == 0
 }
 
 // firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is plain.
