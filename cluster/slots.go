@@ -214,7 +214,7 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	s.requeue(j, r, old.Phase, &next)
 	if r.Index >= t.Desired && !next.Phase.Holds() {
 		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
-		s.follow(j, int(r.Task))
+		s.queue(j, int(r.Task)) // what was done and is dropped is no member of the gang any more
 	}
 }
 
