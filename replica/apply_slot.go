@@ -284,8 +284,9 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	slot.Phase, slot.Since, slot.Deadline, slot.Cause = cluster.Stopped, f.s.Time, 0, cluster.NoCause
 	slot.Ended = endingBy(cause, slot.Ended)
 	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
-	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); r.Seat == cluster.CanarySeat && j.Update.Promoted && main.Phase == cluster.Waiting {
-		unwanted = true // the main seat waits for the same
+	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+	if newest, _ := j.Standing(&main); r.Seat == cluster.CanarySeat && j.Update.Promoted && (main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate) {
+		unwanted = true // the main seat has or waits for the same
 	}
 	switch {
 	case r.Seat != cluster.MainSeat && (unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
@@ -346,8 +347,8 @@ func (f *fold) inherited(r cluster.SlotRef, slot cluster.Slot) bool {
 		f.s.SetSlot(r, slot)
 		f.s.MoveSeat(canary, cluster.MainSeat)
 		return true
-	} else if ok && j.Update.Promoted && other.Phase == cluster.Failed {
-		f.s.SetSlot(canary, cluster.Slot{}) // it failed for good while it waited for this place
+	} else if ok && j.Update.Promoted && other.Phase != cluster.Stopping {
+		f.s.SetSlot(canary, cluster.Slot{}) // it has nothing any more to take this place with: that waits for the same
 	}
 	if other, ok := f.s.SlotAt(away); ok && other.Phase == cluster.Running {
 		f.s.SetSlot(r, slot)

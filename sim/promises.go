@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"starling/cluster"
-	"starling/rollout"
 	"starling/terms"
 )
 
@@ -27,7 +26,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 				}
 				return true
 			})
-			if well, want := healthySlots(s, j, task), promisedHealth(j, task, batch); broken && well < want {
+			if well, want := healthySlots(s, j, task), promisedHealth(s, j, task, batch); broken && well < want {
 				t := j.Tasks[task]
 				p.w.fail("%s.%s has %d healthy instances since some were stopped, promised are %d: %d desired, new %v, old %v, %+v",
 					j.Name(), t.Name, well, want, t.Desired, t.New, t.Old, j.Spec.Update)
@@ -57,9 +56,13 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 	return 0, false
 }
 
-func promisedHealth(j *cluster.Job, task int, batch uint32) uint32 {
+// promisedHealth returns how many instances are to be well. What the version before had lost counts still in the entry that ends its update.
+func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) uint32 {
 	t := j.Tasks[task]
 	spared := batch + min(t.New[cluster.Unhealthy], j.Spec.Update.FailuresMax)
+	if j.Changed == s.Index {
+		spared = batch + min(t.Desired, j.Spec.Update.FailuresMax)
+	}
 	return t.Desired - min(t.Desired, spared)
 }
 
@@ -111,7 +114,7 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 // nothing else is asked and as many are tried as there are; it tells whether any is left.
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
-		spec, untried := j.TaskSpecOf(task, j.Version), rollout.ProgressOf(t, 0).Left.Move > s.Limits.Trials
+		spec, untried := j.TaskSpecOf(task, j.Version), t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy] > s.Limits.Trials
 		t.EachOutdated(func(index uint32) bool {
 			if !j.Update.State.Rolls() || j.Update.LookedAt == 0 {
 				return false

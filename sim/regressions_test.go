@@ -89,6 +89,9 @@ var seedsThatFoundBugs = []struct {
 	{3699832361, "who was out of reach while his job became more patient was waited for without end"},
 	{3699835348, "batch work that was done with an earlier version ran again when the instance returned whose place it had taken, of a job that had ended"},
 	{3699810932, "the model asked that somebody gives way so that others have ports, which nobody looks for"},
+	{1895576576, "a drain counted what an update had lost that failed later in the same entry, and the promise did not"},
+	{1895586049, "slots that were done and were dropped with the last one that ran beyond them counted for the gang"},
+	{1895592835, "a promoted canary that had given way to others waited beside the place that it was to take, for ever"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

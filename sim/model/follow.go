@@ -33,20 +33,31 @@ func (m *Model) follow(outcome *replica.Outcome) {
 	m.takeOver()
 }
 
-// followRest follows what the fold did without telling.
+// followRest follows what the fold did without telling: who gave way, some of whom held nothing any more, and then who was placed.
 func (m *Model) followRest() {
+	m.eachSeat(func(s *seat, now *cluster.Slot) {
+		told := now.Cause == cluster.ByPreemption && s.Cause != now.Cause
+		gone := s.Phase.Holds() && now.Phase == cluster.Waiting && now.Ended == cluster.Preempted
+		if s.taken() && s.Order == now.Order && (told || gone) {
+			m.stop(s, cluster.ByPreemption)
+			m.left = nil
+		}
+	})
+	m.eachSeat(func(s *seat, now *cluster.Slot) {
+		if s.waits() && now.Order == m.index {
+			m.place(s.slot)
+		}
+	})
+}
+
+// eachSeat visits all seats, and what the fold has there.
+func (m *Model) eachSeat(visit func(s *seat, now *cluster.Slot)) {
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			for _, slot := range t.slots {
 				for kind := range slot.seats {
-					s := &slot.seats[kind]
-					switch now, _ := m.fold.SlotAt(s.ref()); {
-					case s.waits() && now.Order == m.index:
-						m.place(slot)
-					case s.taken() && now.Cause == cluster.ByPreemption && s.Order == now.Order && s.Cause != now.Cause:
-						m.stop(s, cluster.ByPreemption)
-						m.left = nil
-					}
+					now, _ := m.fold.SlotAt(slot.seats[kind].ref())
+					visit(&slot.seats[kind], &now)
 				}
 			}
 		}

@@ -293,8 +293,10 @@ func (m *Model) stop(s *seat, cause cluster.Cause) {
 
 // over tells whether a seat beside the main one is empty for good when what it had has ended for a cause.
 func (s *seat) over(cause cluster.Cause) bool {
-	return s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival ||
-		s.kind == cluster.CanarySeat && s.job().update.Promoted && s.slot.main().Phase == cluster.Waiting
+	main := s.slot.main()
+	newest, _ := main.standing()
+	has := main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate
+	return s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival || s.kind == cluster.CanarySeat && s.job().update.Promoted && has
 }
 
 // vacate decides what follows an allocation that was told to stop, by the cause.
@@ -304,7 +306,7 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	if cause == cluster.ByPreemption {
 		row.Ended = cluster.Preempted
 	}
-	m.dropFailed(s)
+	m.dropIdle(s)
 	switch {
 	case s.kind != cluster.MainSeat && (s.over(cause) || !s.slot.wanted()):
 		m.put(s, cluster.Slot{})
@@ -330,10 +332,10 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 	}
 }
 
-// dropFailed forgets a promoted canary that failed for good while it waited for a main seat.
-func (m *Model) dropFailed(s *seat) {
+// dropIdle forgets a promoted canary that has nothing to take a main seat with.
+func (m *Model) dropIdle(s *seat) {
 	canary := &s.slot.seats[cluster.CanarySeat]
-	if s.kind == cluster.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.Phase == cluster.Failed {
+	if s.kind == cluster.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() && !canary.Phase.Holds() {
 		m.put(canary, cluster.Slot{})
 	}
 }
