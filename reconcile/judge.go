@@ -141,7 +141,9 @@ func (d *decider) change(c *Candidate, v *Verdict) {
 	switch {
 	case c.Change == Destructive:
 		d.d.Weight.Outdated++
-		v.Action = Replace
+		if v.Action, v.ill = Replace, c.Health != Healthy; v.ill {
+			d.d.Weight.Ill++
+		}
 	case c.Change == InPlace && !c.ended():
 		v.Action = Alter
 	}

@@ -17,6 +17,7 @@ const (
 	OutOfAttempts
 	NotRetried
 	AwaitsTurn
+	LacksRoom
 	HeldByUnhealthy
 	HeldByPause
 	HeldByFailure
@@ -75,6 +76,7 @@ var reasons = [ReasonCount]string{
 	OutOfAttempts:    "failed, and out of attempts",
 	NotRetried:       "failed, and is not tried again",
 	AwaitsTurn:       "outdated: waits for its turn in the update",
+	LacksRoom:        "outdated: its successor lacks room",
 	HeldByUnhealthy:  "held: an instance of the update is unhealthy",
 	HeldByPause:      "held: the update is paused",
 	HeldByFailure:    "frozen: the update failed",

@@ -21,8 +21,6 @@ type grant struct {
 	urgent, moves, alters int32
 	// trying tells that canaries are to be promoted before anything else goes on.
 	trying, lacksCanaries bool
-	// held says why nothing may be filled or replaced; NoReason if it may.
-	held Reason
 	// tokens are the seats that may be replaced still.
 	tokens int32
 }
@@ -37,8 +35,9 @@ func (g *grant) add(d Decision) {
 // conclude grants what the slots ask for, and finds what becomes of the update.
 func (g *grant) conclude() {
 	g.out.Counts.Ignore = g.sum.Ignored
+	g.hold()
 	if g.t.closed() {
-		g.out.Update.Complete = g.t.current() && g.t.Update.active()
+		g.out.Update.Complete = g.t.current() && g.t.Update.active() && g.sum.Waiting == 0
 		return
 	}
 	if g.daemon {
@@ -106,17 +105,26 @@ func (g *grant) placeCanaries(missing int32, suits func(*Verdict) bool) int32 {
 	return missing
 }
 
-// open finds what holds the task, and how many seats may be replaced.
-func (g *grant) open() {
+// hold finds what holds the task whatever its slots ask for.
+func (g *grant) hold() {
 	switch {
 	case g.t.paused():
-		g.held = HeldByPause
+		g.out.Held = HeldByPause
 	case g.t.failed():
-		g.held = HeldByFailure
+		g.out.Held = HeldByFailure
+	case g.t.Update.Trying && g.t.joined():
+		g.out.Held = AwaitsPromotion
+	}
+}
+
+// open finds how many seats may be replaced.
+func (g *grant) open() {
+	switch {
+	case g.out.Held != NoReason:
 	case g.trying && g.daemon && g.lacksCanaries:
 		g.tokens = int32(g.out.Update.Canaries) - g.sum.Canaries
 	case g.trying:
-		g.held = AwaitsPromotion
+		g.out.Held = AwaitsPromotion
 	default:
 		g.tokens = g.free()
 	}
@@ -169,8 +177,8 @@ func (v *Verdict) urgent() bool {
 
 // place fills a main seat. Only what was never lost, moved or failed can be held.
 func (g *grant) place(d *Decision, v *Verdict) {
-	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.held != NoReason && !g.daemon {
-		v.Action, v.Reason = Keep, g.held
+	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.out.Held != NoReason && !g.daemon {
+		v.Action, v.Reason = Keep, g.out.Held
 		return
 	}
 	p := Placement{Index: d.Index, Reason: v.Reason, Previous: v.Holder, Stable: g.trying && !g.daemon}
@@ -208,10 +216,14 @@ func (g *grant) leave(d *Decision, v *Verdict) {
 	g.notice(d, v)
 }
 
-// replace takes a token for an outdated seat, if there is one.
+// replace takes a token for an outdated seat, if there is one. During an update what is healthy leaves tokens to those that are ill.
 func (g *grant) replace(d *Decision, v *Verdict) {
-	if g.held == NoReason && g.tokens > 0 {
-		g.tokens--
+	may := g.out.Held == NoReason && g.tokens > 0 && (v.ill || g.tokens > g.sum.Ill || !g.t.current())
+	room := !may || g.t.Room == nil || g.t.Room(d.Index)
+	if may && room {
+		if g.tokens--; v.ill {
+			g.sum.Ill--
+		}
 		g.out.Counts.Replace++
 		g.out.Counts.Ignore--
 		r := Replacement{Reference: Reference{d.Index, v.Holder}}
@@ -225,8 +237,10 @@ func (g *grant) replace(d *Decision, v *Verdict) {
 	v.Action = Keep
 	switch {
 	case v.Reason != AsAsked:
-	case g.held != NoReason:
-		v.Reason = g.held
+	case !room:
+		v.Reason = LacksRoom
+	case g.out.Held != NoReason:
+		v.Reason = g.out.Held
 	case g.sum.Unhealthy > 0 && g.t.current():
 		v.Reason = HeldByUnhealthy
 	default:

@@ -50,6 +50,8 @@ type Verdict struct {
 	stop Reason
 	// lostAt is when the holder counts as lost if it stays out of reach.
 	lostAt terms.Time
+	// ill tells that the holder is not known to be healthy.
+	ill bool
 	// disconnects and returns tell to write down that the holder is out of reach, or back; records, that it waits.
 	disconnects, returns, records bool
 }
@@ -68,6 +70,8 @@ type Result struct {
 	Waits  []Wait
 	Counts Counts
 	Update UpdateChange
+	// Held says why nothing is filled for the first time or replaced, NoReason if it may be.
+	Held Reason
 }
 
 // Reference names an allocation of a slot.

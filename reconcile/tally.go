@@ -2,9 +2,9 @@ package reconcile
 
 // Tally sums up slots: what the rules that concern a whole task must know of them.
 type Tally struct {
-	// Outdated seats ask to be replaced, Vacant ones to be filled; Frozen ones would be tried again if their update had
-	// not failed, and Waiting ones wait to be.
-	Outdated, Vacant, Frozen, Waiting int32
+	// Outdated seats ask to be replaced, those that are Ill among them are not known to be healthy; Vacant ones ask to be
+	// filled; Frozen ones would be tried again if their update had not failed, and Waiting ones wait to be.
+	Outdated, Ill, Vacant, Frozen, Waiting int32
 	// Unjudged, Healthy and Unhealthy instances of the present update keep their seats.
 	Unjudged, Healthy, Unhealthy int32
 	// Canaries are the canary seats that are taken, CanariesHealthy those of them whose instance is healthy.
@@ -21,6 +21,7 @@ func (t *Tally) Subtract(w Tally) { t.shift(w, -1) }
 
 func (t *Tally) shift(w Tally, sign int32) {
 	t.Outdated += sign * w.Outdated
+	t.Ill += sign * w.Ill
 	t.Vacant += sign * w.Vacant
 	t.Frozen += sign * w.Frozen
 	t.Waiting += sign * w.Waiting

@@ -18,6 +18,9 @@ type Task struct {
 	Policy *terms.UpdatePolicy
 	// Update is the latest update of the job; its ID is 0 if there is none.
 	Update Update
+	// Room tells whether there is room for an instance of the present version in the stead of a slot's holder; nil if there
+	// always is. It is asked only if the holder would be replaced otherwise, in the order of the slots.
+	Room func(index uint32) bool
 }
 
 // Wanted tells whether a task is to run at all.

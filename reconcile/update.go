@@ -16,6 +16,8 @@ type Update struct {
 	Total, Canaries uint32
 	// Promoted tells that the canaries were found good.
 	Promoted bool
+	// Trying tells that canaries of another task of the job are tried: this one waits with it.
+	Trying bool
 }
 
 // UpdateState is how far an update is.

@@ -5,7 +5,6 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/rollout"
 	"starling/schedule/place"
 	"starling/terms"
 )
@@ -109,11 +108,19 @@ func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster
 		return trial.succeeds(r)
 	}
 	batch := max(j.Spec.Update.BatchSize, 1)
-	if spared[key] >= rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) || !trial.succeeds(r) {
+	if spared[key] >= spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) || !trial.succeeds(r) {
 		return false
 	}
 	spared[key]++
 	return true
+}
+
+// spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances that an update
+// allows to fail do not use up its batch.
+func spare(t *cluster.Task, batch, failuresMax uint32) uint32 {
+	ill := t.Desired - min(t.New[cluster.Healthy]+t.Old[cluster.Healthy], t.Desired)
+	ill -= min(ill, t.New[cluster.Unhealthy], failuresMax)
+	return batch - min(batch, ill)
 }
 
 // daemons gives every task of a job a slot for every node, if it is a daemon job.

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/reconcile"
 	"starling/rollout"
 	"starling/terms"
 )
@@ -98,36 +99,18 @@ func (f *fold) endUpdate(j *cluster.Job) {
 	}
 }
 
-func outdated(j *cluster.Job) uint32 {
-	count := uint32(0)
+func outdated(j *cluster.Job) (count uint32) {
 	for _, t := range j.Tasks {
-		for _, n := range t.Old {
-			count += n
-		}
+		count += sum(&t.Old)
 	}
 	return count
 }
 
-// canariesOf returns how many canaries a task is to have, besides which it has.
-func canariesOf(t *cluster.Task, policy *terms.UpdatePolicy) (want, have uint32) {
-	left := uint32(0)
-	for _, n := range t.Old {
-		left += n
+func sum(counts *[cluster.HealthCount]uint32) (all uint32) {
+	for _, n := range counts {
+		all += n
 	}
-	for _, n := range t.Canaries {
-		have += n
-	}
-	return min(policy.Canaries, left), have
-}
-
-// tried tells whether all canaries of a job are healthy.
-func (f *fold) tried(j *cluster.Job) bool {
-	for _, t := range f.s.Job(j.ID).Tasks {
-		if want, _ := canariesOf(t, &j.Spec.Update); t.Canaries[cluster.Healthy] < want {
-			return false
-		}
-	}
-	return true
+	return all
 }
 
 // progressed notes that an instance became healthy.
@@ -231,7 +214,7 @@ func (f *fold) endCanaries(j *cluster.Job) {
 func (f *fold) endSpare(id terms.JobID) {
 	j := f.s.Job(id)
 	for task, t := range j.Tasks {
-		if rollout.ProgressOf(t, 0).Canaries == 0 {
+		if sum(&t.Canaries) == 0 {
 			continue
 		}
 		for _, r := range f.seats(j, task, cluster.CanarySeat) {
@@ -339,17 +322,8 @@ func (f *fold) roll(j *cluster.Job) {
 			return
 		}
 	}
-	if !j.Update.Promoted {
-		f.tryCanaries(j)
-		u, tried := f.s.Job(j.ID).Update, f.tried(j)
-		if !tried && u.Tried {
-			u.ProgressAt = f.s.Time // while it waited for its user nothing could get on
-		}
-		if u.Tried = tried; !j.Spec.Update.AutoPromote || !tried {
-			f.setUpdate(f.s.Job(j.ID), u)
-			return
-		}
-		f.promote(f.s.Job(j.ID))
+	if !j.Update.Promoted && !f.tryCanaries(j) {
+		return
 	}
 	f.endSpare(j.ID)
 	done, sick, lost := f.rollTasks(j)
@@ -416,129 +390,144 @@ func (f *fold) lookForRoom() {
 	}
 }
 
-// tryCanaries puts canaries beside the lowest slots that are to change.
-func (f *fold) tryCanaries(j *cluster.Job) {
+// tryCanaries puts canaries beside the lowest slots that are to change, and promotes them once all are healthy, if nobody else is to. It
+// returns true if it did.
+func (f *fold) tryCanaries(j *cluster.Job) bool {
 	for task := range j.Tasks {
-		t := f.s.Job(j.ID).Tasks[task]
-		want, have := canariesOf(t, &j.Spec.Update)
-		var beside []cluster.SlotRef
-		t.EachOutdated(func(index uint32) bool {
-			r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}
-			if _, taken := f.s.SlotAt(r); !taken {
-				beside = append(beside, r)
-			}
-			return uint32(len(beside)) < want-min(have, want)
-		})
-		for _, r := range beside[:min(uint32(len(beside)), want-min(have, want))] {
-			f.s.SetSlot(r, cluster.Slot{Version: j.Version})
-		}
+		f.rollTask(j.ID, task)
 	}
+	u, tried := f.s.Job(j.ID).Update, f.tried(j)
+	if !tried && u.Tried {
+		u.ProgressAt = f.s.Time // while it waited for its user nothing could get on
+	}
+	if u.Tried = tried; !j.Spec.Update.AutoPromote || !tried {
+		f.setUpdate(f.s.Job(j.ID), u)
+		return false
+	}
+	f.promote(f.s.Job(j.ID))
+	return true
 }
 
-// rollTask takes the next steps of an update for one task. It returns true if nothing is left to do.
-func (f *fold) rollTask(id terms.JobID, task int) bool {
-	j := f.s.Job(id)
-	r := roll{id: id, task: task, wanted: f.wanted(j, task)}
-	r.ignored = f.unsettled(&r, r.wanted, j.Tasks[task].Desired)
+// tried tells whether all canaries of a job are healthy.
+func (f *fold) tried(j *cluster.Job) bool {
+	for task := range j.Tasks {
+		var answer reconcile.Result
+		question, rest := f.taskQuestion(f.s.Job(j.ID), task)
+		reconcile.Reconcile(&question, nil, rest, &answer)
+		if answer.Update.Canaries > 0 && !answer.Update.Promotable {
+			return false
+		}
+	}
+	return true
+}
+
+// rollTask takes the next steps of an update for one task, and tells whether nothing is left to do. How many slots there are changes at
+// once: that takes nothing away that is to stay.
+func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 	for {
+		var answer reconcile.Result
+		question, rest := f.taskQuestion(f.s.Job(id), task)
+		if reconcile.Reconcile(&question, nil, rest, &answer); answer.Held == reconcile.NoReason {
+			f.resize(f.s.Job(id), task, question.Count)
+		}
+		question, rest = f.taskQuestion(f.s.Job(id), task)
+		trial := &succession{f: f, trial: f.s}
+		question.Room = func(index uint32) bool {
+			return trial.succeeds(cluster.SlotRef{Job: id, Task: uint16(task), Index: index})
+		}
+		reconcile.Reconcile(&question, f.changeable(f.s.Job(id), task, &question, &rest), rest, &answer)
+		f.lacking = f.lacking || trial.lacks > 0
+		for _, p := range answer.Placements {
+			r := cluster.SlotRef{Job: id, Task: uint16(task), Index: p.Index, Seat: cluster.CanarySeat}
+			f.s.SetSlot(r, cluster.Slot{Version: question.Version})
+		}
+		for _, r := range answer.Replacements {
+			f.stop(cluster.SlotRef{Job: id, Task: uint16(task), Index: r.Index}, cluster.ByUpdate)
+		}
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
-		if p, began := f.rollStep(&r); !began || p.UnderWay > 0 {
-			return p.Done()
+		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[cluster.Untried]+t.New[cluster.Ready] > 0 {
+			return answer.Update.Complete && len(answer.Replacements) == 0
 		}
 	}
 }
 
-// roll is a task of which so many slots are wanted while an update takes its steps. Ignored are the slots that are to be removed and would
-// count as under way: nobody waits for their health.
-type roll struct {
-	id              terms.JobID
-	task            int
-	wanted, ignored uint32
-}
-
-// rollStep takes the next step, and returns how far the task is then and whether slots were moved or taken away. What it adds is
-// without health at first, so that comes before the count of what can be spared.
-func (f *fold) rollStep(r *roll) (rollout.Progress, bool) {
-	j := f.s.Job(r.id)
-	batch, p := j.Spec.Update.BatchSize, f.progressOf(r)
-	onlySize := p.Left.Move == 0
-	add := rollout.Wave(batch, p.UnderWay, rollout.Work{Add: p.Left.Add}).Add
-	if onlySize {
-		add = p.Left.Add // nothing is on trial that waves would protect from
+// taskQuestion returns what reconcile must know of a task as a whole while its update rolls, and the sum of its slots. Instances that an
+// update may lose count as if they were well.
+func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile.Tally) {
+	t, u, policy := j.Tasks[task], &j.Update, &j.Spec.Update
+	q := f.question(j, task)
+	q.Count, q.Policy = f.wanted(j, task), policy
+	q.Update.Joined, q.Update.Total, q.Update.Trying = true, q.Count, !u.Promoted
+	borne := min(t.New[cluster.Unhealthy], policy.FailuresMax)
+	rest := reconcile.Tally{
+		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[cluster.Healthy]), Vacant: int32(q.Count - min(t.Desired, q.Count)),
+		Unjudged: int32(t.New[cluster.Untried] + t.New[cluster.Ready]),
+		Healthy:  int32(t.New[cluster.Healthy] + borne), Unhealthy: int32(t.New[cluster.Unhealthy] - borne),
+		Waiting: int32(uint32(t.Slots.Len()) - t.Desired), // until what is too many has ended
 	}
-	if add > 0 {
-		f.s.SetDesired(r.id, r.task, j.Tasks[r.task].Desired+add)
-		j, p = f.s.Job(r.id), f.progressOf(r)
+	if u.Promoted {
+		rest.Waiting += int32(sum(&t.Canaries)) // until they have taken their places
+		return q, rest
 	}
-	desired := j.Tasks[r.task].Desired
-	movable := f.movable(j, r.task, min(r.wanted, desired), rollout.Room(batch, p.UnderWay))
-	now := rollout.Wave(batch, p.UnderWay, rollout.Work{Move: uint32(len(movable)), Remove: p.Left.Remove})
-	if onlySize {
-		now.Remove = p.Left.Remove
-	}
-	r.ignored -= f.unsettled(r, desired-now.Remove, desired)
-	f.shrink(j, r.task, now.Remove)
-	for _, one := range movable[:now.Move] {
-		f.stop(one, cluster.ByUpdate)
-	}
-	return f.progressOf(r), now.Remove+now.Move > 0
-}
-
-// progressOf counts how far a task is.
-func (f *fold) progressOf(r *roll) rollout.Progress {
-	p := rollout.ProgressOf(f.s.Job(r.id).Tasks[r.task], r.wanted)
-	p.UnderWay -= min(p.UnderWay, r.ignored)
-	return p
-}
-
-// unsettled counts the slots of a task, from one to before another, of the newest version that are not known to be well or ill.
-func (f *fold) unsettled(r *roll, first, end uint32) (count uint32) {
-	j := f.s.Job(r.id)
-	for index := first; index < end; index++ {
-		f.s.Visit(1)
-		slot, _ := f.s.SlotAt(cluster.SlotRef{Job: r.id, Task: uint16(r.task), Index: index})
-		if newest, health := j.Standing(&slot); newest && (health == cluster.Untried || health == cluster.Ready) {
-			count++
+	// What will be removed needs no canaries, and as many as are tried is all that counts of the others.
+	rest.Canaries, rest.CanariesHealthy, rest.Outdated = int32(sum(&t.Canaries)), int32(t.Canaries[cluster.Healthy]), 0
+	t.EachOutdated(func(index uint32) bool {
+		if index < q.Count {
+			rest.Outdated++
 		}
-	}
-	return count
+		return index < q.Count && uint32(rest.Outdated) < policy.Canaries
+	})
+	q.Update.Canaries = uint32(rest.Outdated)
+	return q, rest
 }
 
-// movable returns the outdated slots below a number that may go to the newest version now, at most so many: first those
-// that are not well, then as many others as can be spared. What will be removed is not moved before, and what runs stays as long as
-// there is no room for its successor.
-func (f *fold) movable(j *cluster.Job, task int, below, most uint32) []cluster.SlotRef {
+// changeable returns the slots that an update may change now, and takes them out of the sum of the others: those beside which canaries are
+// missing, or first those that are not well, then others, of each as many as may be under way and may lack room.
+func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *reconcile.Tally) (slots []reconcile.Slot) {
 	t := j.Tasks[task]
-	var all []cluster.SlotRef
+	add := func(index uint32) {
+		f.s.Visit(1)
+		slot := t.Slots.At(int(index))
+		c := reconcile.Candidate{
+			Order: slot.Order, Instance: j.ID, Version: slot.Version, Client: reconcile.RunningClient, Change: reconcile.Destructive,
+		}
+		if rest.Outdated--; slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
+			c.Health = reconcile.Healthy
+		} else {
+			rest.Ill--
+		}
+		slots = append(slots, reconcile.Slot{Index: index, Candidates: []reconcile.Candidate{c}})
+	}
+	if q.Update.Trying {
+		missing := int(q.Update.Canaries) - int(rest.Canaries)
+		t.EachOutdated(func(index uint32) bool {
+			if _, taken := f.s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}); !taken && index < q.Count && len(slots) < missing {
+				add(index)
+			}
+			return len(slots) < missing && index < q.Count
+		})
+		return slots
+	}
+	most := int(t.Desired)
+	if batch := q.Policy.BatchSize; batch > 0 {
+		most = int(batch - min(batch, uint32(rest.Unjudged)))
+	}
 	if most == 0 {
 		return nil
 	}
-	trial := &succession{f: f, trial: f.s}
-	take := func(index uint32) (taken bool) {
-		r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
-		if taken = trial.succeeds(r); taken {
-			all = append(all, r)
-		}
-		return taken
-	}
+	most += int(f.s.Limits.Trials)
 	t.EachIll(func(index uint32) bool {
-		if index < below {
-			take(index)
-		}
-		return index < below && uint32(len(all)) < most
+		add(index)
+		return len(slots) < most
 	})
-	spare := min(rollout.Spare(t, j.Spec.Update.BatchSize, j.Spec.Update.FailuresMax), t.Old[cluster.Healthy], most-uint32(len(all)))
+	most += len(slots)
 	t.EachOutdated(func(index uint32) bool {
-		if spare == 0 || index >= below || trial.exhausted() {
-			return false
+		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
+			add(index)
 		}
-		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy && take(index) {
-			spare--
-		}
-		return true
+		return len(slots) < most
 	})
-	f.lacking = f.lacking || trial.lacks > 0
-	return all
+	return slots
 }
 
 // resizes tells whether an update has instances to add, or, while it goes on, to take away: a task is complete without
@@ -571,20 +560,19 @@ func (f *fold) wanted(j *cluster.Job, task int) uint32 {
 	return j.Wants(task)
 }
 
-// shrink takes away so many slots, the highest.
-func (f *fold) shrink(j *cluster.Job, task int, count uint32) {
+// resize gives a task so many slots. Those that are too many go, the highest first.
+func (f *fold) resize(j *cluster.Job, task int, count uint32) {
 	t := j.Tasks[task]
-	if count == 0 {
+	if count == t.Desired {
 		return
 	}
-	last := t.Desired - count
-	f.s.SetDesired(j.ID, task, last)
+	f.s.SetDesired(j.ID, task, count)
 	var gone []cluster.SlotRef
-	for index := last; index < uint32(f.s.Job(j.ID).Tasks[task].Slots.Len()); index++ {
+	for index := count; index < uint32(f.s.Job(j.ID).Tasks[task].Slots.Len()); index++ {
 		gone = append(gone, cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
 	}
 	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-		if r.Index >= last {
+		if r.Index >= count {
 			gone = append(gone, r)
 		}
 		return true

@@ -228,19 +228,6 @@ func (p *promise) taken(before *cluster.State, j *cluster.Job, task int) (all, w
 	return all, well
 }
 
-// underWay counts the instances that have changed and are not healthy. Nobody waits for the health of what is to be removed.
-func underWay(j *cluster.Job, task int) (count uint32) {
-	t := j.Tasks[task]
-	count = t.New[cluster.Untried] + t.New[cluster.Ready] + uint32(t.Slots.Len()) - t.Desired
-	for index := j.TaskSpecOf(task, j.Version).Instances; index < t.Desired; index++ {
-		slot := t.Slots.At(int(index))
-		if newest, health := j.Standing(&slot); newest && (health == cluster.Untried || health == cluster.Ready) {
-			count--
-		}
-	}
-	return count
-}
-
 func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int) {
 	t, policy := j.Tasks[task], &j.Spec.Update
 	canaries := uint32(0)
@@ -260,7 +247,7 @@ func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int
 		p.say("the update took %d that were well, and leaves %d of %d; %d may be missing", well, healthy, t.Desired, borne)
 	}
 	promotes := j.Update.Promoted && !old.Update.Promoted
-	if underWay := underWay(j, task); all > 0 && !promotes && underWay > policy.BatchSize {
+	if underWay := t.New[cluster.Untried] + t.New[cluster.Ready]; all > 0 && !promotes && underWay > policy.BatchSize {
 		p.say("the update took %d, and has %d under way, in batches of %d", all, underWay, policy.BatchSize)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // does it. The seat's row is as it is after the event; event says what the row cannot.
 func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcile.Candidate)) {
 	j := f.s.Job(r.Job)
-	question := f.question(j, r)
+	question := f.question(j, int(r.Task))
 	var room [3]reconcile.Candidate
 	all := room[:0]
 	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
@@ -42,10 +42,10 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 }
 
 // question returns what reconcile must know of a task.
-func (f *fold) question(j *cluster.Job, r cluster.SlotRef) reconcile.Task {
+func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 	t := reconcile.Task{
-		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[r.Task].Desired, Batch: j.Spec.Type == terms.Batch,
-		Spec: j.TaskSpecOf(int(r.Task), j.Version), Policy: &terms.UpdatePolicy{},
+		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
+		Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
 	switch {
 	case j.Stop:

@@ -2,69 +2,11 @@ package rollout
 
 import (
 	"fmt"
-	"math"
 
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
 )
-
-// Work is a number of instances to add, to move to the new version and to remove.
-type Work struct{ Add, Move, Remove uint32 }
-
-// Wave returns how much of the work may begin while some of it is under way: together at most a batch (0 is all), what is
-// added first, then what is moved, then what is removed.
-func Wave(batch, underWay uint32, left Work) Work {
-	room := Room(batch, underWay)
-	now := Work{Add: min(left.Add, room)}
-	now.Move = min(left.Move, room-now.Add)
-	now.Remove = min(left.Remove, room-now.Add-now.Move)
-	return now
-}
-
-// Room returns how much may begin while so much is under way.
-func Room(batch, underWay uint32) uint32 {
-	if batch == 0 {
-		return math.MaxUint32
-	}
-	return batch - min(underWay, batch)
-}
-
-// Progress is how far a task is with an update, counted from its slots.
-type Progress struct {
-	// Left is what has not begun, UnderWay what has begun and is not healthy; Canaries have not taken their places.
-	Left               Work
-	UnderWay, Canaries uint32
-}
-
-// ProgressOf counts how far a task is.
-func ProgressOf(t *cluster.Task, wanted uint32) Progress {
-	leaving := uint32(t.Slots.Len()) - t.Desired
-	p := Progress{UnderWay: t.New[cluster.Untried] + t.New[cluster.Ready] + leaving}
-	for _, n := range t.Canaries {
-		p.Canaries += n
-	}
-	for _, n := range t.Old {
-		p.Left.Move += n
-	}
-	p.Left.Add, p.Left.Remove = wanted-min(t.Desired, wanted), t.Desired-min(t.Desired, wanted)
-	return p
-}
-
-// Done tells whether nothing is left and nothing is under way.
-func (p *Progress) Done() bool { return p.Left == Work{} && p.UnderWay == 0 && p.Canaries == 0 }
-
-// Spare returns how many well instances of a task may be taken away at this moment for a batch of that size (0 is all).
-// Instances that an update allows to fail do not use up its batch.
-func Spare(t *cluster.Task, batch, failuresMax uint32) uint32 {
-	well := t.New[cluster.Healthy] + t.Old[cluster.Healthy]
-	if batch == 0 {
-		return well
-	}
-	ill := t.Desired - min(well, t.Desired)
-	ill -= min(ill, t.New[cluster.Unhealthy], failuresMax)
-	return batch - min(batch, ill)
-}
 
 // InstanceFailed tells whether an instance that failed so often in a row counts as failed; 0 attempts are without end.
 func InstanceFailed(failures, attemptsMax uint32) bool {

@@ -204,7 +204,13 @@ func (t *task) canaries() []*seat {
 
 // trials returns how many canaries a task is to have.
 func (t *task) trials() int {
-	return min(int(t.job.newest().Update.Canaries), len(t.outdated()))
+	below := 0
+	for _, s := range t.outdated() {
+		if s.slot.index < t.wanted() {
+			below++
+		}
+	}
+	return min(int(t.job.newest().Update.Canaries), below)
 }
 
 // tried tells whether all canaries are healthy.
@@ -423,7 +429,7 @@ func (m *Model) tryCanaries(j *Job) {
 	for _, t := range j.tasks {
 		missing := t.trials() - len(t.canaries())
 		for _, main := range t.outdated() {
-			if canary := &main.slot.seats[cluster.CanarySeat]; missing > 0 && !canary.taken() {
+			if canary := &main.slot.seats[cluster.CanarySeat]; missing > 0 && !canary.taken() && main.slot.index < t.wanted() {
 				m.put(canary, cluster.Slot{Version: j.version()})
 				missing--
 			}
@@ -431,14 +437,19 @@ func (m *Model) tryCanaries(j *Job) {
 	}
 }
 
-// rollTask takes the next step of one task, and tells whether nothing is left to do. At most a batch is under way at a time:
-// what is added comes first, then what is moved, then what is removed. If only the number changes, all is done at once.
+// rollTask gives a task the slots that the newest version wants, then moves what it may, at most a batch at a time. It tells whether nothing
+// is left to do.
 func (m *Model) rollTask(t *task) bool {
+	if wanted := t.wanted(); wanted != t.desired {
+		m.resize(t, wanted)
+	}
 	for {
-		began := m.rollStep(t)
-		add, move, remove, underWay := t.left(t.wanted())
-		if !began || underWay > 0 {
-			return add+move+remove+underWay == 0 && len(t.canaries()) == 0
+		movable := m.movable(t)
+		for _, s := range movable {
+			m.stop(s, cluster.ByUpdate)
+		}
+		if len(movable) == 0 || t.underWay() > 0 {
+			return len(t.outdated()) == 0 && t.underWay() == 0 && len(t.slots) == int(t.desired) && len(t.canaries()) == 0
 		}
 	}
 }
@@ -453,33 +464,6 @@ func (m *Model) endSpare(j *Job) {
 			}
 		}
 	}
-}
-
-// rollStep adds, removes and moves what it may; it returns true if it did.
-func (m *Model) rollStep(t *task) bool {
-	wanted, batch := t.wanted(), t.job.newest().Update.BatchSize
-	add, move, remove, underWay := t.left(wanted)
-	waves := batch > 0 && move > 0
-	if waves {
-		add = min(add, batch-min(batch, underWay))
-	}
-	if add > 0 {
-		m.want(t, t.desired+add)
-		_, _, _, underWay = t.left(wanted)
-	}
-	most := len(t.slots)
-	if batch > 0 {
-		most = int(batch - min(batch, underWay))
-	}
-	movable := m.movable(t, min(wanted, t.desired), most)
-	if waves {
-		remove = min(remove, batch-min(batch, underWay)-uint32(len(movable)))
-	}
-	m.shrink(t, remove)
-	for _, s := range movable {
-		m.stop(s, cluster.ByUpdate)
-	}
-	return remove > 0 || len(movable) > 0
 }
 
 // wanted returns how many slots the newest version wants.
@@ -503,25 +487,15 @@ func (j *Job) resizes() bool {
 	})
 }
 
-// left returns what an update has to do still, and what it has begun and is not healthy.
-func (t *task) left(wanted uint32) (add, move, remove, underWay uint32) {
+// underWay returns how many instances of the newest version are not known to be well or ill.
+func (t *task) underWay() uint32 {
 	c := t.standing()
-	underWay = c.newest[cluster.Untried] + c.newest[cluster.Ready] + uint32(len(t.slots)) - t.desired
-	for _, slot := range t.slots[min(wanted, t.desired):t.desired] {
-		// Nobody waits for the health of what is to be removed.
-		if newest, health := slot.main().standing(); newest && (health == cluster.Untried || health == cluster.Ready) {
-			underWay--
-		}
-	}
-	return wanted - min(t.desired, wanted), uint32(len(t.outdated())), t.desired - min(t.desired, wanted), underWay
+	return c.newest[cluster.Untried] + c.newest[cluster.Ready]
 }
 
-// shrink takes away so many slots, the highest.
-func (m *Model) shrink(t *task, count uint32) {
-	if count == 0 {
-		return
-	}
-	m.want(t, t.desired-count)
+// resize gives a task so many slots; those that are too many go.
+func (m *Model) resize(t *task, count uint32) {
+	m.want(t, count)
 	t.each(func(s *seat) {
 		if s.slot.index >= t.desired && s.Phase.Holds() {
 			m.stop(s, cluster.ByScale)
@@ -529,18 +503,21 @@ func (m *Model) shrink(t *task, count uint32) {
 	})
 }
 
-// movable returns at most so many outdated seats below a number that may go to the newest version: those that are not well, then as many
+// movable returns the outdated seats that may go to the newest version now: those that are not well, then as many
 // others as can be spared, as long as there is room for who takes their place. What may run out of reach is left alone.
-func (m *Model) movable(t *task, below uint32, most int) (all []*seat) {
-	outdated, trial := t.outdated(), m.succession()
+func (m *Model) movable(t *task) (all []*seat) {
+	outdated, trial, batch := t.outdated(), m.succession(), t.job.newest().Update.BatchSize
 	defer trial.undo()
-	spare := int(t.spare(t.job.newest().Update.BatchSize))
+	most, spare := len(t.slots), int(t.spare(batch))
+	if batch > 0 {
+		most = int(batch - min(batch, t.underWay()))
+	}
 	for _, ill := range []bool{true, false} {
 		for _, s := range outdated {
 			healthy := s.condition() == cluster.Healthy
 			switch {
 			case len(all) == most || healthy && (spare == 0 || trial.exhausted()) || healthy == ill:
-			case s.slot.index >= below || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+			case s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
 			case trial.succeeds(s):
 				all = append(all, s)
 				if healthy {
