@@ -513,12 +513,14 @@ func (m *Model) movable(t *task) (all []*seat) {
 		most = int(batch - min(batch, t.underWay()))
 	}
 	for _, ill := range []bool{true, false} {
+		looked := 0
 		for _, s := range outdated {
 			healthy := s.condition() == cluster.Healthy
-			switch {
-			case len(all) == most || healthy && (spare == 0 || trial.exhausted()) || healthy == ill:
-			case s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
-			case trial.succeeds(s):
+			if healthy == ill || looked == most+int(m.limits.Trials) || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0 {
+				continue
+			}
+			looked++
+			if len(all) < most && (ill || spare > 0) && trial.succeeds(s) {
 				all = append(all, s)
 				if healthy {
 					spare--
