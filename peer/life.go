@@ -224,6 +224,10 @@ func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
 		found.pulse.Abandon()
 		return known, fmt.Errorf("another node with the name %s has been %s: give each machine a name of its own", p.config.Node, found.peer)
 	}
+	if err := found.pulse.Confirm(ctx); err != nil { // while the journal was read another may have had it
+		found.pulse.Abandon()
+		return known, fmt.Errorf("pulse of %s: %w", found.peer, err)
+	}
 	found.known.Starts = 1
 	if err := p.config.Identity.Save(found.known); err != nil {
 		found.pulse.Abandon()

@@ -64,3 +64,28 @@ func TestAPeerWhosePulseIsTakenBeginsAnotherLife(t *testing.T) {
 		f.await("b", "a~2 is a member", func(s *cluster.State) bool { return s.IsMember("a~2") })
 	})
 }
+
+// A machine is cut off while it reads the journal for a new life, and another of its name has that life's pulse since.
+func TestALifeWhosePulseWasLostMeanwhileIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		p := f.peers["a"]
+		mine, err := f.shared.Pulse(t.Context(), "a~9", time.Minute, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := life{peer: "a~9", known: Remembered{Incarnation: 9}, pulse: mine, fresh: true}
+		if _, err := p.confirm(t.Context(), &next); err != nil {
+			t.Fatalf("a pulse that beats is not enough: %v", err)
+		}
+		thief, err := f.shared.Pulse(t.Context(), "a~9", time.Minute, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer thief.Abandon()
+		if _, err := p.confirm(t.Context(), &next); !errors.Is(err, journal.ErrNoPulse) {
+			t.Fatalf("a life whose pulse is another's is confirmed: %v", err)
+		}
+	})
+}

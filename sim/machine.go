@@ -187,6 +187,11 @@ func (m *machine) confirm() {
 		m.begin()
 		return
 	}
+	if one := m.w.pulseOf(m.self()); !one.alive || one.owner != m {
+		m.tell("lost the pulse of %s while it read", m.self())
+		m.seek(1000)
+		return
+	}
 	m.disk.starts = 1
 	m.lead(m.self())
 }

@@ -92,6 +92,9 @@ var seedsThatFoundBugs = []struct {
 	{1895576576, "a drain counted what an update had lost that failed later in the same entry, and the promise did not"},
 	{1895586049, "slots that were done and were dropped with the last one that ran beyond them counted for the gang"},
 	{1895592835, "a promoted canary that had given way to others waited beside the place that it was to take, for ever"},
+	{2169021083, "a gang that lost a member and was whole again with one entry came before others, and the promise did not know"},
+	{2169029384, "a machine that was cut off while it read the journal led a life that another of its name had begun meanwhile"},
+	{2169011153, "the model gave up on what has no place for its successor any more when others lacked room"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

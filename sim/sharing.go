@@ -26,14 +26,19 @@ type sharing struct {
 	claiming []terms.JobID
 	// placed are the slots that this entry gave a node, but for those that start again on theirs.
 	placed map[terms.SlotName]bool
+	// lost are the jobs of which an instance ended with this entry: the gang of one was broken then, although it may be whole again.
+	lost map[terms.JobName]bool
 }
 
 // check looks at the value after an entry.
 func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
-	h.placed = map[terms.SlotName]bool{}
+	h.placed, h.lost = map[terms.SlotName]bool{}, map[terms.JobName]bool{}
 	for i := range effects {
-		if e := &effects[i]; e.Kind == replica.Placed && e.Reason == "" {
+		switch e := &effects[i]; {
+		case e.Kind == replica.Placed && e.Reason == "":
 			h.placed[e.Slot] = true
+		case e.Kind == replica.Ended || e.Kind == replica.Lost:
+			h.lost[e.Slot.Job] = true
 		}
 	}
 	h.limits(s)
@@ -255,7 +260,8 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 			continue
 		}
 		s.EachJob(func(other *cluster.Job) bool {
-			if alike(s, j, other) && !h.broken[other.ID] && !slices.Contains(h.claiming, other.ID) && (broken || h.before(j, other)) {
+			wasBroken := h.broken[other.ID] || other.HasGang() && h.lost[other.Name()]
+			if alike(s, j, other) && !wasBroken && !slices.Contains(h.claiming, other.ID) && (broken || h.before(j, other)) {
 				h.behind(s, j, other, spec)
 			}
 			return true
