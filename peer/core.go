@@ -164,7 +164,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, o
 	folded.Digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {
-		c.outbox.folded(e.Seq, &folded.Outcome)
+		c.outbox.folded(e, &folded.Outcome)
 		c.offered(&folded)
 	}
 	if now := c.state.Rules; now > c.Knows {

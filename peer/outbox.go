@@ -115,12 +115,14 @@ func (b *outbox) add(r request) {
 	}
 }
 
-// folded takes note of an entry of this writer that was folded, and answers the requests that it carried.
-func (b *outbox) folded(seq uint64, outcome *replica.Outcome) {
-	if b.underway == nil || b.underway.Seq != seq {
+// folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be another's who leads
+// the same life: then the number is taken, and what is under way will never count.
+func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome) {
+	if b.underway == nil || b.underway.Seq != e.Seq {
 		return
 	}
-	if outcome.Dropped != "" {
+	own := e.Time == b.underway.Time && e.Cause == b.underway.Cause && len(e.Commands) == len(b.underway.Commands)
+	if outcome.Dropped != "" || !own {
 		b.takeBack()
 		return
 	}

@@ -1,0 +1,30 @@
+package peer
+
+import (
+	"testing"
+
+	"starling/command"
+	"starling/replica"
+	"starling/terms/rules"
+)
+
+// Another machine with this name writes under the number of what this one has under way: that will never count, and the request goes on
+// waiting, whatever became of the other's entry.
+func TestTheNumberOfAnotherIsNotOurs(t *testing.T) {
+	var b outbox
+	answers := 0
+	b.add(request{&command.KillJob{RequestID: "r", Job: "web"}, func(replica.Receipt, error) { answers++ }})
+	if b.next(command.Entry{Writer: "a~1", Time: 5, Rules: rules.First}, []command.Command{&command.TellTime{}}, true) == nil {
+		t.Fatal("nothing is written")
+	}
+	theirs := command.Entry{Writer: "a~1", Seq: b.seq, Time: 6, Commands: []command.Command{&command.TellTime{}}}
+	b.folded(&theirs, &replica.Outcome{Results: make([]replica.Result, 1)})
+	if answers > 0 || len(b.waiting) != 1 || b.underway != nil {
+		t.Fatalf("%d answers, %d wait, under way is %v", answers, len(b.waiting), b.underway)
+	}
+	b.next(command.Entry{Writer: "a~1", Time: 7, Rules: rules.First}, nil, true)
+	b.folded(b.underway, &replica.Outcome{Results: make([]replica.Result, 1)})
+	if answers != 1 {
+		t.Fatalf("%d answers, want 1", answers)
+	}
+}
