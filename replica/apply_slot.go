@@ -372,7 +372,8 @@ func (f *fold) renew(r cluster.SlotRef, slot cluster.Slot) {
 // wait lets a slot wait for a node, which is its last one if its volumes are there.
 func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 	j := f.s.Job(r.Job)
-	if r.Seat == cluster.AwaySeat {
+	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
+	if r.Seat == cluster.AwaySeat || r.Seat == cluster.CanarySeat && over {
 		f.s.SetSlot(r, cluster.Slot{})
 		return
 	}

@@ -260,13 +260,17 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 			continue
 		}
 		s.EachJob(func(other *cluster.Job) bool {
-			wasBroken := h.broken[other.ID] || other.HasGang() && h.lost[other.Name()]
-			if alike(s, j, other) && !wasBroken && !slices.Contains(h.claiming, other.ID) && (broken || h.before(j, other)) {
+			if alike(s, j, other) && !h.privileged(other) && (broken || h.before(j, other)) {
 				h.behind(s, j, other, spec)
 			}
 			return true
 		})
 	}
+}
+
+// privileged tells whether a job may come before those whose turn it is: its gang lost members, or room was kept for it.
+func (h *sharing) privileged(j *cluster.Job) bool {
+	return h.broken[j.ID] || j.HasGang() && h.lost[j.Name()] || slices.Contains(h.claiming, j.ID)
 }
 
 // demands tells whether a task of a job asks for more of a node than amounts.

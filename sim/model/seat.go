@@ -385,11 +385,11 @@ func (m *Model) renew(s *seat, row cluster.Slot) {
 
 // wait lets a seat wait for a node: a daemon's for its own, one with volumes for the one that has them.
 func (m *Model) wait(s *seat, row cluster.Slot, wish cluster.Wish) {
-	if s.kind == cluster.AwaySeat {
+	j, t := s.job(), s.slot.task
+	if s.kind == cluster.AwaySeat || s.kind == cluster.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
 		m.put(s, cluster.Slot{})
 		return
 	}
-	j, t := s.job(), s.slot.task
 	spec := t.spec(row.Version)
 	row.Phase, row.Wish, row.Deadline, row.Since, row.Cause = cluster.Waiting, wish, 0, m.time, cluster.NoCause
 	if s.kind == cluster.MainSeat && (row.Version == j.version() || row.Version != 0 && t.asGood(row.Version)) {
