@@ -254,11 +254,11 @@ func dump(s *State) string {
 				fmt.Fprint(out, r, slot, t.Attempts(r.Index))
 				return true
 			})
-			t.EachOutdated(func(index uint32) bool {
+			t.EachOutdated(false, 0, func(index uint32) bool {
 				fmt.Fprint(out, index, " ")
 				return true
 			})
-			t.EachIll(func(index uint32) bool {
+			t.EachOutdated(true, 0, func(index uint32) bool {
 				fmt.Fprint(out, index, " ")
 				return true
 			})

@@ -76,19 +76,19 @@ func (t *Task) EachSpecial(job terms.JobID, task int, visit func(SlotRef, Slot) 
 	})
 }
 
-// EachOutdated visits the slots that an update has to move, lowest first, until visit returns false; visit must not
-// change the task.
-func (t *Task) EachOutdated(visit func(index uint32) bool) {
-	if t.rare != nil {
-		t.rare.outdated.Scan(visit)
+// EachOutdated visits the slots that an update has to move, or those of them that are not well, from one on and then those before it, until
+// visit returns false; visit must not change the task.
+func (t *Task) EachOutdated(ill bool, from uint32, visit func(index uint32) bool) {
+	if t.rare == nil {
+		return
 	}
-}
-
-// EachIll visits the slots that an update has to move and that are not well, lowest first, until visit returns false; visit
-// must not change the task.
-func (t *Task) EachIll(visit func(index uint32) bool) {
-	if t.rare != nil {
-		t.rare.ill.Scan(visit)
+	set, goesOn := t.rare.outdated, true
+	if ill {
+		set = t.rare.ill
+	}
+	set.Ascend(from, func(index uint32) bool { goesOn = visit(index); return goesOn })
+	if goesOn {
+		set.Scan(func(index uint32) bool { return index < from && visit(index) })
 	}
 }
 

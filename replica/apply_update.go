@@ -471,7 +471,7 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 	}
 	// What will be removed needs no canaries, and as many as are tried is all that counts of the others.
 	rest.Canaries, rest.CanariesHealthy, rest.Outdated = int32(sum(&t.Canaries)), int32(t.Canaries[cluster.Healthy]), 0
-	t.EachOutdated(func(index uint32) bool {
+	t.EachOutdated(false, 0, func(index uint32) bool {
 		if index < q.Count {
 			rest.Outdated++
 		}
@@ -482,7 +482,7 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 }
 
 // changeable returns the slots that an update may change now, and takes them out of the sum of the others: those beside which canaries are
-// missing, or first those that are not well, then others, of each as many as may be under way and may lack room.
+// missing, or first those that are not well, then others, of each as many as may be under way and may lack room. If the first lacked some, each look begins with others.
 func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *reconcile.Tally) (slots []reconcile.Slot) {
 	t := j.Tasks[task]
 	add := func(index uint32) {
@@ -500,7 +500,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 	}
 	if q.Update.Trying {
 		missing := int(q.Update.Canaries) - int(rest.Canaries)
-		t.EachOutdated(func(index uint32) bool {
+		t.EachOutdated(false, 0, func(index uint32) bool {
 			if _, taken := f.s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}); !taken && index < q.Count && len(slots) < missing {
 				add(index)
 			}
@@ -516,12 +516,13 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 		return nil
 	}
 	most += int(f.s.Limits.Trials)
-	t.EachIll(func(index uint32) bool {
+	from := LookFrom(f.s.Index, &j.Update, t.Desired)
+	t.EachOutdated(true, from, func(index uint32) bool {
 		add(index)
 		return len(slots) < most
 	})
 	most += len(slots)
-	t.EachOutdated(func(index uint32) bool {
+	t.EachOutdated(false, from, func(index uint32) bool {
 		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
 			add(index)
 		}

@@ -115,7 +115,7 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
 		spec, untried := j.TaskSpecOf(task, j.Version), t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy] > s.Limits.Trials
-		t.EachOutdated(func(index uint32) bool {
+		t.EachOutdated(false, 0, func(index uint32) bool {
 			if !j.Update.State.Rolls() || j.Update.LookedAt == 0 {
 				return false
 			}

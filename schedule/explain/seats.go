@@ -110,7 +110,7 @@ func (e *explainer) away(slots []held) Finding {
 // outdated returns the slots that run and are not of the newest version.
 func (e *explainer) outdated() []held {
 	var slots []held
-	e.task.EachOutdated(func(index uint32) bool {
+	e.task.EachOutdated(false, 0, func(index uint32) bool {
 		if slot := e.task.Slots.At(int(index)); slot.Phase == cluster.Running || slot.Phase == cluster.Assigned {
 			slots = append(slots, held{index, slot})
 		}

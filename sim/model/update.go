@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -508,6 +509,9 @@ func (m *Model) resize(t *task, count uint32) {
 func (m *Model) movable(t *task) (all []*seat) {
 	outdated, trial, batch := t.outdated(), m.succession(), t.job.newest().Update.BatchSize
 	defer trial.undo()
+	from := replica.LookFrom(m.index, &t.job.update, t.desired)
+	before := func(s *seat) bool { return s.slot.index < from }
+	outdated = slices.Concat(slices.DeleteFunc(slices.Clone(outdated), before), slices.DeleteFunc(outdated, func(s *seat) bool { return !before(s) }))
 	most, spare := len(t.slots), int(t.spare(batch))
 	if batch > 0 {
 		most = int(batch - min(batch, t.underWay()))
