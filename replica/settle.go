@@ -127,7 +127,7 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 
 // awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become more patient.
 func (f *fold) awaitReturn(r cluster.SlotRef, d *reconcile.Decision) {
-	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.AwaySeat} {
+	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
 		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == cluster.Away && slot.Deadline == 0 {
 			slot.Deadline = d.Until
 			f.s.SetSlot(seatOf(r, seat), slot)

@@ -114,7 +114,7 @@ const (
 
 // checkRest checks what must hold when nothing happens any more.
 func (w *World) checkRest() {
-	if took := w.ringChanged - w.calmAt; took > ringRestMillisMax {
+	if took := w.ringChanged - max(w.calmAt, w.movedAt); took > ringRestMillisMax {
 		w.fail("the ring was whole only %d ms after the faults had ended", took)
 	}
 	if took := w.landedAt - max(w.calmAt, w.workedAt); took > restMillisMax {

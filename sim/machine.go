@@ -229,7 +229,7 @@ func (m *machine) wake() {
 	}
 	m.prove()
 	if m.mustMoveOn() {
-		m.disk.starts = 0
+		m.disk.starts, m.w.movedAt = 0, m.w.now
 		m.moveOn()
 		return
 	}

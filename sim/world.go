@@ -53,7 +53,9 @@ type World struct {
 	// ringChanged and landedAt are when an entry about membership was folded last, and when any was written; workedAt is
 	// when a task ended last.
 	ringChanged, landedAt, workedAt terms.Time
-	joins, joinEntries              int
+	// movedAt is when a life was given up last because its pulse had been interrupted, however long before.
+	movedAt            terms.Time
+	joins, joinEntries int
 	// explain lets the last fold list effects, as those of machines do for the model: that must change nothing else.
 	explain bool
 	// unchecked leaves the model and the audits out, for measurements; joined is then the number of members.
