@@ -229,6 +229,7 @@ type nomadMark struct {
 	Alloc     string
 	SetClient string `yaml:"set_client"`
 	FollowUp  string `yaml:"followup_eval"`
+	until     terms.Time
 }
 
 type nomadFollowUp struct {

@@ -23,58 +23,76 @@ type nomadTask struct {
 	ids   map[terms.Index]string
 }
 
-// tasks returns the groups of a file: those of the job, then those that only allocations belong to.
+// tasks returns the groups of a file: those of the job, then those that only allocations belong to, which is none of a job that runs.
 func (f *reconcileFile) tasks() ([]nomadTask, error) {
+	var groups []nomadGroup
+	if f.Input.Job != nil {
+		groups = slices.Clone(f.Input.Job.Groups)
+	}
+	for _, a := range f.Input.AllocsParsed {
+		if !slices.ContainsFunc(groups, func(g nomadGroup) bool { return g.Name == a.Group }) {
+			groups = append(groups, nomadGroup{Name: a.Group})
+		}
+	}
 	var all []nomadTask
-	in := &f.Input
-	add := func(g nomadGroup, wanted reconcile.Wanted) error {
-		t := nomadTask{group: g.Name, task: in.task(g, wanted), ids: map[terms.Index]string{}}
-		err := t.fill(f)
-		all = append(all, t)
-		return err
-	}
-	if in.Job != nil {
-		for _, g := range in.Job.Groups {
-			wanted := reconcile.Running
-			if in.Job.Stop {
-				wanted = reconcile.Stopped
-			}
-			if err := add(g, wanted); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, a := range in.AllocsParsed {
-		if slices.ContainsFunc(all, func(t nomadTask) bool { return t.group == a.Group }) {
-			continue
-		}
-		wanted := reconcile.Removed
-		if in.Job == nil || in.Job.Stop {
-			wanted = reconcile.Stopped
-		}
-		if err := add(nomadGroup{Name: a.Group}, wanted); err != nil {
+	for _, g := range groups {
+		t := nomadTask{group: g.Name, task: f.Input.task(g), ids: map[terms.Index]string{}}
+		if err := t.fill(f); err != nil {
 			return nil, err
 		}
+		t.begin()
+		all = append(all, t)
 	}
 	return all, nil
 }
 
-func (in *reconcileInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.Task {
-	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Wanted: wanted, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &terms.UpdatePolicy{}}
+// task returns a group as ours. A job that was stopped wants nothing.
+func (in *reconcileInput) task(g nomadGroup) reconcile.Task {
+	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &terms.UpdatePolicy{}}
+	if in.Job == nil || in.Job.Stop {
+		t.Count = 0
+	}
 	if in.Job != nil {
-		t.Instance, t.Version = terms.JobID(in.Job.CreateIndex), in.Job.Version
+		t.Version = in.Job.Version
 	}
 	if u := g.Update; u != nil {
 		t.Policy = &terms.UpdatePolicy{BatchSize: u.MaxParallel, Canaries: u.Canary}
 	}
-	if d := in.Deployment; d != nil {
-		group, joined := d.Groups[g.Name]
-		t.Update = reconcile.Update{
-			ID: theUpdate, Instance: terms.JobID(d.JobCreateIndex), Version: d.JobVersion, State: updateStates[d.Status],
-			Joined: joined, Total: group.DesiredTotal, Canaries: group.DesiredCanaries, Promoted: group.Promoted,
+	if d := in.Deployment; in.current() {
+		if group, joined := d.Groups[g.Name]; joined {
+			t.Update = reconcile.Update{
+				ID: theUpdate, State: updateStates[d.Status], Total: group.DesiredTotal, Canaries: group.DesiredCanaries,
+				Promoted: group.Promoted || group.DesiredCanaries == 0,
+			}
+			t.Update.Trying = !t.Update.Promoted
 		}
 	}
 	return t
+}
+
+// current tells whether the deployment is of the job's present version and goes on, or has failed.
+func (in *reconcileInput) current() bool {
+	d := in.Deployment
+	return d != nil && in.Job != nil && !in.Job.Stop && has(updateStates, d.Status) && updateStates[d.Status] != updateOver &&
+		d.JobVersion == in.Job.Version && d.JobCreateIndex == in.Job.CreateIndex
+}
+
+// begin begins an update, as the entry does that brings a new version, if there is none and something is outdated.
+func (t *nomadTask) begin() {
+	outdated := uint32(0)
+	var now reconcile.Result
+	reconcile.Reconcile(&t.task, t.slots, reconcile.Tally{}, &now)
+	for _, d := range now.Decisions {
+		outdated += uint32(d.Weight.Outdated)
+		if d.Main.Reason == reconcile.AfterMove {
+			outdated++
+		}
+	}
+	if t.task.Update.ID == 0 && outdated > 0 {
+		t.task.Update = reconcile.Update{ID: theUpdate + 2, Total: t.task.Count, Canaries: min(t.task.Policy.Canaries, outdated)}
+		t.task.Update.Promoted = t.task.Update.Canaries == 0
+		t.task.Update.Trying = !t.task.Update.Promoted
+	}
 }
 
 // specOf returns a spec with the rules of a file. A longest delay that is not told, or below 0, has no bound.
@@ -113,6 +131,10 @@ func (t *nomadTask) fill(f *reconcileFile) error {
 		}
 		c.Order = terms.Index(i + 1)
 		t.ids[c.Order] = a.ID
+		ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient || c.Client == reconcile.LostClient
+		if ended && (c.Told || a.Next != "" && !c.Away) {
+			continue // what has ended by order, or was replaced, is in no slot any more
+		}
 		if at := slices.IndexFunc(t.slots, func(s reconcile.Slot) bool { return s.Index == a.Index }); at >= 0 {
 			t.slots[at].Candidates = append(t.slots[at].Candidates, c)
 		} else {
@@ -128,51 +150,72 @@ func (t *nomadTask) fill(f *reconcileFile) error {
 	return nil
 }
 
+// form returns what of a file cannot be said here, "" if all can.
+func (f *reconcileFile) form() string {
+	if f.Input.Job != nil && f.Input.Job.Multiregion {
+		return "regions"
+	}
+	for _, a := range f.Input.AllocsParsed {
+		if form := f.formOf(&a); form != "" {
+			return form
+		}
+	}
+	return ""
+}
+
+// formOf returns what a candidate of ours cannot say of an allocation, "" if it says all.
+func (f *reconcileFile) formOf(a *nomadAllocation) string {
+	d, job := f.Input.Deployment, f.Input.Job
+	failed := a.Client == "failed" && (a.Desired == "run" || a.Desired == "") || f.Input.node(a.Node) == reconcile.NodeDisconnected
+	switch {
+	case f.stopsItself(a):
+		return "stops itself"
+	case a.Transition.Reschedule || a.Transition.ForceReschedule || a.Transition.DisablePlacement || a.Tracker != nil && a.Tracker.Last != "":
+		return "mark"
+	case a.CreateIndex != nil && job != nil && *a.CreateIndex != job.CreateIndex:
+		return "other instance"
+	case a.SpecChange == "inplace":
+		return "in place"
+	case failed && f.Input.current() && a.Deployment == d.ID && updateStates[d.Status] != reconcile.UpdateFailed:
+		return "left to the update"
+	}
+	return ""
+}
+
+// stopsItself tells whether an allocation was lost that stops itself without its node.
+func (f *reconcileFile) stopsItself(a *nomadAllocation) bool {
+	if f.Input.Job == nil || f.Input.node(a.Node) == reconcile.NodeReady {
+		return false
+	}
+	return slices.ContainsFunc(f.Input.Job.Groups, func(g nomadGroup) bool {
+		return g.Name == a.Group && g.Disconnect != nil && g.Disconnect.StopOnClientAfter > 0
+	})
+}
+
 // candidate turns an allocation of a file into one of ours.
 func (f *reconcileFile) candidate(a *nomadAllocation) (reconcile.Candidate, error) {
 	in := &f.Input
 	c := reconcile.Candidate{
-		Desired: desires[a.Desired], Client: clients[a.Client], Node: in.node(a.Node), Change: changes[a.SpecChange],
-		Migrate: a.Transition.Migrate, Reschedule: a.Transition.Reschedule, Force: a.Transition.ForceReschedule,
-		Closed: a.Transition.DisablePlacement, Score: f.score(a),
+		Told: a.Desired == "stop" || a.Desired == "evict", Client: clients[a.Client], Node: in.node(a.Node),
+		Outdated: a.SpecChange == "destructive", Migrate: a.Transition.Migrate, Due: a.FollowUp != "" && a.FollowUp == in.EvalID,
 	}
 	for word, known := range map[string]bool{
-		a.Desired: has(desires, a.Desired), a.Client: has(clients, a.Client), a.SpecChange: has(changes, a.SpecChange),
+		a.Desired: slices.Contains([]string{"", "run", "stop", "evict"}, a.Desired), a.Client: has(clients, a.Client),
+		a.SpecChange: slices.Contains([]string{"", "none", "inplace", "destructive"}, a.SpecChange),
 	} {
 		if !known {
 			return c, fmt.Errorf("the word %q is not known", word)
 		}
 	}
-	if a.Next != "" {
-		c.Next = 1 << 32 // whichever it is, it is younger
+	if a.Version != nil {
+		c.Version = *a.Version
 	}
-	in.made(a, &c)
 	a.placed(in.Deployment, &c)
-	if a.FollowUp != "" {
-		c.FollowUp = reconcile.FollowUpPending
-		if a.FollowUp == in.EvalID {
-			c.FollowUp = reconcile.FollowUpDue
-		}
-		c.Parked = in.Batch && c.Desired == reconcile.Stop && c.Reschedule
-	}
 	a.times(&c)
 	if err := a.attempts(&c); err != nil {
 		return c, err
 	}
 	return c, in.ownRules(a, &c)
-}
-
-// made tells for which job the allocation was made.
-func (in *reconcileInput) made(a *nomadAllocation, c *reconcile.Candidate) {
-	if in.Job != nil {
-		c.Instance = terms.JobID(in.Job.CreateIndex)
-	}
-	if a.CreateIndex != nil {
-		c.Instance = terms.JobID(*a.CreateIndex)
-	}
-	if a.Version != nil {
-		c.Version = *a.Version
-	}
 }
 
 // placed tells which update placed the allocation, and what became of it there.
@@ -203,18 +246,13 @@ func (a *nomadAllocation) times(c *reconcile.Candidate) {
 		if h.Client == "unknown" {
 			c.UnknownSince = h.At.time()
 		}
-		if h.Client == "lost" && c.LostSince == 0 {
-			c.LostSince = h.At.time()
-		}
 		c.Away = i == len(a.History)-1 && h.Client == "unknown"
 	}
 	if a.Modified != nil {
 		c.FailedAt = a.Modified.time()
 	}
-	c.Succeeded = len(a.TaskStates) > 0
 	finished := terms.Time(0)
 	for _, s := range a.TaskStates {
-		c.Succeeded = c.Succeeded && s.State == "dead" && !s.Failed
 		if s.Finished != nil {
 			finished = max(finished, s.Finished.time())
 		}
@@ -240,7 +278,6 @@ func (a *nomadAllocation) attempts(c *reconcile.Candidate) error {
 	if a.Tracker == nil {
 		return nil
 	}
-	c.Unplaced = a.Tracker.Last != ""
 	if a.Tracker.Events.Kind != yaml.SequenceNode {
 		return nil // the events are absent
 	}
@@ -288,15 +325,6 @@ func (in *reconcileInput) ownRules(a *nomadAllocation, c *reconcile.Candidate) e
 	return nil
 }
 
-// score returns how well the node suits the allocation. Where the file tells only which of two its test made the picker
-// prefer, that one has the higher score.
-func (f *reconcileFile) score(a *nomadAllocation) int32 {
-	if a.Score != 0 || !f.Picker.Called || (f.Picker.Forced == "replacement") != (a.Previous != "") {
-		return a.Score
-	}
-	return 1
-}
-
 func (in *reconcileInput) node(name string) reconcile.NodeState {
 	node, tainted := in.Nodes[name]
 	switch {
@@ -308,43 +336,36 @@ func (in *reconcileInput) node(name string) reconcile.NodeState {
 	return node.state()
 }
 
-func (n *nomadNode) state() reconcile.NodeState {
-	state := nodeStates[n.Status]
-	if state == reconcile.NodeReady && n.Draining {
-		return reconcile.NodeDraining
-	}
-	return state
-}
+func (n *nomadNode) state() reconcile.NodeState { return nodeStates[n.Status] }
 
 func has[V any](words map[string]V, word string) bool {
 	_, ok := words[word]
 	return ok
 }
 
+// updateOver stands for an update that has ended well or was given up.
+const updateOver = reconcile.UpdateFailed + 1
+
 var (
 	updateStates = map[string]reconcile.UpdateState{
 		"running": reconcile.UpdateRunning, "blocked": reconcile.UpdateRunning, "unblocking": reconcile.UpdateRunning,
 		"paused": reconcile.UpdatePaused, "pending": reconcile.UpdatePaused, "initializing": reconcile.UpdatePaused,
-		"failed": reconcile.UpdateFailed, "successful": reconcile.UpdateSuccessful, "cancelled": reconcile.UpdateCancelled,
+		"failed": reconcile.UpdateFailed, "successful": updateOver, "cancelled": updateOver,
 	}
 	growths = map[string]terms.Growth{
 		"": terms.Constant, "constant": terms.Constant, "exponential": terms.Exponential, "fibonacci": terms.Fibonacci,
 	}
 	survivors = map[string]terms.Survivor{
-		"": reconcile.KeepBetter, "best_score": reconcile.KeepBetter, "keep_original": terms.KeepOriginal,
+		"": terms.KeepOriginal, "best_score": terms.KeepOriginal, "keep_original": terms.KeepOriginal,
 		"keep_replacement": terms.KeepReplacement, "longest_running": terms.KeepLongest,
 	}
-	desires = map[string]reconcile.Desired{"": reconcile.Run, "run": reconcile.Run, "stop": reconcile.Stop, "evict": reconcile.Evict}
 	clients = map[string]reconcile.Client{
 		"": reconcile.PendingClient, "pending": reconcile.PendingClient, "running": reconcile.RunningClient,
 		"complete": reconcile.CompleteClient, "failed": reconcile.FailedClient, "lost": reconcile.LostClient,
 		"unknown": reconcile.UnknownClient,
 	}
-	changes = map[string]reconcile.Change{
-		"": reconcile.NoChange, "none": reconcile.NoChange, "inplace": reconcile.InPlace, "destructive": reconcile.Destructive,
-	}
 	nodeStates = map[string]reconcile.NodeState{
-		"": reconcile.NodeReady, "ready": reconcile.NodeReady, "down": reconcile.NodeDown,
-		"disconnected": reconcile.NodeDisconnected, "initializing": reconcile.NodeInitializing,
+		"": reconcile.NodeReady, "ready": reconcile.NodeReady, "down": reconcile.NodeGone,
+		"disconnected": reconcile.NodeDisconnected, "initializing": reconcile.NodeDisconnected,
 	}
 )

@@ -4,12 +4,11 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/reconcile"
-	"starling/terms"
 )
 
 // pickSide is what is known of one of the two between whom is picked.
 type pickSide struct {
-	Score       int32   `yaml:"norm_score"`
+	Score       int32   `yaml:"norm_score"` // placement gives none that could be compared later
 	TaskStarted *offset `yaml:"task_started"`
 	Started     *offset
 	Restarts    int
@@ -17,15 +16,12 @@ type pickSide struct {
 }
 
 // candidate returns the side as one of ours. It has not started if its tasks are none.
-func (s *pickSide) candidate(score int32, tasks bool) *reconcile.Candidate {
+func (s *pickSide) candidate(tasks bool) *reconcile.Candidate {
 	state := nomadTaskState{Started: s.Started, Restarts: s.Restarts, LastRestart: s.LastRestart}
 	if s.TaskStarted != nil {
 		state.Started = s.TaskStarted
 	}
-	c := &reconcile.Candidate{Client: reconcile.RunningClient, Score: score}
-	if s.Score != 0 {
-		c.Score = s.Score
-	}
+	c := &reconcile.Candidate{Client: reconcile.RunningClient}
 	if tasks {
 		c.Started = state.began()
 	}
@@ -72,26 +68,29 @@ type (
 // picks runs the file reconnect-pick.
 func (f *pickTables) picks(s *sheet) {
 	eachRow(s, "newer", f.NewerVersion, func(t *trial, c *newerRow) { // the replacement is of version 2 and instance 2
-		original := &reconcile.Candidate{Version: c.OriginalVersion, Instance: terms.JobID(c.OriginalCreateIndex)}
-		checkPick(t, "keep_original", [2]*reconcile.Candidate{original, {Version: 2, Instance: 2}}, c.Keep)
+		if c.OriginalCreateIndex != 2 {
+			t.leaveOut("other instance")
+		}
+		original := &reconcile.Candidate{Version: c.OriginalVersion}
+		checkPick(t, "keep_original", [2]*reconcile.Candidate{original, {Version: 2}}, c.Keep)
 	})
 	eachRow(s, "strategy", f.Strategies.Cases, func(t *trial, c *strategyRow) {
 		given := &f.Strategies.Given
-		checkPick(t, c.Strategy, [2]*reconcile.Candidate{given.Original.candidate(0, true), given.Replacement.candidate(0, true)}, c.Keep)
+		checkPick(t, c.Strategy, [2]*reconcile.Candidate{given.Original.candidate(true), given.Replacement.candidate(true)}, c.Keep)
 	})
-	eachRow(s, "score", f.BestScore, func(t *trial, c *scoreRow) { // the original scores 10
-		original := &reconcile.Candidate{Client: clients[c.OriginalClient], Score: 10}
-		checkPick(t, "best_score", [2]*reconcile.Candidate{original, {Client: clients[c.ReplacementClient], Score: c.ReplacementScore}}, c.Keep)
-	})
-	eachRow(s, "longest", f.LongestRunning.Cases, func(t *trial, c *longestRow) { // scores are 10 and 20
+	eachRow(s, "score", f.BestScore, func(t *trial, _ *scoreRow) { t.leaveOut("score") })
+	eachRow(s, "longest", f.LongestRunning.Cases, func(t *trial, c *longestRow) {
 		tasks := len(f.LongestRunning.Groups[c.Group]) > 0
-		checkPick(t, "longest_running", [2]*reconcile.Candidate{c.Original.candidate(10, tasks), c.Replacement.candidate(20, tasks)}, c.Keep)
+		checkPick(t, "longest_running", [2]*reconcile.Candidate{c.Original.candidate(tasks), c.Replacement.candidate(tasks)}, c.Keep)
 	})
 }
 
 // checkPick compares which of an original and its replacement is kept.
 func checkPick(t *trial, strategy string, pair [2]*reconcile.Candidate, want string) {
 	got := "original"
+	if strategy == "best_score" || strategy == "longest_running" && pair[0].Started+pair[1].Started == 0 {
+		t.leaveOut("score")
+	}
 	if !has(survivors, strategy) {
 		t.Fatalf("the word %q is not known", strategy)
 	}

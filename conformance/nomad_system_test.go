@@ -57,10 +57,11 @@ type systemAllocation struct {
 	TaskStates      map[string]nomadTaskState `yaml:"task_states"`
 }
 
-// daemonTask is one group of a system job as our reconciler is asked about it.
+// daemonTask is one group of a system job as our reconciler is asked about it: the slots of nodes that are to have it, or those
+// that are not.
 type daemonTask struct {
 	task  reconcile.Task
-	slots []reconcile.DaemonSlot
+	slots []reconcile.Slot
 	// places says for each slot its name and node.
 	places []systemLine
 }
@@ -76,26 +77,18 @@ func daemonFile(t *trial, data []byte) {
 	if f.Input.Job == nil {
 		f.Input.Job = &nomadJob{Stop: true}
 	}
+	if f.Input.Job.Type == "sysbatch" {
+		t.leaveOut("batch on every node")
+	}
 	if err := (&reconcileInput{Job: f.Input.Job, Deployment: f.Input.Deployment, Nodes: f.Input.Nodes}).checkWords(); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string][]systemLine{}
 	ids := map[terms.Index]string{}
-	created := map[string]nomadDeploymentGroup{}
-	complete := true
 	for _, task := range f.tasks(ids) {
 		var out reconcile.Result
-		reconcile.ReconcileDaemon(&task.task, task.slots, reconcile.Tally{}, &out)
+		reconcile.Reconcile(&task.task, task.slots, reconcile.Tally{}, &out)
 		task.report(&out, ids, got)
-		complete = complete && (out.Update.Complete || task.task.Wanted == reconcile.Removed)
-		if out.Update.Begins {
-			group := groupOf(task.places[0].Name)
-			joined := joins(&out.Update)
-			if after := f.Expected.After; after != nil && after.Groups[group].DesiredTotal == 0 {
-				joined.DesiredTotal = 0 // the peer does not always tell
-			}
-			created[group] = joined
-		}
 	}
 	want := map[string][]systemLine{
 		"place": f.Expected.Place, "update": f.Expected.Update, "migrate": f.Expected.Migrate, "stop": f.Expected.Stop,
@@ -103,53 +96,18 @@ func daemonFile(t *trial, data []byte) {
 		"reconnecting": f.Expected.Reconnecting,
 	}
 	d := &resultDiff{}
+	for i := range f.Expected.Place {
+		f.Expected.Place[i].Alloc = "" // whom it follows
+	}
 	for _, section := range []string{"place", "update", "migrate", "stop", "ignore", "lost", "disconnecting", "reconnecting"} {
 		d.sets(section, describe(want[section]), describe(got[section]))
 		if n := f.Expected.Counts[section]; n != len(got[section]) {
 			t.Errorf("%s: %d, want %d", section, len(got[section]), n)
 		}
 	}
-	f.record(d, created, complete)
 	for _, line := range d.lines {
 		t.Error(line)
 	}
-}
-
-// record compares what becomes of the deployment.
-func (f *systemFile) record(d *resultDiff, created map[string]nomadDeploymentGroup, complete bool) {
-	in, got := &f.Input, &nomadExpected{}
-	update := func(status string) { got.Updates = append(got.Updates, nomadDeploymentUpdate{Status: status}) }
-	standing := reconcile.NoUpdate
-	if in.Deployment != nil {
-		task := in.task(nomadGroup{}, wantedOf(in.Job))
-		standing = task.Standing()
-	}
-	switch standing {
-	case reconcile.AbandonedUpdate, reconcile.SupersededUpdate:
-		update("cancelled")
-	case reconcile.CurrentUpdate:
-		got.Created, created = in.Deployment, nil
-		if complete {
-			update("successful")
-		}
-	}
-	if len(created) > 0 {
-		got.Created = &nomadDeployment{Groups: created}
-		update("running")
-	}
-	want := &nomadExpected{Created: f.Expected.After}
-	for _, u := range f.Expected.Updates {
-		// The peer says of one deployment on each node again that it is cancelled, and leaves its record until then.
-		plain := nomadDeploymentUpdate{Status: u.Status}
-		if !slices.Contains(want.Updates, plain) {
-			want.Updates = append(want.Updates, plain)
-		}
-		if u.Status == "cancelled" && in.Deployment != nil && want.Created != nil && in.Deployment.ID == want.Created.ID {
-			want.Created = nil
-		}
-	}
-	d.sets("deployment_after", want.created(), got.created())
-	d.sets("deployment_updates", want.ends(), got.ends())
 }
 
 // jobName returns the name of the job, which the file tells only in the names of what it expects to be placed, or else
@@ -211,7 +169,7 @@ func (in *systemInput) occupants(ids map[terms.Index]string) *occupants {
 	return all
 }
 
-// tasks returns the groups of the file, and what belongs to no group as one of its own.
+// tasks returns the groups of the file, and what belongs to no group or no node of it as one of its own that wants nothing.
 func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 	in, job := &f.Input, f.jobName()
 	nodes := slices.Concat(in.Eligible, in.NotReady)
@@ -220,22 +178,22 @@ func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 	}
 	all := in.occupants(ids)
 	var tasks []daemonTask
-	for _, g := range in.Job.Groups {
-		t := daemonTask{task: in.task(g, wantedOf(in.Job))}
+	for _, g := range in.groups() {
+		t := daemonTask{task: in.task(g)}
 		for _, node := range nodes {
 			for i := range g.Count {
-				t.add(in, systemLine{Name: fmt.Sprintf("%s.%s[%d]", job, g.Name, i), Node: node}, all)
+				t.addWanted(in, systemLine{Name: fmt.Sprintf("%s.%s[%d]", job, g.Name, i), Node: node}, all)
 			}
 		}
 		for _, place := range all.places {
-			if jobOf(place.Name) == job && groupOf(place.Name) == g.Name && all.candidates[place] != nil {
-				t.add(in, place, all)
+			if jobOf(place.Name) == job && groupOf(place.Name) == g.Name && indexOf(place.Name) < g.Count && all.candidates[place] != nil {
+				t.addWanted(in, place, all)
 			}
 		}
+		t.task.Count = uint32(len(t.slots))
 		tasks = append(tasks, t)
 	}
-	rest := daemonTask{task: in.task(nomadGroup{}, reconcile.Removed)}
-	rest.task.Update = reconcile.Update{}
+	rest := daemonTask{task: in.task(nomadGroup{})}
 	for _, place := range all.places {
 		if all.candidates[place] != nil {
 			rest.add(in, place, all)
@@ -244,35 +202,42 @@ func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 	return append(tasks, rest)
 }
 
-func (in *systemInput) task(g nomadGroup, wanted reconcile.Wanted) reconcile.Task {
-	r := reconcileInput{Now: in.Now, Job: in.Job, Batch: in.Job != nil && in.Job.Type == "sysbatch", Deployment: in.Deployment}
-	return r.task(g, wanted)
+func (in *systemInput) task(g nomadGroup) reconcile.Task {
+	r := reconcileInput{Now: in.Now, Job: in.Job, Deployment: in.Deployment}
+	return r.task(g)
+}
+
+// groups returns what the job wants.
+func (in *systemInput) groups() []nomadGroup {
+	if in.Job.Stop {
+		return nil
+	}
+	return in.Job.Groups
+}
+
+// addWanted adds the slot of a name on a node that is to have it, now or when it is back.
+func (t *daemonTask) addWanted(in *systemInput, place systemLine, all *occupants) {
+	if _, tainted := in.Nodes[place.Node]; tainted || slices.Contains(in.Eligible, place.Node) || slices.Contains(in.NotReady, place.Node) {
+		t.add(in, place, all)
+	}
 }
 
 // add adds the slot of a name on a node, and takes the allocations that belong there.
 func (t *daemonTask) add(in *systemInput, place systemLine, all *occupants) {
-	candidates := all.candidates[place]
-	delete(all.candidates, place)
-	target := reconcile.Untargeted
-	switch {
-	case slices.Contains(in.Eligible, place.Node):
-		target = reconcile.Targeted
-	case slices.Contains(in.NotReady, place.Node):
-		target = reconcile.NotReady
-	}
-	r := reconcileInput{Nodes: in.Nodes}
-	t.slots = append(t.slots, reconcile.DaemonSlot{
-		Slot:   reconcile.Slot{Index: uint32(len(t.slots)), Candidates: candidates},
-		Number: indexOf(place.Name), Node: r.node(place.Node), Target: target,
+	node, tainted := in.Nodes[place.Node]
+	closed := tainted && (node == nil || node.Draining || node.state() != reconcile.NodeReady)
+	t.slots = append(t.slots, reconcile.Slot{
+		Index: uint32(len(t.slots)), Closed: closed || !slices.Contains(in.Eligible, place.Node), Candidates: all.candidates[place],
 	})
+	delete(all.candidates, place)
 	t.places = append(t.places, place)
 }
 
 // candidate turns an allocation of a file into one of ours.
 func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.Candidate {
 	c := reconcile.Candidate{
-		Desired: desires[a.Desired], Client: clients[a.Client], Migrate: a.Transition.Migrate,
-		Instance: terms.JobID(in.Job.CreateIndex), Version: in.Job.Version,
+		Told: a.Desired == "stop" || a.Desired == "evict", Client: clients[a.Client], Migrate: a.Transition.Migrate,
+		Version: in.Job.Version, Node: (&reconcileInput{Nodes: in.Nodes}).node(a.Node),
 	}
 	if terminal && !slices.Contains([]string{"complete", "failed", "lost"}, a.Client) {
 		c.Client = reconcile.CompleteClient // the file lists it as one that has ended
@@ -281,7 +246,7 @@ func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.C
 		c.Version = *a.Version
 	}
 	if !a.Current {
-		c.Change, c.Instance = reconcile.Destructive, 0 // the file does not tell which definition it runs
+		c.Outdated = true
 	}
 	n := nomadAllocation{ID: a.ID, Deployment: a.Deployment, Healthy: a.Healthy, Canary: a.Canary, Group: groupOf(a.Name), History: a.History, TaskStates: a.TaskStates}
 	n.placed(in.Deployment, &c)
@@ -300,12 +265,9 @@ func (t *daemonTask) report(out *reconcile.Result, ids map[terms.Index]string, g
 		told[r] = true
 	}
 	for _, p := range out.Placements {
-		tell("place", reconcile.Reference{Index: p.Index, Order: p.Previous})
+		tell("place", reconcile.Reference{Index: p.Index})
 	}
 	for _, r := range out.Replacements {
-		tell("update", r.Reference)
-	}
-	for _, r := range out.Changes {
 		tell("update", r)
 	}
 	for _, s := range out.Stops {
@@ -314,7 +276,7 @@ func (t *daemonTask) report(out *reconcile.Result, ids map[terms.Index]string, g
 			tell("migrate", s.Reference)
 		case s.Reason == reconcile.NodeLost:
 			tell("lost", s.Reference)
-		case s.Reason == reconcile.Duplicate && t.candidate(s.Reference).Change != reconcile.NoChange:
+		case s.Reason == reconcile.Duplicate && t.candidate(s.Reference).Outdated:
 			tell("update", s.Reference)
 		default:
 			tell("stop", s.Reference)

@@ -124,6 +124,13 @@ func (c *unitCase) classes(t *trial) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		node := c.Nodes[a.Node]
+		switch known := node != nil && has(nodeStates, node.Status); {
+		case node != nil && (!known || node.Status == "down" && candidate.Own.Disconnect.Wait || node.Status == "initializing" && a.Client == "pending"):
+			t.leaveOut("state of a node")
+		case a.Canary && a.Transition.Migrate && a.Client != "running":
+			t.leaveOut("mark")
+		}
 		class := classWords[reconcile.Classify(&candidate, &candidate.Own.Disconnect, nomadNow)]
 		got[class] = append(got[class], a.ID)
 	}
@@ -150,9 +157,15 @@ func checkSets(t *trial, got, want map[string][]string) {
 func (c *unitCase) retries(t *trial) {
 	got := map[string][]string{}
 	for _, a := range c.Allocs {
+		if a.Transition.Reschedule {
+			t.leaveOut("mark")
+		}
 		candidate, err := a.candidate(c.Nodes)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if a.Next != "" {
+			continue // what was replaced is in no slot any more
 		}
 		if set := retrySet(&candidate, c); set != "" {
 			got[set] = append(got[set], a.ID)
@@ -185,10 +198,10 @@ func (f *unitTable) occupation(s *sheet) {
 			}
 			cell := func(column string) string { return row[slices.Index(known, column)].Value }
 			is := func(column string) bool { return cell(column) == "true" }
-			c := reconcile.Candidate{
-				Desired: desires[cell("desired")], Client: clients[cell("client")], Succeeded: !is("tasks_failed"),
-				Unplaced: cell("last_reschedule") != "",
+			if cell("last_reschedule") != "" {
+				t.leaveOut("mark")
 			}
+			c := reconcile.Candidate{Told: cell("desired") != "run", Client: clients[cell("client")]}
 			want := reconcile.Retries
 			if is("untainted") {
 				want = reconcile.Occupies
@@ -205,10 +218,7 @@ func (f *unitTable) occupation(s *sheet) {
 		Kept          bool
 	}
 	eachRow(s, "filter", f.Filter, func(t *trial, row *filter) {
-		c := reconcile.Candidate{Desired: desires[row.Desired], Client: reconcile.CompleteClient}
-		if got := reconcile.Considered(&c, row.Type == "batch"); got != row.Kept {
-			t.Errorf("%s %s: considered %v, want %v", row.Type, row.Desired, got, row.Kept)
-		}
+		t.leaveOut("considered")
 	})
 }
 
@@ -258,7 +268,7 @@ func (f *indexTables) indexes(s *sheet) {
 		checkIndexes(t, "highest", stopped(out), c.Removed)
 	})
 	eachRow(s, "canaries", f.NextCanaries, func(t *trial, c *canariesRow) { // beside three that are outdated
-		task := reconcile.Task{Count: 3, Version: 1, Policy: &terms.UpdatePolicy{BatchSize: 1, Canaries: c.N}}
+		task := reconcile.Task{Count: 3, Version: 1, Update: reconcile.Update{ID: 1, Canaries: c.N, Trying: true}}
 		checkIndexes(t, "canaries", placed(reconcileIndexes(task, 0, 1, 2)), c.Names)
 	})
 	eachRow(s, "next", f.Next, func(t *trial, c *nextRow) {
@@ -288,7 +298,7 @@ func reconcileIndexes(t reconcile.Task, existing ...uint32) *reconcile.Result {
 	for i, index := range existing {
 		c := reconcile.Candidate{Order: terms.Index(i + 1), Client: reconcile.RunningClient}
 		if t.Version != 0 {
-			c.Change = reconcile.Destructive
+			c.Outdated = true
 		}
 		slots[index].Candidates = append(slots[index].Candidates, c)
 	}

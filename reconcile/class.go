@@ -27,13 +27,15 @@ const (
 func Classify(c *Candidate, policy *terms.Disconnect, now terms.Time) Class {
 	returns := c.returns()
 	switch {
-	case returns && c.Desired == Run && c.Client == FailedClient:
+	case returns && !c.Told && c.Client == FailedClient:
 		return Reconnecting
-	case c.terminal() && !returns:
-		return classOfTerminal(c)
+	case c.Told && !returns:
+		return Ignored
+	case c.ended() && !returns:
+		return Untouched
 	case c.expired(policy, now):
 		return Expiring
-	case returns && c.Client == FailedClient && c.Desired == Stop:
+	case returns && c.Client == FailedClient:
 		return Ignored
 	case c.Node == NodeDisconnected:
 		return classOutOfReach(c, policy)
@@ -41,22 +43,8 @@ func Classify(c *Candidate, policy *terms.Disconnect, now terms.Time) Class {
 		return Migrating
 	case c.Node == NodeGone:
 		return Lost
-	case c.Node == NodeDown:
-		return classOnDeadNode(c, policy)
-	case returns && c.Node != NodeInitializing:
+	case returns:
 		return Reconnecting
-	}
-	return Untouched
-}
-
-func classOfTerminal(c *Candidate) Class {
-	switch {
-	case c.toldToEnd() && c.Closed:
-		return Untouched
-	case c.toldToEnd():
-		return Ignored
-	case c.CanaryOf != 0 && c.Migrate:
-		return Migrating
 	}
 	return Untouched
 }
@@ -69,16 +57,6 @@ func classOutOfReach(c *Candidate, policy *terms.Disconnect) Class {
 		return Lost
 	}
 	return Disconnecting
-}
-
-func classOnDeadNode(c *Candidate, policy *terms.Disconnect) Class {
-	switch {
-	case policy.Wait && c.Client == UnknownClient:
-		return Untouched
-	case policy.Wait && c.Client == RunningClient && policy.LostAfterMillis > 0:
-		return Disconnecting
-	}
-	return Lost
 }
 
 // expired tells whether it is out of reach for longer than its policy bears.
@@ -107,41 +85,11 @@ const (
 // Occupation returns whether the candidate keeps its seat. In batch work what ended well keeps it for ever; a service
 // that ended leaves it.
 func Occupation(c *Candidate, batch bool) Occupancy {
-	if c.terminal() && c.Next != 0 {
-		return Vacates
-	}
-	if batch {
-		return occupationOfBatch(c)
-	}
 	switch {
-	case c.Desired == Stop && c.Unplaced:
-		return Retries
-	case c.toldToEnd() || c.Client == CompleteClient || c.Client == LostClient:
+	case c.Told || c.Client == LostClient || c.Client == CompleteClient && !batch:
 		return Vacates
+	case batch && c.Client != FailedClient:
+		return Occupies
 	}
 	return Retries
-}
-
-func occupationOfBatch(c *Candidate) Occupancy {
-	switch {
-	case c.Closed && c.toldToEnd():
-		return Occupies
-	case c.Reschedule:
-		return Retries
-	case c.Desired == Stop && c.Succeeded:
-		return Occupies
-	case c.Desired == Stop && c.Unplaced:
-		return Retries
-	case c.toldToEnd() || c.Client == LostClient:
-		return Vacates
-	case c.Client == FailedClient:
-		return Retries
-	}
-	return Occupies
-}
-
-// Considered tells whether the candidate has a say at all. What was told to end has none, but in batch work, where what
-// is done or drained must not run again, and what is parked waits for its next attempt.
-func Considered(c *Candidate, batch bool) bool {
-	return !c.toldToEnd() || batch && (!c.Reschedule || c.Closed || c.Parked)
 }

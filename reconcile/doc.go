@@ -1,9 +1,9 @@
 // Package reconcile holds what a task should have against what it has: which slots must change, how, and why.
 //
-// A slot is the place of one instance: job instance, task, index below the task's count. It has a main seat and, while
+// A slot is the place of one instance: job, task, index below the task's count. It has a main seat and, while
 // an update tries itself out, a canary seat. Its candidates are all its allocations, in any state. Each slot is decided
 // once, from all its candidates together (Decide): at most one of them keeps a seat, and the seat gets one action or
-// none, with a reason that its owner understands. The slots of a daemon are nodes (DecideDaemon).
+// none, with a reason that its owner understands. The slots of a daemon are nodes, which may be closed.
 //
 // What concerns the whole task cannot be decided in a slot. Slots ask, and Reconcile grants, lowest index first:
 // permits to place, and tokens to replace what is outdated. What it must know of all slots is summed up in a Tally, so

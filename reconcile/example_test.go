@@ -10,21 +10,20 @@ import (
 // A caller that keeps the tally lists only the slots that changed, however many there are.
 func ExampleReconcile() {
 	task := &reconcile.Task{
-		Now: 1_000, Instance: 1, Version: 1, Count: 50_000, Spec: &terms.Task{}, Policy: &terms.UpdatePolicy{},
+		Now: 1_000, Version: 1, Count: 50_000, Spec: &terms.Task{}, Policy: &terms.UpdatePolicy{},
 	}
 	slot := reconcile.Slot{Index: 17, Candidates: []reconcile.Candidate{
-		{Order: 1, Instance: 1, Version: 1, Client: reconcile.RunningClient},
+		{Order: 1, Version: 1, Client: reconcile.RunningClient},
 	}}
 	var out reconcile.Result
 	weight := reconcile.Decide(task, &slot, &out).Weight
 	var rest reconcile.Tally
-	for range task.Count {
+	for range task.Count - 1 {
 		rest.Add(weight)
 	}
 
-	// The node of slot 17 dies: the slot is taken out of the rest, with what it weighed before, and listed.
-	rest.Subtract(weight)
-	slot.Candidates[0].Node = reconcile.NodeDown
+	// The node of slot 17 dies: that slot alone is listed.
+	slot.Candidates[0].Node = reconcile.NodeGone
 	reconcile.Reconcile(task, []reconcile.Slot{slot}, rest, &out)
 	for _, p := range out.Placements {
 		fmt.Printf("%d: %v\n", p.Index, p.Reason)

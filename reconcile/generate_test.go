@@ -48,25 +48,19 @@ func (g *generator) spec() *terms.Task {
 
 func (g *generator) task() reconcile.Task {
 	t := reconcile.Task{
-		Now: now, Instance: 2, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &terms.UpdatePolicy{},
+		Now: now, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &terms.UpdatePolicy{},
 	}
 	g.own = g.spec()
-	if g.one(12) {
-		t.Wanted = reconcile.Wanted(1 + g.IntN(2))
+	if g.one(3) {
+		return t
 	}
 	if !g.one(4) {
 		t.Policy = &terms.UpdatePolicy{BatchSize: uint32(g.IntN(4)), Canaries: uint32(g.IntN(4))}
 	}
-	if g.one(3) {
-		return t
+	t.Update = reconcile.Update{
+		ID: 7, State: reconcile.UpdateState(g.IntN(3)), Total: t.Count, Canaries: uint32(g.IntN(3)), Promoted: g.one(2),
 	}
-	t.Update = reconcile.Update{ID: 7, Instance: 2, Version: 3, State: reconcile.UpdateState(g.IntN(5)), Joined: !g.one(4)}
-	if g.one(5) {
-		t.Update.Version--
-	}
-	if t.Update.Joined {
-		t.Update.Total, t.Update.Canaries, t.Update.Promoted = uint32(g.IntN(6)), uint32(g.IntN(3)), g.one(2)
-	}
+	t.Update.Trying = t.Update.Canaries > 0 && !t.Update.Promoted
 	return t
 }
 
@@ -74,8 +68,12 @@ func (g *generator) task() reconcile.Task {
 func (g *generator) slots(t *reconcile.Task) []reconcile.Slot {
 	slots := make([]reconcile.Slot, t.Count+1)
 	for i := range slots {
-		slots[i].Index = uint32(i)
-		for order := range g.IntN(2 + g.IntN(4)) {
+		slots[i].Index, slots[i].Closed = uint32(i), g.one(10)
+		most := g.IntN(2 + g.IntN(4))
+		if slots[i].Closed {
+			most = min(most, 1) // a node has one
+		}
+		for order := range most {
 			slots[i].Candidates = append(slots[i].Candidates, g.candidate(t, terms.Index(order+1)))
 		}
 	}
@@ -84,21 +82,17 @@ func (g *generator) slots(t *reconcile.Task) []reconcile.Slot {
 
 func (g *generator) candidate(t *reconcile.Task, order terms.Index) reconcile.Candidate {
 	c := reconcile.Candidate{
-		Order: order, Instance: 2, Version: 3, Client: reconcile.Client(1 + g.IntN(6)), FailedAt: g.before(),
-		Score: int32(g.IntN(3)), Started: g.before(), Health: reconcile.Health(g.IntN(3)),
-		Migrate: g.one(6), Reschedule: g.one(6), Force: g.one(12),
+		Order: order, Version: 3, Client: reconcile.Client(1 + g.IntN(6)), FailedAt: g.before(), Started: g.before(),
+		Health: reconcile.Health(g.IntN(3)), Migrate: g.one(6),
 	}
 	if g.one(3) {
 		c.Client = reconcile.RunningClient
 	}
 	if g.one(4) {
-		c.Version, c.Change = 2, reconcile.Change(g.IntN(3))
-	}
-	if g.one(20) {
-		c.Instance = 1
+		c.Version, c.Outdated = 2, g.one(2)
 	}
 	if g.one(2) {
-		c.Node = reconcile.NodeState(g.IntN(6))
+		c.Node = reconcile.NodeState(g.IntN(3))
 	}
 	if g.one(3) {
 		c.Own = g.own
@@ -113,10 +107,7 @@ func (g *generator) update(t *reconcile.Task, c *reconcile.Candidate) {
 	if g.one(2) || t.Update.ID == 0 {
 		return
 	}
-	c.Update = t.Update.ID
-	if c.Version = t.Update.Version; c.Version == t.Version {
-		c.Change = reconcile.NoChange
-	}
+	c.Update, c.Version, c.Outdated = t.Update.ID, t.Version, false
 	if g.one(3) && t.Update.Canaries > 0 {
 		c.CanaryOf = c.Update
 	}
@@ -130,24 +121,7 @@ func (g *generator) history(c *reconcile.Candidate) {
 	case g.one(5):
 		c.UnknownSince, c.Away = g.before(), g.one(2)
 	}
-	switch {
-	case c.Client == reconcile.LostClient:
-		c.Desired, c.LostSince = reconcile.Stop, g.before()
-	case g.one(6):
-		c.Desired = reconcile.Desired(1 + g.IntN(2))
-	}
-	ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient
-	c.Succeeded = c.Client == reconcile.CompleteClient
-	c.Closed = g.one(10)
-	if c.Desired == reconcile.Stop && c.Reschedule && c.Client != reconcile.LostClient && g.one(3) {
-		c.Parked, c.FollowUp = true, reconcile.FollowUpPending
-	}
-	if (ended || c.Desired != reconcile.Run) && g.one(3) {
-		c.Next = 1000
-	}
-	if g.one(4) {
-		c.FollowUp = reconcile.FollowUpState(1 + g.IntN(2))
-	}
+	c.Told, c.Due = c.Client == reconcile.LostClient || g.one(6), g.one(8)
 	for range g.IntN(3) {
 		c.Attempts = append(c.Attempts, reconcile.Attempt{At: g.before(), DelayMillis: uint32(g.IntN(20_000))})
 	}

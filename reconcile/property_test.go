@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"starling/reconcile"
-	"starling/terms"
 )
 
 // cases returns how many random cases are run: as many as STARLING_CASES says; a million takes about a minute.
@@ -58,8 +57,8 @@ func check(g *generator, task reconcile.Task, slots []reconcile.Slot) string {
 		return fmt.Sprintf("%s after\n%s", wrong, summary(&out))
 	}
 	reconcile.Reconcile(&after, applied, reconcile.Tally{}, &again)
-	if n := len(again.Placements) + len(again.Replacements) + len(again.Changes) + len(again.Stops) +
-		len(again.Disconnects) + len(again.Reconnects) + len(again.Waits); n > 0 {
+	if n := len(again.Placements) + len(again.Replacements) + len(again.Stops) +
+		len(again.Disconnects) + len(again.Reconnects); n > 0 {
 		return fmt.Sprintf("the second result is not empty:\n%safter\n%sapplied to\n%s", summary(&again), summary(&out), picture(&after, applied))
 	}
 	return ""
@@ -76,10 +75,6 @@ func checkActions(out *reconcile.Result) string {
 		seats[seat{p.Index, p.Seat}]++
 	}
 	for _, r := range out.Replacements {
-		seats[seat{r.Index, reconcile.MainSeat}]++
-		fates[r.Reference]++
-	}
-	for _, r := range out.Changes {
 		seats[seat{r.Index, reconcile.MainSeat}]++
 		fates[r]++
 	}
@@ -108,7 +103,7 @@ func checkCounts[S comparable](seats map[S]int, fates map[reconcile.Reference]in
 // checkReasons checks that each slot is explained, and what waits has a time.
 func checkReasons(out *reconcile.Result) string {
 	for _, d := range out.Decisions {
-		waits := d.Main.Reason == reconcile.WaitsToRetry || d.Main.Reason == reconcile.WaitsForStop
+		waits := d.Main.Reason == reconcile.WaitsToRetry
 		if d.Main.Reason == reconcile.NoReason || waits && (d.Main.Until <= now-1000 || d.Until == 0) {
 			return fmt.Sprintf("slot %d is not explained: %+v", d.Index, d)
 		}
@@ -126,7 +121,7 @@ func checkSeats(t *reconcile.Task, slots []reconcile.Slot) string {
 				live[seatOf(t, c)]++
 			}
 		}
-		wanted := t.Wanted == reconcile.Running && s.Index < t.Count
+		wanted := s.Index < t.Count
 		if live[0] > 1 || live[1] > 1 || !wanted && live[0]+live[1] > 0 {
 			return fmt.Sprintf("slot %d has %d and %d instances", s.Index, live[0], live[1])
 		}
@@ -136,7 +131,7 @@ func checkSeats(t *reconcile.Task, slots []reconcile.Slot) string {
 
 // runs tells whether a candidate is meant to run and within reach.
 func runs(c *reconcile.Candidate) bool {
-	return c.Desired == reconcile.Run && (c.Client == reconcile.PendingClient || c.Client == reconcile.RunningClient)
+	return !c.Told && (c.Client == reconcile.PendingClient || c.Client == reconcile.RunningClient)
 }
 
 func seatOf(t *reconcile.Task, c *reconcile.Candidate) reconcile.Seat {
@@ -168,67 +163,4 @@ func picture(t *reconcile.Task, slots []reconcile.Slot) string {
 		}
 	}
 	return text
-}
-
-// TestDaemonProperties checks daemons on random nodes.
-func TestDaemonProperties(t *testing.T) {
-	for seed := range cases(t) {
-		g := seeded(seed)
-		task := g.task()
-		slots := g.daemonSlots(&task)
-		var out, again reconcile.Result
-		reconcile.ReconcileDaemon(&task, slots, reconcile.Tally{}, &out)
-		wrong := checkActions(&out)
-		after, applied := apply(task, plain(slots), &out)
-		wrong += checkDaemonSeats(&task, slots, applied)
-		for i := range slots {
-			slots[i].Candidates = applied[i].Candidates
-		}
-		reconcile.ReconcileDaemon(&after, slots, reconcile.Tally{}, &again)
-		if n := len(again.Placements) + len(again.Replacements) + len(again.Changes) + len(again.Stops) + len(again.Disconnects); n > 0 {
-			wrong += fmt.Sprintf("the second result is not empty:\n%safter\n%s", summary(&again), summary(&out))
-		}
-		if wrong != "" {
-			t.Fatalf("seed %d: %s\n%s", seed, wrong, picture(&after, plain(slots)))
-		}
-	}
-}
-
-// daemonSlots draws the slots of a daemon: each on a node of its own.
-func (g *generator) daemonSlots(t *reconcile.Task) []reconcile.DaemonSlot {
-	var slots []reconcile.DaemonSlot
-	for _, s := range g.slots(t) {
-		d := reconcile.DaemonSlot{Slot: s, Number: uint32(g.IntN(2))}
-		if g.one(3) {
-			d.Node, d.Target = reconcile.NodeState(g.IntN(6)), reconcile.Target(g.IntN(3))
-		}
-		for i := range d.Candidates {
-			d.Candidates[i].CanaryOf = 0
-		}
-		slots = append(slots, d)
-	}
-	return slots
-}
-
-func plain(slots []reconcile.DaemonSlot) []reconcile.Slot {
-	var all []reconcile.Slot
-	for _, s := range slots {
-		all = append(all, s.Slot)
-	}
-	return all
-}
-
-// checkDaemonSeats checks that a node that is fit has one instance at most within reach.
-func checkDaemonSeats(t *reconcile.Task, slots []reconcile.DaemonSlot, applied []reconcile.Slot) string {
-	for i, s := range slots {
-		one := *t
-		if s.Number >= t.Count {
-			one.Wanted = reconcile.Removed
-		}
-		one.Count = terms.InstancesMax
-		if wrong := checkSeats(&one, applied[i:i+1]); wrong != "" {
-			return wrong
-		}
-	}
-	return ""
 }

@@ -13,7 +13,6 @@ const (
 	Done
 	WaitsForNode
 	WaitsForOther
-	LeftToUpdate
 	OutOfAttempts
 	NotRetried
 	AwaitsTurn
@@ -22,14 +21,11 @@ const (
 	HeldByPause
 	HeldByFailure
 	AwaitsPromotion
-	ChangedInPlace
 	Outdated
 
 	// Of an empty seat.
 
-	ClosedByDrain
 	WaitsToRetry
-	WaitsForStop
 	NotWanted
 	NodeClosed
 
@@ -63,7 +59,7 @@ func (r Reason) String() string { return reasons[r] }
 
 // GivenUp tells whether a failed instance keeps its seat, and has no next attempt as things are.
 func (r Reason) GivenUp() bool {
-	return r == OutOfAttempts || r == NotRetried || r == LeftToUpdate || r == HeldByFailure
+	return r == OutOfAttempts || r == NotRetried || r == HeldByFailure
 }
 
 var reasons = [ReasonCount]string{
@@ -72,7 +68,6 @@ var reasons = [ReasonCount]string{
 	Done:             "done: batch work is not run again",
 	WaitsForNode:     "its node is out of reach: waits for it",
 	WaitsForOther:    "its node is out of reach: waits until another takes its place",
-	LeftToUpdate:     "failed: its update decides what follows",
 	OutOfAttempts:    "failed, and out of attempts",
 	NotRetried:       "failed, and is not tried again",
 	AwaitsTurn:       "outdated: waits for its turn in the update",
@@ -81,11 +76,8 @@ var reasons = [ReasonCount]string{
 	HeldByPause:      "held: the update is paused",
 	HeldByFailure:    "frozen: the update failed",
 	AwaitsPromotion:  "held: waits until the canaries are promoted",
-	ChangedInPlace:   "changed while it runs",
 	Outdated:         "replaced: outdated",
-	ClosedByDrain:    "closed by drain",
 	WaitsToRetry:     "failed: waits until it is tried again",
-	WaitsForStop:     "waits until the lost instance has stopped itself",
 	NotWanted:        "not wanted",
 	NodeClosed:       "its node takes no instance now",
 	NeverFilled:      "placed: never filled",

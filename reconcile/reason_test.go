@@ -16,11 +16,11 @@ func failed(_ *reconcile.Task, c *reconcile.Candidate) {
 }
 
 func outdated(_ *reconcile.Task, c *reconcile.Candidate) {
-	c.Version, c.Change = 1, reconcile.Destructive
+	c.Version, c.Outdated = 1, true
 }
 
 func updating(t *reconcile.Task, _ *reconcile.Candidate) {
-	t.Update = reconcile.Update{ID: 9, Instance: 1, Version: 2, Joined: true, Total: 1}
+	t.Update = reconcile.Update{ID: 9, Total: 1}
 }
 
 // stories are what is said of a slot whose only candidate runs as asked, but for the changes.
@@ -31,7 +31,7 @@ var stories = []struct {
 	{"keep: runs as asked", nil},
 	{"keep: failed: waits until it is tried again +20000", []change{failed}},
 	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.FollowUp = reconcile.FollowUpDue
+		c.Due = true
 	}}},
 	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.FailedAt = now - 29_000 // soon enough
@@ -48,9 +48,8 @@ var stories = []struct {
 	{"keep: its node is out of reach: waits until another takes its place +30000", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Node = reconcile.NodeDisconnected
 	}}},
-	{"keep: failed: its update decides what follows", []change{failed, updating, func(t *reconcile.Task, c *reconcile.Candidate) { c.Update = 9 }}},
 	{"keep: frozen: the update failed", []change{failed, updating, func(t *reconcile.Task, c *reconcile.Candidate) {
-		t.Update.State, c.Update, c.FollowUp = reconcile.UpdateFailed, 9, reconcile.FollowUpDue
+		t.Update.State, c.Update, c.Due = reconcile.UpdateFailed, 9, true
 	}}},
 	{"replace: replaced: outdated", []change{outdated}},
 	{"replace: replaced: outdated", []change{outdated, failed}},
@@ -58,14 +57,10 @@ var stories = []struct {
 		t.Update.State = reconcile.UpdatePaused
 	}}},
 	{"keep: held: waits until the canaries are promoted; canary: placed: canary of the update", []change{outdated, func(t *reconcile.Task, c *reconcile.Candidate) {
-		t.Policy.Canaries = 1
+		t.Update = reconcile.Update{ID: 9, Total: 1, Canaries: 1, Trying: true}
 	}}},
-	{"alter: changed while it runs", []change{func(t *reconcile.Task, c *reconcile.Candidate) { c.Version, c.Change = 1, reconcile.InPlace }}},
 	{"place: placed: the last instance was lost; stop: its node is lost", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Node = reconcile.NodeDown
-	}}},
-	{"keep: waits until the lost instance has stopped itself +35000; stop: its node is lost", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Node, t.Spec.Disconnect = reconcile.NodeDown, terms.Disconnect{StopAfterMillis: 30_000}
+		c.Node = reconcile.NodeGone
 	}}},
 	{"keep: its node is out of reach: waits for it +60000", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Node, t.Spec.Disconnect.Wait = reconcile.NodeDisconnected, true
@@ -73,14 +68,11 @@ var stories = []struct {
 	{"place: placed: the last instance must leave its node; stop: must leave its node", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Migrate = true
 	}}},
-	{"keep: closed by drain; stop: must leave its node", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		t.Batch, c.Migrate, c.Closed = true, true, true
-	}}},
 	{"keep: done: batch work is not run again", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Batch, c.Client = true, reconcile.CompleteClient
 	}}},
 	{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) { c.Client = reconcile.CompleteClient }}},
-	{"keep: not wanted; stop: not needed", []change{func(t *reconcile.Task, c *reconcile.Candidate) { t.Wanted = reconcile.Removed }}},
+	{"keep: not wanted; stop: not needed", []change{func(t *reconcile.Task, c *reconcile.Candidate) { t.Count = 0 }}},
 }
 
 // TestReasons checks what is said of a slot.
@@ -102,10 +94,9 @@ func TestReasons(t *testing.T) {
 func TestPromotable(t *testing.T) {
 	for wanted, want := range []bool{false, true, true, false} {
 		task, slots, _ := steady(3)
-		task.Policy.Canaries = uint32(wanted)
-		task.Update = reconcile.Update{ID: 9, Instance: 1, Version: 1, Joined: true, Total: 3, Canaries: uint32(wanted)}
+		task.Update = reconcile.Update{ID: 9, Total: 3, Canaries: uint32(wanted)}
 		for i := range slots {
-			canary := reconcile.Candidate{Order: 2, Instance: 1, Version: 1, Client: reconcile.RunningClient, Update: 9, CanaryOf: 9}
+			canary := reconcile.Candidate{Order: 2, Version: 1, Client: reconcile.RunningClient, Update: 9, CanaryOf: 9}
 			if i < 2 {
 				canary.Health = reconcile.Healthy
 			}
@@ -132,7 +123,7 @@ func lone() (*reconcile.Task, []reconcile.Slot) {
 // told returns what a result says of its first slot.
 func told(out *reconcile.Result) string {
 	d := &out.Decisions[0]
-	text := [...]string{"keep", "alter", "replace", "place"}[d.Main.Action] + ": " + d.Main.Reason.String()
+	text := [...]string{"keep", "replace", "place"}[d.Main.Action] + ": " + d.Main.Reason.String()
 	if d.Main.Until != 0 {
 		text += fmt.Sprintf(" +%d", d.Main.Until-now)
 	}

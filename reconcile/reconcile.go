@@ -6,86 +6,51 @@ func Reconcile(t *Task, slots []Slot, rest Tally, out *Result) {
 	out.reset()
 	g := grant{t: t, out: out, sum: rest}
 	for i := range slots {
-		g.add(Decide(t, &slots[i], out))
+		d := Decide(t, &slots[i], out)
+		g.sum.Add(d.Weight)
+		if d.Main.urgent() {
+			g.urgent++
+		}
+		out.Decisions = append(out.Decisions, d)
 	}
 	g.conclude()
 }
 
 // grant is what a task as a whole allows its slots.
 type grant struct {
-	t      *Task
-	out    *Result
-	sum    Tally
-	daemon bool
-	// What the listed slots ask for: placements that cannot wait, places that move, changes while they run.
-	urgent, moves, alters int32
-	// trying tells that canaries are to be promoted before anything else goes on.
-	trying, lacksCanaries bool
+	t   *Task
+	out *Result
+	sum Tally
+	// urgent are the placements that cannot wait.
+	urgent int32
 	// tokens are the seats that may be replaced still.
 	tokens int32
 }
 
-// add adds the decision about a slot.
-func (g *grant) add(d Decision) {
-	g.sum.Add(d.Weight)
-	g.ask(&d)
-	g.out.Decisions = append(g.out.Decisions, d)
-}
-
 // conclude grants what the slots ask for, and finds what becomes of the update.
 func (g *grant) conclude() {
-	g.out.Counts.Ignore = g.sum.Ignored
-	g.hold()
-	if g.t.closed() {
-		g.out.Update.Complete = g.t.current() && g.t.Update.active() && g.sum.Waiting == 0
-		return
-	}
-	if g.daemon {
-		g.daemonCanaries()
-	} else {
+	g.out.Counts.Ignore, g.out.Counts.RetryLater = g.sum.Ignored, g.sum.Waiting
+	if g.hold(); g.t.Count > 0 {
 		g.canaries()
-	}
-	g.open()
-	for i := range g.out.Decisions {
-		g.settle(&g.out.Decisions[i])
-	}
-	g.record()
-}
-
-// ask counts what a slot asks for.
-func (g *grant) ask(d *Decision) {
-	switch d.Main.Action {
-	case Alter:
-		g.alters++
-	case Place:
-		switch {
-		case d.Main.Reason == AfterMove:
-			g.moves++
-		case d.Main.urgent():
-			g.urgent++
+		g.tokens = g.free()
+		for i := range g.out.Decisions {
+			g.settle(&g.out.Decisions[i])
 		}
 	}
+	g.out.Counts.Disconnect, g.out.Counts.Reconnect = int32(len(g.out.Disconnects)), int32(len(g.out.Reconnects))
+	g.out.Update.Promotable = g.trying() && g.sum.CanariesHealthy >= int32(g.out.Update.Canaries)
+	g.out.Update.Complete = g.complete()
 }
 
+// trying tells that canaries of the task are to be promoted before anything else goes on.
+func (g *grant) trying() bool { return g.out.Update.Canaries > 0 && !g.t.Update.Promoted }
+
 // canaries finds how many canaries are wanted, and places what is missing into the lowest slots: beside what is
-// outdated, then beside what moves or is empty. Beside what was lost or failed they come last, and none is wanted for its
-// sake: that is filled first.
+// outdated, then beside what moves or is empty. Beside what was lost or failed they come last: that is filled first.
 func (g *grant) canaries() {
-	update, wanted, promoted := &g.t.Update, uint32(0), false
-	if g.t.joined() {
-		wanted, promoted = min(update.Canaries, g.t.Count), update.Promoted
-	}
-	outdated := g.sum.Outdated
-	if wanted > 0 { // what moves or was lost is placed as it was, and so outdated
-		outdated += g.moves + g.urgent
-	} else if outdated > 0 && !promoted {
-		wanted = min(g.t.Policy.Canaries, uint32(outdated+g.moves+g.sum.Vacant))
-	}
-	g.out.Update.Canaries = wanted
-	g.trying = wanted > 0 && !promoted
-	missing := int32(wanted) - g.sum.Canaries
-	g.lacksCanaries = g.trying && outdated > 0 && missing > 0
-	if !g.lacksCanaries || g.t.paused() || g.t.failed() {
+	g.out.Update.Canaries = min(g.t.Update.Canaries, g.t.Count)
+	missing := int32(g.out.Update.Canaries) - g.sum.Canaries
+	if !g.trying() || g.sum.Outdated == 0 || g.t.paused() || g.t.failed() {
 		return
 	}
 	missing = g.placeCanaries(missing, func(v *Verdict) bool { return v.Action == Replace })
@@ -112,39 +77,20 @@ func (g *grant) hold() {
 		g.out.Held = HeldByPause
 	case g.t.failed():
 		g.out.Held = HeldByFailure
-	case g.t.Update.Trying && g.t.joined():
+	case g.t.Update.Trying:
 		g.out.Held = AwaitsPromotion
-	}
-}
-
-// open finds how many seats may be replaced.
-func (g *grant) open() {
-	switch {
-	case g.out.Held != NoReason:
-	case g.trying && g.daemon && g.lacksCanaries:
-		g.tokens = int32(g.out.Update.Canaries) - g.sum.Canaries
-	case g.trying:
-		g.out.Held = AwaitsPromotion
-	default:
-		g.tokens = g.free()
 	}
 }
 
 // free returns how many seats may be replaced: as many as may be in the balance at once, less those that are.
 func (g *grant) free() int32 {
-	placed := g.urgent + g.sum.Vacant
-	if g.daemon { // a new node is no part of the update
-		placed = 0
-	}
 	switch {
 	case g.t.Policy.BatchSize == 0:
 		return g.sum.Outdated
-	case !g.t.current():
-		return max(0, int32(g.t.Policy.BatchSize)-placed)
 	case g.sum.Unhealthy > 0:
 		return 0
 	}
-	return max(0, int32(g.t.Policy.BatchSize)-g.sum.Unjudged-placed)
+	return max(0, int32(g.t.Policy.BatchSize)-g.sum.Unjudged-g.urgent-g.sum.Vacant)
 }
 
 // settle grants or holds what a slot asks for.
@@ -154,12 +100,6 @@ func (g *grant) settle(d *Decision) {
 		g.place(d, v)
 	case Replace:
 		g.replace(d, v)
-	case Alter:
-		g.out.Counts.Change++
-		g.out.Counts.Ignore--
-		g.out.Changes = append(g.out.Changes, Reference{d.Index, v.Holder})
-		v.Reason = ChangedInPlace
-		g.notice(d, v)
 	case Keep:
 		g.notice(d, v)
 	}
@@ -177,15 +117,11 @@ func (v *Verdict) urgent() bool {
 
 // place fills a main seat. Only what was never lost, moved or failed can be held.
 func (g *grant) place(d *Decision, v *Verdict) {
-	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.out.Held != NoReason && !g.daemon {
+	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.out.Held != NoReason {
 		v.Action, v.Reason = Keep, g.out.Held
 		return
 	}
-	p := Placement{Index: d.Index, Reason: v.Reason, Previous: v.Holder, Stable: g.trying && !g.daemon}
-	if p.Stable {
-		p.VersionMin = v.Version
-	}
-	g.out.Placements = append(g.out.Placements, p)
+	g.out.Placements = append(g.out.Placements, Placement{Index: d.Index, Reason: v.Reason, Previous: v.Holder})
 	if v.Reason != AfterMove {
 		g.out.Counts.Place++
 	}
@@ -194,8 +130,7 @@ func (g *grant) place(d *Decision, v *Verdict) {
 
 // placeCanary fills a canary seat.
 func (g *grant) placeCanary(d *Decision, v *Verdict) {
-	g.out.Placements = append(g.out.Placements,
-		Placement{Index: d.Index, Seat: CanarySeat, Reason: v.Reason, Previous: v.Holder})
+	g.out.Placements = append(g.out.Placements, Placement{Index: d.Index, Seat: CanarySeat, Reason: v.Reason, Previous: v.Holder})
 	if v.Reason == AsCanary {
 		g.out.Counts.Canary++
 	} else {
@@ -216,9 +151,9 @@ func (g *grant) leave(d *Decision, v *Verdict) {
 	g.notice(d, v)
 }
 
-// replace takes a token for an outdated seat, if there is one. During an update what is healthy leaves tokens to those that are ill.
+// replace takes a token for an outdated seat, if there is one. What is healthy leaves tokens to those that are ill.
 func (g *grant) replace(d *Decision, v *Verdict) {
-	may := g.out.Held == NoReason && g.tokens > 0 && (v.ill || g.tokens > g.sum.Ill || !g.t.current())
+	may := g.out.Held == NoReason && g.tokens > 0 && (v.ill || g.tokens > g.sum.Ill)
 	room := !may || g.t.Room == nil || g.t.Room(d.Index)
 	if may && room {
 		if g.tokens--; v.ill {
@@ -226,11 +161,7 @@ func (g *grant) replace(d *Decision, v *Verdict) {
 		}
 		g.out.Counts.Replace++
 		g.out.Counts.Ignore--
-		r := Replacement{Reference: Reference{d.Index, v.Holder}}
-		if g.trying {
-			r.Seat = CanarySeat
-		}
-		g.out.Replacements = append(g.out.Replacements, r)
+		g.out.Replacements = append(g.out.Replacements, Reference{d.Index, v.Holder})
 		v.Reason, v.Until = Outdated, 0
 		return
 	}
@@ -241,7 +172,7 @@ func (g *grant) replace(d *Decision, v *Verdict) {
 		v.Reason = LacksRoom
 	case g.out.Held != NoReason:
 		v.Reason = g.out.Held
-	case g.sum.Unhealthy > 0 && g.t.current():
+	case g.sum.Unhealthy > 0:
 		v.Reason = HeldByUnhealthy
 	default:
 		v.Reason = AwaitsTurn
@@ -251,46 +182,24 @@ func (g *grant) replace(d *Decision, v *Verdict) {
 
 // notice writes down what is to be known of a holder.
 func (g *grant) notice(d *Decision, v *Verdict) {
-	holder := Reference{d.Index, v.Holder}
-	if v.records {
-		g.out.Counts.RetryLater++
-		g.out.Waits = append(g.out.Waits, Wait{Reference: holder, At: v.Until, Kind: UntilRetry})
-	}
 	if v.disconnects {
-		g.out.Disconnects = append(g.out.Disconnects, holder)
-		g.out.Waits = append(g.out.Waits, Wait{Reference: holder, At: v.lostAt, Kind: UntilLost})
+		g.out.Disconnects = append(g.out.Disconnects, Reference{d.Index, v.Holder})
 	}
 	if v.returns {
-		g.out.Reconnects = append(g.out.Reconnects, holder)
+		g.out.Reconnects = append(g.out.Reconnects, Reference{d.Index, v.Holder})
 	}
-}
-
-// record finds what becomes of the update's record.
-func (g *grant) record() {
-	total := uint32(g.sum.Outdated + g.alters + g.urgent + g.sum.Vacant)
-	g.out.Counts.Disconnect, g.out.Counts.Reconnect = int32(len(g.out.Disconnects)), int32(len(g.out.Reconnects))
-	g.out.Update.Begins = !g.t.joined() && g.t.recorded() && total > 0 &&
-		(g.sum.OfVersion == 0 && !g.t.succeeded() || g.sum.Outdated+g.alters > 0)
-	if g.out.Update.Begins {
-		g.out.Update.Total = total
-	}
-	g.out.Update.Promotable = g.trying && g.sum.CanariesHealthy >= int32(g.out.Update.Canaries)
-	g.out.Update.Complete = g.complete()
 }
 
 // complete tells whether nothing is left to do for the present update.
 func (g *grant) complete() bool {
 	update := &g.t.Update
-	if !g.t.current() || !update.active() {
+	switch {
+	case update.ID == 0 || g.t.failed() || g.sum.Waiting > 0:
 		return false
-	}
-	left := g.sum.Outdated + g.sum.Vacant + g.sum.Waiting + g.sum.Frozen + g.alters + g.moves + g.urgent
-	if left+int32(len(g.out.Placements)) > 0 || g.lacksCanaries {
-		return false
-	}
-	if !update.Joined {
+	case g.t.Count == 0:
 		return true
+	case g.sum.Outdated+g.sum.Vacant+g.urgent+int32(len(g.out.Placements)) > 0 || g.trying():
+		return false
 	}
-	wanted := max(min(update.Total, g.t.Count), min(update.Canaries, g.t.Count))
-	return g.sum.Healthy >= int32(wanted) && (update.Canaries == 0 || update.Promoted)
+	return g.sum.Healthy >= int32(min(update.Total, g.t.Count))
 }

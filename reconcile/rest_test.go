@@ -25,24 +25,6 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestDaemonRest checks the same for daemons.
-func TestDaemonRest(t *testing.T) {
-	for seed := range cases(t) {
-		g := seeded(seed)
-		task := g.task()
-		slots := g.daemonSlots(&task)
-		var full reconcile.Result
-		reconcile.ReconcileDaemon(&task, slots, reconcile.Tally{}, &full)
-		wrong := checkRest(g, &full, func(listed []int, rest reconcile.Tally) (part reconcile.Result) {
-			reconcile.ReconcileDaemon(&task, pick(slots, listed), rest, &part)
-			return part
-		})
-		if wrong != "" {
-			t.Fatalf("seed %d: %s\n%s", seed, wrong, picture(&task, plain(slots)))
-		}
-	}
-}
-
 // checkRest leaves out some slots that rest, asks for the result of the others, and compares it with that of all.
 func checkRest(g *generator, full *reconcile.Result, part func(listed []int, rest reconcile.Tally) reconcile.Result) string {
 	var listed []int
@@ -88,28 +70,5 @@ func rests(out *reconcile.Result, index uint32) bool {
 	for _, s := range out.Stops {
 		acts = acts || s.Index == index
 	}
-	for _, w := range out.Waits {
-		acts = acts || w.Index == index
-	}
 	return !acts
-}
-
-// TestTally checks that what was added can be taken away again.
-func TestTally(t *testing.T) {
-	for seed := range uint64(100) {
-		g := seeded(seed)
-		task := g.task()
-		var out reconcile.Result
-		reconcile.Reconcile(&task, g.slots(&task), reconcile.Tally{}, &out)
-		var sum reconcile.Tally
-		for _, d := range out.Decisions {
-			sum.Add(d.Weight)
-		}
-		for _, d := range out.Decisions {
-			sum.Subtract(d.Weight)
-		}
-		if sum != (reconcile.Tally{}) {
-			t.Fatalf("seed %d: %+v is left of a tally", seed, sum)
-		}
-	}
 }

@@ -5,7 +5,7 @@ import (
 	"starling/terms"
 )
 
-// soonMillis is how much before its time a retry is due already, so that it costs no follow-up of its own.
+// soonMillis is how much before its time a retry is due already, so that it costs no look of its own.
 const soonMillis = 1000
 
 // unlimitedKept is how many attempts a slot remembers that has no limit, for the sake of growing delays.
@@ -85,39 +85,36 @@ func Inherit(dst []Attempt, policy *terms.Reschedule, attempts []Attempt, next A
 // RetryOf returns whether the candidate is placed again, and if later, when. A disconnecting candidate is judged as if
 // it ended now.
 func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, terms.Time) {
-	spec := t.specOf(c)
+	spec, ended := t.specOf(c), c.FailedAt
 	switch {
-	case t.governs(c) && !c.Reschedule:
-		return Never, 0
-	case c.Force && c.ended():
-		return Now, t.Now
-	case spec.Disconnect.Wait && (disconnecting || c.Client == UnknownClient):
+	case disconnecting:
+		ended = t.Now
+	case c.Client == UnknownClient:
+		ended = c.UnknownSince
+	case c.Client != FailedClient:
 		return Never, 0
 	}
-	ended, may := t.endOf(c, disconnecting)
-	if !may {
+	if spec.Disconnect.Wait && c.Client != FailedClient {
 		return Never, 0
 	}
 	at, may := NextAttempt(&spec.Reschedule, c.Attempts, ended)
 	switch {
 	case !may:
 		return Never, 0
-	case c.FollowUp == FollowUpDue, at-t.Now <= soonMillis:
+	case c.Due, at-t.Now <= soonMillis:
 		return Now, at
 	}
 	return Later, at
 }
 
-// endOf returns from when on the delay of a retry counts, and whether what happened asks for a retry.
-func (t *Task) endOf(c *Candidate, disconnecting bool) (terms.Time, bool) {
+// KeepsReplacement tells which of two instances of one seat is kept when the original returns. What runs a newer version
+// wins; then the rule decides.
+func KeepsReplacement(rule terms.Survivor, original, replacement *Candidate) bool {
 	switch {
-	case disconnecting:
-		return t.Now, true
-	case c.Client == UnknownClient:
-		return c.UnknownSince, c.FollowUp != NoFollowUp
-	case c.Desired == Stop && !c.Unplaced && !c.Parked:
-		return 0, false
+	case replacement.Version > original.Version || rule == terms.KeepReplacement:
+		return true
+	case rule == terms.KeepOriginal || replacement.Started == 0:
+		return false
 	}
-	failed := c.Client == FailedClient || c.Client == LostClient
-	return c.FailedAt, failed || t.Batch && c.Reschedule
+	return original.Started == 0 || replacement.Started <= original.Started
 }

@@ -80,20 +80,3 @@ func TestInherit(t *testing.T) {
 		t.Errorf("the last are %v, want %v", got, want)
 	}
 }
-
-func TestFollowUps(t *testing.T) {
-	wait := func(kind reconcile.WaitKind, at terms.Time) reconcile.Wait {
-		return reconcile.Wait{Kind: kind, At: at}
-	}
-	got := reconcile.FollowUps(nil, []reconcile.Wait{
-		wait(reconcile.UntilLost, 7_000), wait(reconcile.UntilRetry, 15_000), wait(reconcile.UntilRetry, 10_000),
-		wait(reconcile.UntilRetry, 14_999), wait(reconcile.UntilRetry, 20_001),
-	})
-	want := []reconcile.FollowUp{
-		{At: 10_000, Kind: reconcile.UntilRetry}, {At: 15_000, Kind: reconcile.UntilRetry}, {At: 20_001, Kind: reconcile.UntilRetry},
-		{At: 7_000, Kind: reconcile.UntilLost},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("follow-ups are %v, want %v", got, want)
-	}
-}

@@ -10,14 +10,11 @@ func (d *decider) settle(list []contender) *contender {
 		return other
 	case other == nil:
 		return original
-	case d.finished(other.Candidate), d.prefers(original.Candidate, other.Candidate):
+	case d.done(other.Candidate), d.prefers(original.Candidate, other.Candidate):
 		d.stop(original.Candidate, OtherKept, NoClient)
 		return other
-	case other.toldToEnd():
-		d.dismiss(other)
-	default:
-		d.stop(other.Candidate, OriginalKept, NoClient)
 	}
+	d.stop(other.Candidate, OriginalKept, NoClient)
 	return original
 }
 
@@ -35,7 +32,7 @@ func (d *decider) returned(list []contender) *contender {
 		switch c := next.Candidate; {
 		case c.Client == FailedClient:
 			d.stop(c, FailedAway, FailedClient)
-		case c.Migrate || c.Reschedule || c.Force || d.t.older(c):
+		case c.Migrate || d.t.older(c):
 			d.stop(c, ReturnedOutdated, NoClient)
 		case kept != nil && !d.prefers(kept.Candidate, c):
 			d.stop(c, OriginalKept, NoClient)
@@ -71,49 +68,43 @@ func (d *decider) best(list []contender) *contender {
 		case best == nil:
 			best = c
 		case d.compare(c, best) > 0:
-			d.dismiss(best)
+			d.dismiss(best, c)
 			best = c
 		default:
-			d.dismiss(c)
+			d.dismiss(c, best)
 		}
 	}
 	return best
 }
 
-// dismiss lets a contender go that has no claim to the seat. One that is out of reach is a guest: it is not stopped,
-// since it may be the one that is left.
-func (d *decider) dismiss(c *contender) {
+// dismiss lets a contender go that has no claim to the seat, for the sake of another. One that is out of reach is a guest: it is not
+// stopped, since it may be the one that is left.
+func (d *decider) dismiss(c, other *contender) {
 	switch {
-	case c.Client == UnknownClient && !c.toldToEnd():
+	case c.Client == UnknownClient:
 		d.d.Weight.Ignored++
 		d.until(c.expires(&d.t.specOf(c.Candidate).Disconnect))
 	case c.class == Disconnecting:
 		d.d.Weight.Ignored++
 		d.disconnect(c.Candidate)
-	case c.terminal():
+	case c.ended():
 		d.d.Weight.Ignored++
-		if d.t.governs(c.Candidate) && !c.toldToEnd() {
-			d.d.Weight.Waiting++ // until its update has decided
-		}
+	case c.Version < other.Version:
+		d.stop(c.Candidate, Outdated, NoClient)
 	default:
 		d.stop(c.Candidate, Duplicate, NoClient)
 	}
 }
 
-// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is finished, what is
-// within reach, what runs, what is closed, what is parked, the present version, the newest, what stays where it is,
-// the best state, the next to be tried again, the youngest.
+// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is within
+// reach, what runs, the newest, what stays where it is, the best state, the next to be tried again, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
-		compareBool(d.finished(a.Candidate), d.finished(b.Candidate)),
-		compareBool(withinReach(a), withinReach(b)),
-		compareBool(!a.terminal(), !b.terminal()),
 		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
-		compareBool(a.Parked, b.Parked),
-		compareBool(!d.t.older(a.Candidate), !d.t.older(b.Candidate)),
-		cmp.Compare(a.Instance, b.Instance),
+		compareBool(withinReach(a), withinReach(b)),
+		compareBool(!a.ended(), !b.ended()),
 		cmp.Compare(a.Version, b.Version),
-		cmp.Compare(b.Change, a.Change),
+		compareBool(!a.Outdated, !b.Outdated),
 		compareBool(a.class != Migrating, b.class != Migrating),
 		cmp.Compare(condition(a), condition(b)),
 		d.compareRetry(a.Candidate, b.Candidate),
@@ -132,14 +123,12 @@ func compareBool(a, b bool) int {
 }
 
 // withinReach tells whether a candidate's node is heard of, as far as that matters.
-func withinReach(c *contender) bool {
-	return c.toldToEnd() || c.class != Disconnecting && c.Client != UnknownClient
-}
+func withinReach(c *contender) bool { return c.class != Disconnecting && c.Client != UnknownClient }
 
 // condition ranks how well a candidate is.
 func condition(c *contender) int {
 	switch {
-	case c.terminal():
+	case c.ended():
 		return 0
 	case c.Health == Healthy:
 		return 3
@@ -159,12 +148,5 @@ func (d *decider) compareRetry(a, b *Candidate) int {
 	return cmp.Compare(first, second)
 }
 
-// finished tells whether the candidate is batch work that has succeeded.
-func (d *decider) finished(c *Candidate) bool {
-	return d.t.Batch && !c.Reschedule && (c.Client == CompleteClient && !c.toldToEnd() || c.toldToEnd() && c.Succeeded)
-}
-
-// done tells whether nothing follows the candidate, because it has succeeded or was closed.
-func (d *decider) done(c *Candidate) bool {
-	return d.finished(c) || d.t.Batch && c.toldToEnd() && Occupation(c, true) == Occupies
-}
+// done tells whether the candidate is batch work that has succeeded, which nothing follows.
+func (d *decider) done(c *Candidate) bool { return d.t.Batch && !c.Told && c.Client == CompleteClient }

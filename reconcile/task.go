@@ -4,40 +4,22 @@ import "starling/terms"
 
 // Task is what is wanted of one task, and the rules by which it gets there.
 type Task struct {
-	Now      terms.Time
-	Instance terms.JobID
-	Version  uint32
-	// Count is the number of slots; of a daemon, of slots per node.
-	Count  uint32
-	Wanted Wanted
+	Now     terms.Time
+	Version uint32
+	// Count is the number of slots, 0 if the job was stopped or has the task no more.
+	Count uint32
 	// Batch tells that work which is done is not run again.
 	Batch bool
 	// Spec has the rules for what failed or is out of reach; of a task that is removed it is the last one.
 	Spec *terms.Task
-	// Policy says how an update advances. One that has neither batches nor canaries is not recorded.
+	// Policy says how an update advances.
 	Policy *terms.UpdatePolicy
-	// Update is the latest update of the job; its ID is 0 if there is none.
+	// Update is the one to the present version; its ID is 0 if there is none that matters.
 	Update Update
 	// Room tells whether there is room for an instance of the present version in the stead of a slot's holder; nil if there
 	// always is. It is asked only if the holder would be replaced otherwise, in the order of the slots.
 	Room func(index uint32) bool
 }
-
-// Wanted tells whether a task is to run at all.
-type Wanted uint8
-
-// The values of Wanted.
-const (
-	// Running tasks have Count slots.
-	Running Wanted = iota
-	// Removed tasks stand in the job no more.
-	Removed
-	// Stopped tasks belong to a job that was stopped or forgotten.
-	Stopped
-)
-
-// closed tells whether no slot at all is wanted.
-func (t *Task) closed() bool { return t.Wanted != Running || t.Count == 0 }
 
 // specOf returns the spec of the candidate's own version.
 func (t *Task) specOf(c *Candidate) *terms.Task {
@@ -47,8 +29,45 @@ func (t *Task) specOf(c *Candidate) *terms.Task {
 	return t.Spec
 }
 
-// recorded tells whether updates of the task have a record.
-func (t *Task) recorded() bool { return t.Policy.BatchSize > 0 || t.Policy.Canaries > 0 }
+// older tells whether the candidate was made for an earlier version of the job.
+func (t *Task) older(c *Candidate) bool { return c.Version < t.Version }
 
-// older tells whether the candidate was made for an earlier version or instance of the job.
-func (t *Task) older(c *Candidate) bool { return c.Version < t.Version || c.Instance < t.Instance }
+// Update is the record of a job's move to its present version, as far as one task is concerned.
+type Update struct {
+	// ID names the update; 0 stands for none.
+	ID    terms.Index
+	State UpdateState
+	// Total is the number of instances that are to be healthy in the end, Canaries those to be tried first.
+	Total, Canaries uint32
+	// Promoted tells that the canaries were found good.
+	Promoted bool
+	// Trying tells that canaries of some task of the job are tried: all wait until they are promoted.
+	Trying bool
+}
+
+// UpdateState is how far an update is.
+type UpdateState uint8
+
+// The states of an update.
+const (
+	UpdateRunning UpdateState = iota
+	UpdatePaused
+	UpdateFailed
+)
+
+// paused and failed tell whether the update is.
+func (t *Task) paused() bool { return t.Update.ID != 0 && t.Update.State == UpdatePaused }
+func (t *Task) failed() bool { return t.Update.ID != 0 && t.Update.State == UpdateFailed }
+
+// placedNow tells whether the update placed the candidate.
+func (t *Task) placedNow(c *Candidate) bool { return c.Update != 0 && c.Update == t.Update.ID }
+
+// seatOf returns the seat that the candidate is in, and whether that seat is wanted: a canary has a seat of its own
+// until its update promotes it, and none if that update is over.
+func (t *Task) seatOf(c *Candidate) (seat Seat, wanted bool) {
+	own := c.CanaryOf == t.Update.ID
+	if c.CanaryOf == 0 || own && t.Update.Promoted {
+		return MainSeat, true
+	}
+	return CanarySeat, own && t.Update.State != UpdateFailed
+}

@@ -17,7 +17,6 @@ func TestUpdateComplete(t *testing.T) {
 		{"all is done", func(*reconcile.Task, []reconcile.Slot) {}, true},
 		{"it is paused, and all is done", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.State = reconcile.UpdatePaused }, true},
 		{"it failed", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.State = reconcile.UpdateFailed }, false},
-		{"of an earlier version", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.Version = 0 }, false},
 		{"one is not judged", func(_ *reconcile.Task, s []reconcile.Slot) { s[1].Candidates[0].Health = reconcile.Unjudged }, false},
 		{"one is no part of it", func(_ *reconcile.Task, s []reconcile.Slot) { s[1].Candidates[0].Update = 0 }, false},
 		{"more were to be changed than there are slots now", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.Total = 9 }, true},
@@ -27,15 +26,14 @@ func TestUpdateComplete(t *testing.T) {
 			s[0].Candidates[0].CanaryOf = 9
 		}, false},
 		{"one is outdated", func(t *reconcile.Task, s []reconcile.Slot) {
-			t.Update.Total, s[2].Candidates[0].Version, s[2].Candidates[0].Change = 2, 0, reconcile.Destructive
+			t.Update.Total, s[2].Candidates[0].Version, s[2].Candidates[0].Outdated = 2, 0, true
 		}, false},
 		{"one failed", func(t *reconcile.Task, s []reconcile.Slot) {
-			t.Update.Total, s[2].Candidates[0].Client = 2, reconcile.FailedClient
+			s[2].Candidates[0].Client, s[2].Candidates[0].Health = reconcile.FailedClient, reconcile.Unhealthy
 		}, false},
-		{"the task is no part of it", func(t *reconcile.Task, s []reconcile.Slot) { t.Update.Joined = false }, true},
 	} {
 		task, slots, _ := steady(3)
-		task.Update = reconcile.Update{ID: 9, Instance: 1, Version: 1, Joined: true, Total: 3}
+		task.Update = reconcile.Update{ID: 9, Total: 3}
 		for i := range slots {
 			slots[i].Candidates[0].Update, slots[i].Candidates[0].Health = 9, reconcile.Healthy
 		}
@@ -58,13 +56,13 @@ func TestRollingTokens(t *testing.T) {
 		{"healthy", func(first *reconcile.Candidate) { first.Health = reconcile.Healthy }, 4},
 		{"not judged", func(first *reconcile.Candidate) {}, 3},
 		{"unhealthy", func(first *reconcile.Candidate) { first.Health = reconcile.Unhealthy }, 0},
-		{"lost", func(first *reconcile.Candidate) { first.Node = reconcile.NodeDown }, 3},
+		{"lost", func(first *reconcile.Candidate) { first.Node = reconcile.NodeGone }, 3},
 	} {
 		task, slots, _ := steady(6)
 		task.Version, task.Policy.BatchSize = 2, 4
-		task.Update = reconcile.Update{ID: 9, Instance: 1, Version: 2, Joined: true, Total: 6}
+		task.Update = reconcile.Update{ID: 9, Total: 6}
 		for i := range slots[1:] {
-			slots[i+1].Candidates[0].Change = reconcile.Destructive
+			slots[i+1].Candidates[0].Outdated = true
 		}
 		first := &slots[0].Candidates[0]
 		first.Version, first.Update = 2, 9
@@ -78,22 +76,18 @@ func TestRollingTokens(t *testing.T) {
 }
 
 func TestKeepsReplacement(t *testing.T) {
-	original := reconcile.Candidate{Version: 2, Instance: 2, Client: reconcile.RunningClient, Started: 100, Score: 5}
+	original := reconcile.Candidate{Version: 2, Client: reconcile.RunningClient, Started: 100}
 	for _, c := range []struct {
 		rule        terms.Survivor
 		replacement reconcile.Candidate
 		want        bool
 	}{
-		{terms.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 2}, false},
-		{terms.KeepOriginal, reconcile.Candidate{Version: 3, Instance: 2}, true},
-		{terms.KeepOriginal, reconcile.Candidate{Version: 2, Instance: 3}, true},
-		{terms.KeepReplacement, reconcile.Candidate{Version: 2, Instance: 2}, true},
-		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 101}, false},
-		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2, Started: 100}, true},
-		{terms.KeepLongest, reconcile.Candidate{Version: 2, Instance: 2}, false},
-		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 6, Client: reconcile.RunningClient}, true},
-		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 5, Client: reconcile.RunningClient}, false},
-		{reconcile.KeepBetter, reconcile.Candidate{Version: 2, Instance: 2, Score: 6, Client: reconcile.PendingClient}, false},
+		{terms.KeepOriginal, reconcile.Candidate{Version: 2}, false},
+		{terms.KeepOriginal, reconcile.Candidate{Version: 3}, true},
+		{terms.KeepReplacement, reconcile.Candidate{Version: 2}, true},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2, Started: 101}, false},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2, Started: 100}, true},
+		{terms.KeepLongest, reconcile.Candidate{Version: 2}, false},
 	} {
 		if got := reconcile.KeepsReplacement(c.rule, &original, &c.replacement); got != c.want {
 			t.Errorf("%d keeps the replacement %+v: %v, want %v", c.rule, c.replacement, got, c.want)

@@ -174,7 +174,7 @@ func (f *fold) slotDue(r cluster.SlotRef) {
 			return
 		}
 		slot.Deadline = 0
-		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 	case cluster.Away:
 		f.awayDue(r, slot)
 	case cluster.Assigned, cluster.Running:
@@ -196,7 +196,7 @@ func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
 		f.evicted(r)
 	default:
 		slot.Deadline = 0
-		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 		// Nobody waits for it any more if all that is left of it is that its slot waits: nothing took its place meanwhile.
 		if left, row, ok := f.s.SeatOf(r, slot.Order); ok && row.Phase == cluster.Waiting {
 			f.evicted(left)

@@ -217,7 +217,7 @@ func (f *fold) policyDue(r cluster.SlotRef, slot cluster.Slot) {
 		f.s.SetSlot(r, slot)
 	default:
 		slot.Deadline, slot.Cause = 0, cluster.NoCause
-		f.settle(r, slot, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 	}
 	f.finish(r.Job)
 }

@@ -457,7 +457,7 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 	t, u, policy := j.Tasks[task], &j.Update, &j.Spec.Update
 	q := f.question(j, task)
 	q.Count, q.Policy = f.wanted(j, task), policy
-	q.Update.Joined, q.Update.Total, q.Update.Trying = true, q.Count, !u.Promoted
+	q.Update.Total, q.Update.Trying = q.Count, !u.Promoted
 	borne := min(t.New[cluster.Unhealthy], policy.FailuresMax)
 	rest := reconcile.Tally{
 		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[cluster.Healthy]), Vacant: int32(q.Count - min(t.Desired, q.Count)),
@@ -489,7 +489,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 		f.s.Visit(1)
 		slot := t.Slots.At(int(index))
 		c := reconcile.Candidate{
-			Order: slot.Order, Instance: j.ID, Version: slot.Version, Client: reconcile.RunningClient, Change: reconcile.Destructive,
+			Order: slot.Order, Version: slot.Version, Client: reconcile.RunningClient, Outdated: true,
 		}
 		if rest.Outdated--; slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
 			c.Health = reconcile.Healthy

@@ -44,17 +44,14 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 // question returns what reconcile must know of a task.
 func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 	t := reconcile.Task{
-		Now: f.s.Time, Instance: j.ID, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
+		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
 		Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
-	switch {
-	case j.Stop:
-		t.Wanted = reconcile.Stopped
-	case t.Spec == nil:
-		t.Wanted = reconcile.Removed
+	if j.Stop || t.Spec == nil {
+		t.Count = 0
 	}
 	if u := &j.Update; u.State != cluster.NoUpdate && (!u.State.Final() || u.State == cluster.UpdateFailed) {
-		t.Update = reconcile.Update{ID: u.Began, Instance: j.ID, Version: j.Version, Promoted: u.Promoted}
+		t.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
 		if u.State == cluster.UpdateFailed {
 			t.Update.State = reconcile.UpdateFailed
 		}
@@ -68,16 +65,15 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 		return c, false
 	}
 	c = reconcile.Candidate{
-		Order: slot.Order, Instance: j.ID, Version: slot.Version, FailedAt: slot.Since,
+		Order: slot.Order, Version: slot.Version, FailedAt: slot.Since,
 		Client: [cluster.PhaseCount]reconcile.Client{
 			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient, cluster.Delayed: reconcile.PendingClient,
 			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient, cluster.Postponed: reconcile.FailedClient,
 			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
 		}[slot.Phase],
-		Succeeded: slot.Phase == cluster.Succeeded, Own: j.TaskSpecOf(int(r.Task), slot.Version),
-		Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
+		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
 	}
-	if c.Succeeded {
+	if slot.Phase == cluster.Succeeded {
 		c.Version = j.Version // what is done is as good as done by the newest
 	}
 	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
@@ -88,14 +84,11 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 	}
 	switch slot.Phase {
 	case cluster.Stopping:
-		c.Desired = reconcile.Stop
-	case cluster.Postponed:
-		c.FollowUp = reconcile.FollowUpPending
+		c.Told = true
 	case cluster.Running:
 		c.Started = slot.Since
 	case cluster.Away:
 		c.Away, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
-		c.FollowUp = reconcile.FollowUpPending
 	}
 	return c, true
 }

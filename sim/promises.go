@@ -110,13 +110,18 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 	return r
 }
 
+// triesAll tells whether an update tries all outdated instances of a task when it looks for room: there are few enough, and its batch is
+// not under way already.
+func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
+	batch, old := j.Spec.Update.BatchSize, t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy]
+	return old <= s.Limits.Trials && (batch == 0 || t.New[cluster.Untried]+t.New[cluster.Ready] < batch)
+}
+
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as resources go, where
-// nothing else is asked, as many are tried as there are, and the batch is not under way already; it tells whether any is left.
+// nothing else is asked and all are tried; it tells whether any is left.
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
-		spec, untried := j.TaskSpecOf(task, j.Version), t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy] > s.Limits.Trials
-		batch := j.Spec.Update.BatchSize
-		untried = untried || batch > 0 && t.New[cluster.Untried]+t.New[cluster.Ready] >= batch
+		spec, untried := j.TaskSpecOf(task, j.Version), !triesAll(s, j, t)
 		t.EachOutdated(false, 0, func(index uint32) bool {
 			if !j.Update.State.Rolls() || j.Update.LookedAt == 0 {
 				return false

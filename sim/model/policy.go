@@ -204,7 +204,7 @@ func (m *Model) policyDue(s *seat) {
 		return
 	}
 	row.Cause = cluster.NoCause
-	m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+	m.settle(s, row, func(c *reconcile.Candidate) { c.Due = true })
 }
 
 // decide does what a policy says of a seat. It returns false if none does.

@@ -121,7 +121,7 @@ func (m *Model) seatDue(s *seat) {
 		m.awayDue(s)
 	case cluster.Postponed:
 		row.Deadline = 0
-		m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		m.settle(s, row, func(c *reconcile.Candidate) { c.Due = true })
 	case cluster.Assigned, cluster.Running:
 		m.judge(s)
 	default:
@@ -136,7 +136,7 @@ func (m *Model) awayDue(s *seat) {
 	case s.spec().Disconnect.StopAfterMillis == 0:
 		row := s.Slot
 		row.Deadline = 0
-		m.settle(s, row, func(c *reconcile.Candidate) { c.FollowUp = reconcile.FollowUpDue })
+		m.settle(s, row, func(c *reconcile.Candidate) { c.Due = true })
 		if left := s.slot.ordered(row.Order); left != nil { // unless it is out of reach still, or another took its place
 			m.evicted(left)
 		}

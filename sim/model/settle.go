@@ -48,17 +48,14 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 func (m *Model) question(t *task) reconcile.Task {
 	j := t.job
 	q := reconcile.Task{
-		Now: m.time, Instance: j.ID, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
+		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
 		Spec: t.spec(0), Policy: &terms.UpdatePolicy{},
 	}
-	switch {
-	case j.stop:
-		q.Wanted = reconcile.Stopped
-	case q.Spec == nil:
-		q.Wanted = reconcile.Removed
+	if j.stop || q.Spec == nil {
+		q.Count = 0
 	}
 	if u := &j.update; j.updating() || u.State == cluster.UpdateFailed {
-		q.Update = reconcile.Update{ID: u.Began, Instance: j.ID, Version: j.version(), Promoted: u.Promoted}
+		q.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
 	}
 	if j.update.State == cluster.UpdateFailed {
 		q.Update.State = reconcile.UpdateFailed
@@ -70,7 +67,7 @@ func (m *Model) question(t *task) reconcile.Task {
 func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	j := s.job()
 	c = reconcile.Candidate{
-		Order: s.Order, Instance: j.ID, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
+		Order: s.Order, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
 	}
 	if s.kind == cluster.CanarySeat {
 		c.CanaryOf = j.update.Began
@@ -81,16 +78,16 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	case cluster.Running:
 		c.Client, c.Started = reconcile.RunningClient, s.Since
 	case cluster.Stopping:
-		c.Client, c.Desired = reconcile.RunningClient, reconcile.Stop
+		c.Client, c.Told = reconcile.RunningClient, true
 	case cluster.Away:
-		c.Client, c.Node, c.FollowUp = reconcile.UnknownClient, reconcile.NodeDisconnected, reconcile.FollowUpPending
+		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
 		c.Away, c.UnknownSince, c.Started = true, s.Since, s.Since
 	case cluster.Postponed:
-		c.Client, c.FollowUp = reconcile.FailedClient, reconcile.FollowUpPending
+		c.Client = reconcile.FailedClient
 	case cluster.Failed:
 		c.Client = reconcile.FailedClient
 	case cluster.Succeeded:
-		c.Client, c.Succeeded, c.Version = reconcile.CompleteClient, true, j.version()
+		c.Client, c.Version = reconcile.CompleteClient, j.version()
 	default:
 		return c, false
 	}
