@@ -67,6 +67,8 @@ type Core struct {
 	stopping map[terms.AllocationID]uint32
 	// Renewing tells that the driver is replacing files.
 	Renewing bool
+	// Pulseless tells that the life's pulse was lost and is not back: another may lead the life meanwhile, so that nothing is started.
+	Pulseless bool
 	// Folder returns where an allocation finds the files about its job's members.
 	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
@@ -164,7 +166,12 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, o
 	folded.Digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {
-		c.outbox.folded(e, &folded.Outcome)
+		name, incarnation := c.self.Split()
+		last := uint64(0)
+		if node := c.state.NodeOf(name); node != nil {
+			last = node.LastSeq(incarnation)
+		}
+		c.outbox.folded(e, &folded.Outcome, last)
 		c.offered(&folded)
 	}
 	if now := c.state.Rules; now > c.Knows {
@@ -283,7 +290,7 @@ func (c *Core) React(own terms.Time) Work {
 			c.refused[order.ID], w.AskAgain = order.Refusal, own+1
 			continue
 		}
-		if !c.starting[order.ID] {
+		if !c.starting[order.ID] && !c.Pulseless {
 			c.starting[order.ID] = true
 			w.Start = append(w.Start, order)
 		}

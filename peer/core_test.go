@@ -178,3 +178,23 @@ func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
 		t.Errorf("after an older time: %d, want 6100", got)
 	}
 }
+
+// While its pulse is lost another process may lead a peer's life: what the journal orders is started when the pulse is back.
+func TestNothingIsStartedWithoutAPulse(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	c.Request(&command.SubmitJob{Spec: job("count", terms.Batch, 1, "run", "0")}, func(_ replica.Receipt, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	fold(t, c, 3, c.React(1000).Append)
+	c.Pulseless = true
+	if work := c.React(1000); len(work.Start) > 0 {
+		t.Errorf("%v is started without a pulse", work.Start)
+	}
+	c.Pulseless = false
+	if work := c.React(1000); len(work.Start) != 1 {
+		t.Errorf("started is %v, want one task when the pulse is back", work.Start)
+	}
+}

@@ -116,14 +116,16 @@ func (b *outbox) add(r request) {
 }
 
 // folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be another's who leads
-// the same life: then the number is taken, and what is under way will never count.
-func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome) {
+// the same life: then the number is taken, and what is under way will never count. Last is the highest number that counted: a lower one
+// never will.
+func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome, last uint64) {
 	if b.underway == nil || b.underway.Seq != e.Seq {
 		return
 	}
 	own := e.Time == b.underway.Time && e.Cause == b.underway.Cause && len(e.Commands) == len(b.underway.Commands)
 	if outcome.Dropped != "" || !own {
 		b.takeBack()
+		b.seq = max(b.seq, last)
 		return
 	}
 	for i, r := range b.requests { // none if it stalled

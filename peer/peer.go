@@ -290,6 +290,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		return
 	}
 	p.abandon()
+	p.core.Pulseless = p.pulseless()
 	work := p.core.React(now())
 	p.waits = work.Waits
 	if work.Append != nil {

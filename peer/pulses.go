@@ -86,17 +86,28 @@ func (p *Peer) judge(views []replica.PulseView) {
 	}
 }
 
+// pulseless tells whether the life's pulse was lost and is not back.
+func (p *Peer) pulseless() bool {
+	if p.life.pulse == nil {
+		return true
+	}
+	select {
+	case <-p.life.pulse.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
 // publish shows the position and the digest with the pulse, when they changed since last time, and notices a lost pulse.
 func (p *Peer) publish(ctx context.Context) {
 	pulse := p.life.pulse
 	if pulse == nil {
 		return
 	}
-	select {
-	case <-pulse.Lost():
+	if p.pulseless() {
 		p.revive(ctx)
 		return
-	default:
 	}
 	index := p.core.state.Index
 	if index == p.history.published {

@@ -237,6 +237,8 @@ func (m *machine) wake() {
 		m.moveOn()
 		return
 	}
+	one := m.w.pulseOf(m.self())
+	m.core.Pulseless = !one.alive || one.owner != m
 	work := m.core.React(m.own())
 	if work.Append != nil {
 		m.checkUnderway(work.Append)
