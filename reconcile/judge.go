@@ -12,6 +12,9 @@ func (d *decider) judge(c *contender, seat Seat) Verdict {
 	case d.done(c.Candidate):
 		v.Reason = Done
 		d.d.Weight.Ignored++
+	case d.slot.Closed && c.ended():
+		v.Reason = NodeClosed
+		d.d.Weight.Ignored++
 	case c.class == Migrating:
 		d.endQuietly(c.Candidate, Moved, NoClient)
 		d.out.Counts.Migrate++
@@ -83,10 +86,7 @@ func (d *decider) again(c *contender, v *Verdict) {
 		v.Reason = HeldByFailure
 		return
 	}
-	if v.Action, v.Reason = Place, AfterFailure; d.slot.Closed {
-		v.Action, v.Reason = Keep, NodeClosed
-		return
-	}
+	v.Action, v.Reason = Place, AfterFailure
 	if withinReach(c) {
 		v.stop = Failed
 	}

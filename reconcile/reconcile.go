@@ -117,7 +117,7 @@ func (v *Verdict) urgent() bool {
 
 // place fills a main seat. Only what was never lost, moved or failed can be held.
 func (g *grant) place(d *Decision, v *Verdict) {
-	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.out.Held != NoReason {
+	if (v.Reason == NeverFilled || v.Reason == Emptied) && g.out.Held != NoReason && !g.t.Daemon {
 		v.Action, v.Reason = Keep, g.out.Held
 		return
 	}

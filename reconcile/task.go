@@ -8,8 +8,9 @@ type Task struct {
 	Version uint32
 	// Count is the number of slots, 0 if the job was stopped or has the task no more.
 	Count uint32
-	// Batch tells that work which is done is not run again.
-	Batch bool
+	// Batch tells that work which is done is not run again, Daemon that the slots belong to nodes: a new one is no part of an
+	// update.
+	Batch, Daemon bool
 	// Spec has the rules for what failed or is out of reach; of a task that is removed it is the last one.
 	Spec *terms.Task
 	// Policy says how an update advances.

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/reconcile"
 	"starling/schedule/place"
 	"starling/terms"
 )
@@ -60,7 +61,7 @@ func (f *fold) leaveNode(r cluster.SlotRef) {
 		return
 	}
 	f.touch(r.Job)
-	f.stop(r, cluster.ByDrain)
+	f.settle(r, slot, func(c *reconcile.Candidate) { c.Migrate = true })
 }
 
 // drains moves from drained nodes as many service instances as their jobs can spare and others have room for. Batch instances may end by
@@ -159,12 +160,8 @@ func (f *fold) daemonOn(id terms.JobID, n cluster.NodeIndex) {
 		slot, _ := f.s.SlotAt(r)
 		able := f.able(j, task, n)
 		f.touch(id)
-		switch {
-		case able && !slot.Phase.Holds() && slot.Phase != cluster.Postponed && slot.Phase != cluster.Failed:
-			f.wait(r, slot, cluster.OnlyNode)
-		case !able && !slot.Phase.Holds():
-			slot.Phase, slot.Version, slot.Deadline, slot.Wish = cluster.Stopped, j.Version, 0, cluster.AnyNode
-			f.s.SetSlot(r, slot)
+		if empty := slot.Phase == cluster.Waiting || slot.Phase == cluster.Stopped; empty || !able && !slot.Phase.Holds() {
+			f.settle(r, slot, func(*reconcile.Candidate) {})
 		}
 	}
 }

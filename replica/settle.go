@@ -14,6 +14,7 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 	question := f.question(j, int(r.Task))
 	var room [3]reconcile.Candidate
 	all := room[:0]
+	closed := question.Daemon && !f.able(j, int(r.Task), cluster.NodeIndex(r.Index))
 	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
 		row, _ := f.s.SlotAt(seatOf(r, seat))
 		if seat == r.Seat {
@@ -31,7 +32,7 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 	main := seatOf(r, cluster.MainSeat)
 	before, _ := f.s.SlotAt(main)
 	f.s.SetSlot(r, slot)
-	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Candidates: all}}, reconcile.Tally{}, &f.result)
+	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Closed: closed, Candidates: all}}, reconcile.Tally{}, &f.result)
 	f.deciding = r.Job
 	f.obeyResult(j, r, &question)
 	f.deciding = 0
@@ -44,7 +45,7 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 // question returns what reconcile must know of a task.
 func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 	t := reconcile.Task{
-		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
+		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch, Daemon: j.Spec.Type == terms.Daemon,
 		Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
 	if j.Stop || t.Spec == nil {
@@ -174,6 +175,8 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 		if seat.Seat != cluster.MainSeat {
 			f.s.SetSlot(seat, cluster.Slot{})
 		}
+	case slot.Phase.Holds() && stop.Reason == reconcile.Moved:
+		f.stop(seat, cluster.ByDrain)
 	case slot.Phase.Holds():
 		f.stop(seat, cluster.ByRival)
 	}
@@ -195,7 +198,7 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 		f.again(r, slot, question)
 	case slot.Phase == cluster.Away && slot.Cause != cluster.NoCause:
 		// It lives and is told to stop; nothing takes its place before.
-	case v.Action == reconcile.Place && slot.Phase != cluster.Waiting && slot.Phase != cluster.Stopping:
+	case fills(v, slot.Phase):
 		f.wait(r, slot, cluster.AnyNode)
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != cluster.Away:
 		slot.Phase, slot.Deadline = cluster.Postponed, v.Until
@@ -208,6 +211,12 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 		slot.Cause = cluster.ByScale
 		f.vacate(r, slot)
 	}
+}
+
+// fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
+func fills(v *reconcile.Verdict, p cluster.Phase) bool {
+	place, closed := v.Action == reconcile.Place && p != cluster.Waiting, v.Reason == reconcile.NodeClosed && p != cluster.Stopped
+	return (place || closed) && p != cluster.Stopping
 }
 
 // again lets a slot look for another node after a failure, and remembers the attempt.

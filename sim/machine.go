@@ -219,6 +219,12 @@ func (m *machine) lead(self terms.PeerID) {
 	m.wake()
 }
 
+// pulseless tells whether the pulse of the life that the machine leads has ended, or is another's.
+func (m *machine) pulseless() bool {
+	one := m.w.pulseOf(m.self())
+	return !one.alive || one.owner != m
+}
+
 // wake lets the core react and does what it asks.
 func (m *machine) wake() {
 	if !m.up || !m.begun || m.w.failure != nil {
@@ -237,8 +243,7 @@ func (m *machine) wake() {
 		m.moveOn()
 		return
 	}
-	one := m.w.pulseOf(m.self())
-	m.core.Pulseless = !one.alive || one.owner != m
+	m.core.Pulseless = m.pulseless()
 	work := m.core.React(m.own())
 	if work.Append != nil {
 		m.checkUnderway(work.Append)

@@ -147,11 +147,10 @@ func (m *Model) daemonOn(j *Job, n *Node) {
 		row, able := s.Slot, m.able(t, n)
 		switch {
 		case row.Phase.Holds():
-		case able && row.Phase != cluster.Postponed && row.Phase != cluster.Failed:
+		case able && row.Phase != cluster.Postponed && row.Phase != cluster.Failed && row.Phase != cluster.Waiting:
 			m.wait(s, row, cluster.OnlyNode)
-		case !able:
-			row.Phase, row.Version, row.Deadline, row.Wish = cluster.Stopped, j.version(), 0, cluster.AnyNode
-			m.put(s, row)
+		case !able && row.Phase != cluster.Stopped:
+			m.wait(s, row, cluster.OnlyNode)
 		}
 	}
 }

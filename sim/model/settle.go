@@ -24,7 +24,7 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 		if slot != s.slot && len(t.slots) > listedMax {
 			continue
 		}
-		one := reconcile.Slot{Index: slot.index}
+		one := reconcile.Slot{Index: slot.index, Closed: t.job.newest().Type == terms.Daemon && !m.able(t, m.Nodes[slot.index])}
 		for kind := range slot.seats {
 			c, ok := candidate(&slot.seats[kind])
 			if !ok {
@@ -48,7 +48,7 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 func (m *Model) question(t *task) reconcile.Task {
 	j := t.job
 	q := reconcile.Task{
-		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
+		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch, Daemon: j.newest().Type == terms.Daemon,
 		Spec: t.spec(0), Policy: &terms.UpdatePolicy{},
 	}
 	if j.stop || q.Spec == nil {
@@ -181,7 +181,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == cluster.Away && row.Cause != cluster.NoCause:
-	case v.Action == reconcile.Place && row.Phase != cluster.Waiting && row.Phase != cluster.Stopping:
+	case row.Phase != cluster.Stopping && emptied(v, row.Phase):
 		m.wait(s, row, cluster.AnyNode)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != cluster.Away:
 		row.Phase, row.Deadline = cluster.Postponed, v.Until
@@ -193,6 +193,14 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 		row.Cause = cluster.ByScale
 		m.vacate(s, row)
 	}
+}
+
+// emptied tells whether a seat is to be empty that is not yet.
+func emptied(v *reconcile.Verdict, p cluster.Phase) bool {
+	if v.Reason == reconcile.NodeClosed {
+		return p != cluster.Stopped
+	}
+	return v.Action == reconcile.Place && p != cluster.Waiting
 }
 
 // again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are, the
