@@ -27,16 +27,14 @@ const (
 func Classify(c *Candidate, policy *terms.Disconnect, now terms.Time) Class {
 	returns := c.returns()
 	switch {
-	case returns && !c.Told && c.Client == FailedClient:
-		return Reconnecting
-	case c.Told && !returns:
+	case c.Told:
 		return Ignored
-	case c.ended() && !returns:
+	case returns && c.Client == FailedClient:
+		return Reconnecting
+	case c.ended():
 		return Untouched
 	case c.expired(policy, now):
 		return Expiring
-	case returns && c.Client == FailedClient:
-		return Ignored
 	case c.Node == NodeDisconnected:
 		return classOutOfReach(c, policy)
 	case c.Migrate:

@@ -50,9 +50,8 @@ func (d *decider) close() {
 	d.d.Main.Reason = NotWanted
 	for i := range d.slot.Candidates {
 		c := &d.slot.Candidates[i]
-		class := Classify(c, &d.t.specOf(c).Disconnect, d.t.Now)
-		switch {
-		case c.Told || c.ended() && Occupation(c, d.t.Batch) == Vacates:
+		switch class := Classify(c, &d.t.specOf(c).Disconnect, d.t.Now); {
+		case class == Ignored || Occupation(c, d.t.Batch) == Vacates:
 			d.d.Weight.Ignored++
 		case class == Lost || class == Expiring:
 			d.stop(c, NodeLost, LostClient)
@@ -132,23 +131,18 @@ func join(list []contender, c contender) []contender {
 
 // admit returns the class of a candidate of a wanted seat, and whether it may keep the seat.
 func (d *decider) admit(c *Candidate) (Class, bool) {
-	vacates := Occupation(c, d.t.Batch) == Vacates
-	switch {
-	case d.t.Batch && c.terminal() && d.t.older(c) || c.Told:
-		d.d.Weight.Ignored++
-		return Ignored, false
-	case d.done(c):
-		return Untouched, true
-	}
 	class := Classify(c, &d.t.specOf(c).Disconnect, d.t.Now)
 	if class == Reconnecting && c.Client == UnknownClient { // its node is back, but nothing was seen of it
 		class = Untouched
 	}
-	switch class {
-	case Ignored, Lost, Expiring:
+	switch {
+	case class == Ignored || d.t.Batch && c.ended() && d.t.older(c):
+		d.d.Weight.Ignored++
+		return Ignored, false
+	case class == Lost || class == Expiring:
 		return class, false
 	}
-	return class, class != Untouched || !vacates
+	return class, class != Untouched || Occupation(c, d.t.Batch) != Vacates
 }
 
 // endQuietly stops a candidate without counting it: its seat is filled again, or it counts as something else.

@@ -103,9 +103,3 @@ func (d *decider) later(at terms.Time, v *Verdict) {
 		v.Reason = WaitsToRetry
 	}
 }
-
-// disconnect writes down that an instance is out of reach.
-func (d *decider) disconnect(c *Candidate) {
-	d.out.Disconnects = append(d.out.Disconnects, Reference{d.slot.Index, c.Order})
-	d.until(d.t.Now + terms.Time(d.t.specOf(c).Disconnect.LostAfterMillis))
-}

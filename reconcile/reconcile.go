@@ -29,7 +29,7 @@ type grant struct {
 
 // conclude grants what the slots ask for, and finds what becomes of the update.
 func (g *grant) conclude() {
-	g.out.Counts.Ignore, g.out.Counts.RetryLater = g.sum.Ignored, g.sum.Waiting
+	g.out.Counts.Ignore = g.sum.Ignored
 	if g.hold(); g.t.Count > 0 {
 		g.canaries()
 		g.tokens = g.free()
@@ -144,9 +144,6 @@ func (g *grant) leave(d *Decision, v *Verdict) {
 	if v.stop != NoReason {
 		g.out.Counts.Stop++
 		g.out.Stops = append(g.out.Stops, Stopping{Reference: Reference{d.Index, v.Holder}, Reason: v.stop})
-	}
-	if v.disconnects {
-		g.out.Counts.RetryNow++
 	}
 	g.notice(d, v)
 }

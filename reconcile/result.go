@@ -91,7 +91,6 @@ type Stopping struct {
 // Counts says how much is done, and of what.
 type Counts struct {
 	Place, Replace, Stop, Ignore, Migrate, Canary, Disconnect, Reconnect int32
-	RetryNow, RetryLater                                                 int32
 }
 
 // UpdateChange is what becomes of the update's record as far as the task is concerned.

@@ -68,46 +68,37 @@ func (d *decider) best(list []contender) *contender {
 		case best == nil:
 			best = c
 		case d.compare(c, best) > 0:
-			d.dismiss(best, c)
+			d.dismiss(best)
 			best = c
 		default:
-			d.dismiss(c, best)
+			d.dismiss(c)
 		}
 	}
 	return best
 }
 
-// dismiss lets a contender go that has no claim to the seat, for the sake of another. One that is out of reach is a guest: it is not
-// stopped, since it may be the one that is left.
-func (d *decider) dismiss(c, other *contender) {
+// dismiss lets a contender go that has no claim to the seat. One that is out of reach is a guest: it is not stopped,
+// since it may be the one that is left.
+func (d *decider) dismiss(c *contender) {
 	switch {
 	case c.Client == UnknownClient:
 		d.d.Weight.Ignored++
 		d.until(c.expires(&d.t.specOf(c.Candidate).Disconnect))
-	case c.class == Disconnecting:
-		d.d.Weight.Ignored++
-		d.disconnect(c.Candidate)
 	case c.ended():
 		d.d.Weight.Ignored++
-	case c.Version < other.Version:
-		d.stop(c.Candidate, Outdated, NoClient)
 	default:
 		d.stop(c.Candidate, Duplicate, NoClient)
 	}
 }
 
 // compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is within
-// reach, what runs, the newest, what stays where it is, the best state, the next to be tried again, the youngest.
+// reach, what runs, the newest, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
 		compareBool(d.done(a.Candidate), d.done(b.Candidate)),
 		compareBool(withinReach(a), withinReach(b)),
 		compareBool(!a.ended(), !b.ended()),
 		cmp.Compare(a.Version, b.Version),
-		compareBool(!a.Outdated, !b.Outdated),
-		compareBool(a.class != Migrating, b.class != Migrating),
-		cmp.Compare(condition(a), condition(b)),
-		d.compareRetry(a.Candidate, b.Candidate),
 		cmp.Compare(a.Order, b.Order),
 	)
 }
@@ -124,29 +115,6 @@ func compareBool(a, b bool) int {
 
 // withinReach tells whether a candidate's node is heard of, as far as that matters.
 func withinReach(c *contender) bool { return c.class != Disconnecting && c.Client != UnknownClient }
-
-// condition ranks how well a candidate is.
-func condition(c *contender) int {
-	switch {
-	case c.ended():
-		return 0
-	case c.Health == Healthy:
-		return 3
-	case c.Client == RunningClient && withinReach(c):
-		return 2
-	}
-	return 1
-}
-
-// compareRetry prefers whom the retry policy lets be tried again sooner.
-func (d *decider) compareRetry(a, b *Candidate) int {
-	if !a.ended() || !b.ended() {
-		return 0
-	}
-	first, _ := d.t.RetryOf(a, false)
-	second, _ := d.t.RetryOf(b, false)
-	return cmp.Compare(first, second)
-}
 
 // done tells whether the candidate is batch work that has succeeded, which nothing follows.
 func (d *decider) done(c *Candidate) bool { return d.t.Batch && !c.Told && c.Client == CompleteClient }

@@ -25,7 +25,8 @@ import (
 //	peers a~2                    a new life joins after the old one left
 //	submit web instances=3 type=stateless cpu=500 program=v2 restarts=2 task=main request=r1 by=b
 //	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000 progress=9000
-//	                             failures=0 attempts=1 rollback paused same, resched=2 lost=5000 wait stop-after=3000
+//	                             failures=0 attempts=1 rollback paused same, resched=2 fibonacci=2 lost=5000 wait keep=original
+//	                             stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
 //	                             where=ssd and prefers=ssd (its disk), app=web (a label), apart=web and near=web (others with that label,
 //	                             on the node, and with the same disk), per-node=2 spread=disk placement=spread
@@ -302,8 +303,9 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 func setTask(t *terms.Task, key, value string) {
 	n := uint32(number(value))
 	switch key {
-	case "resched":
-		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: terms.Exponential}
+	case "resched", "fibonacci":
+		growth := map[string]terms.Growth{"resched": terms.Exponential, "fibonacci": terms.Fibonacci}[key]
+		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: growth}
 	case "wait":
 		t.Disconnect.Wait = true
 	case "keep":

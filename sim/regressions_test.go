@@ -98,6 +98,7 @@ var seedsThatFoundBugs = []struct {
 	{3803969672, "a machine took the entry of another that led the same life for its own, by the number, and ended"},
 	{2789622105, "a machine whose pulse was lost began what was ordered from another that had its life meanwhile"},
 	{2789684940, "a machine wrote under numbers below those of another that had led its life, for ever in vain"},
+	{1229110712, "an instance left a drained machine for the sake of its canary, and the model said for the machine's"},
 	{4159661449, "a promoted canary that was out of reach when its place was taken was never looked at again"},
 	{4159663511, "an update whose batch was under way for ever was said to lack room"},
 	{4159695272, "the pulse of a life that was interrupted was given up for another long after the faults, when work came"},

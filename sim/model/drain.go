@@ -3,6 +3,7 @@ package model
 import (
 	"starling/cluster"
 	"starling/command"
+	"starling/reconcile"
 	"starling/terms"
 )
 
@@ -37,7 +38,7 @@ func (m *Model) drainDue(n *Node) {
 
 func (m *Model) leaveNode(s *seat) {
 	if s.Phase != cluster.Stopping && s.Phase != cluster.Away {
-		m.stop(s, cluster.ByDrain)
+		m.settle(s, s.Slot, func(c *reconcile.Candidate) { c.Migrate = true })
 	}
 }
 

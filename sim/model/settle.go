@@ -119,7 +119,7 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 	}
 	for _, stop := range result.Stops {
 		if one := s.ordered(stop.Order); stop.Index == s.index && one != nil {
-			m.dismiss(one, stop.Client)
+			m.dismiss(one, &stop)
 		}
 	}
 	m.fillAll(s, &decision, question)
@@ -160,12 +160,14 @@ func (m *Model) back(s *seat) {
 }
 
 // dismiss ends an allocation that does not keep its seat.
-func (m *Model) dismiss(s *seat, client reconcile.Client) {
-	over := client == reconcile.LostClient || client == reconcile.FailedClient || s.Phase == cluster.Failed ||
+func (m *Model) dismiss(s *seat, stop *reconcile.Stopping) {
+	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == cluster.Failed ||
 		s.Phase.Holds() && s.Phase != cluster.Away && m.Nodes[s.Node].Peer == ""
 	switch {
 	case over && s.kind != cluster.MainSeat:
 		m.put(s, cluster.Slot{})
+	case !over && s.Phase.Holds() && stop.Reason == reconcile.Moved:
+		m.stop(s, cluster.ByDrain)
 	case !over && s.Phase.Holds():
 		m.stop(s, cluster.ByRival)
 	}
