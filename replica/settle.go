@@ -203,7 +203,7 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != cluster.Away:
 		slot.Phase, slot.Deadline = cluster.Postponed, v.Until
 		f.s.SetSlot(r, slot)
-		f.effect(Delayed, r, "is tried on another node later")
+		f.effect(Delayed, r, v.Reason.String())
 	case v.Reason.GivenUp():
 		slot.Phase, slot.Health, slot.Deadline = cluster.Failed, cluster.Unhealthy, 0
 		f.s.SetSlot(r, slot)
