@@ -25,7 +25,8 @@ const decisions = "docs/decisions"
 
 var (
 	decisionName  = regexp.MustCompile(`^(\d{4})-[a-z0-9-]+\.md$`)
-	decisionParts = []string{"\nDate: 20", "\n**Decision.** ", "\n**Reason.** ", "\n**Not taken.** ", "\n**What follows.** "}
+	decisionParts = []string{"\nDate: 20", "\n**Decision.** ", "\n**Reason.** ", "\n**Not taken.** ",
+		"\n**What follows.** "}
 	// goName matches what a document writes as code and means as a name of the tree: a path, or names joined by dots.
 	goName = regexp.MustCompile("`([A-Za-z_]\\w*(?:[./][A-Za-z_]\\w*)*)`")
 	link   = regexp.MustCompile(`\]\(([^):#]+)\)`)
@@ -70,7 +71,8 @@ func storyBreaches(fsys fs.FS, tr *tree) ([]breach, error) {
 		for _, code := range goName.FindAllStringSubmatch(line, -1) {
 			last := path.Base(strings.ReplaceAll(code[1], ".", "/"))
 			if _, err := fs.Stat(fsys, code[1]); err != nil && !named[last] {
-				found = append(found, breach{name, i + 1, line, "name", code[1] + " is no name in the code: write what it is called now, or no backquotes"})
+				found = append(found, breach{name, i + 1, line, "name",
+					code[1] + " is no name in the code: write what it is called now, or no backquotes"})
 			}
 		}
 	}
@@ -119,13 +121,16 @@ func decisionBreaches(fsys fs.FS) ([]breach, error) {
 		found = append(found, lineBreaches(fsys, name, lines)...)
 		number := decisionName.FindStringSubmatch(file.Name())
 		if number == nil || number[1] == before {
-			found = append(found, breach{name, 1, lines[0], "decision name", "a decision is called NNNN-title.md, and no other has its number"})
+			found = append(found, breach{name, 1, lines[0], "decision name",
+				"a decision is called NNNN-title.md, and no other has its number"})
 			continue
 		}
 		before = number[1]
 		title, titled := strings.CutPrefix(lines[0], "# "+number[1]+". ")
-		if row := fmt.Sprintf("- [%s](%s) %s\n", number[1], file.Name(), title); !titled || !strings.Contains(string(list), row) {
-			found = append(found, breach{name, 1, lines[0], "decision title", "begin with \"# NNNN. Title\", and list it in README.md beside: " + row})
+		if row := fmt.Sprintf("- [%s](%s) %s\n", number[1], file.Name(), title); !titled ||
+			!strings.Contains(string(list), row) {
+			found = append(found, breach{name, 1, lines[0], "decision title",
+				"begin with \"# NNNN. Title\", and list it in README.md beside: " + row})
 		}
 		for _, part := range decisionParts {
 			if !strings.Contains(string(text), part) {
@@ -177,7 +182,8 @@ func TestDocumentsCatchBreaches(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fsys := fstest.MapFS{
 				"ARCHITECTURE.md": {Data: []byte(c.story)}, decisions + "/README.md": {Data: []byte(c.list)},
-				decisions + "/" + c.file: {Data: []byte(c.decision)}, "cluster/a.go": {Data: []byte("package cluster\n\nfunc Fold() {}\n")},
+				decisions + "/" + c.file: {Data: []byte(c.decision)},
+				"cluster/a.go":           {Data: []byte("package cluster\n\nfunc Fold() {}\n")},
 			}
 			checkPlanted(t, documentBreaches(t, fsys), c.want)
 		})

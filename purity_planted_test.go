@@ -12,7 +12,8 @@ func TestPurityCatchesBreaches(t *testing.T) {
 		{"duration arithmetic", "time", "func f(d time.Duration) int64 { return int64(2*d + time.Second) }", ""},
 		{"stable sort", "slices", "func f(s []struct{ a int }) { slices.SortStableFunc(s, func(a, b struct{ a int }) int { return a.a - b.a }) }", ""},
 		{"time in UTC", "time", "func f(s int64) string { return time.Unix(s, 0).UTC().String() }", ""},
-		{"sentinel and table", "errors", "var ErrGone = errors.New(\"gone\")\nvar names = [...]string{\"a\"}\nfunc f(i int) (string, error) { return names[i], ErrGone }", ""},
+		{"sentinel and table", "errors",
+			"var ErrGone = errors.New(\"gone\")\nvar names = [...]string{\"a\"}\nfunc f(i int) (string, error) { return names[i], ErrGone }", ""},
 		{"integer type parameter", "cmp", "func f[T cmp.Ordered](s []T) (n int) { for range s { n++ }; return n }", ""},
 		{"interface assertion", "fmt", "type a int\nfunc (a) String() string { return \"\" }\nvar _ fmt.Stringer = a(0)", ""},
 
@@ -45,9 +46,11 @@ func TestPurityCatchesBreaches(t *testing.T) {
 		{"map range", "", "func f(m map[int]int) (n int) { for k := range m { n += k }; return n }", "map range"},
 		{"named map", "", "type a map[int]int\nfunc f(m a) (n int) { for range m { n++ }; return n }", "map range"},
 		{"generic map", "", "func f[M ~map[int]int](m M) (n int) { for range m { n++ }; return n }", "map range"},
-		{"map of another package", "starling/command", "func f() (n int) { for range command.Table() { n++ }; return n }", "map range"},
+		{"map of another package", "starling/command", "func f() (n int) { for range command.Table() { n++ }; return n }",
+			"map range"},
 		{"maps", "maps", "func f(m map[int]int) { maps.Clone(m) }", "the order of a map differs"},
-		{"unstable sort", "slices", "func f(s []string) { slices.SortFunc(s, func(a, b string) int { return 0 }) }", "unstable sort"},
+		{"unstable sort", "slices", "func f(s []string) { slices.SortFunc(s, func(a, b string) int { return 0 }) }",
+			"unstable sort"},
 		{"package sort", "sort", "func f(s []int) { sort.Ints(s) }", "slices.SortStableFunc"},
 		{"init", "", "func init() {}", "init"},
 		{"variable without a value", "", "var count int", "package variable"},
@@ -58,7 +61,8 @@ func TestPurityCatchesBreaches(t *testing.T) {
 		{"element assigned", "", "var a = []struct{ b int }{{1}}\nfunc f() { a[0].b = 2 }", "package variable"},
 		{"deleted", "", "var a = map[int]int{}\nfunc f() { delete(a, 1) }", "package variable"},
 		{"address taken", "", "var a = 1\nfunc f() *int { return &a }", "package variable"},
-		{"method by pointer", "", "type b struct{ n int }\nfunc (x *b) add() { x.n++ }\nvar a = b{1}\nfunc f() { a.add() }", "package variable"},
+		{"method by pointer", "", "type b struct{ n int }\nfunc (x *b) add() { x.n++ }\nvar a = b{1}\nfunc f() { a.add() }",
+			"package variable"},
 		{"does not compile", "", "func f() int { return \"\" }", "does not compile"},
 	}
 	for _, c := range cases {

@@ -21,8 +21,9 @@ import (
 // pure names the folders whose code must give the same result on every peer, whatever the machine, the Go release
 // and the moment.
 var pure = map[string]bool{
-	"terms": true, "cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true, "replica": true,
-	"plugin": true,
+	"terms": true, "cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true,
+	"replica": true,
+	"plugin":  true,
 }
 
 // pureImports are all packages outside the module that the pure core may use.
@@ -157,7 +158,8 @@ func (p *purity) Import(name string) (*types.Package, error) {
 	}
 	var first error
 	conf := types.Config{Importer: p, Error: func(err error) { first = cmpOr(first, err) }}
-	pkg, _ := conf.Check(name, p.tree.fset, files, p.info) // conf.Error has the first error; the rest is checked all the same
+	pkg, _ := conf.Check(name, p.tree.fset, files,
+		p.info) // conf.Error has the first error; the rest is checked all the same
 	p.checked[dir] = pkg
 	return pkg, first
 }
@@ -221,14 +223,16 @@ func (p *purity) imports(s *source) {
 func (p *purity) constraints(s *source) {
 	base := strings.TrimSuffix(path.Base(s.path), ".go")
 	last := base[strings.LastIndex(base, "_")+1:]
-	constrained := last != base && slices.Contains(strings.Fields("linux darwin windows freebsd amd64 arm64 arm 386 wasm"), last)
+	constrained := last != base &&
+		slices.Contains(strings.Fields("linux darwin windows freebsd amd64 arm64 arm 386 wasm"), last)
 	for _, group := range s.syntax.Comments {
 		for _, c := range group.List {
 			constrained = constrained || constraint.IsGoBuild(c.Text)
 		}
 	}
 	if constrained {
-		p.report(s, s.syntax.Name, "build constraint", "all peers must fold with the same code: drop the constraint or the file's suffix")
+		p.report(s, s.syntax.Name, "build constraint",
+			"all peers must fold with the same code: drop the constraint or the file's suffix")
 	}
 }
 

@@ -30,7 +30,8 @@ func (p *purity) variables(files []*source) {
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
 			for _, target := range p.written(n) {
 				if kept[p.root(target)] {
-					p.report(s, n, "package variable", "a package-level table is never written: keep the state in cluster.State, or in a local variable")
+					p.report(s, n, "package variable",
+						"a package-level table is never written: keep the state in cluster.State, or in a local variable")
 				}
 			}
 			return true

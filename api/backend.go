@@ -44,7 +44,8 @@ type Backend interface {
 	Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
-	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there is none.
+	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there is
+	// none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error
 	// Pulses returns what the peers publish with their pulses.
 	Pulses(ctx context.Context) ([]replica.PulseView, error)

@@ -11,11 +11,13 @@ import (
 )
 
 // SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
-func (s *server) SteerUpdate(ctx context.Context, request *starlingv1.SteerUpdateRequest) (*starlingv1.SteerUpdateResponse, error) {
+func (s *server) SteerUpdate(ctx context.Context,
+	request *starlingv1.SteerUpdateRequest) (*starlingv1.SteerUpdateResponse, error) {
 	problems := jobProblems(request)
 	steering := slices.Index(command.Steerings(), request.GetSteering())
 	if steering <= 0 {
-		problems = append(problems, terms.Problem{Path: "steering", Reason: fmt.Sprintf("must be one of %q", command.Steerings()[1:])})
+		problems = append(problems, terms.Problem{Path: "steering",
+			Reason: fmt.Sprintf("must be one of %q", command.Steerings()[1:])})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
@@ -31,7 +33,8 @@ func (s *server) SteerUpdate(ctx context.Context, request *starlingv1.SteerUpdat
 }
 
 // RevertJob makes a copy of an earlier version the newest.
-func (s *server) RevertJob(ctx context.Context, request *starlingv1.RevertJobRequest) (*starlingv1.RevertJobResponse, error) {
+func (s *server) RevertJob(ctx context.Context,
+	request *starlingv1.RevertJobRequest) (*starlingv1.RevertJobResponse, error) {
 	problems := jobProblems(request)
 	if request.GetTo() == 0 {
 		problems = append(problems, terms.Problem{Path: "to", Reason: "must be a version, from 1"})
@@ -40,7 +43,8 @@ func (s *server) RevertJob(ctx context.Context, request *starlingv1.RevertJobReq
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.RevertJob{
-		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(), To: request.GetTo(),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
+		To: request.GetTo(),
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +53,8 @@ func (s *server) RevertJob(ctx context.Context, request *starlingv1.RevertJobReq
 }
 
 // RestartJob replaces the instances of a job by new ones of the same version.
-func (s *server) RestartJob(ctx context.Context, request *starlingv1.RestartJobRequest) (*starlingv1.RestartJobResponse, error) {
+func (s *server) RestartJob(ctx context.Context,
+	request *starlingv1.RestartJobRequest) (*starlingv1.RestartJobResponse, error) {
 	problems := jobProblems(request)
 	if reason := terms.NameProblem(request.GetTask(), false); request.GetTask() != "" && reason != "" {
 		problems = append(problems, terms.Problem{Path: "task", Reason: reason})
@@ -68,12 +73,14 @@ func (s *server) RestartJob(ctx context.Context, request *starlingv1.RestartJobR
 }
 
 // SuspendJob lets nothing of a job run for now, or lets it run again.
-func (s *server) SuspendJob(ctx context.Context, request *starlingv1.SuspendJobRequest) (*starlingv1.SuspendJobResponse, error) {
+func (s *server) SuspendJob(ctx context.Context,
+	request *starlingv1.SuspendJobRequest) (*starlingv1.SuspendJobResponse, error) {
 	if problems := jobProblems(request); len(problems) > 0 {
 		return nil, invalid("the request", problems...)
 	}
 	receipt, err := s.submit(ctx, &command.SuspendJob{
-		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(), Resume: request.GetResume(),
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
+		Resume: request.GetResume(),
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +89,8 @@ func (s *server) SuspendJob(ctx context.Context, request *starlingv1.SuspendJobR
 }
 
 // SealTask lets no more instances of an allocation's task begin.
-func (s *server) SealTask(ctx context.Context, request *starlingv1.SealTaskRequest) (*starlingv1.SealTaskResponse, error) {
+func (s *server) SealTask(ctx context.Context,
+	request *starlingv1.SealTaskRequest) (*starlingv1.SealTaskResponse, error) {
 	id, err := allocationOf(request)
 	if err != nil {
 		return nil, err
@@ -112,7 +120,8 @@ func allocationOf(request interface {
 }
 
 // EndAllocation ends one allocation.
-func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
+func (s *server) EndAllocation(ctx context.Context,
+	request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
 	id, err := allocationOf(request)
 	if err != nil {
 		return nil, err
@@ -127,7 +136,8 @@ func (s *server) EndAllocation(ctx context.Context, request *starlingv1.EndAlloc
 }
 
 // DrainNode moves what runs on a node to others, or takes that back.
-func (s *server) DrainNode(ctx context.Context, request *starlingv1.DrainNodeRequest) (*starlingv1.DrainNodeResponse, error) {
+func (s *server) DrainNode(ctx context.Context,
+	request *starlingv1.DrainNodeRequest) (*starlingv1.DrainNodeResponse, error) {
 	problems := requestIDProblems(request.GetRequestId())
 	if reason := terms.NameProblem(request.GetNode(), true); reason != "" {
 		problems = append(problems, terms.Problem{Path: "node", Reason: reason})

@@ -21,9 +21,10 @@ type poolsRequest interface {
 	GetGone() []string
 }
 
-// ChangePools changes the tree of resource pools. What is wrong is told before anything is written, all at once; the fold
-// checks it again.
-func (s *server) ChangePools(ctx context.Context, request *starlingv1.ChangePoolsRequest) (*starlingv1.ChangePoolsResponse, error) {
+// ChangePools changes the tree of resource pools. What is wrong is told before anything is written, all at once; the
+// fold checks it again.
+func (s *server) ChangePools(ctx context.Context,
+	request *starlingv1.ChangePoolsRequest) (*starlingv1.ChangePoolsResponse, error) {
 	change, problems, err := poolsChange(request)
 	if err != nil {
 		return nil, err
@@ -58,9 +59,11 @@ func poolsChange(request poolsRequest) (*command.ChangePools, []terms.Problem, e
 	if len(put)+len(change.Gone) == 0 {
 		problems = append(problems, terms.Problem{Path: "pools", Reason: "must name what is to be changed"})
 	}
-	if size := command.Size(change); size > command.EntryBytesMax/2 || len(put) > command.PoolsMax || len(change.Gone) > command.PoolsMax {
+	if size := command.Size(change); size > command.EntryBytesMax/2 || len(put) > command.PoolsMax ||
+		len(change.Gone) > command.PoolsMax {
 		return nil, nil, &wire.Failure{Code: wire.Exhausted, Reason: fmt.Sprintf(
-			"a change of %d pools takes %d bytes, at most %d fit into an entry: make it in several steps", len(put)+len(change.Gone),
+			"a change of %d pools takes %d bytes, at most %d fit into an entry: make it in several steps",
+			len(put)+len(change.Gone),
 			size, command.EntryBytesMax/2)}
 	}
 	return change, problems, nil
@@ -86,7 +89,8 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 }
 
 // PlanPools tells what would come of a change of the tree.
-func (s *server) PlanPools(ctx context.Context, request *starlingv1.PlanPoolsRequest) (*starlingv1.PlanPoolsResponse, error) {
+func (s *server) PlanPools(ctx context.Context,
+	request *starlingv1.PlanPoolsRequest) (*starlingv1.PlanPoolsResponse, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err

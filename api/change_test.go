@@ -43,7 +43,8 @@ func TestChangesAreWritten(t *testing.T) {
 			return second(c.DrainNode(ctx, "b.example", time.Hour))
 		},
 			&command.DrainNode{Node: "b.example", Drain: true, DeadlineMillis: 3_600_000}},
-		{func(ctx context.Context, c *client.Client) error { return second(c.EndDrain(ctx, "b")) }, &command.DrainNode{Node: "b"}},
+		{func(ctx context.Context, c *client.Client) error { return second(c.EndDrain(ctx, "b")) },
+			&command.DrainNode{Node: "b"}},
 		{func(ctx context.Context, c *client.Client) error { return second(c.KillJob(ctx, "web", 3)) },
 			&command.KillJob{Job: "web", Against: 3}},
 		{func(ctx context.Context, c *client.Client) error {
@@ -151,8 +152,8 @@ func TestPlanJob(t *testing.T) {
 	}
 }
 
-// TestPlanAfterAnAbort plans for a job of which three of four instances are of an older version: the same again changes nothing,
-// and what then is of which version is told.
+// TestPlanAfterAnAbort plans for a job of which three of four instances are of an older version: the same again changes
+// nothing, and what then is of which version is told.
 func TestPlanAfterAnAbort(t *testing.T) {
 	a, b := pair()
 	c, ctx := ask(t, a.serve(t)), within(t)
@@ -282,7 +283,8 @@ func TestJobHistory(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	diff, err := c.JobDiff(ctx, "web", 0, 0)
-	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true, Effect: "replaces"}}
+	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true,
+		Effect: "replaces"}}
 	if err != nil || diff.GetFrom() != 1 || diff.GetTo() != 2 || !proto.Equal(diff.GetChanges()[0], want[0]) {
 		t.Errorf("got %v, %v", diff, err)
 	}

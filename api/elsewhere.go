@@ -47,7 +47,8 @@ func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
 	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
 	if _, ok := state.SlotAt(r); !ok {
 		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
-			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index, j.Tasks[task].Slots.Len())}
+			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index,
+			j.Tasks[task].Slots.Len())}
 	}
 	return r, nil
 }
@@ -91,7 +92,8 @@ func notPassedOn(at *location, err error) error {
 		return nil
 	}
 	if failure.Code == wire.Unavailable && !failure.Decided {
-		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node, at.address, failure.Reason)
+		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node,
+			at.address, failure.Reason)
 	}
 	return failure
 }

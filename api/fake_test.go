@@ -62,7 +62,8 @@ func (h *herd) garble() {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	outcome := replica.Skip(h.state, h.state.Index+1, "entry has encoding version 9")
-	h.entries = append(h.entries, &replica.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(), Bytes: 3})
+	h.entries = append(h.entries, &replica.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(),
+		Bytes: 3})
 	close(h.changed)
 	h.changed = make(chan struct{})
 }

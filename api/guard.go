@@ -45,7 +45,8 @@ func withHost(next http.Handler) http.Handler {
 			host = strings.Trim(r.Host, "[]")
 		}
 		_, notIP := netip.ParseAddr(host)
-		if local != nil && isLoopbackAddress(local) && notIP != nil && !isLoopback(host) && !strings.HasSuffix(host, ".localhost") {
+		if local != nil && isLoopbackAddress(local) && notIP != nil && !isLoopback(host) &&
+			!strings.HasSuffix(host, ".localhost") {
 			writeFailure(w, http.StatusForbidden, &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf(
 				"this peer listens on loopback and is not %q: ask for localhost or an IP address", host)})
 			return

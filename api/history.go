@@ -13,7 +13,8 @@ import (
 )
 
 // JobHistory lists the versions of a job that are kept.
-func (s *server) JobHistory(ctx context.Context, request *starlingv1.JobHistoryRequest) (*starlingv1.JobHistoryResponse, error) {
+func (s *server) JobHistory(ctx context.Context,
+	request *starlingv1.JobHistoryRequest) (*starlingv1.JobHistoryResponse, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
@@ -44,7 +45,8 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 		}
 	}
 	if from == 0 {
-		return nil, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf("no version of job %s before %d is kept", j.Name(), to)}
+		return nil, &wire.Failure{Code: wire.NotFound,
+			Reason: fmt.Sprintf("no version of job %s before %d is kept", j.Name(), to)}
 	}
 	for _, version := range []uint32{from, to} {
 		if j.SpecOf(version) == nil {

@@ -93,21 +93,27 @@ func TestBadRequests(t *testing.T) {
 		{"JSON of another shape", "SubmitJob", "[]", isJSON, 400, "the body is no SubmitJobRequest"},
 		{"unknown field", "SubmitJob", `{"spec":{"nam":"j"}}`, isJSON, 400, `unknown field \"nam\"`},
 		{"wrong type", "SubmitJob", `{"spec":{"name":7}}`, isJSON, 400, "invalid value for string field name: 7"},
-		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400, "field stopGraceMillis: 4294967296"},
+		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400,
+			"field stopGraceMillis: 4294967296"},
 		{"no UTF-8", "SubmitJob", "{\"spec\":{\"name\":\"\xff\"}}", isJSON, 400, "invalid UTF-8"},
 		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 429, "resource_exhausted"},
 		{"no job", "SubmitJob", "{}", isJSON, 400, "the request holds no job: spec must not be absent"},
-		{"empty job", "SubmitJob", `{"spec":{}}`, isJSON, 400, `job \"\": job must not be empty (and 2 more, see the details)`},
-		{"bad port", "SubmitJob", fmt.Sprintf(tasks, `,"ports":[{"name":"p","number":70000}]`), isJSON, 400, "tasks[0].ports[0].number must be at most 65535, is 70000"},
-		{"long request id", "SubmitJob", strings.Replace(fmt.Sprintf(tasks, ""), "{", `{"request_id":"`+wide[:65]+`",`, 1), isJSON, 400, "request_id must have at most 64 bytes"},
-		{"too much text", "SubmitJob", fmt.Sprintf(tasks, `,"user":"`+wide[:65537]+`"`), isJSON, 400, "tasks[0].user must have at most 65536 bytes"},
+		{"empty job", "SubmitJob", `{"spec":{}}`, isJSON, 400,
+			`job \"\": job must not be empty (and 2 more, see the details)`},
+		{"bad port", "SubmitJob", fmt.Sprintf(tasks, `,"ports":[{"name":"p","number":70000}]`), isJSON, 400,
+			"tasks[0].ports[0].number must be at most 65535, is 70000"},
+		{"long request id", "SubmitJob", strings.Replace(fmt.Sprintf(tasks, ""), "{", `{"request_id":"`+wide[:65]+`",`, 1),
+			isJSON, 400, "request_id must have at most 64 bytes"},
+		{"too much text", "SubmitJob", fmt.Sprintf(tasks, `,"user":"`+wide[:65537]+`"`), isJSON, 400,
+			"tasks[0].user must have at most 65536 bytes"},
 		{"field twice", "SubmitJob", fmt.Sprintf(tasks, `,"name":"u"`), isJSON, 400, `duplicate field \"name\"`},
 		{"no job's name", "KillJob", `{"job":"a b"}`, isJSON, 400, "job must be of letters, digits"},
 		{"no such job", "KillJob", `{"job":"nope"}`, isJSON, 404, "nope"},
 		{"no such job to see", "JobStatus", `{"job":"nope"}`, isJSON, 404, "there is no job"},
 		{"no such job to explain", "Why", `{"job":"nope"}`, isJSON, 404, "there is no job"},
 		{"page too large", "ListJobs", `{"page_size":1001}`, isJSON, 400, "page_size must be at most 1000, is 1001"},
-		{"bad page of peers", "ListPeers", `{"page_token":"-1"}`, isJSON, 400, "page_token must be the next_page_token of an answer"},
+		{"bad page of peers", "ListPeers", `{"page_token":"-1"}`, isJSON, 400,
+			"page_token must be the next_page_token of an answer"},
 		{"negative index", "Info", `{"min_index":-1}`, isJSON, 400, "field minIndex: -1"},
 		{"no such procedure", "Submit", "{}", isJSON, 404, "404 page not found"},
 		{"a form", "SubmitJob", "a=b", "application/x-www-form-urlencoded", 415, "send JSON and say so"},
@@ -154,14 +160,17 @@ func TestPages(t *testing.T) {
 	a, _ := pair()
 	a.status.Warnings = []string{"no cgroups here"}
 	url := "http://" + a.serve(t)
-	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 200 || answer != "a~1 member at index 6\nwarning: no cgroups here\n" {
+	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 200 ||
+		answer != "a~1 member at index 6\nwarning: no cgroups here\n" {
 		t.Errorf("got %d %s", status, answer)
 	}
-	if status, _, answer := exchange(t, "GET", url+"/what", ""); status != 404 || !strings.Contains(answer, "nothing is at GET /what: try GET /healthz") {
+	if status, _, answer := exchange(t, "GET", url+"/what", ""); status != 404 ||
+		!strings.Contains(answer, "nothing is at GET /what: try GET /healthz") {
 		t.Errorf("got %d %s", status, answer)
 	}
 	a.status.Phase = "joining"
-	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 503 || !strings.HasPrefix(answer, "a~1 joining") {
+	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 503 ||
+		!strings.HasPrefix(answer, "a~1 joining") {
 		t.Errorf("got %d %s", status, answer)
 	}
 }
@@ -188,7 +197,8 @@ func TestStrangers(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			header := append([]string{"Content-Type", "application/json"}, c.header...)
-			if status, _, answer := exchange(t, "POST", "http://"+address+procedures+"Info", "{}", header...); status != c.status {
+			if status, _, answer := exchange(t, "POST", "http://"+address+procedures+"Info", "{}",
+				header...); status != c.status {
 				t.Errorf("got %d %s, want %d", status, answer, c.status)
 			}
 		})
@@ -225,7 +235,8 @@ func TestListen(t *testing.T) {
 }
 
 // events opens the stream and returns a function that reads its next line.
-func events(t *testing.T, url string, header ...string) (response *http.Response, next func() string, leave context.CancelFunc) {
+func events(t *testing.T, url string, header ...string) (response *http.Response, next func() string,
+	leave context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
@@ -312,7 +323,8 @@ func TestEventsRefuse(t *testing.T) {
 			t.Errorf("%s: got %d %s %s", from, status, kind, answer)
 		}
 	}
-	if status, _, answer := exchange(t, "POST", url, ""); status != 404 || !strings.Contains(answer, "nothing is at POST /v1/events") {
+	if status, _, answer := exchange(t, "POST", url, ""); status != 404 ||
+		!strings.Contains(answer, "nothing is at POST /v1/events") {
 		t.Errorf("got %d %s", status, answer)
 	}
 }

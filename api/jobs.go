@@ -15,7 +15,8 @@ import (
 )
 
 // ListJobs lists one page of jobs in the order of their names. The token of a page is its first name.
-func (s *server) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
+func (s *server) ListJobs(ctx context.Context,
+	request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
 	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,8 @@ func (s *server) ListJobs(ctx context.Context, request *starlingv1.ListJobsReque
 }
 
 // JobStatus tells how a job stands, with one page of its slots.
-func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+func (s *server) JobStatus(ctx context.Context,
+	request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
 	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,8 @@ func (s *server) JobStatus(ctx context.Context, request *starlingv1.JobStatusReq
 	}
 	for i, t := range j.Tasks {
 		answer.Tasks = append(answer.Tasks, taskMessage(j, i))
-		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) || answer.NextPageToken != "" {
+		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) ||
+			answer.NextPageToken != "" {
 			continue
 		}
 		r := cluster.SlotRef{Job: j.ID, Task: uint16(i)}

@@ -32,7 +32,8 @@ func TestJobStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCounts := &starlingv1.Counts{Desired: 6, Waiting: 2, Assigned: 3, Running: 1}
-	if want := (&starlingv1.Task{Name: "main", Counts: wantCounts, State: "running"}); !proto.Equal(status.GetTasks()[0], want) {
+	if want := (&starlingv1.Task{Name: "main", Counts: wantCounts, State: "running"}); !proto.Equal(status.GetTasks()[0],
+		want) {
 		t.Errorf("got task %v, want %v", status.GetTasks()[0], want)
 	}
 	if !proto.Equal(status.GetSpec(), wire.Spec(jobOn("web", 6, "b"))) {
@@ -40,7 +41,8 @@ func TestJobStatus(t *testing.T) {
 	}
 	wantJob := &starlingv1.Job{
 		Name: "web", Id: 1, Type: "batch", Status: "running", Version: 1, Counts: wantCounts,
-		SubmittedIndex: submitted.GetIndex(), SubmittedAt: status.GetJob().GetSubmittedAt(), ChangedIndex: submitted.GetIndex(),
+		SubmittedIndex: submitted.GetIndex(), SubmittedAt: status.GetJob().GetSubmittedAt(),
+		ChangedIndex: submitted.GetIndex(),
 	}
 	if !proto.Equal(status.GetJob(), wantJob) {
 		t.Errorf("got job %v, want %v", status.GetJob(), wantJob)
@@ -54,7 +56,8 @@ func TestJobStatus(t *testing.T) {
 	if !proto.Equal(got, want) {
 		t.Errorf("got slot %v, want %v", got, want)
 	}
-	if waiting := status.GetSlots()[5]; waiting.GetPhase() != "waiting" || waiting.GetNode() != "" || waiting.GetAllocation() != "" {
+	if waiting := status.GetSlots()[5]; waiting.GetPhase() != "waiting" || waiting.GetNode() != "" ||
+		waiting.GetAllocation() != "" {
 		t.Errorf("got slot %v, want it to wait without a node", waiting)
 	}
 }
@@ -157,14 +160,15 @@ func TestFollowJob(t *testing.T) {
 	}
 	steps := []cluster.Ending{cluster.NotEnded, cluster.ByItself}
 	var got []string
-	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		got = append(got, status.GetSlots()[0].GetPhase())
-		if len(steps) > 0 {
-			b.report(terms.SlotName{Job: "web", Task: "main"}, steps[0])
-			steps = steps[1:]
-		}
-		return status.GetJob().GetFinal(), nil
-	})
+	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			got = append(got, status.GetSlots()[0].GetPhase())
+			if len(steps) > 0 {
+				b.report(terms.SlotName{Job: "web", Task: "main"}, steps[0])
+				steps = steps[1:]
+			}
+			return status.GetJob().GetFinal(), nil
+		})
 	if want := "[assigned running succeeded]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("got %v, %v, want %s", got, err, want)
 	}
@@ -193,17 +197,20 @@ func TestJobStatusOfAnUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := status.GetJob().GetUpdate()
-	want := &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2, BeganIndex: submitted.GetIndex(), BeganAt: status.GetTime(), ProgressAt: status.GetTime()}
+	want := &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2, BeganIndex: submitted.GetIndex(),
+		BeganAt: status.GetTime(), ProgressAt: status.GetTime()}
 	if !proto.Equal(u, want) {
 		t.Errorf("got update %v, want %v", u, want)
 	}
 	got := []string{}
 	for _, slot := range status.GetSlots() {
-		got = append(got, fmt.Sprintf("%d %s v%d %s %s: %s", slot.GetNumber(), slot.GetSeat(), slot.GetVersion(), slot.GetPhase(),
+		got = append(got, fmt.Sprintf("%d %s v%d %s %s: %s", slot.GetNumber(), slot.GetSeat(), slot.GetVersion(),
+			slot.GetPhase(),
 			slot.GetHealth(), slot.GetWaitsFor()))
 	}
 	wantSlots := []string{
-		"0 main v1 running healthy: the canaries", "0 canary v2 assigned untried: its start", "1 main v1 running healthy: the canaries",
+		"0 main v1 running healthy: the canaries", "0 canary v2 assigned untried: its start",
+		"1 main v1 running healthy: the canaries",
 	}
 	if !slices.Equal(got, wantSlots) {
 		t.Errorf("got %q, want %q", got, wantSlots)
@@ -246,7 +253,8 @@ func TestWhatStartsWaitFor(t *testing.T) {
 		}
 		return status.GetSlots()[0].GetWaitsFor(), strings.Join(reasons.GetFindings()[0].GetDetails(), "\n")
 	}
-	if slot, why := told(); slot != "the output of x" || !strings.Contains(why, "web.main[0] on b waits for the output of x") {
+	if slot, why := told(); slot != "the output of x" ||
+		!strings.Contains(why, "web.main[0] on b waits for the output of x") {
 		t.Errorf("got %q and %q, want what b says", slot, why)
 	}
 	b.volunteer("127.0.0.1:1")

@@ -15,7 +15,8 @@ import (
 
 // TailJournal reads the entries that the peer remembers, in words.
 func (s *server) TailJournal(
-	ctx context.Context, request *starlingv1.TailJournalRequest, stream *connect.ServerStream[starlingv1.TailJournalResponse],
+	ctx context.Context, request *starlingv1.TailJournalRequest,
+	stream *connect.ServerStream[starlingv1.TailJournalResponse],
 ) error {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
@@ -31,7 +32,8 @@ func (s *server) TailJournal(
 	first := true
 	visit := func(entry *replica.Folded) error {
 		if first && entry.Index > from {
-			if err := stream.Send(&starlingv1.TailJournalResponse{Index: uint64(entry.Index), OldestIndex: uint64(entry.Index)}); err != nil {
+			if err := stream.Send(&starlingv1.TailJournalResponse{Index: uint64(entry.Index),
+				OldestIndex: uint64(entry.Index)}); err != nil {
 				return err
 			}
 		}

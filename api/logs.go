@@ -33,7 +33,8 @@ func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stre
 	if request.GetDirect() || at.node == s.backend.Self().Node() {
 		return s.ownLogs(ctx, at, options, stream)
 	}
-	return passOn(s, at, stream, func(peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.LogsResponse], error) {
+	return passOn(s, at, stream, func(
+		peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.LogsResponse], error) {
 		return peer.Logs(ctx, &starlingv1.LogsRequest{
 			MinIndex: uint64(at.index), Allocation: at.id.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
 			TailBytes: request.TailBytes, Direct: true,
@@ -87,7 +88,8 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 		}
 		if !waits {
 			return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
-				"%s has no output: it is %s and was never placed; `starling why %s` tells more", state.NameOf(r), slot.Phase, request.GetJob())}
+				"%s has no output: it is %s and was never placed; `starling why %s` tells more", state.NameOf(r), slot.Phase,
+				request.GetJob())}
 		}
 		if state, err = s.backend.State(ctx, state.Index+1); err != nil {
 			return nil, err
@@ -95,9 +97,10 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 	}
 }
 
-// locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries that are
-// remembered. If there is none the instance is missing, as the error says.
-func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef, missing error) (*location, error) {
+// locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries
+// that are remembered. If there is none the instance is missing, as the error says.
+func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef,
+	missing error) (*location, error) {
 	var last *replica.Effect
 	name := state.NameOf(r)
 	err := s.remembered(ctx, 1, state.Index, func(entry *replica.Folded) error {
@@ -114,14 +117,16 @@ func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r clus
 	case last == nil:
 		return nil, missing
 	}
-	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: cluster.Stopped, node: last.Node}
+	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: cluster.Stopped,
+		node: last.Node}
 	at.find(state)
 	return at, nil
 }
 
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
 // ordered it, while it is remembered, of an earlier one. Who asks directly means this node.
-func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id terms.AllocationID, direct bool) (*location, error) {
+func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id terms.AllocationID,
+	direct bool) (*location, error) {
 	if r, ok := state.RefOf(id.Slot); ok {
 		if slot, _ := state.SlotAt(r); slot.Order == id.Order {
 			return locationOf(state, r, slot), nil
@@ -204,7 +209,8 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: reason}
 		default:
 			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
-				"node %s keeps no output of %s: it was dropped to save space, or there never was any", s.backend.Self().Node(), at.id)}
+				"node %s keeps no output of %s: it was dropped to save space, or there never was any", s.backend.Self().Node(),
+				at.id)}
 		}
 		state, err := s.backend.State(ctx, at.index+1)
 		if err != nil {

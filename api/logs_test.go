@@ -56,8 +56,10 @@ func TestLogs(t *testing.T) {
 		{"of its task", &starlingv1.LogsRequest{Job: "web", Task: "main"}, "web.main[0]#8 on b", "hello\n"},
 		{"of an allocation", &starlingv1.LogsRequest{Allocation: "web.main[0]#8"}, "web.main[0]#8 on b", "hello\n"},
 		{"the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(3))}, "web.main[0]#8 on b", "lo\n"},
-		{"nothing of the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(0)), Follow: true}, "web.main[0]#8 on b", ""},
-		{"standard error", &starlingv1.LogsRequest{Job: "web", Stream: "stderr"}, "web.main[0]#8 on b", "errors of web.main[0]#8"},
+		{"nothing of the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(0)), Follow: true},
+			"web.main[0]#8 on b", ""},
+		{"standard error", &starlingv1.LogsRequest{Job: "web", Stream: "stderr"}, "web.main[0]#8 on b",
+			"errors of web.main[0]#8"},
 		{"of this node", &starlingv1.LogsRequest{Job: "own"}, fmt.Sprintf("own.main[0]#%d on a", own), "mine"},
 	}
 	for _, one := range cases {
@@ -132,7 +134,8 @@ func TestLogsOf(t *testing.T) {
 		{"no task", &starlingv1.LogsRequest{Job: "web", Task: "x"}, wire.NotFound, `job web has no task "x", it has main`},
 		{"which task", &starlingv1.LogsRequest{Job: "two"}, wire.Invalid,
 			"the request: task must say which of the tasks of two is meant: main, other"},
-		{"no slot", &starlingv1.LogsRequest{Job: "web", Slot: 2}, wire.NotFound, "web.main has no instance 2: it has 2, counted from 0"},
+		{"no slot", &starlingv1.LogsRequest{Job: "web", Slot: 2}, wire.NotFound,
+			"web.main has no instance 2: it has 2, counted from 0"},
 		{"not placed", &starlingv1.LogsRequest{Job: "stuck"}, wire.NotFound,
 			"stuck.main[0] has no output: it is waiting and was never placed; `starling why stuck` tells more"},
 		{"not started", &starlingv1.LogsRequest{Job: "two", Task: "main"}, wire.NotFound,
@@ -153,7 +156,8 @@ func TestLogsOf(t *testing.T) {
 	for _, one := range cases {
 		t.Run(one.name, func(t *testing.T) {
 			_, _, err := read(within(t), c, one.request)
-			if failure := (*wire.Failure)(nil); !errors.As(err, &failure) || failure.Code != one.code || failure.Reason != one.want {
+			if failure := (*wire.Failure)(nil); !errors.As(err, &failure) || failure.Code != one.code ||
+				failure.Reason != one.want {
 				t.Errorf("got %v\nwant %s: %s", err, one.code, one.want)
 			}
 		})

@@ -18,8 +18,8 @@ import (
 
 type outputStream = connect.ServerStream[starlingv1.OutputResponse]
 
-// Output sends the output folder of an instance: for instances elsewhere that come after it what this node has, and for users
-// what any node has.
+// Output sends the output folder of an instance: for instances elsewhere that come after it what this node has, and for
+// users what any node has.
 func (s *server) Output(ctx context.Context, request *starlingv1.OutputRequest, stream *outputStream) error {
 	if request.GetOutput() == "" {
 		return s.outputOf(ctx, request, stream)
@@ -51,7 +51,8 @@ func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest
 	if at.node == s.backend.Self().Node() {
 		return s.ownOutput(ctx, set, stream)
 	}
-	return passOn(s, at, stream, func(peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.OutputResponse], error) {
+	return passOn(s, at, stream, func(
+		peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.OutputResponse], error) {
 		return peer.Output(ctx, &starlingv1.OutputRequest{Output: set.String()})
 	})
 }

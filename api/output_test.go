@@ -18,7 +18,8 @@ import (
 // TestOutput brings an output from one peer to another.
 func TestOutput(t *testing.T) {
 	a, _ := pair()
-	whole := terms.OutputSet{Allocation: terms.AllocationID{Slot: terms.SlotName{Job: "words", Task: "count", Index: 2}, Order: 7}, Job: 3}
+	whole := terms.OutputSet{Allocation: terms.AllocationID{Slot: terms.SlotName{Job: "words", Task: "count", Index: 2},
+		Order: 7}, Job: 3}
 	text := strings.Repeat("word ", 100_000)
 	a.outputs = map[terms.OutputSet]string{whole: text}
 	address, outputs := a.serve(t), client.NewOutputs()
@@ -65,15 +66,18 @@ func TestOutputByName(t *testing.T) {
 	refused := func(request *starlingv1.OutputRequest, code wire.Code, want string) {
 		t.Helper()
 		var failure *wire.Failure
-		if _, err := get(request); !errors.As(err, &failure) || failure.Code != code || !strings.Contains(failure.Reason, want) {
+		if _, err := get(request); !errors.As(err, &failure) || failure.Code != code ||
+			!strings.Contains(failure.Reason, want) {
 			t.Errorf("%v: got %v, want %v with %q", request, err, code, want)
 		}
 	}
 	refused(&starlingv1.OutputRequest{Job: "words"}, wire.Invalid, "which of the tasks of words is meant")
-	refused(&starlingv1.OutputRequest{Job: "words", Task: "main", Slot: 1}, wire.NotFound, "words.main[1] is assigned, and its output is whole only when")
+	refused(&starlingv1.OutputRequest{Job: "words", Task: "main", Slot: 1}, wire.NotFound,
+		"words.main[1] is assigned, and its output is whole only when")
 	refused(&starlingv1.OutputRequest{Job: "words", Task: "main", Slot: 9}, wire.NotFound, "has no instance 9")
 	b.outputs = nil
 	refused(&starlingv1.OutputRequest{Job: "words", Task: "main"}, wire.NotFound, "node b has no output of words.main[0]")
 	b.volunteer("127.0.0.1:1")
-	refused(&starlingv1.OutputRequest{Job: "words", Task: "main"}, wire.Unavailable, "is on node b, whose peer does not answer")
+	refused(&starlingv1.OutputRequest{Job: "words", Task: "main"}, wire.Unavailable,
+		"is on node b, whose peer does not answer")
 }

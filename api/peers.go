@@ -14,7 +14,8 @@ import (
 )
 
 // ListPeers lists one page of the nodes. The token of a page is the number of its first node.
-func (s *server) ListPeers(ctx context.Context, request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
+func (s *server) ListPeers(ctx context.Context,
+	request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
 	size, err := pageSize(request.GetPageSize(), pageSizeMax)
 	if err != nil {
 		return nil, err
@@ -135,8 +136,8 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 
 func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
-// roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is nothing. More may
-// be kept than has come free yet, and more held than is offered.
+// roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is
+// nothing. More may be kept than has come free yet, and more held than is offered.
 func roomMessages(s *cluster.State, n cluster.NodeIndex) (free, kept *starlingv1.Resources) {
 	left, unheld, some := s.Free(n), s.Unheld(n), false
 	for k := range left {

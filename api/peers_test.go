@@ -55,8 +55,9 @@ func TestListPeers(t *testing.T) {
 			Free:     &starlingv1.Resources{CpuMillicores: 2000, MemoryBytes: 8<<30 - 2<<20, DiskBytes: 100 << 30},
 		},
 		{
-			Node: "c", Peer: "c~1", State: "joining", Detail: "attempt 1 is prepared by a~1", JournalIndex: uint64(now.Index) + 5,
-			Digest: digestText(7),
+			Node: "c", Peer: "c~1", State: "joining", Detail: "attempt 1 is prepared by a~1",
+			JournalIndex: uint64(now.Index) + 5,
+			Digest:       digestText(7),
 		},
 		{Node: "d", Peer: "d~3", State: "left"},
 	}
@@ -71,13 +72,15 @@ func TestListPeers(t *testing.T) {
 	}
 	page, err := c.ListPeers(ctx, &starlingv1.ListPeersRequest{PageSize: 3})
 	if err != nil || len(page.GetPeers()) != 3 || page.GetNextPageToken() != "3" {
-		t.Errorf("got %d peers and %q, %v, want 3 and that another follows", len(page.GetPeers()), page.GetNextPageToken(), err)
+		t.Errorf("got %d peers and %q, %v, want 3 and that another follows", len(page.GetPeers()), page.GetNextPageToken(),
+			err)
 	}
 }
 
 func TestRefusedOfferIsTold(t *testing.T) {
 	a, _ := pair()
-	a.pulses = []replica.PulseView{{Peer: "a~1", Alive: true}, {Peer: "b~1", Alive: true, OfferRefusal: "too many devices"}}
+	a.pulses = []replica.PulseView{{Peer: "a~1", Alive: true},
+		{Peer: "b~1", Alive: true, OfferRefusal: "too many devices"}}
 	got, err := ask(t, a.serve(t)).AllPeers(within(t))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +102,8 @@ func TestWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := slices.IndexFunc(why.GetFindings(), func(f *starlingv1.Finding) bool { return f.GetInstances() == 2 })
-	if waits < 0 || why.GetFindings()[waits].GetTask() != "main" || why.GetFindings()[waits].GetReason() == "" || why.GetJob().GetName() != "web" {
+	if waits < 0 || why.GetFindings()[waits].GetTask() != "main" || why.GetFindings()[waits].GetReason() == "" ||
+		why.GetJob().GetName() != "web" {
 		t.Errorf("got %v, want a finding on the 2 instances that wait", why)
 	}
 }
@@ -112,7 +116,8 @@ func TestInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &starlingv1.InfoResponse{
-		Index: 6, Time: timestamp(1_700_000_000_005), Peer: "a~1", Phase: "member", Warnings: a.status.Warnings, Version: "v0", Rules: 1,
+		Index: 6, Time: timestamp(1_700_000_000_005), Peer: "a~1", Phase: "member", Warnings: a.status.Warnings,
+		Version: "v0", Rules: 1,
 	}
 	if !proto.Equal(info, want) {
 		t.Errorf("got %v, want %v", info, want)
@@ -129,7 +134,8 @@ func tail(t *testing.T, a *peer, request *starlingv1.TailJournalRequest, most in
 			lines = append(lines, "from "+digestText(answer.GetOldestIndex())[15:])
 			return nil
 		}
-		line := digestText(answer.GetEntry().GetIndex())[15:] + " " + answer.GetEntry().GetWriter() + answer.GetEntry().GetDropped()
+		line := digestText(answer.GetEntry().GetIndex())[15:] + " " + answer.GetEntry().GetWriter() +
+			answer.GetEntry().GetDropped()
 		for _, command := range answer.GetEntry().GetCommands() {
 			line += ", " + command.GetText() + command.GetRefusal()
 		}
@@ -231,13 +237,15 @@ func TestRoomIsFreeOrKept(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		claim, free, kept int64
-	}{{"nothing is kept", 0, 4000, 0}, {"some is kept", 3000, 1000, 3000}, {"more is kept than has come free", 6100, 0, 4000}} {
+	}{{"nothing is kept", 0, 4000, 0}, {"some is kept", 3000, 1000, 3000},
+		{"more is kept than has come free", 6100, 0, 4000}} {
 		s.SetClaims(7, cluster.Claims{})
 		if c.claim > 0 {
 			s.SetClaims(7, cluster.Claims{Seats: []cluster.Claim{{Node: n, Count: 1, Need: terms.Amounts{c.claim}}}})
 		}
 		free, kept := roomMessages(s, n)
-		if free.GetCpuMillicores() != c.free || kept.GetCpuMillicores() != c.kept || (kept == nil) != (c.kept == 0) || free.GetMemoryBytes() != 8<<30 {
+		if free.GetCpuMillicores() != c.free || kept.GetCpuMillicores() != c.kept || (kept == nil) != (c.kept == 0) ||
+			free.GetMemoryBytes() != 8<<30 {
 			t.Errorf("%s: got %v free and %v kept, want %d and %d", c.name, free, kept, c.free, c.kept)
 		}
 	}

@@ -73,13 +73,15 @@ func TestChangeJobInPool(t *testing.T) {
 	ctx := within(t)
 	changed := *spec
 	changed.Priority = 20
-	if plan, err := c.PlanJob(ctx, &changed); err != nil || len(plan.GetChanges()) != 1 || plan.GetChanges()[0].GetPath() != "priority" {
+	if plan, err := c.PlanJob(ctx, &changed); err != nil || len(plan.GetChanges()) != 1 ||
+		plan.GetChanges()[0].GetPath() != "priority" {
 		t.Errorf("got the changes %v and %v, want that of the priority", plan.GetChanges(), err)
 	}
 	if _, err := c.SubmitJob(ctx, &changed, 1); err != nil {
 		t.Fatal(err)
 	}
-	if diff, err := c.JobDiff(ctx, inPool, 1, 2); err != nil || len(diff.GetChanges()) != 1 || diff.GetChanges()[0].GetOld() != "80" {
+	if diff, err := c.JobDiff(ctx, inPool, 1, 2); err != nil || len(diff.GetChanges()) != 1 ||
+		diff.GetChanges()[0].GetOld() != "80" {
 		t.Errorf("got %v and %v, want the change of the priority", diff, err)
 	}
 	if history, err := c.JobHistory(ctx, inPool); err != nil || history.GetVersions()[0].GetSpec().GetPriority() != 80 {

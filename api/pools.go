@@ -17,7 +17,8 @@ import (
 const partsMax = 1000
 
 // ListPools lists one page of pools in the order of their tree. The token of a page is its first path.
-func (s *server) ListPools(ctx context.Context, request *starlingv1.ListPoolsRequest) (*starlingv1.ListPoolsResponse, error) {
+func (s *server) ListPools(ctx context.Context,
+	request *starlingv1.ListPoolsRequest) (*starlingv1.ListPoolsResponse, error) {
 	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func (s *server) ListPools(ctx context.Context, request *starlingv1.ListPoolsReq
 }
 
 // PoolStatus tells how a pool stands, and how its entitlement came about.
-func (s *server) PoolStatus(ctx context.Context, request *starlingv1.PoolStatusRequest) (*starlingv1.PoolStatusResponse, error) {
+func (s *server) PoolStatus(ctx context.Context,
+	request *starlingv1.PoolStatusRequest) (*starlingv1.PoolStatusResponse, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func (b *poolsBook) reckoning(number int, k terms.Kind) *starlingv1.Reckoning {
 	for _, i := range siblings[:min(len(siblings), partsMax)] {
 		t, q := b.Trace(i), b.state.Pools()[i].Quotas[k]
 		part := &starlingv1.Part{
-			Path: string(b.state.Pools()[i].Path), Reservation: q.Reservation, Share: q.Share, Asked: t.Asked[k], Claim: t.Claim[k],
+			Path: string(b.state.Pools()[i].Path), Reservation: q.Reservation, Share: q.Share, Asked: t.Asked[k],
+			Claim:    t.Claim[k],
 			Reserved: t.Reserved[k], Shared: t.Shared[k], LeftOver: t.Left[k], Entitlement: t.Total[k], Short: t.Short[k],
 		}
 		if q.Limit != terms.Unlimited {

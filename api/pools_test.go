@@ -24,7 +24,8 @@ func poolOf(path terms.PoolPath, reservation, limit int64) terms.Pool {
 // maps is a tree like that of the user guide.
 func maps() []terms.Pool {
 	return []terms.Pool{
-		poolOf("AVMaps", 4, 6), poolOf("AVMaps/AV-Build", 1, 6), poolOf("AVMaps/AV-Release", 2, 6), poolOf("Simulation", 2, 8),
+		poolOf("AVMaps", 4, 6), poolOf("AVMaps/AV-Build", 1, 6), poolOf("AVMaps/AV-Release", 2, 6),
+		poolOf("Simulation", 2, 8),
 	}
 }
 
@@ -40,13 +41,15 @@ func TestPoolMessages(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, problems, want)
 		}
 	}
-	if got, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a"}); len(problems) > 0 || fmt.Sprint(got) != fmt.Sprint(terms.NewPool("a")) {
+	if got, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a"}); len(problems) > 0 ||
+		fmt.Sprint(got) != fmt.Sprint(terms.NewPool("a")) {
 		t.Errorf("got %+v, %v, want the usual pool", got, problems)
 	}
 	many, none := uint32(256+20), int64(terms.Unlimited)
-	_, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a", ControllerLimit: &many, SlackLimit: &many, Quotas: []*starlingv1.Quota{
-		{Kind: "cpu"}, {Kind: "cpu"}, {Kind: "tape"}, {Kind: "disk", Limit: &none},
-	}})
+	_, problems := wire.PoolOf(&starlingv1.PoolSpec{Path: "a", ControllerLimit: &many, SlackLimit: &many,
+		Quotas: []*starlingv1.Quota{
+			{Kind: "cpu"}, {Kind: "cpu"}, {Kind: "tape"}, {Kind: "disk", Limit: &none},
+		}})
 	if got, want := paths(problems), "a.controller_limit a.slack_limit a.cpu a.tape"; got != want {
 		t.Errorf("got problems at %s, want %s", got, want)
 	}
@@ -111,15 +114,18 @@ func TestChangePools(t *testing.T) {
 		{"a sum", 2, []terms.Pool{poolOf("AVMaps", 2, 6)}, nil, wire.Invalid, "AVMaps.cpu.reservation"},
 		{"below jobs", 0, []terms.Pool{poolOf("AVMaps/AV-Build/x", 0, 1), poolOf("AVMaps/y", 0, 9)}, nil, wire.Invalid,
 			"AVMaps/y.cpu.limit AVMaps/AV-Build"},
-		{"with jobs", 2, nil, []terms.PoolPath{"AVMaps/AV-Build", "none", "default"}, wire.Invalid, "none default AVMaps/AV-Build"},
+		{"with jobs", 2, nil, []terms.PoolPath{"AVMaps/AV-Build", "none", "default"}, wire.Invalid,
+			"none default AVMaps/AV-Build"},
 		{"below", 2, nil, []terms.PoolPath{"AVMaps"}, wire.Invalid, "AVMaps/AV-Build AVMaps/AV-Release"},
 	}
 	for _, one := range cases {
 		for _, err := range []error{
-			second(c.PlanPools(ctx, one.against, one.pools, one.gone)), second(c.ChangePools(ctx, one.against, one.pools, one.gone)),
+			second(c.PlanPools(ctx, one.against, one.pools, one.gone)),
+			second(c.ChangePools(ctx, one.against, one.pools, one.gone)),
 		} {
 			if got := asFailure(t, err); got.Code != one.code || paths(got.Problems) != one.paths {
-				t.Errorf("%s: got %s %s at %s, want %s at %s", one.name, got.Code, got.Reason, paths(got.Problems), one.code, one.paths)
+				t.Errorf("%s: got %s %s at %s, want %s at %s", one.name, got.Code, got.Reason, paths(got.Problems), one.code,
+					one.paths)
 			}
 		}
 	}
@@ -170,7 +176,8 @@ func TestListPools(t *testing.T) {
 		}
 		for _, p := range page.GetPools() {
 			u := p.GetUses()[terms.CPU]
-			seen += fmt.Sprintf("%s leaf=%v jobs=%d %d+%d/%d borrowed=%d lent=%d; ", p.GetSpec().GetPath(), p.GetLeaf(), p.GetJobs(),
+			seen += fmt.Sprintf("%s leaf=%v jobs=%d %d+%d/%d borrowed=%d lent=%d; ", p.GetSpec().GetPath(), p.GetLeaf(),
+				p.GetJobs(),
 				u.GetAllocated(), u.GetDemand(), u.GetEntitlement(), u.GetBorrowed(), u.GetLent())
 		}
 		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
@@ -183,7 +190,8 @@ func TestListPools(t *testing.T) {
 	if seen != want {
 		t.Errorf("got %s\nwant %s", seen, want)
 	}
-	if page, err := s.ListPools(ctx, &starlingv1.ListPoolsRequest{Prefix: "AVMaps/"}); err != nil || len(page.GetPools()) != 2 {
+	if page, err := s.ListPools(ctx, &starlingv1.ListPoolsRequest{Prefix: "AVMaps/"}); err != nil ||
+		len(page.GetPools()) != 2 {
 		t.Errorf("got %v, %v", page, err)
 	}
 }
@@ -198,7 +206,8 @@ func TestPoolStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := c.PoolStatus(ctx, "Simulation")
-	if err != nil || answer.GetParent() != "" || len(answer.GetReckonings()) != int(terms.AmountCount)-1 { // nobody has virtual peers
+	if err != nil || answer.GetParent() != "" ||
+		len(answer.GetReckonings()) != int(terms.AmountCount)-1 { // nobody has virtual peers
 		t.Fatalf("got %v, %v", answer, err)
 	}
 	r := answer.GetReckonings()[terms.CPU]
@@ -207,7 +216,8 @@ func TestPoolStatus(t *testing.T) {
 	}
 	limit := int64(8000)
 	want := &starlingv1.Part{
-		Path: "Simulation", Reservation: 2000, Limit: &limit, Share: 1, Asked: 9000, Claim: 8000, Reserved: 2000, Shared: 6000,
+		Path: "Simulation", Reservation: 2000, Limit: &limit, Share: 1, Asked: 9000, Claim: 8000, Reserved: 2000,
+		Shared:      6000,
 		Entitlement: 8000, Cut: "limit",
 	}
 	if got := r.GetParts()[1]; !proto.Equal(got, want) {

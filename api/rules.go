@@ -15,7 +15,8 @@ func (s *server) Rules(ctx context.Context, request *starlingv1.RulesRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	answer := &starlingv1.RulesResponse{Index: uint64(state.Index), Rules: uint32(state.Rules), Newest: uint32(s.options.Rules)}
+	answer := &starlingv1.RulesResponse{Index: uint64(state.Index), Rules: uint32(state.Rules),
+		Newest: uint32(s.options.Rules)}
 	state.EachMember(func(p terms.PeerID) bool {
 		one := &starlingv1.RulesOfMember{Peer: string(p)}
 		if offer := state.NodeOf(p.Node()).Offer; offer != nil {
@@ -28,7 +29,8 @@ func (s *server) Rules(ctx context.Context, request *starlingv1.RulesRequest) (*
 }
 
 // RaiseRules raises the rules by one.
-func (s *server) RaiseRules(ctx context.Context, request *starlingv1.RaiseRulesRequest) (*starlingv1.RaiseRulesResponse, error) {
+func (s *server) RaiseRules(ctx context.Context,
+	request *starlingv1.RaiseRulesRequest) (*starlingv1.RaiseRulesResponse, error) {
 	if request.GetVersion() == 0 {
 		return nil, invalid("the request", terms.Problem{Path: "version", Reason: "must be the one to raise the rules to"})
 	}

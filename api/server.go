@@ -68,9 +68,11 @@ func (s *server) handler() http.Handler {
 // recovered turns a panic, which is a bug, into an answer without its details.
 func (s *server) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
 	if s.options.Log != nil {
-		s.options.Log.Error("a request failed by a bug", "procedure", spec.Procedure, "cause", cause, "stack", string(debug.Stack()))
+		s.options.Log.Error("a request failed by a bug", "procedure", spec.Procedure, "cause", cause, "stack",
+			string(debug.Stack()))
 	}
-	return &wire.Failure{Code: wire.Internal, Reason: "this request met a bug in the peer: its log says where; please report it"}
+	return &wire.Failure{Code: wire.Internal,
+		Reason: "this request met a bug in the peer: its log says where; please report it"}
 }
 
 // health answers 200 when the peer is a member, for load balancers and scripts.

@@ -114,10 +114,12 @@ func TestReadsWaitNoLongerThanTheyMay(t *testing.T) {
 		"Why":       func() error { _, err := c.Why(ctx, &starlingv1.WhyRequest{MinIndex: 99, Job: "x"}); return err },
 		"ListPeers": func() error { _, err := c.ListPeers(ctx, &starlingv1.ListPeersRequest{MinIndex: 99}); return err },
 		"TailJournal": func() error {
-			return c.TailJournal(ctx, &starlingv1.TailJournalRequest{MinIndex: 99}, func(*starlingv1.TailJournalResponse) error { return nil })
+			return c.TailJournal(ctx, &starlingv1.TailJournalRequest{MinIndex: 99},
+				func(*starlingv1.TailJournalResponse) error { return nil })
 		},
 		"Logs": func() error {
-			return c.Logs(ctx, &starlingv1.LogsRequest{MinIndex: 99, Job: "x"}, func(*starlingv1.LogsResponse) error { return nil })
+			return c.Logs(ctx, &starlingv1.LogsRequest{MinIndex: 99, Job: "x"},
+				func(*starlingv1.LogsResponse) error { return nil })
 		},
 	}
 	want := "this peer is at index 6 and has not reached 99 in 1ms: ask again, or ask another peer"
@@ -169,7 +171,8 @@ func TestWritesThatFail(t *testing.T) {
 	}{
 		{"refused", func(p *peer) { p.add(p.self, &command.SubmitJob{Spec: *jobOn("web", 1, "a")}) }, wire.Conflict,
 			"job web exists in version 1: say that the change is made against it"},
-		{"peer cannot", func(p *peer) { p.failure = errors.New("this peer has stopped") }, wire.Unavailable, "submit-job: this peer has stopped"},
+		{"peer cannot", func(p *peer) { p.failure = errors.New("this peer has stopped") }, wire.Unavailable,
+			"submit-job: this peer has stopped"},
 		{"nothing comes of it", func(p *peer) { p.stuck = true }, wire.Unavailable,
 			"the outcome is not known after 20ms: send it again with the same request_id, it will count once"},
 	}
@@ -252,7 +255,8 @@ func TestServeEnds(t *testing.T) {
 			}
 			return nil
 		})
-	if got := asFailure(t, err); got.Code != wire.Unavailable || got.Reason != "this peer is stopping: ask another, or again in a moment" {
+	if got := asFailure(t, err); got.Code != wire.Unavailable ||
+		got.Reason != "this peer is stopping: ask another, or again in a moment" {
 		t.Errorf("got %+v", got)
 	}
 	if err := <-ended; err != nil {
@@ -268,7 +272,8 @@ func TestQuietStreams(t *testing.T) {
 	one, two := http.DefaultTransport.(*http.Transport).Clone(), wire.Transport()
 	for name, transport := range map[string]*http.Transport{"HTTP/1.1": one, "HTTP/2": two} {
 		defer transport.CloseIdleConnections()
-		answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Last: 1, Follow: true})
+		answers, err := wire.Peer(transport, address).TailJournal(within(t),
+			&starlingv1.TailJournalRequest{Last: 1, Follow: true})
 		if err != nil {
 			t.Fatal(err)
 		}

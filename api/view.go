@@ -46,7 +46,8 @@ func updateMessage(u *cluster.Update) *starlingv1.Update {
 	}
 	return &starlingv1.Update{
 		State: u.State.String(), Final: u.State.Final(), From: u.From, To: u.To, Promoted: u.Promoted, Reason: u.Reason,
-		BeganIndex: uint64(u.Began), BeganAt: timestamp(u.BeganAt), ProgressAt: timestamp(u.ProgressAt), EndedAt: timestamp(u.EndedAt),
+		BeganIndex: uint64(u.Began), BeganAt: timestamp(u.BeganAt), ProgressAt: timestamp(u.ProgressAt),
+		EndedAt: timestamp(u.EndedAt),
 	}
 }
 
@@ -60,7 +61,8 @@ func counts(t *cluster.Task) *starlingv1.Counts {
 func add(m *starlingv1.Counts, t *cluster.Task) {
 	m.Desired += t.Desired
 	for phase, count := range map[cluster.Phase]*uint32{
-		cluster.Waiting: &m.Waiting, cluster.Postponed: &m.Postponed, cluster.Assigned: &m.Assigned, cluster.Running: &m.Running,
+		cluster.Waiting: &m.Waiting, cluster.Postponed: &m.Postponed, cluster.Assigned: &m.Assigned,
+		cluster.Running: &m.Running,
 		cluster.Delayed: &m.Delayed, cluster.Stopping: &m.Stopping, cluster.Away: &m.Away, cluster.Succeeded: &m.Succeeded,
 		cluster.Failed: &m.Failed, cluster.Stopped: &m.Stopped,
 	} {

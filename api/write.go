@@ -17,7 +17,8 @@ import (
 )
 
 // SubmitJob brings a job, or a new version of one.
-func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobRequest) (*starlingv1.SubmitJobResponse, error) {
+func (s *server) SubmitJob(ctx context.Context,
+	request *starlingv1.SubmitJobRequest) (*starlingv1.SubmitJobResponse, error) {
 	if request.GetSpec() == nil {
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
@@ -27,7 +28,8 @@ func (s *server) SubmitJob(ctx context.Context, request *starlingv1.SubmitJobReq
 	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
 	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {
 		problems = append(problems, terms.Problem{Path: "tasks", Reason: fmt.Sprintf(
-			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit), command.EntryBytesMax/2)})
+			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit),
+			command.EntryBytesMax/2)})
 	}
 	if len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
@@ -75,7 +77,8 @@ func requestIDProblems(id string) []terms.Problem {
 	if len(id) <= command.RequestIDBytesMax {
 		return nil
 	}
-	return []terms.Problem{{Path: "request_id", Reason: "must have at most " + strconv.Itoa(command.RequestIDBytesMax) + " bytes"}}
+	return []terms.Problem{{Path: "request_id",
+		Reason: "must have at most " + strconv.Itoa(command.RequestIDBytesMax) + " bytes"}}
 }
 
 // invalid says all that is wrong with what was sent, the first also in the reason.

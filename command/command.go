@@ -1,8 +1,8 @@
 // Package command holds the verbs that may enter the journal, and their stable encoding.
 //
-// An Entry is what one writer commits at once: many commands, one index. The encoding is for ever: a kind number is never
-// used again for something else, and a changed command gets a new version of its kind. What is known is a question to the
-// rules in force and never to the program, so that all peers refuse alike: see Decode.
+// An Entry is what one writer commits at once: many commands, one index. The encoding is for ever: a kind number is
+// never used again for something else, and a changed command gets a new version of its kind. What is known is a
+// question to the rules in force and never to the program, so that all peers refuse alike: see Decode.
 package command
 
 import (
@@ -27,8 +27,8 @@ const (
 
 // Entry is one element of the journal.
 type Entry struct {
-	// Rules is the number that a value must have for the entry to count. Decode sets it; 0 leaves it to Encode, which writes
-	// what the commands need.
+	// Rules is the number that a value must have for the entry to count. Decode sets it; 0 leaves it to Encode, which
+	// writes what the commands need.
 	Rules rules.Number
 	// Writer wrote it; Seq numbers its entries and only grows: the fold drops an entry that is not above the last.
 	Writer terms.PeerID
@@ -195,8 +195,8 @@ type SuspendJob struct {
 	Resume bool
 }
 
-// SealTask says that an allocation has seen the end of its task's input: no instance that has not begun is needed. The first
-// to say so is granted it.
+// SealTask says that an allocation has seen the end of its task's input: no instance that has not begun is needed. The
+// first to say so is granted it.
 type SealTask struct {
 	RequestID string
 	Slot      terms.SlotName

@@ -73,8 +73,8 @@ func Size(one Command) int {
 	return len(c.data)
 }
 
-// Decode returns the entry with these bytes as a value takes it that has these rules. It never panics, and what it returns
-// is a matter of the bytes and the rules, whatever else this program knows:
+// Decode returns the entry with these bytes as a value takes it that has these rules. It never panics, and what it
+// returns is a matter of the bytes and the rules, whatever else this program knows:
 //
 //   - An error, for an entry that all peers drop: it is damaged, not of the form that Encode writes, or it needs newer
 //     rules. What such an entry holds is not looked at.
@@ -127,8 +127,8 @@ func header(c *coder, e *Entry) {
 	integer(c, &e.Cause, math.MaxInt64)
 }
 
-// decodeCommand reads one command with its frame. It fails for a frame that leads beyond the entry; a body is a matter of
-// its own.
+// decodeCommand reads one command with its frame. It fails for a frame that leads beyond the entry; a body is a matter
+// of its own.
 func decodeCommand(c *coder) Command {
 	f, length := form{}, uint64(0)
 	integer(c, &f.kind, math.MaxUint16)

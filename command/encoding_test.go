@@ -43,8 +43,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads any bytes under any rules, as they are and with a checksum that fits: it must refuse what Encode does
-// not write, and keep what it cannot read.
+// FuzzDecode reads any bytes under any rules, as they are and with a checksum that fits: it must refuse what Encode
+// does not write, and keep what it cannot read.
 func FuzzDecode(f *testing.F) {
 	for _, e := range samples() {
 		data := Encode(e)
@@ -52,8 +52,10 @@ func FuzzDecode(f *testing.F) {
 		f.Add(data[:len(data)-checksumBytes], uint32(1))
 		f.Add(data[:len(data)-checksumBytes], uint32(0))
 	}
-	f.Add(Encode(&Entry{Writer: "a~1", Seq: 1, Commands: []Command{&PassTime{RequestID: "r", Millis: 7}}}), uint32(rules.Next))
-	f.Add(seal(entryOf(frameOf(KindPassTime, 1, 0, 7), frameOf(KindTellTime, 2), frameOf(KindTellTime, 1, 0))...), uint32(1))
+	f.Add(Encode(&Entry{Writer: "a~1", Seq: 1, Commands: []Command{&PassTime{RequestID: "r", Millis: 7}}}),
+		uint32(rules.Next))
+	f.Add(seal(entryOf(frameOf(KindPassTime, 1, 0, 7), frameOf(KindTellTime, 2), frameOf(KindTellTime, 1, 0))...),
+		uint32(1))
 	f.Fuzz(func(t *testing.T, data []byte, in uint32) {
 		for _, data := range [][]byte{data, seal(slices.Clone(data)...)} {
 			e, err := Decode(data, rules.Number(in))
@@ -89,23 +91,30 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a checksum of nothing", seal(), "entry has 4 bytes, must have 5 to 1044480"},
 		{"too much", make([]byte, EntryBytesMax+1), "entry has 1044481 bytes, must have 5 to 1044480"},
 		{"a damaged byte", append([]byte{3}, after(0)[1:]...), "entry is damaged: its checksum does not match"},
-		{"the format before the first release", seal(1, 3, 'a', '~', '1', 1, 0, 0, 0), "entry has format 1, which was written before the first release"},
+		{"the format before the first release", seal(1, 3, 'a', '~', '1', 1, 0, 0, 0),
+			"entry has format 1, which was written before the first release"},
 		{"a format of tomorrow", seal(3, 1, 0, 0, 0, 0), "entry has format 3, which version 1 of the rules does not have"},
 		{"no header", seal(format), "entry ends within a number"},
 		{"no rules", seal(format, 0, 0, 1, 0, 0, 0), "entry needs version 0 of the rules: they begin with 1"},
-		{"rules of tomorrow, and nothing that can be read", seal(format, 2, 0xff), `entry needs version 2 of the rules, which are at 1: raise them first, see "starling rules"`},
+		{"rules of tomorrow, and nothing that can be read", seal(format, 2, 0xff),
+			`entry needs version 2 of the rules, which are at 1: raise them first, see "starling rules"`},
 		{"a short writer", seal(format, 1, 3, 'a'), "entry ends within a text"},
-		{"a long writer", seal(append([]byte{format, 1, 76}, strings.Repeat("a", 80)...)...), "entry holds 76 where at most 75 is allowed"},
+		{"a long writer", seal(append([]byte{format, 1, 76}, strings.Repeat("a", 80)...)...),
+			"entry holds 76 where at most 75 is allowed"},
 		{"a writer that is no UTF-8", seal(format, 1, 1, 0xff, 1, 0, 0, 0), "entry holds a text that is no UTF-8"},
-		{"a time beyond all", seal(format, 1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0), "entry holds 144115188075855871 where at most 36028797018963967 is allowed"},
-		{"a number of eleven bytes", seal(format, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), "entry ends within a number"},
-		{"a number that is longer than it must be", seal(format, 1, 0, 0x81, 0, 0, 0, 0), "entry holds a number that is not in its shortest form"},
+		{"a time beyond all", seal(format, 1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0),
+			"entry holds 144115188075855871 where at most 36028797018963967 is allowed"},
+		{"a number of eleven bytes", seal(format, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
+			"entry ends within a number"},
+		{"a number that is longer than it must be", seal(format, 1, 0, 0x81, 0, 0, 0, 0),
+			"entry holds a number that is not in its shortest form"},
 		{"no commands", after(), "entry ends within a number"},
 		{"a command too few", after(append([]byte{2}, tell...)...), "entry ends within a number"},
 		{"a command too many", after(append([]byte{0}, tell...)...), "entry has 3 bytes too many"},
 		{"too many commands", after(0x81, 0x20), "entry holds 4097 where at most 4096 is allowed"},
 		{"a kind beyond 16 bits", after(1, 0x80, 0x80, 4, 1, 0), "entry holds 65536 where at most 65535 is allowed"},
-		{"a version beyond 16 bits", after(1, byte(KindTellTime), 0x80, 0x80, 4, 0), "entry holds 65536 where at most 65535 is allowed"},
+		{"a version beyond 16 bits", after(1, byte(KindTellTime), 0x80, 0x80, 4, 0),
+			"entry holds 65536 where at most 65535 is allowed"},
 		{"a command that is longer than the entry", after(1, byte(KindTellTime), 1, 1), "entry ends within a command"},
 	}
 	for _, c := range cases {
@@ -127,19 +136,25 @@ func TestDecodeKeepsWhatItCannotRead(t *testing.T) {
 		want  string
 	}{
 		{"kind 0", frameOf(0, 1), "a command of kind 0, version 1" + unknown},
-		{"a kind of tomorrow", frameOf(kindEnd, 1, 1, 2, 3), fmt.Sprintf("a command of kind %d, version 1%s", kindEnd, unknown)},
-		{"a kind that this program has and the rules have not", frameOf(KindPassTime, 1, 0, 7), "a command of kind 65535, version 1" + unknown},
+		{"a kind of tomorrow", frameOf(kindEnd, 1, 1, 2, 3),
+			fmt.Sprintf("a command of kind %d, version 1%s", kindEnd, unknown)},
+		{"a kind that this program has and the rules have not", frameOf(KindPassTime, 1, 0, 7),
+			"a command of kind 65535, version 1" + unknown},
 		{"a version of tomorrow", frameOf(KindTellTime, 2), "a command of kind 10, version 2" + unknown},
 		{"version 0", frameOf(KindTellTime, 0), "a command of kind 10, version 0" + unknown},
 		{"bytes too many", frameOf(KindTellTime, 1, 7), "tell-time has 1 bytes too many"},
 		{"bytes too few", frameOf(KindLeave, 1, 3, 'a'), "leave-cluster ends within a text"},
-		{"an attempt beyond 32 bits", frameOf(KindPrepareJoin, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x10), "prepare-join-cluster holds 4294967296 where at most 4294967295 is allowed"},
+		{"an attempt beyond 32 bits", frameOf(KindPrepareJoin, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x10),
+			"prepare-join-cluster holds 4294967296 where at most 4294967295 is allowed"},
 		{"a long request id", frameOf(KindKillJob, 1, RequestIDBytesMax+1), "kill-job holds 65 where at most 64 is allowed"},
 		{"an unknown job type", frameOf(KindSubmitJob, 1, 0, 0, 0, 5), "submit-job holds 5 where at most 4 is allowed"},
-		{"too many tasks", frameOf(KindSubmitJob, 1, append(policy, terms.TasksMax+1)...), "submit-job holds 65 where at most 64 is allowed"},
+		{"too many tasks", frameOf(KindSubmitJob, 1, append(policy, terms.TasksMax+1)...),
+			"submit-job holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", frameOf(KindSubmitJob, 1, append(policy, 64, 0, 0)...), "submit-job ends within a list"},
-		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)), "report-tasks holds 11 where at most 10 is allowed"},
-		{"a slot beyond 16 bits", frameOf(KindReportTasks, 1, 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0), "report-tasks holds 65536 where at most 65535 is allowed"},
+		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)),
+			"report-tasks holds 11 where at most 10 is allowed"},
+		{"a slot beyond 16 bits", frameOf(KindReportTasks, 1, 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0),
+			"report-tasks holds 65536 where at most 65535 is allowed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,7 +178,8 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 	e := &Entry{Writer: "a~1", Seq: 1, Commands: []Command{
 		&TellTime{}, &PassTime{Millis: 7}, &KillJob{RequestID: strings.Repeat("r", RequestIDBytesMax+1), Job: "web"},
 	}}
-	if _, err := Decode(Encode(e), rules.First); err == nil || !strings.Contains(err.Error(), "needs version 3 of the rules") {
+	if _, err := Decode(Encode(e), rules.First); err == nil ||
+		!strings.Contains(err.Error(), "needs version 3 of the rules") {
 		t.Errorf("under the first rules: %v, want that it needs the next", err)
 	}
 	got, err := Decode(Encode(e), rules.Next)
@@ -245,10 +261,13 @@ func TestLimitsFit(t *testing.T) {
 	e := &Entry{Writer: terms.NewPeerID(terms.NodeName(strings.Repeat("a", terms.NameBytesMax)), 1<<32-1), Seq: 1<<64 - 1}
 	e.Commands = []Command{
 		&SubmitJob{RequestID: strings.Repeat("r", RequestIDBytesMax), Spec: terms.Job{Tasks: []terms.Task{{
-			Command: slices.Repeat([]string{"y"}, terms.ArgumentsMax), WorkDir: long, Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited},
-			Constraints: []constraint.Constraint{{Attribute: strings.Repeat("z", 4*terms.NameBytesMax), Values: slices.Repeat([]string{""}, terms.RequestsPerTaskMax)}},
+			Command: slices.Repeat([]string{"y"}, terms.ArgumentsMax), WorkDir: long,
+			Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited},
+			Constraints: []constraint.Constraint{{Attribute: strings.Repeat("z", 4*terms.NameBytesMax),
+				Values: slices.Repeat([]string{""}, terms.RequestsPerTaskMax)}},
 		}}}},
-		&ReportTasks{Reports: slices.Repeat([]Report{{ExitCode: -1 << 31, Detail: strings.Repeat("d", cluster.FailureDetailBytesMax)}}, 1000)},
+		&ReportTasks{Reports: slices.Repeat(
+			[]Report{{ExitCode: -1 << 31, Detail: strings.Repeat("d", cluster.FailureDetailBytesMax)}}, 1000)},
 	}
 	for len(e.Commands) < CommandsMax {
 		e.Commands = append(e.Commands, &TellTime{})

@@ -6,8 +6,8 @@ import (
 	"starling/terms/rules"
 )
 
-// form is a way to write a command: its kind, and which version of that. A new version adds fields. A command is written in
-// the lowest version that has all of its fields that are not zero, so that each has one encoding.
+// form is a way to write a command: its kind, and which version of that. A new version adds fields. A command is
+// written in the lowest version that has all of its fields that are not zero, so that each has one encoding.
 type form struct {
 	kind    Kind
 	version uint16

@@ -99,8 +99,8 @@ func TestGoldenLimits(t *testing.T) {
 // bounded is how constants are called by which the terms are bounded.
 var bounded = regexp.MustCompile("(Max|Least|Default|Unlimited)$")
 
-// TestGoldenConstants holds the constants by which jobs, offers and pools are judged, as the source has them: one that is to change
-// becomes a table with a row since a new number of the rules.
+// TestGoldenConstants holds the constants by which jobs, offers and pools are judged, as the source has them: one that
+// is to change becomes a table with a row since a new number of the rules.
 func TestGoldenConstants(t *testing.T) {
 	paths, _ := filepath.Glob("../terms/*.go")
 	more, _ := filepath.Glob("../terms/*/*.go")
@@ -154,8 +154,8 @@ func limitsOf(one Command, in rules.Number) (limits string) {
 	return limits
 }
 
-// holdGolden compares lines "name value" with those of a golden file, which may only grow: beside it lies one with a hash of
-// each line and all before it. It returns the lines of the file.
+// holdGolden compares lines "name value" with those of a golden file, which may only grow: beside it lies one with a
+// hash of each line and all before it. It returns the lines of the file.
 func holdGolden(t *testing.T, path string, lines []string) []string {
 	t.Helper()
 	held, sums := linesOf(t, path), linesOf(t, path+".sums")

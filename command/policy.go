@@ -20,7 +20,8 @@ func flag(c *coder, v *bool) {
 
 func updatePolicy(c *coder, u *terms.UpdatePolicy) {
 	for _, v := range []*uint32{
-		&u.BatchSize, &u.Canaries, &u.MinHealthyMillis, &u.HealthyDeadlineMillis, &u.ProgressDeadlineMillis, &u.AttemptsMax, &u.FailuresMax,
+		&u.BatchSize, &u.Canaries, &u.MinHealthyMillis, &u.HealthyDeadlineMillis, &u.ProgressDeadlineMillis, &u.AttemptsMax,
+		&u.FailuresMax,
 	} {
 		integer(c, v, math.MaxUint32)
 	}

@@ -17,7 +17,8 @@ func samples() map[form]*Entry {
 	entries := map[form]*Entry{}
 	add := func(one Command) {
 		entries[formOf(one)] = &Entry{
-			Rules: Needs([]Command{one}), Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41, Commands: []Command{one},
+			Rules: Needs([]Command{one}), Writer: "a~1", Seq: 1<<32 | 7, Time: 1_700_000_000_123, Cause: 41,
+			Commands: []Command{one},
 		}
 	}
 	for _, one := range commands() {
@@ -41,44 +42,16 @@ func commands() []Command {
 		&AbortJoin{Joiner: "b~1", Attempt: 1<<32 - 1},
 		&Leave{Peer: "c~12"},
 		&Volunteer{Peer: "a~1", Offer: terms.Offer{
-			Capacity: terms.Resources{4000, 8 << 30, 1 << 40}, Attributes: []terms.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
-			Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999, Address: "10.0.0.1:7700", Rules: 1,
+			Capacity:   terms.Resources{4000, 8 << 30, 1 << 40},
+			Attributes: []terms.EnvVar{{Name: "arch", Value: "arm64"}, {Name: "zone", Value: "Zürich"}},
+			Devices:    []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 2}}, PortFirst: 20000, PortLast: 29999,
+			Address: "10.0.0.1:7700", Rules: 1,
 		}},
-		&SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
-			Preemption: terms.NonPreemptible, Revocable: true, Controller: true, KillOnPreempt: true, TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, Within: "rack", Grow: terms.GrowWhole, After: []terms.JobName{"ops/load"},
-			MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
-				On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137}, Action: lifecycle.Abort, DelayMillis: 3000,
-			}},
-			Update: terms.UpdatePolicy{
-				BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000, ProgressDeadlineMillis: 600_000,
-				AttemptsMax: 3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
-			}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},
-			Tasks: []terms.Task{{
-				Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000, After: []terms.TaskName{"fetch"}, Command: []string{"/bin/server", "-v"}, Env: []terms.EnvVar{{Name: "LANG", Value: "C"}},
-				WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
-				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}}, Ports: []terms.PortRequest{{Name: "http", Number: 8080}},
-				Constraints: []constraint.Constraint{{
-					Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
-					All: []constraint.Constraint{{Attribute: "all"}}, Any: []constraint.Constraint{{Attribute: "any"}}, Soft: true, PatienceMillis: 2000,
-				}},
-				Labels: []terms.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
-				Placement: terms.Spread, Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
-				Reschedule: terms.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000, Growth: terms.Fibonacci},
-				Disconnect: terms.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: terms.KeepLongest, StopAfterMillis: 10000},
-				Checks: []terms.Check{{
-					Kind: terms.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 3,
-				}},
-				Policies: []lifecycle.Policy{{
-					On: []lifecycle.Event{lifecycle.InstanceEvicted}, ExitCodes: []uint32{3}, Action: lifecycle.RestartTask, DelayMillis: 10_000,
-				}},
-				MaxRestarts:     5,
-				Percent:         40,
-				Volumes:         []terms.Volume{{Name: "data"}},
-				StopGraceMillis: 5000, OnMembersChange: terms.SignalHangUp,
-			}}}},
+		submission(),
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
-			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3, Seat: cluster.CanarySeat}, Order: 4711, Ended: cluster.BySignal, ExitCode: -1, Ready: true, Detail: "killed"},
+			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3, Seat: cluster.CanarySeat}, Order: 4711, Ended: cluster.BySignal,
+				ExitCode: -1, Ready: true, Detail: "killed"},
 		}},
 		&TellTime{},
 		&RaiseRules{Version: 2},
@@ -87,14 +60,66 @@ func commands() []Command {
 		&RestartJob{RequestID: "0fa0", Job: "web", Against: 4, Task: "server"},
 		&SuspendJob{RequestID: "0fa0", Job: "web", Against: 4, Resume: true},
 		&SealTask{RequestID: "0fa4", Slot: terms.SlotName{Job: "words", Task: "split", Index: 2}, Order: 4711},
-		&EndAllocation{RequestID: "0fa1", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},
+		&EndAllocation{RequestID: "0fa1", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711,
+			Elsewhere: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
-		&ChangePools{RequestID: "0fa3", Against: 7, Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{
-			{Reservation: 4000, Limit: terms.Unlimited, Share: 2, Static: true}, {Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
-			{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
-			{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
-		}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin, Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
+		&ChangePools{RequestID: "0fa3", Against: 7,
+			Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{
+				{Reservation: 4000, Limit: terms.Unlimited, Share: 2, Static: true},
+				{Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
+				{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
+				{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
+			}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin,
+				Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
 	}
+}
+
+// submission returns a job with every field of its first version.
+func submission() *SubmitJob {
+	return &SubmitJob{RequestID: "0f9c", Against: 4, Spec: terms.Job{Name: "shop/web", Type: terms.Stateless, Priority: 60,
+		Preemption: terms.NonPreemptible, Revocable: true, Controller: true, KillOnPreempt: true,
+		TaskScheduler: terms.TaskGreedy, Percent: 30, Coverage: terms.CoverageRequired, MinAvailable: 2, Within: "rack",
+		Grow: terms.GrowWhole, After: []terms.JobName{"ops/load"},
+		MinSuccess: 3, MaxRestarts: 4, KeepMillis: 86_400_000, Policies: []lifecycle.Policy{{
+			On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, ExitCodes: []uint32{7, 137},
+			Action: lifecycle.Abort, DelayMillis: 3000,
+		}},
+		Update: terms.UpdatePolicy{
+			BatchSize: 2, Canaries: 1, AutoPromote: true, MinHealthyMillis: 5000, HealthyDeadlineMillis: 300_000,
+			ProgressDeadlineMillis: 600_000,
+			AttemptsMax:            3, FailuresMax: 1, Rollback: true, StartPaused: true, SameNode: true,
+		}, Plugins: []terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "server"}}}},
+		Tasks: []terms.Task{{
+			Name: "server", Instances: 3, MinAvailable: 2, MaxRunning: 3, MaxRunMillis: 3_600_000,
+			After: []terms.TaskName{"fetch"}, Command: []string{"/bin/server", "-v"},
+			Env:     []terms.EnvVar{{Name: "LANG", Value: "C"}},
+			WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
+			Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500, Models: []string{"A100", "H100"}}},
+			Ports:   []terms.PortRequest{{Name: "http", Number: 8080}},
+			Constraints: []constraint.Constraint{{
+				Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
+				All: []constraint.Constraint{{Attribute: "all"}}, Any: []constraint.Constraint{{Attribute: "any"}}, Soft: true,
+				PatienceMillis: 2000,
+			}},
+			Labels: []terms.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
+			Placement: terms.Spread, Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000,
+				ResetMillis: 600000},
+			Reschedule: terms.Reschedule{AttemptsMax: 2, IntervalMillis: 60000, DelayMillis: 5000, DelayMaxMillis: 30000,
+				Growth: terms.Fibonacci},
+			Disconnect: terms.Disconnect{LostAfterMillis: 300000, Wait: true, Keep: terms.KeepLongest, StopAfterMillis: 10000},
+			Checks: []terms.Check{{
+				Kind: terms.CheckHTTP, Port: "http", Path: "/health", Command: []string{"probe"}, IntervalMillis: 1000,
+				TimeoutMillis: 500, FailuresMax: 3,
+			}},
+			Policies: []lifecycle.Policy{{
+				On: []lifecycle.Event{lifecycle.InstanceEvicted}, ExitCodes: []uint32{3}, Action: lifecycle.RestartTask,
+				DelayMillis: 10_000,
+			}},
+			MaxRestarts:     5,
+			Percent:         40,
+			Volumes:         []terms.Volume{{Name: "data"}},
+			StopGraceMillis: 5000, OnMembersChange: terms.SignalHangUp,
+		}}}}
 }
 
 // filler fills commands at random, within what the encoding takes.
@@ -129,12 +154,21 @@ func (f *filler) number(bits int) uint64 {
 
 func (f *filler) fill(v reflect.Value) {
 	enumerations := map[reflect.Type]int{
-		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): int(terms.TaskFixed), reflect.TypeFor[terms.Coverage](): int(terms.CoverageOptional),
-		reflect.TypeFor[terms.Grow](): int(terms.GrowWhole), reflect.TypeFor[terms.JobScheduler](): int(terms.JobPercentage), reflect.TypeFor[lifecycle.Action](): int(lifecycle.Complete),
-		reflect.TypeFor[terms.Growth](): int(terms.Fibonacci), reflect.TypeFor[terms.Preemption](): int(terms.Preemptible),
-		reflect.TypeFor[terms.Survivor](): int(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): int(terms.CheckCommand),
-		reflect.TypeFor[Steering](): int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat), reflect.TypeFor[terms.Placement](): int(terms.Defragment),
-		reflect.TypeFor[terms.Signal](): int(terms.SignalUser2), reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual), reflect.TypeFor[cluster.Ending](): int(cluster.EndingCount) - 1,
+		reflect.TypeFor[terms.JobType](): int(terms.Daemon), reflect.TypeFor[lifecycle.Event](): int(lifecycle.Any),
+		reflect.TypeFor[terms.TaskScheduler](): int(terms.TaskFixed),
+		reflect.TypeFor[terms.Coverage]():      int(terms.CoverageOptional),
+		reflect.TypeFor[terms.Grow]():          int(terms.GrowWhole),
+		reflect.TypeFor[terms.JobScheduler]():  int(terms.JobPercentage),
+		reflect.TypeFor[lifecycle.Action]():    int(lifecycle.Complete),
+		reflect.TypeFor[terms.Growth]():        int(terms.Fibonacci),
+		reflect.TypeFor[terms.Preemption]():    int(terms.Preemptible),
+		reflect.TypeFor[terms.Survivor]():      int(terms.KeepLongest),
+		reflect.TypeFor[terms.CheckKind]():     int(terms.CheckCommand),
+		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat),
+		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
+		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),
+		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual),
+		reflect.TypeFor[cluster.Ending]():      int(cluster.EndingCount) - 1,
 	}
 	if pass, ok := v.Addr().Interface().(*PassTime); ok {
 		pass.Millis = uint32(f.rng.IntN(PassMillisMax + 1))

@@ -130,7 +130,8 @@ func override(e *expectation, desired *yaml.Node) error {
 func unreadKeys(other map[string]any) []string {
 	var keys []string
 	for key := range other {
-		if !slices.ContainsFunc(keysUnread, func(k struct{ prefix, reason string }) bool { return strings.HasPrefix(key, k.prefix) }) {
+		if !slices.ContainsFunc(keysUnread,
+			func(k struct{ prefix, reason string }) bool { return strings.HasPrefix(key, k.prefix) }) {
 			keys = append(keys, key)
 		}
 	}

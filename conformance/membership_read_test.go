@@ -46,7 +46,8 @@ desired: {members: []}
 	if f.Log[0].Candidates == nil || len(*f.Log[0].Candidates) != 0 || f.Log[1].Candidates != nil {
 		t.Error("an empty list of candidates is taken for none, or the other way round")
 	}
-	for i, want := range []string{"members [p0 p1], pairs [p0→p1 p1→p0]", "members [p0], pairs []", "members [p0], pairs []"} {
+	for i, want := range []string{"members [p0 p1], pairs [p0→p1 p1→p0]", "members [p0], pairs []",
+		"members [p0], pairs []"} {
 		if got := f.Log[i].Expect.Replica.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("entry %d expects %s, want %s", i, got, want)
 		}
@@ -80,7 +81,8 @@ final: {members: [a], pairs: {}, prepared: {a: b}, accepted: {}}
 		{"candidates: [a]", "candidates: [b]", "candidates are [a], want [b]"},
 		{"prepared: {a: b}, accepted: {}}\n    reac", "prepared: {}, accepted: {a: b}}\n    reac", "the value is"},
 		{"{a: [{fn: notify-join, args: {observer: b}}]}", "{}", "a reacts with [notify-join(b)#1], want []"},
-		{"{a: [{fn: notify-join, args: {observer: b}}]}", "{b: [{fn: abort-join, args: {id: b}}]}", "b reacts with [], want [abort-join(b)#1]"},
+		{"{a: [{fn: notify-join, args: {observer: b}}]}", "{b: [{fn: abort-join, args: {id: b}}]}",
+			"b reacts with [], want [abort-join(b)#1]"},
 		{"b: [a]}", "b: []}", "required watches are [a→b b→a], want [a→b]"},
 		{"fn: notify-join", "fn: notify", "no rule for entry notify"},
 		{"args: {joiner: b}", "args: {}", "joiner is missing"},

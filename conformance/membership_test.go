@@ -265,7 +265,8 @@ func (r *replayed) checkReplica(e *logEntry, why *difference, before string) (fi
 		return false
 	}
 	r.tally.note(why)
-	r.result.stated = append(r.result.stated, fmt.Sprintf("the value is\n\t%s\nthe file has\n\t%s\n%s", got, want, why.reason))
+	r.result.stated = append(r.result.stated,
+		fmt.Sprintf("the value is\n\t%s\nthe file has\n\t%s\n%s", got, want, why.reason))
 	r.rebuild(want)
 	return !zombies
 }

@@ -144,19 +144,24 @@ type difference struct {
 var (
 	void = &difference{name: "void reaction", reason: "a reaction that would change nothing is not written: " +
 		"each attempt has one retry, and a member joins no more (dup-1 desires no reaction at all; reference, Take over 3)"}
-	firstPrepare = &difference{name: "first prepare", reason: "a peer that never asked to join begins when its process starts; " +
-		"the files tell that as world, not as a reaction"}
-	noCommand = &difference{name: "no command", reason: "peer-gc is no command here: what it does are the leaves that follow"}
-	lateEntry = &difference{name: "late entry", unchanged: true, reason: "entries of a peer that left are dropped whole; " +
-		"0.14.6 obeys what its guards let pass"}
+	firstPrepare = &difference{name: "first prepare",
+		reason: "a peer that never asked to join begins when its process starts; " +
+			"the files tell that as world, not as a reaction"}
+	noCommand = &difference{name: "no command",
+		reason: "peer-gc is no command here: what it does are the leaves that follow"}
+	lateEntry = &difference{name: "late entry", unchanged: true,
+		reason: "entries of a peer that left are dropped whole; " +
+			"0.14.6 obeys what its guards let pass"}
 	departedBack = &difference{name: "departed back", reason: "a peer that left never comes back (race-4): " +
 		"where the file still has it, it is left out"}
-	lateWord = &difference{name: "late word", reason: "a notify or accept that fits no state changes nothing, and ends no attempt that is under way: " +
-		"0.14.6 lets the joiner abort whatever it is doing by then"}
+	lateWord = &difference{name: "late word",
+		reason: "a notify or accept that fits no state changes nothing, and ends no attempt that is under way: " +
+			"0.14.6 lets the joiner abort whatever it is doing by then"}
 	secondPrepare = &difference{name: "second prepare", unchanged: true, reason: "each attempt is prepared once: " +
 		"one that was refused or lost its observer is aborted first; 0.14.6 obeys both prepares of two aborts (race-4)"}
-	foreignNotify = &difference{name: "foreign notify", unchanged: true, reason: "only the observer of the present attempt may notify: " +
-		"0.14.6 takes the late word of an earlier observer for that of the present one"}
+	foreignNotify = &difference{name: "foreign notify", unchanged: true,
+		reason: "only the observer of the present attempt may notify: " +
+			"0.14.6 takes the late word of an earlier observer for that of the present one"}
 )
 
 // stated returns the rule by which an entry that is to be folded may change the value in the file and not here, nil if

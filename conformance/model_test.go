@@ -175,7 +175,8 @@ func (m *model) check(t *testing.T, e *logEntry) {
 	if e.Expect.Watches != nil && m.watches().String() != e.Expect.Watches.String() {
 		t.Errorf("entry %d: watches are %s, want %s", e.ID, m.watches(), e.Expect.Watches)
 	}
-	if got, want := fmt.Sprint(reactions), fmt.Sprint(e.Expect.Reactions); len(reactions)+len(e.Expect.Reactions) > 0 && got != want {
+	if got, want := fmt.Sprint(reactions),
+		fmt.Sprint(e.Expect.Reactions); len(reactions)+len(e.Expect.Reactions) > 0 && got != want {
 		t.Errorf("entry %d: reactions are %s, want %s", e.ID, got, want)
 	}
 }

@@ -73,14 +73,16 @@ func (a *answer) add(t *nomadTask, out *reconcile.Result) {
 		if t.task.Count == 0 && t.ended(s.Reference) {
 			continue // told to nobody
 		}
-		a.Stop = append(a.Stop, nomadStop{Alloc: t.ids[s.Order], Index: s.Index, Why: stopWords[s.Reason], SetClient: clientWords[s.Client]})
+		a.Stop = append(a.Stop, nomadStop{Alloc: t.ids[s.Order], Index: s.Index, Why: stopWords[s.Reason],
+			SetClient: clientWords[s.Client]})
 	}
 	for _, r := range out.Disconnects {
 		a.Disconnects = append(a.Disconnects, nomadMark{Alloc: t.ids[r.Order], SetClient: "unknown"})
 	}
 	a.Desired[t.group] = map[string]int32{
-		"place": out.Counts.Place, "destructive": out.Counts.Replace, "ignore": out.Counts.Ignore, "migrate": out.Counts.Migrate,
-		"canary": out.Counts.Canary, "disconnect": out.Counts.Disconnect, "reconnect": out.Counts.Reconnect,
+		"place": out.Counts.Place, "destructive": out.Counts.Replace, "ignore": out.Counts.Ignore,
+		"migrate": out.Counts.Migrate,
+		"canary":  out.Counts.Canary, "disconnect": out.Counts.Disconnect, "reconnect": out.Counts.Reconnect,
 	}
 	for _, d := range out.Decisions {
 		for _, v := range []reconcile.Verdict{d.Main, d.Canary} {
@@ -105,8 +107,9 @@ func (t *nomadTask) ended(r reconcile.Reference) bool {
 
 var (
 	stopWords = map[reconcile.Reason]string{
-		reconcile.NotNeeded: "not_needed", reconcile.Outdated: "not_needed", reconcile.Duplicate: "duplicate", reconcile.CanaryOver: "not_needed",
-		reconcile.NodeLost: "lost", reconcile.Moved: "migrating", reconcile.Failed: "rescheduled",
+		reconcile.NotNeeded: "not_needed", reconcile.Outdated: "not_needed", reconcile.Duplicate: "duplicate",
+		reconcile.CanaryOver: "not_needed",
+		reconcile.NodeLost:   "lost", reconcile.Moved: "migrating", reconcile.Failed: "rescheduled",
 		reconcile.FailedAway: "rescheduled", reconcile.ReturnedOutdated: "not_needed", reconcile.OtherKept: "not_needed",
 		reconcile.OriginalKept: "reconnected",
 	}
@@ -181,8 +184,8 @@ func (d *resultDiff) placements() {
 	d.sets("place", describe(want), describe(d.got.Place))
 }
 
-// desired compares the counts of what is done. What is ignored is counted otherwise, as a slot has no past; but where the peer leaves
-// something alone, so do we.
+// desired compares the counts of what is done. What is ignored is counted otherwise, as a slot has no past; but where
+// the peer leaves something alone, so do we.
 func (d *resultDiff) desired() {
 	for group, want := range d.want.Desired {
 		for _, word := range []string{"place", "destructive", "migrate", "canary", "disconnect", "reconnect", "ignore"} {
@@ -217,7 +220,8 @@ func (d *resultDiff) stops() {
 // followUpWindowMillis is how far apart waits may be that share a follow-up of the peer.
 const followUpWindowMillis = 5000
 
-// waits compares until when allocations wait of which the file tells it. The peer looks at several together, with the first of them.
+// waits compares until when allocations wait of which the file tells it. The peer looks at several together, with the
+// first of them.
 func (d *resultDiff) waits() {
 	for _, m := range slices.Concat(d.want.Attributes, d.want.Disconnects) {
 		at, told := d.want.followUp(m.FollowUp)

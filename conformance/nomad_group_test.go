@@ -36,9 +36,10 @@ func reconciliation(s *sheet) {
 
 // What of a result is not compared. Each holds for every file.
 var (
-	recordCopied = &difference{name: "record copied", column: true, reason: "an update begins with the entry that brings " +
-		"a version, whatever is outdated, and ends with the next: of a deployment is compared whether it is successful, and " +
-		"of counts, what is done"}
+	recordCopied = &difference{name: "record copied", column: true,
+		reason: "an update begins with the entry that brings " +
+			"a version, whatever is outdated, and ends with the next: of a deployment is compared whether it is successful, and " +
+			"of counts, what is done"}
 )
 
 // kept returns the file of this name in the tree, nil if there is none: it holds what slots must give, which the
@@ -129,7 +130,8 @@ expected:
 		{"why: not_needed", "why: lost", "stop: missing"},
 		{"{alloc: a5, index: 5, why: not_needed}", "", "stop: not expected"},
 		{"wait_until: +5m", "wait_until: +4m", "a1 does not wait until 240000"},
-		{"disconnect_updates: [{alloc: a1, set_client: unknown, followup_eval: e1}]", "reconnect_updates: [a1]", "reconnect_updates: missing [a1]"},
+		{"disconnect_updates: [{alloc: a1, set_client: unknown, followup_eval: e1}]", "reconnect_updates: [a1]",
+			"reconnect_updates: missing [a1]"},
 		{"name: sound", "name: sound\nslot_note: x", ""},
 		{"group: api, index: 3", "group: api, index: 3, spread: 1", "field spread not found"},
 		{"client: running, spec", "client: asleep, spec", "the word \"asleep\" is not known"},

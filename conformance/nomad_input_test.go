@@ -23,7 +23,8 @@ type nomadTask struct {
 	ids   map[terms.Index]string
 }
 
-// tasks returns the groups of a file: those of the job, then those that only allocations belong to, which is none of a job that runs.
+// tasks returns the groups of a file: those of the job, then those that only allocations belong to, which is none of a
+// job that runs.
 func (f *reconcileFile) tasks() ([]nomadTask, error) {
 	var groups []nomadGroup
 	if f.Input.Job != nil {
@@ -48,7 +49,8 @@ func (f *reconcileFile) tasks() ([]nomadTask, error) {
 
 // task returns a group as ours. A job that was stopped wants nothing.
 func (in *reconcileInput) task(g nomadGroup) reconcile.Task {
-	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect), Policy: &terms.UpdatePolicy{}}
+	t := reconcile.Task{Now: in.Now.time(), Count: g.Count, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect),
+		Policy: &terms.UpdatePolicy{}}
 	if in.Job == nil || in.Job.Stop {
 		t.Count = 0
 	}
@@ -73,7 +75,8 @@ func (in *reconcileInput) task(g nomadGroup) reconcile.Task {
 // current tells whether the deployment is of the job's present version and goes on, or has failed.
 func (in *reconcileInput) current() bool {
 	d := in.Deployment
-	return d != nil && in.Job != nil && !in.Job.Stop && has(updateStates, d.Status) && updateStates[d.Status] != updateOver &&
+	return d != nil && in.Job != nil && !in.Job.Stop && has(updateStates, d.Status) &&
+		updateStates[d.Status] != updateOver &&
 		d.JobVersion == in.Job.Version && d.JobCreateIndex == in.Job.CreateIndex
 }
 
@@ -89,7 +92,8 @@ func (t *nomadTask) begin() {
 		}
 	}
 	if t.task.Update.ID == 0 && outdated > 0 {
-		t.task.Update = reconcile.Update{ID: theUpdate + 2, Total: t.task.Count, Canaries: min(t.task.Policy.Canaries, outdated)}
+		t.task.Update = reconcile.Update{ID: theUpdate + 2, Total: t.task.Count,
+			Canaries: min(t.task.Policy.Canaries, outdated)}
 		t.task.Update.Promoted = t.task.Update.Canaries == 0
 		t.task.Update.Trying = !t.task.Update.Promoted
 	}
@@ -131,7 +135,8 @@ func (t *nomadTask) fill(f *reconcileFile) error {
 		}
 		c.Order = terms.Index(i + 1)
 		t.ids[c.Order] = a.ID
-		ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient || c.Client == reconcile.LostClient
+		ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient ||
+			c.Client == reconcile.LostClient
 		if ended && (c.Told || a.Next != "" && !c.Away) {
 			continue // what has ended by order, or was replaced, is in no slot any more
 		}
@@ -166,11 +171,13 @@ func (f *reconcileFile) form() string {
 // formOf returns what a candidate of ours cannot say of an allocation, "" if it says all.
 func (f *reconcileFile) formOf(a *nomadAllocation) string {
 	d, job := f.Input.Deployment, f.Input.Job
-	failed := a.Client == "failed" && (a.Desired == "run" || a.Desired == "") || f.Input.node(a.Node) == reconcile.NodeDisconnected
+	failed := a.Client == "failed" && (a.Desired == "run" || a.Desired == "") ||
+		f.Input.node(a.Node) == reconcile.NodeDisconnected
 	switch {
 	case f.stopsItself(a):
 		return "stops itself"
-	case a.Transition.Reschedule || a.Transition.ForceReschedule || a.Transition.DisablePlacement || a.Tracker != nil && a.Tracker.Last != "":
+	case a.Transition.Reschedule || a.Transition.ForceReschedule || a.Transition.DisablePlacement ||
+		a.Tracker != nil && a.Tracker.Last != "":
 		return "mark"
 	case a.CreateIndex != nil && job != nil && *a.CreateIndex != job.CreateIndex:
 		return "other instance"
@@ -197,7 +204,8 @@ func (f *reconcileFile) candidate(a *nomadAllocation) (reconcile.Candidate, erro
 	in := &f.Input
 	c := reconcile.Candidate{
 		Told: a.Desired == "stop" || a.Desired == "evict", Client: clients[a.Client], Node: in.node(a.Node),
-		Outdated: a.SpecChange == "destructive", Migrate: a.Transition.Migrate, Due: a.FollowUp != "" && a.FollowUp == in.EvalID,
+		Outdated: a.SpecChange == "destructive", Migrate: a.Transition.Migrate,
+		Due: a.FollowUp != "" && a.FollowUp == in.EvalID,
 	}
 	for word, known := range map[string]bool{
 		a.Desired: slices.Contains([]string{"", "run", "stop", "evict"}, a.Desired), a.Client: has(clients, a.Client),

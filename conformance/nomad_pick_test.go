@@ -76,12 +76,14 @@ func (f *pickTables) picks(s *sheet) {
 	})
 	eachRow(s, "strategy", f.Strategies.Cases, func(t *trial, c *strategyRow) {
 		given := &f.Strategies.Given
-		checkPick(t, c.Strategy, [2]*reconcile.Candidate{given.Original.candidate(true), given.Replacement.candidate(true)}, c.Keep)
+		checkPick(t, c.Strategy, [2]*reconcile.Candidate{given.Original.candidate(true), given.Replacement.candidate(true)},
+			c.Keep)
 	})
 	eachRow(s, "score", f.BestScore, func(t *trial, _ *scoreRow) { t.leaveOut("score") })
 	eachRow(s, "longest", f.LongestRunning.Cases, func(t *trial, c *longestRow) {
 		tasks := len(f.LongestRunning.Groups[c.Group]) > 0
-		checkPick(t, "longest_running", [2]*reconcile.Candidate{c.Original.candidate(tasks), c.Replacement.candidate(tasks)}, c.Keep)
+		checkPick(t, "longest_running", [2]*reconcile.Candidate{c.Original.candidate(tasks), c.Replacement.candidate(tasks)},
+			c.Keep)
 	})
 }
 

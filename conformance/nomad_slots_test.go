@@ -32,7 +32,8 @@ func (f *reconcileFile) breaches(e *nomadExpected) []string {
 			}
 		}
 		if e.Created != nil && e.Created.Groups[g.Name].DesiredCanaries > g.Count {
-			found = append(found, fmt.Sprintf("wants %d canaries for %d slots", e.Created.Groups[g.Name].DesiredCanaries, g.Count))
+			found = append(found, fmt.Sprintf("wants %d canaries for %d slots", e.Created.Groups[g.Name].DesiredCanaries,
+				g.Count))
 		}
 	}
 	return append(found, twice(e)...)
@@ -49,8 +50,10 @@ func (f *reconcileFile) after(group string, e *nomadExpected) []occupant {
 		if a.Group != group || stopped || ended {
 			continue
 		}
-		unknown := a.Client == "unknown" || slices.ContainsFunc(e.Disconnects, func(m nomadMark) bool { return m.Alloc == a.ID })
-		canary := canaries != nil && !canaries.Groups[group].Promoted && slices.Contains(canaries.Groups[group].PlacedCanaries, a.ID)
+		unknown := a.Client == "unknown" ||
+			slices.ContainsFunc(e.Disconnects, func(m nomadMark) bool { return m.Alloc == a.ID })
+		canary := canaries != nil && !canaries.Groups[group].Promoted &&
+			slices.Contains(canaries.Groups[group].PlacedCanaries, a.ID)
 		live = append(live, occupant{a.ID, a.Index, canary, unknown})
 	}
 	for _, p := range e.Place {

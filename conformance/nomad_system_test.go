@@ -57,8 +57,8 @@ type systemAllocation struct {
 	TaskStates      map[string]nomadTaskState `yaml:"task_states"`
 }
 
-// daemonTask is one group of a system job as our reconciler is asked about it: the slots of nodes that are to have it, or those
-// that are not.
+// daemonTask is one group of a system job as our reconciler is asked about it: the slots of nodes that are to have it,
+// or those that are not.
 type daemonTask struct {
 	task  reconcile.Task
 	slots []reconcile.Slot
@@ -80,7 +80,8 @@ func daemonFile(t *trial, data []byte) {
 	if f.Input.Job.Type == "sysbatch" {
 		t.leaveOut("batch on every node")
 	}
-	if err := (&reconcileInput{Job: f.Input.Job, Deployment: f.Input.Deployment, Nodes: f.Input.Nodes}).checkWords(); err != nil {
+	if err := (&reconcileInput{Job: f.Input.Job, Deployment: f.Input.Deployment,
+		Nodes: f.Input.Nodes}).checkWords(); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string][]systemLine{}
@@ -99,7 +100,8 @@ func daemonFile(t *trial, data []byte) {
 	for i := range f.Expected.Place {
 		f.Expected.Place[i].Alloc = "" // whom it follows
 	}
-	for _, section := range []string{"place", "update", "migrate", "stop", "ignore", "lost", "disconnecting", "reconnecting"} {
+	for _, section := range []string{"place", "update", "migrate", "stop", "ignore", "lost", "disconnecting",
+		"reconnecting"} {
 		d.sets(section, describe(want[section]), describe(got[section]))
 		if n := f.Expected.Counts[section]; n != len(got[section]) {
 			t.Errorf("%s: %d, want %d", section, len(got[section]), n)
@@ -169,7 +171,8 @@ func (in *systemInput) occupants(ids map[terms.Index]string) *occupants {
 	return all
 }
 
-// tasks returns the groups of the file, and what belongs to no group or no node of it as one of its own that wants nothing.
+// tasks returns the groups of the file, and what belongs to no group or no node of it as one of its own that wants
+// nothing.
 func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 	in, job := &f.Input, f.jobName()
 	nodes := slices.Concat(in.Eligible, in.NotReady)
@@ -186,7 +189,8 @@ func (f *systemFile) tasks(ids map[terms.Index]string) []daemonTask {
 			}
 		}
 		for _, place := range all.places {
-			if jobOf(place.Name) == job && groupOf(place.Name) == g.Name && indexOf(place.Name) < g.Count && all.candidates[place] != nil {
+			if jobOf(place.Name) == job && groupOf(place.Name) == g.Name && indexOf(place.Name) < g.Count &&
+				all.candidates[place] != nil {
 				t.addWanted(in, place, all)
 			}
 		}
@@ -217,7 +221,8 @@ func (in *systemInput) groups() []nomadGroup {
 
 // addWanted adds the slot of a name on a node that is to have it, now or when it is back.
 func (t *daemonTask) addWanted(in *systemInput, place systemLine, all *occupants) {
-	if _, tainted := in.Nodes[place.Node]; tainted || slices.Contains(in.Eligible, place.Node) || slices.Contains(in.NotReady, place.Node) {
+	if _, tainted := in.Nodes[place.Node]; tainted || slices.Contains(in.Eligible, place.Node) ||
+		slices.Contains(in.NotReady, place.Node) {
 		t.add(in, place, all)
 	}
 }
@@ -227,7 +232,8 @@ func (t *daemonTask) add(in *systemInput, place systemLine, all *occupants) {
 	node, tainted := in.Nodes[place.Node]
 	closed := tainted && (node == nil || node.Draining || node.state() != reconcile.NodeReady)
 	t.slots = append(t.slots, reconcile.Slot{
-		Index: uint32(len(t.slots)), Closed: closed || !slices.Contains(in.Eligible, place.Node), Candidates: all.candidates[place],
+		Index: uint32(len(t.slots)), Closed: closed || !slices.Contains(in.Eligible, place.Node),
+		Candidates: all.candidates[place],
 	})
 	delete(all.candidates, place)
 	t.places = append(t.places, place)
@@ -248,14 +254,15 @@ func (in *systemInput) candidate(a *systemAllocation, terminal bool) reconcile.C
 	if !a.Current {
 		c.Outdated = true
 	}
-	n := nomadAllocation{ID: a.ID, Deployment: a.Deployment, Healthy: a.Healthy, Canary: a.Canary, Group: groupOf(a.Name), History: a.History, TaskStates: a.TaskStates}
+	n := nomadAllocation{ID: a.ID, Deployment: a.Deployment, Healthy: a.Healthy, Canary: a.Canary, Group: groupOf(a.Name),
+		History: a.History, TaskStates: a.TaskStates}
 	n.placed(in.Deployment, &c)
 	n.times(&c)
 	return c
 }
 
-// report adds what becomes of each allocation, in the peer's words. What it calls an update is whatever gives way to the
-// present version; it does not stop an outdated duplicate, which it calls a defect of its own, but lists it there.
+// report adds what becomes of each allocation, in the peer's words. What it calls an update is whatever gives way to
+// the present version; it does not stop an outdated duplicate, which it calls a defect of its own, but lists it there.
 func (t *daemonTask) report(out *reconcile.Result, ids map[terms.Index]string, got map[string][]systemLine) {
 	told := map[reconcile.Reference]bool{}
 	tell := func(section string, r reconcile.Reference) {

@@ -126,7 +126,8 @@ func (c *unitCase) classes(t *trial) {
 		}
 		node := c.Nodes[a.Node]
 		switch known := node != nil && has(nodeStates, node.Status); {
-		case node != nil && (!known || node.Status == "down" && candidate.Own.Disconnect.Wait || node.Status == "initializing" && a.Client == "pending"):
+		case node != nil && (!known || node.Status == "down" && candidate.Own.Disconnect.Wait ||
+			node.Status == "initializing" && a.Client == "pending"):
 			t.leaveOut("state of a node")
 		case a.Canary && a.Transition.Migrate && a.Client != "running":
 			t.leaveOut("mark")

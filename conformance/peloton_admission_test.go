@@ -12,8 +12,9 @@ import (
 
 // The differences from Peloton in admission. Each holds for every file.
 var (
-	firstAwaited = &difference{name: "first awaited", reason: "where a gang does not fit, upstream stops, or lets all that is smaller go past for ever; " +
-		"here what the first of its class needs is kept for it, others get what is left, and nothing is kept for what can never fit"}
+	firstAwaited = &difference{name: "first awaited",
+		reason: "where a gang does not fit, upstream stops, or lets all that is smaller go past for ever; " +
+			"here what the first of its class needs is kept for it, others get what is left, and nothing is kept for what can never fit"}
 	noMembersQueued = &difference{name: "no members queued", reason: "what waits is counted from the job, not queued: " +
 		"an instance that was killed is not counted, and breaks no gang"}
 )
@@ -140,7 +141,8 @@ func (c *admissionCase) pool() (*admission.Pool, error) {
 			*part.to = amounts
 		}
 	}
-	p.Allocated = terms.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"], Controller: held["controller"]}
+	p.Allocated = terms.Work{NonSlack: held["non_slack"], Slack: held["slack"], NonPreemptible: held["non_preemptible"],
+		Controller: held["controller"]}
 	if total, told := held["total"]; told {
 		p.Allocated.NonSlack = lessOf(total, p.Allocated.Slack)
 	}
@@ -254,7 +256,8 @@ func (c *admissionCase) wrong(got admitted) []string {
 	return append(wrong, different("allocation", shown, want, 0)...)
 }
 
-// queueModel is upstream's rule, after section 4 of the reference: four queues, each of which stops at what does not fit.
+// queueModel is upstream's rule, after section 4 of the reference: four queues, each of which stops at what does not
+// fit.
 type queueModel struct {
 	pool   admission.Pool
 	queues map[string][]admission.Gang

@@ -20,10 +20,12 @@ import (
 
 // The differences from Peloton in how constraints are evaluated. None changes an answer; they say how one is found.
 var (
-	oneTree = &difference{name: "one tree", reason: "attributes of machines and labels of instances are asked about at once; what Peloton " +
-		"finds of one kind alone is what the tree without the labels of the other kind says"}
-	noCounts = &difference{name: "no counts of attributes", reason: "a machine has one value of an attribute: a requirement becomes = or !=, " +
-		"and several values become attributes of their own that hold numbers"}
+	oneTree = &difference{name: "one tree",
+		reason: "attributes of machines and labels of instances are asked about at once; what Peloton " +
+			"finds of one kind alone is what the tree without the labels of the other kind says"}
+	noCounts = &difference{name: "no counts of attributes",
+		reason: "a machine has one value of an attribute: a requirement becomes = or !=, " +
+			"and several values become attributes of their own that hold numbers"}
 )
 
 // labelCounts counts labels by key and value.
@@ -157,9 +159,11 @@ func (c *constraintCase) checkErrors() (wrong []string) {
 		return []string{fmt.Sprintf("no rule for %q, %q", c.What, c.Told.Value)}
 	}
 	for _, text := range []string{
-		`{attribute: a, operator: "~", value: b}`, `{label: a, value: b, operator: "~", count: 1}`, `{sort: a, operator: "=", value: b}`, `{}`,
+		`{attribute: a, operator: "~", value: b}`, `{label: a, value: b, operator: "~", count: 1}`,
+		`{sort: a, operator: "=", value: b}`, `{}`,
 	} {
-		if _, err := jobspec.Parse("job.yaml", []byte("{job: j, tasks: [{command: run, constraints: ["+text+"]}]}")); err == nil {
+		if _, err := jobspec.Parse("job.yaml",
+			[]byte("{job: j, tasks: [{command: run, constraints: ["+text+"]}]}")); err == nil {
 			wrong = append(wrong, "the constraint is accepted: "+text)
 		}
 	}
@@ -277,18 +281,21 @@ func (p *pelotonConstraint) rule(kind string, plain bool) (rule constraint.Const
 		}
 		return constraint.Constraint{Any: parts}, len(parts) > 0, nil
 	case "LABEL":
-		operator, known := map[string]constraint.Operator{"LESS_THAN": constraint.Less, "EQUAL": constraint.Equal, "GREATER_THAN": constraint.Greater}[p.Condition]
+		operator, known := map[string]constraint.Operator{"LESS_THAN": constraint.Less, "EQUAL": constraint.Equal,
+			"GREATER_THAN": constraint.Greater}[p.Condition]
 		switch {
 		case !known || kind != "HOST" && kind != "TASK" || p.Kind != "HOST" && p.Kind != "TASK":
 			return rule, false, fmt.Errorf("there is no condition %q, or no kind %q or %q", p.Condition, p.Kind, kind)
 		case p.Kind != kind:
 			return rule, false, nil
 		case kind == "TASK":
-			return constraint.Constraint{Label: p.Key, Values: []string{p.Value}, Operator: operator, Count: uint32(p.Requirement)}, true, nil
+			return constraint.Constraint{Label: p.Key, Values: []string{p.Value}, Operator: operator,
+				Count: uint32(p.Requirement)}, true, nil
 		case plain:
 			return p.plainRule(), true, nil
 		}
-		return constraint.Constraint{Attribute: p.Key + "=" + p.Value, Operator: operator, Values: []string{strconv.Itoa(p.Requirement)}}, true, nil
+		return constraint.Constraint{Attribute: p.Key + "=" + p.Value, Operator: operator,
+			Values: []string{strconv.Itoa(p.Requirement)}}, true, nil
 	}
 	return rule, false, fmt.Errorf("there is no type %q", p.Type)
 }
@@ -297,7 +304,8 @@ func (p *pelotonConstraint) rule(kind string, plain bool) (rule constraint.Const
 // when it is not.
 func (p *pelotonConstraint) plainRule() constraint.Constraint {
 	met := func(count int) bool {
-		return map[string]bool{"LESS_THAN": count < p.Requirement, "EQUAL": count == p.Requirement, "GREATER_THAN": count > p.Requirement}[p.Condition]
+		return map[string]bool{"LESS_THAN": count < p.Requirement, "EQUAL": count == p.Requirement,
+			"GREATER_THAN": count > p.Requirement}[p.Condition]
 	}
 	is := constraint.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.Equal, Values: []string{p.Value}}
 	isNot := constraint.Constraint{Attribute: attributeOf(p.Key), Operator: constraint.NotEqual, Values: []string{p.Value}}
@@ -321,7 +329,8 @@ func (c *constraintCase) checkExclusive() []string {
 		parts := words.FindStringSubmatch(one.Constraint)
 		switch {
 		case parts != nil && parts[1] == "HOST":
-			p.Of = []pelotonConstraint{{Type: "LABEL", Kind: "HOST", Condition: "EQUAL", Key: parts[2], Value: parts[3], Requirement: 1}}
+			p.Of = []pelotonConstraint{{Type: "LABEL", Kind: "HOST", Condition: "EQUAL", Key: parts[2], Value: parts[3],
+				Requirement: 1}}
 		case parts != nil:
 			p.Of = []pelotonConstraint{{Type: "LABEL", Kind: "TASK", Condition: "EQUAL", Key: parts[2], Value: parts[3]}}
 		case one.Constraint != "none":
@@ -367,7 +376,8 @@ func (c *constraintCase) checkLimit() []string {
 	p := c.Constraint
 	if p == nil {
 		limit, _ := strconv.Atoi(parts[1])
-		p = &pelotonConstraint{Type: "LABEL", Kind: "TASK", Condition: "LESS_THAN", Key: "job", Value: "own", Requirement: limit}
+		p = &pelotonConstraint{Type: "LABEL", Kind: "TASK", Condition: "LESS_THAN", Key: "job", Value: "own",
+			Requirement: limit}
 	}
 	rule, _, err := p.rule("TASK", true)
 	if err != nil {

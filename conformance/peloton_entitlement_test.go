@@ -212,7 +212,8 @@ func (p *poolPicture) spec() (*terms.Pool, error) {
 		if r.Type != "" && r.Type != "elastic" && r.Type != "static" {
 			return nil, fmt.Errorf("%s: there is no type %q", name, r.Type)
 		}
-		spec.Quotas[k] = terms.Quota{Reservation: r.Reservation.units(), Limit: r.Limit.units(), Share: r.Share, Static: r.Type == "static"}
+		spec.Quotas[k] = terms.Quota{Reservation: r.Reservation.units(), Limit: r.Limit.units(), Share: r.Share,
+			Static: r.Type == "static"}
 	}
 	return &spec, nil
 }

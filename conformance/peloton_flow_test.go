@@ -174,8 +174,10 @@ func (f *flow) learnJobs(clause string) error {
 		}
 		for range max(jobs, 1) {
 			f.add(flowJob{
-				pool: terms.PoolPath(strings.ToLower(m[3])), revocable: m[2] == "revocable", nonPreemptible: m[2] == "non-preemptible",
-				priority: uint32(number(m[5])), instances: uint32(max(number(each[1]), 1)), cpu: number(each[2]), memory: number(each[3]),
+				pool: terms.PoolPath(strings.ToLower(m[3])), revocable: m[2] == "revocable",
+				nonPreemptible: m[2] == "non-preemptible",
+				priority:       uint32(number(m[5])), instances: uint32(max(number(each[1]), 1)), cpu: number(each[2]),
+				memory: number(each[3]),
 			})
 		}
 	}
@@ -315,8 +317,9 @@ func (f *flow) send(number int) {
 	j.name = terms.NewJobName(j.pool, fmt.Sprintf("job-%d", number+1))
 	task := stageTask("main", j.instances)
 	task.Resources = terms.Resources{j.cpu * 1000, j.memory * megabyte, 0}
-	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority, Preemption: map[bool]terms.Preemption{true: terms.NonPreemptible}[j.nonPreemptible],
-		Revocable: j.revocable, KillOnPreempt: f.killOnPreempt, Tasks: []terms.Task{task}})
+	f.submit(&terms.Job{Name: j.name, Type: terms.Batch, Priority: j.priority,
+		Preemption: map[bool]terms.Preemption{true: terms.NonPreemptible}[j.nonPreemptible],
+		Revocable:  j.revocable, KillOnPreempt: f.killOnPreempt, Tasks: []terms.Task{task}})
 }
 
 // rest lets the nodes report and time pass, longer than any pool is patient, until nothing changes any more.

@@ -11,15 +11,20 @@ import (
 var (
 	capacityKnown = &difference{name: "capacity known", reason: "capacity is what the nodes of the value offer: " +
 		"no look-up of it can fail, and there are no pools of hosts"}
-	grantedTwice = &difference{name: "granted twice", reason: "where more is reserved or held than there is, upstream gives it out in full " +
-		"and the parts are more than the whole; here it is scaled down"}
-	leftOverLost = &difference{name: "left-over lost", reason: "what a limit cuts off the left-over is lost upstream; here the others get it"}
-	askedInVain  = &difference{name: "asked in vain", reason: "upstream a parent asks for what its pools' limits will not let them use, " +
-		"and keeps it from others; here a need ends at each limit"}
-	staticLent = &difference{name: "static lent", reason: "upstream a parent lends the static reservation of an idle pool below it, " +
-		"where it asks for less itself; here it claims what is to be kept"}
-	slackTwice = &difference{name: "slack twice", reason: "upstream a slack limit bounds what a pool asks for, but not what those below it get together; " +
-		"here it bounds both"}
+	grantedTwice = &difference{name: "granted twice",
+		reason: "where more is reserved or held than there is, upstream gives it out in full " +
+			"and the parts are more than the whole; here it is scaled down"}
+	leftOverLost = &difference{name: "left-over lost",
+		reason: "what a limit cuts off the left-over is lost upstream; here the others get it"}
+	askedInVain = &difference{name: "asked in vain",
+		reason: "upstream a parent asks for what its pools' limits will not let them use, " +
+			"and keeps it from others; here a need ends at each limit"}
+	staticLent = &difference{name: "static lent",
+		reason: "upstream a parent lends the static reservation of an idle pool below it, " +
+			"where it asks for less itself; here it claims what is to be kept"}
+	slackTwice = &difference{name: "slack twice",
+		reason: "upstream a slack limit bounds what a pool asks for, but not what those below it get together; " +
+			"here it bounds both"}
 )
 
 // upstreamDefects lists what the model can be told to do as upstream does.
@@ -157,7 +162,8 @@ func (m *poolModel) divide(pools []int, amount float64) {
 	for _, i := range pools {
 		p := &m.pools[i]
 		m.divide(p.below, p.total)
-		if p.usable = min(m.sum(p.below, func(c *modelPool) float64 { return c.usable }), p.slackLimit); len(p.below) == 0 || m.like[slackTwice] {
+		if p.usable = min(m.sum(p.below, func(c *modelPool) float64 { return c.usable }), p.slackLimit); len(p.below) == 0 ||
+			m.like[slackTwice] {
 			p.usable = max(min(p.total-p.nonSlack, p.slack, p.slackLimit), 0)
 		}
 	}
@@ -177,7 +183,8 @@ func (m *poolModel) slacken(pools []int, amount float64) {
 			m.pools[i].given = m.pools[i].usable
 		}
 	default:
-		m.pour(vessels{pools, func(p *modelPool) float64 { return p.slackLimit }, func(p *modelPool) float64 { return p.usable }, give}, amount)
+		m.pour(vessels{pools, func(p *modelPool) float64 { return p.slackLimit },
+			func(p *modelPool) float64 { return p.usable }, give}, amount)
 	}
 	for _, i := range pools {
 		m.slacken(m.pools[i].below, m.pools[i].given)
@@ -214,7 +221,8 @@ func (m *poolModel) full(v vessels, amount float64) float64 {
 
 // pour divides by weight, one full vessel after the other, and returns how much went.
 func (m *poolModel) pour(v vessels, amount float64) float64 {
-	open := slices.DeleteFunc(slices.Clone(v.pools), func(i int) bool { return v.weight(&m.pools[i]) <= 0 || v.most(&m.pools[i]) <= 0 })
+	open := slices.DeleteFunc(slices.Clone(v.pools),
+		func(i int) bool { return v.weight(&m.pools[i]) <= 0 || v.most(&m.pools[i]) <= 0 })
 	gone := 0.0
 	for len(open) > 0 && amount > gone {
 		level := (amount - gone) / m.sum(open, v.weight)

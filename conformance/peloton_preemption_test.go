@@ -13,10 +13,12 @@ import (
 
 // The differences from Peloton in who gives way. Each holds for every file.
 var (
-	onlyWhatIsLeft = &difference{name: "only what is left", reason: "one gives way if that brings down what is still left of the target; " +
-		"upstream compares with the whole target, and ends who helps nobody"}
-	patience = &difference{name: "patience", reason: "a pool gives back because others wait that are entitled to it, after their patience; " +
-		"upstream counts the cycles in which it holds too much, whether anybody waits or not"}
+	onlyWhatIsLeft = &difference{name: "only what is left",
+		reason: "one gives way if that brings down what is still left of the target; " +
+			"upstream compares with the whole target, and ends who helps nobody"}
+	patience = &difference{name: "patience",
+		reason: "a pool gives back because others wait that are entitled to it, after their patience; " +
+			"upstream counts the cycles in which it holds too much, whether anybody waits or not"}
 )
 
 // preemptions runs a file of cases of preemption.
@@ -128,8 +130,9 @@ func (c *rankCase) victims() (all []preempt.Victim, ids []string, err error) {
 			return nil, nil, err
 		}
 		all, ids = append(all, preempt.Victim{
-			Slot: cluster.SlotRef{Index: uint32(i)}, Need: need, Revocable: task.Revocable, Stage: stage, Priority: task.Priority,
-			Since: terms.Time(task.Start), Gang: preempt.NoGang,
+			Slot: cluster.SlotRef{Index: uint32(i)}, Need: need, Revocable: task.Revocable, Stage: stage,
+			Priority: task.Priority,
+			Since:    terms.Time(task.Start), Gang: preempt.NoGang,
 		}), append(ids, task.ID)
 	}
 	return all, ids, nil
@@ -231,7 +234,8 @@ type processCase struct {
 	}
 }
 
-// run chooses who goes. Those who run are told to stop and hold what they have until they do; the others are back at once.
+// run chooses who goes. Those who run are told to stop and hold what they have until they do; the others are back at
+// once.
 func (c *processCase) run(t *trial) {
 	if c.Allocation != nil {
 		c.NonSlack.Entitlement, c.NonSlack.Allocation = c.Entitlement, c.Allocation
@@ -269,7 +273,8 @@ func (c *processCase) run(t *trial) {
 	for _, part := range []struct {
 		want        *aftermath
 		before, now terms.Amounts
-	}{{c.Expect.After, before[0], held[0]}, {c.Expect.SlackAfter, before[1], held[1]}, {c.Expect.NonSlackAfter, before[0], held[0]}} {
+	}{{c.Expect.After, before[0], held[0]}, {c.Expect.SlackAfter, before[1], held[1]},
+		{c.Expect.NonSlackAfter, before[0], held[0]}} {
 		if part.want != nil {
 			part.want.check(t, part.before, part.now)
 		}

@@ -13,9 +13,12 @@ import (
 
 // The differences from Peloton in what a pool may be. Each holds for every file.
 var (
-	noSlash   = &difference{name: "no slash", reason: "every path begins at the root, and needs no slash to say so: analytics/etl"}
-	noForce   = &difference{name: "no force", reason: "nothing lets a tree break its rules: it would be refused by every fold"}
-	onePolicy = &difference{name: "one policy", reason: "all pools have the same order of jobs, priority and then age, and no name for it"}
+	noSlash = &difference{name: "no slash",
+		reason: "every path begins at the root, and needs no slash to say so: analytics/etl"}
+	noForce = &difference{name: "no force",
+		reason: "nothing lets a tree break its rules: it would be refused by every fold"}
+	onePolicy = &difference{name: "one policy",
+		reason: "all pools have the same order of jobs, priority and then age, and no name for it"}
 )
 
 // poolCase is a request to change pools, or a bound that is computed.
@@ -263,7 +266,8 @@ func (r *poolRequest) fill(spec *terms.Pool) {
 		q := &spec.Quotas[r.kind()]
 		q.Reservation, q.Limit = r.New.units(), max(q.Limit, r.New.units())
 	}
-	spec.ControllerLimit, spec.SlackLimit = percentOf(r.Controllers, spec.ControllerLimit), percentOf(r.Slack, spec.SlackLimit)
+	spec.ControllerLimit, spec.SlackLimit = percentOf(r.Controllers, spec.ControllerLimit),
+		percentOf(r.Slack, spec.SlackLimit)
 }
 
 // kind returns the kind that is told, or else cpu.
@@ -299,7 +303,8 @@ func (c *poolCase) checkBound(t *trial) {
 	for k := range amounts {
 		spec.Quotas[k].Reservation = amounts[k]
 	}
-	spec.ControllerLimit, spec.SlackLimit = percentOf(c.Controllers, spec.ControllerLimit), percentOf(c.Slack, spec.SlackLimit)
+	spec.ControllerLimit, spec.SlackLimit = percentOf(c.Controllers, spec.ControllerLimit),
+		percentOf(c.Slack, spec.SlackLimit)
 	most := spec.SlackMost
 	if c.Controllers != nil {
 		most = spec.ControllerMost
@@ -321,7 +326,8 @@ func (c *poolCase) checkBound(t *trial) {
 // standardTree is the tree of the files: two pools at the top with the standard quota, and three below them.
 func standardTree() pool.Tree {
 	tree := pool.Tree(cluster.NewState().Pools())
-	for _, path := range []terms.PoolPath{"respool1", "respool1/respool11", "respool1/respool12", "respool2", "respool2/respool21"} {
+	for _, path := range []terms.PoolPath{"respool1", "respool1/respool11", "respool1/respool12", "respool2",
+		"respool2/respool21"} {
 		tree = append(tree, standardPool(path))
 		if parent, _ := pool.Split(path); parent == "" {
 			for k := range tree[len(tree)-1].Quotas {

@@ -17,13 +17,16 @@ import (
 
 // The differences from Peloton in the states of jobs and in what comes after an end. Each holds for every file.
 var (
-	servicesFail = &difference{name: "services do not succeed", reason: "a service that exits with 0 has failed at being there, like any other"}
+	servicesFail = &difference{name: "services do not succeed",
+		reason: "a service that exits with 0 has failed at being there, like any other"}
 	nodeIsRuns   = &difference{name: "a node is enough", reason: "a job runs as soon as an instance has a node"}
 	stopsAtOnce  = &difference{name: "stops at once", reason: "a job that was told to stop is stopping from that entry on"}
-	lostIsPlaced = &difference{name: "the lost are placed", reason: "what was lost with its node did not fail: it is placed again whatever its " +
-		"program may fail"}
-	startIsCounted = &difference{name: "starts are counted", reason: "an instance that cannot be started has failed like any other: who wants " +
-		"more attempts says so"}
+	lostIsPlaced = &difference{name: "the lost are placed",
+		reason: "what was lost with its node did not fail: it is placed again whatever its " +
+			"program may fail"}
+	startIsCounted = &difference{name: "starts are counted",
+		reason: "an instance that cannot be started has failed like any other: who wants " +
+			"more attempts says so"}
 )
 
 // stateFile is a file of rules about the states of jobs and tasks.
@@ -140,7 +143,8 @@ func (c *jobStateCase) check(t *trial, differences tally) {
 		one.Restart.AttemptsMax = 0
 		say, known := map[string]saying{
 			"INITIALIZED": silent, "PENDING": silent, "READY": silent, "PLACING": silent, "RESERVED": silent, "PLACED": silent,
-			"LAUNCHING": silent, "LAUNCHED": silent, "STARTING": silent, "RUNNING": runs, "KILLING": runs, "KILLED": runs, "LOST": runs,
+			"LAUNCHING": silent, "LAUNCHED": silent, "STARTING": silent, "RUNNING": runs, "KILLING": runs, "KILLED": runs,
+			"LOST":   runs,
 			"FAILED": fails, "SUCCEEDED": ends,
 		}[state]
 		if !known {
@@ -204,7 +208,8 @@ type throttleCases struct {
 	}
 }
 
-var throttleRule = regexp.MustCompile(`^min\((\d+) s \* 2\^\(failure_count-1\), (\d+) min\); 0 when failure_count is 0$`)
+var throttleRule = regexp.MustCompile(
+	`^min\((\d+) s \* 2\^\(failure_count-1\), (\d+) min\); 0 when failure_count is 0$`)
 
 func (c *throttleCases) check(t *trial) {
 	words := throttleRule.FindStringSubmatch(c.Rule)
@@ -401,7 +406,8 @@ func (w *stage) outcome(before *cluster.Slot) string {
 func (w *stage) strayStopped() bool {
 	slot := w.job().Tasks[0].Slots.At(0)
 	stray := terms.AllocationID{Slot: terms.SlotName{Job: stageJob, Task: "main"}, Order: slot.Order - 1}
-	stops := replica.React(w.s.Node(slot.Node).Peer, w.s, &replica.Observed{Now: w.now, Local: []replica.LocalTask{{ID: stray}}}).Stop
+	stops := replica.React(w.s.Node(slot.Node).Peer, w.s,
+		&replica.Observed{Now: w.now, Local: []replica.LocalTask{{ID: stray}}}).Stop
 	return slices.ContainsFunc(stops, func(stop replica.StopOrder) bool { return stop.ID == stray })
 }
 
@@ -414,7 +420,8 @@ func (c *retryCase) wanted() string {
 	for _, rule := range []struct{ words, want string }{
 		{"no restart", "stopped"}, {"not restarted", "ended"}, {"terminal FAILED", "ended"}, {"terminal KILLED", "ended"},
 		{"then restarted", "restarts"}, {"ignored", "ignored"},
-		{"failure count unchanged", "unchanged count"}, {"restart at once", "restarts after 0 s"}, {"throttled restart", "restarts after 30 s"},
+		{"failure count unchanged", "unchanged count"}, {"restart at once", "restarts after 0 s"},
+		{"throttled restart", "restarts after 30 s"},
 	} {
 		if strings.Contains(c.Expect, rule.words) {
 			return rule.want

@@ -47,7 +47,8 @@ func (c *transitionsCase) check(t *trial, differences tally) {
 		}
 	}
 	for _, state := range c.Terminal {
-		u := &course{stage: newStage(t, room()), policy: terms.UpdatePolicy{BatchSize: 1, AttemptsMax: 1, Rollback: state == "ROLLED_BACK"}}
+		u := &course{stage: newStage(t, room()),
+			policy: terms.UpdatePolicy{BatchSize: 1, AttemptsMax: 1, Rollback: state == "ROLLED_BACK"}}
 		u.reach(state)
 		for how := command.Pause; how <= command.Abort; how++ {
 			if r := u.steer(how); r.Code != cluster.Conflict || u.state() != state {

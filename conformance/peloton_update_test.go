@@ -14,18 +14,25 @@ import (
 
 // The differences from Peloton in updates. Each holds for every file.
 var (
-	highestGo  = &difference{name: "the highest go", reason: "slots are 0 to desired-1, so that a job that shrinks loses the highest numbers first"}
-	sizeAtOnce = &difference{name: "sizes at once", reason: "how many instances there are changes at once: what is added takes nothing away, " +
-		"and what is removed is wanted in no version; batches are for what is replaced"}
-	noInitialized = &difference{name: "nothing between", reason: "an update begins in the entry that brings it: what Peloton may do to an " +
-		"initialized one may be done to it at once"}
-	oneNumber = &difference{name: "one number", reason: "the version of a job changes with what it is to be; who steers an update names the " +
-		"version it leads to, and a start or stop is no version"}
-	noOverrides = &difference{name: "no overrides", reason: "the instances of a task are equal: what is to differ is a task of its own"}
-	doneWhenRun = &difference{name: "done when it has run", reason: "an update of a suspended job is done when its instances have run healthily, " +
-		"after the job has been resumed"}
-	noStopped = &difference{name: "none is stopped", reason: "an instance of a running job that is stopped is started again: who wants fewer " +
-		"asks for fewer"}
+	highestGo = &difference{name: "the highest go",
+		reason: "slots are 0 to desired-1, so that a job that shrinks loses the highest numbers first"}
+	sizeAtOnce = &difference{name: "sizes at once",
+		reason: "how many instances there are changes at once: what is added takes nothing away, " +
+			"and what is removed is wanted in no version; batches are for what is replaced"}
+	noInitialized = &difference{name: "nothing between",
+		reason: "an update begins in the entry that brings it: what Peloton may do to an " +
+			"initialized one may be done to it at once"}
+	oneNumber = &difference{name: "one number",
+		reason: "the version of a job changes with what it is to be; who steers an update names the " +
+			"version it leads to, and a start or stop is no version"}
+	noOverrides = &difference{name: "no overrides",
+		reason: "the instances of a task are equal: what is to differ is a task of its own"}
+	doneWhenRun = &difference{name: "done when it has run",
+		reason: "an update of a suspended job is done when its instances have run healthily, " +
+			"after the job has been resumed"}
+	noStopped = &difference{name: "none is stopped",
+		reason: "an instance of a running job that is stopped is started again: who wants fewer " +
+			"asks for fewer"}
 )
 
 // updates runs a file of cases about updates.
@@ -175,7 +182,8 @@ func (c *completeCase) check(t *trial, differences tally) {
 		"LAUNCHING": silent, "LAUNCHED": silent, "STARTING": silent, "KILLING": silent, "RUNNING": runs, "FAILED": fails,
 		"SUCCEEDED": ends, "LOST": silent, "KILLED": ends,
 	}[in.State]
-	if _, ok := map[string]bool{"": true, "HEALTHY": true, "DISABLED": true, "UNHEALTHY": true, "HEALTH_UNKNOWN": true, "INVALID": true}[in.Health]; !ok || !known {
+	if _, ok := map[string]bool{"": true, "HEALTHY": true, "DISABLED": true, "UNHEALTHY": true, "HEALTH_UNKNOWN": true,
+		"INVALID": true}[in.Health]; !ok || !known {
 		t.Fatalf("no rule for the state %q with health %q", in.State, in.Health)
 	}
 	if answers == runs && (in.Health == "HEALTHY" || in.Health == "DISABLED") {
@@ -223,7 +231,8 @@ func (c *completeCase) checkStopped(t *trial, differences tally) {
 		w.must(&command.SuspendJob{Job: stageJob, Against: 2, Resume: true})
 		w.play(always(passes))
 	}
-	if slot := w.job().Tasks[0].Slots.At(0); w.job().Update.State != cluster.UpdateSucceeded || slot.Version != w.job().Version {
+	if slot := w.job().Tasks[0].Slots.At(0); w.job().Update.State != cluster.UpdateSucceeded ||
+		slot.Version != w.job().Version {
 		t.Errorf("got %s, the instance runs version %d, want %s", w.job().Update.State, slot.Version, c.Expect)
 	}
 }
@@ -404,11 +413,12 @@ func (c *diffCase) checkNumbers(t *trial) {
 	}
 }
 
-// check makes a job with the instances before, changes it so that those have to be updated that are, and looks at what the
-// fold does. Instances that differ from the others are a task of their own.
+// check makes a job with the instances before, changes it so that those have to be updated that are, and looks at what
+// the fold does. Instances that differ from the others are a task of their own.
 func (c *diffCase) check(t *trial, differences tally) {
 	e := &c.Expect
-	added, updated, removed, kept := uint32(len(e.Added)), uint32(len(e.Updated)), uint32(len(e.Removed)), uint32(len(e.Kept))
+	added, updated, removed, kept := uint32(len(e.Added)), uint32(len(e.Updated)), uint32(len(e.Removed)),
+		uint32(len(e.Kept))
 	c.checkNumbers(t)
 	if updated > 0 && kept > 0 {
 		differences.state(t, noOverrides)
@@ -447,7 +457,8 @@ func (c *diffCase) check(t *trial, differences tally) {
 			return true
 		})
 	}
-	if len(got.Added) != len(e.Added) || len(got.Updated) != len(e.Updated) || len(got.Removed) != len(e.Removed) || len(got.Kept) != len(e.Kept) {
+	if len(got.Added) != len(e.Added) || len(got.Updated) != len(e.Updated) || len(got.Removed) != len(e.Removed) ||
+		len(got.Kept) != len(e.Kept) {
 		t.Errorf("got %+v, want as many as %+v", got, *e)
 	}
 }

@@ -32,8 +32,9 @@ var schedRemarks = []string{"rule", "note"}
 // slotKeys are not compared.
 var slotKeys = []string{"slot_ids", "invariant"}
 
-var slotsApart = &difference{name: "slots apart", column: true, reason: "which slot of its task a peer takes is decided by the fold, and not by " +
-	"the division that these cases are about: the runner would compute it itself"}
+var slotsApart = &difference{name: "slots apart", column: true,
+	reason: "which slot of its task a peer takes is decided by the fold, and not by " +
+		"the division that these cases are about: the runner would compute it itself"}
 
 // check lists what is wrong at the end.
 func (c *schedCase) check(t *trial, crowd *crowd) (wrong []string) {

@@ -105,7 +105,8 @@ func (j *schedJob) crowdJob() (*crowdJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	spec := share.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation, CoverageOptional: j.Coverage == "optional"}
+	spec := share.Job{Scheduler: scheduler, Part: basisPoints(j.Percentage), Saturation: j.Saturation,
+		CoverageOptional: j.Coverage == "optional"}
 	c := &crowdJob{name: j.ID, holders: make([][]*crowdPeer, len(j.Tasks))}
 	for _, t := range j.Tasks {
 		c.tasks, c.flux = append(c.tasks, t.Name), append(c.flux, t.Flux)

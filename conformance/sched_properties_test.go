@@ -61,7 +61,8 @@ func asManyJobs(t *trial) {
 		events := []schedEvent{}
 		for i := range jobs {
 			id := fmt.Sprintf("j%d", i+1)
-			c.Jobs = append(c.Jobs, schedJob{ID: id, Scheduler: "balanced", Tasks: []schedTask{{Name: "a"}, {Name: "b", Min: 4, Max: 4}, {Name: "c"}}})
+			c.Jobs = append(c.Jobs, schedJob{ID: id, Scheduler: "balanced",
+				Tasks: []schedTask{{Name: "a"}, {Name: "b", Min: 4, Max: 4}, {Name: "c"}}})
 			events = append(events, schedEvent{Submit: id})
 		}
 		for i := range 6*covered + 1 + rng.IntN(5) {
@@ -119,7 +120,8 @@ func (c *schedCase) happening(rng *rand.Rand, crowd *crowd, number int) schedEve
 		return schedEvent{Complete: j.name, Task: j.tasks[rng.IntN(len(j.tasks))]}
 	case kind == 3:
 		job := schedJob{ID: fmt.Sprintf("j%d", number), Percentage: float64(10 * rng.IntN(5)),
-			Scheduler: []string{"greedy", "balanced", "percentage"}[rng.IntN(3)], Coverage: []string{"required", "optional"}[rng.IntN(2)]}
+			Scheduler: []string{"greedy", "balanced", "percentage"}[rng.IntN(3)],
+			Coverage:  []string{"required", "optional"}[rng.IntN(2)]}
 		for i := range 1 + rng.IntN(3) {
 			task := schedTask{Name: fmt.Sprintf("t%d", i), Min: share.Peers(rng.IntN(3)), Pct: float64(rng.IntN(50))}
 			if rng.IntN(2) == 0 {

@@ -175,7 +175,8 @@ func (u *schedUnitCase) jobs(t *trial) (all []schedJob) {
 		if len(own) == 0 {
 			own = []string{"task"}
 		}
-		job := schedJob{ID: name, Scheduler: orElse(u.TaskScheduler, "round-robin"), Percentage: u.Percentages[name], Saturation: u.Saturation[name], Coverage: "optional"}
+		job := schedJob{ID: name, Scheduler: orElse(u.TaskScheduler, "round-robin"), Percentage: u.Percentages[name],
+			Saturation: u.Saturation[name], Coverage: "optional"}
 		for _, task := range own {
 			job.Tasks = append(job.Tasks, schedTask{Name: task, Pct: u.TaskPercentages[task]})
 		}
@@ -269,7 +270,8 @@ func (u *schedUnitCase) counts(t *trial) {
 	if !ok {
 		t.Fatalf("no rule for %q", u.Then)
 	}
-	for _, task := range strings.FieldsFunc(strings.ReplaceAll(done, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, task := range strings.FieldsFunc(strings.ReplaceAll(done, " and ", ","),
+		func(r rune) bool { return r == ',' || r == ' ' }) {
 		c.complete(t, task)
 	}
 	c.settle()
@@ -453,7 +455,8 @@ func (a allocations) check(t *trial, after map[string]string, ended string) {
 	}
 }
 
-// reallocate compares whether a peer would get another task. Peers of one task are alike: if one of them would, all would.
+// reallocate compares whether a peer would get another task. Peers of one task are alike: if one of them would, all
+// would.
 func (u *schedUnitCase) reallocate(t *trial) {
 	u.Scheduler = orElse(u.Scheduler, "percentage")
 	want, got := false, false

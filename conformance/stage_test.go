@@ -161,7 +161,8 @@ func always(say saying) func(cluster.SlotRef, cluster.Slot) saying {
 }
 
 // of answers for the instances of one version; those of others obey when they are told to stop, and say nothing else.
-func of(version uint32, answerOf func(cluster.SlotRef, cluster.Slot) saying) func(cluster.SlotRef, cluster.Slot) saying {
+func of(version uint32, answerOf func(cluster.SlotRef, cluster.Slot) saying) func(cluster.SlotRef,
+	cluster.Slot) saying {
 	return func(r cluster.SlotRef, slot cluster.Slot) saying {
 		switch {
 		case slot.Phase == cluster.Stopping:

@@ -15,8 +15,9 @@ import (
 
 // The differences from Volcano in what is admitted. Each holds for every file.
 var (
-	anyField = &difference{name: "any field", reason: "a new version may change every field but the type, the pool and how the job shares it, and may " +
-		"have other tasks: what that means for instances is told before"}
+	anyField = &difference{name: "any field",
+		reason: "a new version may change every field but the type, the pool and how the job shares it, and may " +
+			"have other tasks: what that means for instances is told before"}
 )
 
 // admittanceCase asks whether a job, or a change of it, is admitted.
@@ -84,7 +85,8 @@ func (c *admittanceCase) document(t *trial, node *yaml.Node) []byte {
 	if job["name"] == nil {
 		file["job"] = "j"
 	}
-	for theirs, ours := range map[string]string{"minAvailable": "min_available", "minSuccess": "min_success", "maxRetry": "max_restarts"} {
+	for theirs, ours := range map[string]string{"minAvailable": "min_available", "minSuccess": "min_success",
+		"maxRetry": "max_restarts"} {
 		if job[theirs] != nil {
 			file[ours] = job[theirs]
 		}

@@ -17,13 +17,16 @@ import (
 var (
 	entitlementBinds = &difference{name: "entitlement binds", reason: "no pool admits beyond its entitlement; " +
 		"there the bound can be switched off, and queues take turns by how full they are"}
-	noQueueState    = &difference{name: "no queue state", reason: "a pool is there or not: one that admits nothing has limit 0"}
-	noQueuePriority = &difference{name: "no queue priority", reason: "pools have reservations and shares, and no priority: " +
-		"a whole pool before another would starve it"}
+	noQueueState = &difference{name: "no queue state",
+		reason: "a pool is there or not: one that admits nothing has limit 0"}
+	noQueuePriority = &difference{name: "no queue priority",
+		reason: "pools have reservations and shares, and no priority: " +
+			"a whole pool before another would starve it"}
 )
 
 // cycleKindsExcluded are the kinds of case that are left out.
-var cycleKindsExcluded = []string{"enqueue", "overcommit", "podgroup-phase", "gang-skip-unschedulable", "elastic-resource"}
+var cycleKindsExcluded = []string{"enqueue", "overcommit", "podgroup-phase", "gang-skip-unschedulable",
+	"elastic-resource"}
 
 // cycleCase is a cluster with queues and jobs, and what one cycle starts.
 type cycleCase struct {
@@ -262,7 +265,8 @@ func newCycle(c *cycleCase) (*cycle, error) {
 	for i := range c.Given.Jobs {
 		j := &c.Given.Jobs[i]
 		number, known := w.numbers[j.Queue]
-		if !known || number < 0 || slices.ContainsFunc(c.Given.Queues, func(q cycleQueue) bool { return q.Parent == j.Queue }) {
+		if !known || number < 0 || slices.ContainsFunc(c.Given.Queues,
+			func(q cycleQueue) bool { return q.Parent == j.Queue }) {
 			continue // its queue does not exist, or is no leaf: run asks the fold about that
 		}
 		if err := w.job(j, number); err != nil {

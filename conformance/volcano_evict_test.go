@@ -13,11 +13,14 @@ import (
 
 // The differences from Volcano in who gives way. Each holds for every file.
 var (
-	everyKindEntitled = &difference{name: "every kind entitled", reason: "work takes room from others if its pool is entitled to all of it; " +
-		"there one kind is enough"}
-	instancesUncounted = &difference{name: "instances uncounted", reason: "how many instances a machine runs is not bounded, so nobody has to go for that"}
-	nobodyInVain       = &difference{name: "nobody in vain", reason: "who is not needed stays, and nobody goes for what is not enough; " +
-		"there bundles go until there is enough, and stay gone"}
+	everyKindEntitled = &difference{name: "every kind entitled",
+		reason: "work takes room from others if its pool is entitled to all of it; " +
+			"there one kind is enough"}
+	instancesUncounted = &difference{name: "instances uncounted",
+		reason: "how many instances a machine runs is not bounded, so nobody has to go for that"}
+	nobodyInVain = &difference{name: "nobody in vain",
+		reason: "who is not needed stays, and nobody goes for what is not enough; " +
+			"there bundles go until there is enough, and stay gone"}
 )
 
 // evicts plays one cycle: whoever waits and is entitled to room takes it from those who have to give way.
@@ -138,7 +141,8 @@ func newEviction(w *cycle, jobs []cycleJob, queues []cycleQueue) *eviction {
 	for id := range jobs {
 		j := &jobs[id]
 		number, known := w.numbers[j.Queue]
-		kept := slices.ContainsFunc(queues, func(q cycleQueue) bool { return q.Name == j.Queue && q.Reclaimable != nil && !*q.Reclaimable })
+		kept := slices.ContainsFunc(queues,
+			func(q cycleQueue) bool { return q.Name == j.Queue && q.Reclaimable != nil && !*q.Reclaimable })
 		if known && !kept {
 			e.job(j, id, number)
 		}
@@ -238,7 +242,8 @@ func (e *eviction) needs(g *cycleGang) (all []terms.Amounts) {
 }
 
 // choose asks who gives way for a gang, among those who have not.
-func (e *eviction) choose(entitlements []entitle.Entitlement, number int, g *cycleGang, gone map[int]bool) (preempt.Plan, []int, bool) {
+func (e *eviction) choose(entitlements []entitle.Entitlement, number int, g *cycleGang,
+	gone map[int]bool) (preempt.Plan, []int, bool) {
 	in, numbers := &preempt.Input{Pool: number, Priority: e.priority(g.job), Gangs: e.gangs}, []int{}
 	a := &e.in.Pools[number].Allocated
 	in.Room = lessOf(entitlements[number].NonSlack, a.NonSlack)

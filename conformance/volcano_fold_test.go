@@ -32,7 +32,8 @@ type foldJob struct {
 // foldSpec returns the job as ours: tasks of one group that are alike are the instances of one.
 func (j *cycleJob) foldSpec() (*foldJob, error) {
 	f := &foldJob{of: map[string]int{}}
-	f.spec = terms.Job{Name: terms.JobName(j.Name), Type: terms.Batch, Priority: j.Priority, MinAvailable: uint32(j.MinMember)}
+	f.spec = terms.Job{Name: terms.JobName(j.Name), Type: terms.Batch, Priority: j.Priority,
+		MinAvailable: uint32(j.MinMember)}
 	var kinds []string
 	for _, task := range slices.Concat(j.Tasks, j.Pending) {
 		kind := fmt.Sprint(task.Group, task.Req, task.Selector)

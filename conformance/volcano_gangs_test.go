@@ -98,7 +98,8 @@ func (c *gangEvictCase) cycle() (*cycleCase, error) {
 
 // job returns the job with its tasks, each of one core.
 func (p *gangPicture) job(state string) cycleJob {
-	j := cycleJob{Name: p.Name, Queue: p.Queue, MinMember: p.MinAvailable, Priority: priorities[p.Priority], GroupMin: map[string]int{}}
+	j := cycleJob{Name: p.Name, Queue: p.Queue, MinMember: p.MinAvailable, Priority: priorities[p.Priority],
+		GroupMin: map[string]int{}}
 	add := func(group string, count int) {
 		for range count {
 			name := fmt.Sprintf("%s/%s/%d", p.Name, group, len(j.Tasks))
@@ -227,15 +228,17 @@ func (c *bundleCase) divide(t *trial) {
 		if slices.Contains(c.Given.Local, r.ID) {
 			node = "local"
 		}
-		j.Tasks = append(j.Tasks, cycleTask{Name: r.ID, State: "Running", Group: r.Group, Node: node, Priority: r.Priority, Req: quantities{"cpu": 1}})
+		j.Tasks = append(j.Tasks, cycleTask{Name: r.ID, State: "Running", Group: r.Group, Node: node, Priority: r.Priority,
+			Req: quantities{"cpu": 1}})
 	}
 	w := &cycle{numbers: map[string]int{"": 1}, nodes: []cycleNode{{name: "local"}, {name: "other"}}}
 	e := newEviction(w, []cycleJob{j}, nil)
 	var safe []string
 	for count := range c.Given.Local {
 		plan, found := preempt.Choose(&preempt.Input{
-			Wants: []preempt.Want{{Need: terms.Amounts{int64(count+1) * perUnit}, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}},
-			Over: []terms.Amounts{{}, everything}, Victims: e.victims, Gangs: e.gangs,
+			Wants: []preempt.Want{{Need: terms.Amounts{int64(count+1) * perUnit}, Count: 1}}, Room: everything,
+			Nodes: []preempt.Node{{}},
+			Over:  []terms.Amounts{{}, everything}, Victims: e.victims, Gangs: e.gangs,
 		})
 		if !found {
 			t.Fatalf("%d cannot go", count+1)
@@ -267,10 +270,12 @@ func (c *bundleCase) choose(t *trial, differences tally) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &preempt.Input{Wants: []preempt.Want{{Need: need, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}}, Over: []terms.Amounts{{}, everything}}
+	in := &preempt.Input{Wants: []preempt.Want{{Need: need, Count: 1}}, Room: everything, Nodes: []preempt.Node{{}},
+		Over: []terms.Amounts{{}, everything}}
 	var types []string
 	for i, b := range c.Given.Bundles {
-		v := preempt.Victim{Slot: cluster.SlotRef{Job: terms.JobID(i + 1)}, Need: terms.Amounts{b.CPU.units()}, Pool: 1, Gang: preempt.NoGang}
+		v := preempt.Victim{Slot: cluster.SlotRef{Job: terms.JobID(i + 1)}, Need: terms.Amounts{b.CPU.units()}, Pool: 1,
+			Gang: preempt.NoGang}
 		if b.Type == "whole" {
 			if !c.When.AllowWhole {
 				continue

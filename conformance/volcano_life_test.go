@@ -14,13 +14,17 @@ import (
 
 // The differences from Volcano in the life of a job. Each holds for every file.
 var (
-	ownBudget = &difference{name: "own budget", reason: "a restart of one instance costs only that: the job shows no phase of its own for it, and " +
-		"none of its restarts are spent"}
-	allAnew = &difference{name: "all anew", reason: "a restart begins every instance anew, also the last one that is allowed and those that have ended"}
-	atOnce  = &difference{name: "at once", reason: "the entry with which the last instance of an old life ends places the new ones: the job runs again " +
-		"without having been pending"}
-	strictly = &difference{name: "strictly", reason: "a job of which an instance has failed has failed, unless it says with min_success how many are " +
-		"enough; a minimum says who starts together"}
+	ownBudget = &difference{name: "own budget",
+		reason: "a restart of one instance costs only that: the job shows no phase of its own for it, and " +
+			"none of its restarts are spent"}
+	allAnew = &difference{name: "all anew",
+		reason: "a restart begins every instance anew, also the last one that is allowed and those that have ended"}
+	atOnce = &difference{name: "at once",
+		reason: "the entry with which the last instance of an old life ends places the new ones: the job runs again " +
+			"without having been pending"}
+	strictly = &difference{name: "strictly",
+		reason: "a job of which an instance has failed has failed, unless it says with min_success how many are " +
+			"enough; a minimum says who starts together"}
 	freely = &difference{name: "freely", reason: "maxRetry 0 is no budget of none there: the runner gives one without end"}
 )
 
@@ -58,8 +62,9 @@ type lifePolicy struct {
 
 var (
 	lifeEvents = map[string]lifecycle.Event{
-		"PodFailed": lifecycle.InstanceFailed, "PodEvicted": lifecycle.InstanceEvicted, "TaskCompleted": lifecycle.TaskCompleted,
-		"TaskFailed": lifecycle.TaskFailed, "*": lifecycle.Any,
+		"PodFailed": lifecycle.InstanceFailed, "PodEvicted": lifecycle.InstanceEvicted,
+		"TaskCompleted": lifecycle.TaskCompleted,
+		"TaskFailed":    lifecycle.TaskFailed, "*": lifecycle.Any,
 	}
 	lifeActions = map[string]lifecycle.Action{
 		"RestartPod": lifecycle.RestartInstance, "RestartTask": lifecycle.RestartTask, "RestartJob": lifecycle.RestartJob,
@@ -96,7 +101,8 @@ func millisOf(text string) int64 {
 
 // spec returns the job, each of whose instances fills a node.
 func (j *lifeJob) spec() *terms.Job {
-	spec := &terms.Job{Name: stageJob, Type: terms.Batch, Policies: translated(j.Policies), MinSuccess: j.MinSuccess, MaxRestarts: lifecycle.RestartsDefault}
+	spec := &terms.Job{Name: stageJob, Type: terms.Batch, Policies: translated(j.Policies), MinSuccess: j.MinSuccess,
+		MaxRestarts: lifecycle.RestartsDefault}
 	if j.MaxRetry != nil {
 		spec.MaxRestarts = *j.MaxRetry
 	}
@@ -189,7 +195,8 @@ type policyCase struct {
 
 func (c *policyCase) run(t *trial, _ tally) {
 	e := &c.When.Event
-	stale := e.JobUID != nil && *e.JobUID != c.Given.Job.UID || e.JobVersion != nil && *e.JobVersion < c.Given.Status.Version
+	stale := e.JobUID != nil && *e.JobUID != c.Given.Job.UID ||
+		e.JobVersion != nil && *e.JobVersion < c.Given.Status.Version
 	event, known := lifeEvents[e.Type]
 	switch {
 	case e.Action != "" || slices.Contains([]string{"OutOfSync", "CommandIssued", "PodRunning", "JobUpdated"}, e.Type):
@@ -219,8 +226,10 @@ func (c *policyCase) run(t *trial, _ tally) {
 
 // stale lets news of an instance come that another has replaced: nothing may follow.
 func (c *policyCase) stale(t *trial) {
-	c.Given.Job.Groups = []lifeGroup{{Name: "task1", Replicas: 2, Policies: []lifePolicy{{Event: "*", Action: "AbortJob"}, {ExitCode: 77, Action: "RestartTask"}}}}
-	c.Given.Job.Groups[0].Policies[0], c.Given.Job.Groups[0].Policies[1] = c.Given.Job.Groups[0].Policies[1], c.Given.Job.Groups[0].Policies[0]
+	c.Given.Job.Groups = []lifeGroup{{Name: "task1", Replicas: 2,
+		Policies: []lifePolicy{{Event: "*", Action: "AbortJob"}, {ExitCode: 77, Action: "RestartTask"}}}}
+	c.Given.Job.Groups[0].Policies[0], c.Given.Job.Groups[0].Policies[1] = c.Given.Job.Groups[0].Policies[1],
+		c.Given.Job.Groups[0].Policies[0]
 	spec := c.Given.Job.spec()
 	w := machines(t, spec)
 	w.submit(spec)
@@ -336,7 +345,8 @@ type keepCase struct {
 }
 
 func (c *keepCase) run(t *trial, _ tally) {
-	code, final := map[string]int32{"Completed": 0, "Failed": 1, "Terminated": 2, "Running": -1, "Pending": -1, "Aborted": 3}[c.Given.Phase]
+	code, final := map[string]int32{"Completed": 0, "Failed": 1, "Terminated": 2, "Running": -1, "Pending": -1,
+		"Aborted": 3}[c.Given.Phase]
 	if !final {
 		t.leaveOut("phase")
 	}

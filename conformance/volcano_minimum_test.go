@@ -11,11 +11,14 @@ import (
 
 // The differences from Volcano in what a gang demands. Each holds for every file.
 var (
-	ordered = &difference{name: "ordered", reason: "tasks have no priority: the runner puts them in the order of the job file by it"}
-	ofAny   = &difference{name: "of any task", reason: "what a gang has beyond the minima of its tasks may be instances of any task: no more is " +
-		"demanded than the smallest take"}
-	noGang = &difference{name: "no gang", reason: "a minimum of 0 that demands nothing is stated by a job that states no minima at all; " +
-		"beside those of tasks 0 is their sum"}
+	ordered = &difference{name: "ordered",
+		reason: "tasks have no priority: the runner puts them in the order of the job file by it"}
+	ofAny = &difference{name: "of any task",
+		reason: "what a gang has beyond the minima of its tasks may be instances of any task: no more is " +
+			"demanded than the smallest take"}
+	noGang = &difference{name: "no gang",
+		reason: "a minimum of 0 that demands nothing is stated by a job that states no minima at all; " +
+			"beside those of tasks 0 is their sum"}
 )
 
 // minimumCase is a job with minima, and what its admission demands.
@@ -82,7 +85,8 @@ func minima(f *sheet) {
 
 func (c *minimumCase) run(t *trial, differences tally) {
 	spec := c.spec(t, differences)
-	if slices.ContainsFunc(spec.Problems(), func(p terms.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
+	if slices.ContainsFunc(spec.Problems(),
+		func(p terms.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
 		minimum := uint32(0)
 		for i := range spec.Tasks {
 			minimum += spec.Tasks[i].MinAvailable

@@ -228,7 +228,8 @@ func (c *standCase) anew(action lifecycle.Action) bool {
 	return action == lifecycle.RestartJob && len(c.Then.Retain) == 0
 }
 
-// checkAnew lets what was told to end do so, in a copy, and wants each instance that the case kills to have begun after that.
+// checkAnew lets what was told to end do so, in a copy, and wants each instance that the case kills to have begun after
+// that.
 func (c *standCase) checkAnew(t *trial, w *stage, before terms.Index) {
 	later := &stage{t: t, s: w.s.Copy(), now: w.now, seqs: maps.Clone(w.seqs)}
 	later.play(always(runs))
@@ -315,7 +316,10 @@ func (c *standCase) compare(t *trial, w *stage, differences tally, action lifecy
 		differences.state(t, allAnew)
 		return
 	}
-	check("kept", c.Then.Retain, func(slot cluster.Slot) bool { return slot.Phase == cluster.Succeeded || slot.Phase == cluster.Failed })
+	check("kept", c.Then.Retain, func(slot cluster.Slot) bool {
+		return slot.Phase == cluster.Succeeded ||
+			slot.Phase == cluster.Failed
+	})
 }
 
 func (c *standCase) comparePhase(t *trial, w *stage, differences tally, action lifecycle.Action) {
@@ -364,7 +368,8 @@ func (c *delayCase) run(t *trial, _ tally) {
 		t.leaveOut("down")
 	case c.Then.Cancelled == nil:
 		t.leaveOut("down")
-	case c.When.Executed != "" && lifeActions[c.When.Executed] == 0, c.When.Event != nil && c.When.Event.Type != "PodRunning":
+	case c.When.Executed != "" && lifeActions[c.When.Executed] == 0,
+		c.When.Event != nil && c.When.Event.Type != "PodRunning":
 		t.leaveOut("internal")
 	}
 	job := lifeJob{Groups: []lifeGroup{{Name: "w", Replicas: 3, Policies: []lifePolicy{

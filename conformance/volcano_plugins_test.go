@@ -18,18 +18,26 @@ import (
 
 // The differences from Volcano in what plugins give. Each holds for every file.
 var (
-	hcclRank = &difference{name: "same rank", reason: "there is no plugin hcclrank, which writes an annotation for the devices of one maker: " +
-		"compared is the rank that pytorch gives"}
-	portNotTold = &difference{name: "port not told", reason: "the case expects a port that none of its arguments names: it is passed as one"}
-	ownPort     = &difference{name: "own port", reason: "ports are asked for in the job file and given by the scheduler: no plugin opens any, " +
-		"so none has to keep what is open already"}
-	toldAtOnce = &difference{name: "told at once", reason: "a job without the task that its plugin needs is refused when it is submitted; " +
-		"there it runs, and gets nothing"}
-	mpirunTold = &difference{name: "mpirun told", reason: "where mpirun finds the workers and how it logs in to them is told by variables of Open MPI; " +
-		"there each user passes it as arguments: these variables are not compared"}
-	refusedArgument = &difference{name: "refused argument", reason: "what is no port is refused, and not replaced by the default in silence"}
-	countsStay      = &difference{name: "counts stay", reason: "how many members a task has is given in any case: what can be left out are the lists, which may be long"}
-	ownFolder       = &difference{name: "own folder", reason: "keys are below the instance's folder and not in the home of root, which is the machine's own"}
+	hcclRank = &difference{name: "same rank",
+		reason: "there is no plugin hcclrank, which writes an annotation for the devices of one maker: " +
+			"compared is the rank that pytorch gives"}
+	portNotTold = &difference{name: "port not told",
+		reason: "the case expects a port that none of its arguments names: it is passed as one"}
+	ownPort = &difference{name: "own port",
+		reason: "ports are asked for in the job file and given by the scheduler: no plugin opens any, " +
+			"so none has to keep what is open already"}
+	toldAtOnce = &difference{name: "told at once",
+		reason: "a job without the task that its plugin needs is refused when it is submitted; " +
+			"there it runs, and gets nothing"}
+	mpirunTold = &difference{name: "mpirun told",
+		reason: "where mpirun finds the workers and how it logs in to them is told by variables of Open MPI; " +
+			"there each user passes it as arguments: these variables are not compared"}
+	refusedArgument = &difference{name: "refused argument",
+		reason: "what is no port is refused, and not replaced by the default in silence"}
+	countsStay = &difference{name: "counts stay",
+		reason: "how many members a task has is given in any case: what can be left out are the lists, which may be long"}
+	ownFolder = &difference{name: "own folder",
+		reason: "keys are below the instance's folder and not in the home of root, which is the machine's own"}
 )
 
 // pluginCase is a job with plugins, and what one of its instances gets.
@@ -108,7 +116,8 @@ func plugins(f *sheet) {
 	})
 }
 
-// keyPathDefault is where upstream puts keys (in two parts: it looks like a path of one machine), folder where it puts lists.
+// keyPathDefault is where upstream puts keys (in two parts: it looks like a path of one machine), folder where it puts
+// lists.
 const keyPathDefault, folder = "/" + "root/.ssh", "/etc/volcano"
 
 func (c *pluginCase) run(t *trial, differences tally) {
@@ -266,13 +275,15 @@ func (c *pluginCase) requests(t *trial, differences tally) (all []terms.PluginRe
 var argumentNames = map[string]string{
 	"ssh ssh-port": "port", "ssh ssh-key-file-path": "!path", "ssh no-root": "!path",
 	"ssh ssh-private-key": "!keys", "ssh ssh-public-key": "!keys",
-	"svc inject-hosts-env": "hosts_env", "svc publish-not-ready-addresses": "!network", "svc disable-network-policy": "!network",
+	"svc inject-hosts-env": "hosts_env", "svc publish-not-ready-addresses": "!network",
+	"svc disable-network-policy":  "!network",
 	"svc network-policy-strategy": "!network",
 	"ray dashboardPort":           "dashboard_port", "ray clientPort": "client_port",
 	"ray headContainer": "!command", "ray workerContainer": "!command",
 }
 
-func (c *pluginCase) translate(t *trial, name string, given []terms.EnvVar, differences tally) (all []terms.EnvVar, why string) {
+func (c *pluginCase) translate(t *trial, name string, given []terms.EnvVar, differences tally) (all []terms.EnvVar,
+	why string) {
 	told := false
 	for _, a := range given {
 		if ours, other := argumentNames[name+" "+a.Name]; other {
@@ -469,7 +480,8 @@ func (c *pluginCase) compareFiles(g *given) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want %q", key, got, want))
 		}
 	}
-	if c.Then.FilesPresent && !slices.ContainsFunc(sortedKeys(g.files), func(path string) bool { return strings.HasSuffix(path, ".host") }) {
+	if c.Then.FilesPresent && !slices.ContainsFunc(sortedKeys(g.files),
+		func(path string) bool { return strings.HasSuffix(path, ".host") }) {
 		wrong = append(wrong, "there is no list of hosts")
 	}
 	if c.Then.KeyPath == keyPathDefault && len(g.files[folder+"/ssh/id"]) == 0 {
@@ -483,7 +495,8 @@ func (c *pluginCase) comparePort(g *given) (wrong []string) {
 	if i := c.When.Instance; c.Then.Port == nil || i != nil && i.Port != nil {
 		return nil
 	}
-	text := fmt.Sprintf(":%s\n%s\n%s", g.env["MASTER_PORT"], g.env["TF_CONFIG"], strings.Join(g.files[folder+"/ssh/config"], "\n"))
+	text := fmt.Sprintf(":%s\n%s\n%s", g.env["MASTER_PORT"], g.env["TF_CONFIG"],
+		strings.Join(g.files[folder+"/ssh/config"], "\n"))
 	if !regexp.MustCompile(fmt.Sprintf(`(:| Port )%d\b`, *c.Then.Port)).MatchString(text) {
 		wrong = append(wrong, fmt.Sprintf("port %d is nowhere in %s", *c.Then.Port, text))
 	}
@@ -497,7 +510,8 @@ func (c *pluginCase) compareRay(g *given) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("port %d is nowhere in %q", port, g.ray))
 		}
 	}
-	if leads := strings.HasPrefix(g.ray, "--head "); c.Then.Role != "" && leads != (c.Then.Role == "head") || c.Then.Role != "" && g.ray == "" {
+	if leads := strings.HasPrefix(g.ray, "--head "); c.Then.Role != "" && leads != (c.Then.Role == "head") ||
+		c.Then.Role != "" && g.ray == "" {
 		wrong = append(wrong, fmt.Sprintf("ray starts with %q, want the role %s", g.ray, c.Then.Role))
 	}
 	return wrong
@@ -506,16 +520,18 @@ func (c *pluginCase) compareRay(g *given) (wrong []string) {
 // TestPluginFaults spoils what is expected of an instance, one after the other: each is found.
 func TestPluginFaults(t *testing.T) {
 	g := &given{
-		env:  map[string]string{"RANK": "1", "MASTER_PORT": "23456", "TF_CONFIG": `{"a": ["b:1"]}`},
-		ray:  "--head --port=6379",
-		ours: map[string]string{"VC_W_NUM": "1", "VC_W_HOSTS": "a"}, files: map[string][]string{folder + "/w.host": {"a", "b"}},
+		env:   map[string]string{"RANK": "1", "MASTER_PORT": "23456", "TF_CONFIG": `{"a": ["b:1"]}`},
+		ray:   "--head --port=6379",
+		ours:  map[string]string{"VC_W_NUM": "1", "VC_W_HOSTS": "a"},
+		files: map[string][]string{folder + "/w.host": {"a", "b"}},
 	}
 	port, rank := 23456, 1
 	sound := func() *pluginCase {
 		c := &pluginCase{}
 		c.Then.Env = map[string]string{"RANK": "1", "MASTER_PORT": "23456", "VC_W_NUM": "1"}
 		c.Then.JSON = map[string]any{"TF_CONFIG": map[string]any{"a": []string{"b:1"}}}
-		c.Then.Files, c.Then.Hosts = map[string][]string{folder + "/w.host": {"a", "b"}}, map[string]any{"w.host": []any{"a", "b"}}
+		c.Then.Files, c.Then.Hosts = map[string][]string{folder + "/w.host": {"a", "b"}},
+			map[string]any{"w.host": []any{"a", "b"}}
 		c.Then.Port, c.Then.Rank, c.Then.Ports, c.Then.Role = &port, &rank, []int{6379}, "head"
 		return c
 	}

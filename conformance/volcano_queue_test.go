@@ -115,7 +115,8 @@ func (c *queueCase) deserved(t *trial, differences tally) {
 		got[c.Given.Queues[i].Name] = shown
 	}
 	wrong := different("deserved", got, c.Then.Deserved, 0)
-	if d := c.difference(); len(wrong) > 0 && d != nil && len(different("model", c.proportion(), c.Then.Deserved, 0)) == 0 {
+	if d := c.difference(); len(wrong) > 0 && d != nil &&
+		len(different("model", c.proportion(), c.Then.Deserved, 0)) == 0 {
 		t.Log(strings.Join(wrong, "\n"))
 		differences.state(t, d)
 		return
@@ -198,7 +199,8 @@ func (c *queueCase) proportion() map[string]quantities {
 		}
 		remaining, met := total, map[string]bool{}
 		for range 1000 {
-			unmet := slices.DeleteFunc(slices.Clone(c.Given.Queues), func(q queuePicture) bool { return met[q.Name] || q.idle() })
+			unmet := slices.DeleteFunc(slices.Clone(c.Given.Queues),
+				func(q queuePicture) bool { return met[q.Name] || q.idle() })
 			weights := quantity(0)
 			for _, q := range unmet {
 				weights += quantity(q.Weight)

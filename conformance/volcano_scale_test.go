@@ -11,8 +11,9 @@ import (
 
 // The differences from Volcano in a change of numbers. Each holds for every file.
 var (
-	notHosts = &difference{name: "not hosts", reason: "who the members are is compared by the cases about plugins; here the list follows every change, also " +
-		"of a job that waits"}
+	notHosts = &difference{name: "not hosts",
+		reason: "who the members are is compared by the cases about plugins; here the list follows every change, also " +
+			"of a job that waits"}
 	triedAgain = &difference{name: "tried again", reason: "what has failed for good gets another try with a new version"}
 )
 
@@ -106,7 +107,8 @@ func (c *scaleCase) ready(t *trial) {
 	w.play(always(runs))
 	for _, task := range slices.Sorted(maps.Keys(c.Given.Tasks)) {
 		for _, index := range slices.Sorted(maps.Keys(c.Given.Tasks[task])) {
-			if slot, _ := w.s.SlotAt(w.at(task, index)); slot.Phase == cluster.Running && c.Given.Tasks[task][index] == "Succeeded" {
+			if slot, _ := w.s.SlotAt(w.at(task, index)); slot.Phase == cluster.Running &&
+				c.Given.Tasks[task][index] == "Succeeded" {
 				w.exits(w.at(task, index), 0)
 			}
 		}
@@ -239,7 +241,8 @@ func (c *scaleCase) compare(t *trial, w *stage, before terms.Index, differences 
 				counts["pending"]++
 			default:
 				kept[name] = append(kept[name], index)
-				counts[map[cluster.Phase]string{cluster.Running: "running", cluster.Failed: "failed", cluster.Succeeded: "succeeded", cluster.Assigned: "pending"}[slot.Phase]]++
+				counts[map[cluster.Phase]string{cluster.Running: "running", cluster.Failed: "failed",
+					cluster.Succeeded: "succeeded", cluster.Assigned: "pending"}[slot.Phase]]++
 			}
 		}
 	}

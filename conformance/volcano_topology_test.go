@@ -13,11 +13,12 @@ import (
 )
 
 // goesOn is a difference from Volcano in how a job is kept together.
-var goesOn = &difference{name: "goes on", reason: "a job that is scattered already goes on in the domain of its first instance, so that it comes together; " +
-	"there it starts nothing more"}
+var goesOn = &difference{name: "goes on",
+	reason: "a job that is scattered already goes on in the domain of its first instance, so that it comes together; " +
+		"there it starts nothing more"}
 
-// topologyCase is a tree of machines with a job, of whose waiting instances one cycle starts some. Every machine has room
-// for one instance.
+// topologyCase is a tree of machines with a job, of whose waiting instances one cycle starts some. Every machine has
+// room for one instance.
 type topologyCase struct {
 	ID, Kind, Title, Source, Basis, Note string
 	Given                                struct {
@@ -112,8 +113,8 @@ func (c *topologyCase) wanted() int {
 	return len(*c.Then.Bind)
 }
 
-// compare returns what is wrong with where instances start. Machines are alike, and so are domains: where machines are told,
-// how many of the job are in each domain of the lowest tier matters.
+// compare returns what is wrong with where instances start. Machines are alike, and so are domains: where machines are
+// told, how many of the job are in each domain of the lowest tier matters.
 func (c *topologyCase) compare(got []string) (wrong []string) {
 	if want := c.wanted(); len(got) != want {
 		wrong = append(wrong, fmt.Sprintf("%d start, on %v, want %d", len(got), got, want))
@@ -132,8 +133,8 @@ func (c *topologyCase) compare(got []string) (wrong []string) {
 	return wrong
 }
 
-// rules returns what the job says to be kept together, and in domains of which tier: where one of it runs, or anywhere as
-// long as none does.
+// rules returns what the job says to be kept together, and in domains of which tier: where one of it runs, or anywhere
+// as long as none does.
 func (c *topologyCase) rules() (rules []constraint.Constraint, tier int, err error) {
 	own := constraint.Constraint{Label: "job", Values: []string{string(stageJob)}}
 	near, none := own, own
@@ -232,7 +233,8 @@ func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.No
 }
 
 // place returns on which machines instances start beside those that run.
-func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluster.NodeIndex, rules []constraint.Constraint) (names []string) {
+func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluster.NodeIndex,
+	rules []constraint.Constraint) (names []string) {
 	given := &c.Given.Job
 	all := len(given.Running) + len(given.Pending)
 	if given.MinMember > all {

@@ -13,11 +13,12 @@ import (
 
 // Directory knows the instances. It is asked from many goroutines at once.
 //
-// Names come in lower case, since names in DNS have no case. A job, pool or task that is not called so, but differs from it
-// in case alone, is meant as well; of several the first in the order of names.
+// Names come in lower case, since names in DNS have no case. A job, pool or task that is not called so, but differs
+// from it in case alone, is meant as well; of several the first in the order of names.
 type Directory interface {
-	// Lookup returns the instances that a name means, ordered by their numbers, and without a task those of all tasks of the
-	// job; found is false if there is no such job, task or instance. One that waits for a node is there and has no address.
+	// Lookup returns the instances that a name means, ordered by their numbers, and without a task those of all tasks of
+	// the job; found is false if there is no such job, task or instance. One that waits for a node is there and has no
+	// address.
 	Lookup(name domain.Name) (all []Instance, found bool)
 	// Holds tells whether there is a job of this name or a pool of this path.
 	Holds(path string) bool
@@ -37,11 +38,11 @@ type Port struct {
 }
 
 const (
-	// ttlSeconds is how long an answer may be kept, also one that nothing is there. Instances move, and a look-up is cheap. What
-	// is told to stop answers for longer than that: see terms.Task.StopDelay.
+	// ttlSeconds is how long an answer may be kept, also one that nothing is there. Instances move, and a look-up is
+	// cheap. What is told to stop answers for longer than that: see terms.Task.StopDelay.
 	ttlSeconds = 1
-	// addressesMax and servicesMax bound the records of an answer; a service has its name and addresses beside it. Both fit
-	// into 64 KiB.
+	// addressesMax and servicesMax bound the records of an answer; a service has its name and addresses beside it. Both
+	// fit into 64 KiB.
 	addressesMax, servicesMax = 1000, 100
 	// datagramBytesMax bounds a datagram whatever the client takes: larger ones get lost on common networks.
 	datagramBytesMax = 1232
@@ -151,13 +152,15 @@ func (s *Server) services(reply *miekg.Msg, name string) (found bool) {
 			break
 		}
 		target := s.zone.Name(domain.Name{Job: meaning.Job, Task: meaning.Task, One: true, Index: i.Index}) + "."
-		reply.Answer = append(reply.Answer, &miekg.SRV{Hdr: header(q.Name, miekg.TypeSRV), Port: i.port(service[1:]), Target: target})
+		reply.Answer = append(reply.Answer,
+			&miekg.SRV{Hdr: header(q.Name, miekg.TypeSRV), Port: i.port(service[1:]), Target: target})
 		reply.Extra = append(reply.Extra, addressRecords(target, i.Addresses)...)
 	}
 	return true
 }
 
-// port returns the number of a port by its name in whatever case, 0 if there is none or the instance has no address yet.
+// port returns the number of a port by its name in whatever case, 0 if there is none or the instance has no address
+// yet.
 func (i *Instance) port(name string) uint16 {
 	for _, p := range i.Ports {
 		if strings.EqualFold(p.Name, name) && len(i.Addresses) > 0 {

@@ -182,7 +182,8 @@ func TestCodes(t *testing.T) {
 		got := ask(t, "udp", address, new(miekg.Msg).SetQuestion(c.name, c.kind))
 		if got.Rcode != c.code || len(got.Answer) != c.answers || got.Authoritative != c.authorizes {
 			t.Errorf("%s %s: %s with %d answers, authoritative %v, want %s with %d, %v", c.name, miekg.TypeToString[c.kind],
-				miekg.RcodeToString[got.Rcode], len(got.Answer), got.Authoritative, miekg.RcodeToString[c.code], c.answers, c.authorizes)
+				miekg.RcodeToString[got.Rcode], len(got.Answer), got.Authoritative, miekg.RcodeToString[c.code], c.answers,
+				c.authorizes)
 		}
 		soa := len(got.Ns) == 1 && got.Ns[0].Header().Rrtype == miekg.TypeSOA
 		if want := c.authorizes && c.answers == 0; soa != want {
@@ -292,14 +293,16 @@ func TestLongestAnswer(t *testing.T) {
 		reply.Truncate(miekg.MaxMsgSize)
 		packed, err := reply.Pack()
 		if err != nil || reply.Truncated || count < servicesMax || len(packed) > miekg.MaxMsgSize {
-			t.Errorf("%s: %d records in %d bytes, cut off %v, %v", miekg.TypeToString[kind], count, len(packed), reply.Truncated, err)
+			t.Errorf("%s: %d records in %d bytes, cut off %v, %v", miekg.TypeToString[kind], count, len(packed),
+				reply.Truncated, err)
 		}
 	}
 }
 
 func FuzzAnswer(f *testing.F) {
 	server := &Server{zone: domain.DefaultZone, directory: example()}
-	for _, name := range []string{"worker.wide.b.a.starling.", "_http._tcp.worker.train.ml.starling.", "_.starling.", ".", `a\.b.starling.`} {
+	for _, name := range []string{"worker.wide.b.a.starling.", "_http._tcp.worker.train.ml.starling.", "_.starling.", ".",
+		`a\.b.starling.`} {
 		packed, err := new(miekg.Msg).SetQuestion(name, miekg.TypeANY).Pack()
 		if err != nil {
 			f.Fatal(err)
@@ -359,8 +362,8 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// TestWhatStopsServesWhoKeptItsAddress: an instance that left this package's answers goes on for as long as they may be kept,
-// and for a second in which the peer that answers folds the entry that says so.
+// TestWhatStopsServesWhoKeptItsAddress: an instance that left this package's answers goes on for as long as they may be
+// kept, and for a second in which the peer that answers folds the entry that says so.
 func TestWhatStopsServesWhoKeptItsAddress(t *testing.T) {
 	task := terms.Task{Ports: []terms.PortRequest{{Name: "http"}}}
 	for _, kind := range []terms.JobType{terms.Stateless, terms.Stateful} {

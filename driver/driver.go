@@ -49,8 +49,8 @@ type Task struct {
 	Proofs Proofs
 }
 
-// Volume is a folder of this machine that outlives the tasks that use it. It is made empty, of the account that the task
-// runs as, for the first of them.
+// Volume is a folder of this machine that outlives the tasks that use it. It is made empty, of the account that the
+// task runs as, for the first of them.
 type Volume struct {
 	// Set and Name say which; the volumes of a set are deleted together.
 	Set, Name string
@@ -161,10 +161,10 @@ type Driver interface {
 	Prove(id string, at uptime.Moment) error
 	// FilesFolder returns the path at which a task finds its files, as it sees it itself.
 	FilesFolder(id string) string
-	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the signal,
-	// unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's path once finds
-	// one version there, for a while. What is done twice, because somebody died meanwhile, sends the signal twice. Unknown and
-	// ended tasks, and versions that are not higher, are ignored.
+	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the
+	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's path
+	// once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the signal
+	// twice. Unknown and ended tasks, and versions that are not higher, are ignored.
 	Renew(id string, files FileSet, signal syscall.Signal) error
 	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
 	Tasks() []Status
@@ -178,8 +178,8 @@ type Driver interface {
 	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes, within
 	// the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
 	Run(ctx context.Context, t Task) error
-	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of a set
-	// lie in one folder, so that one can be renamed to another.
+	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of a
+	// set lie in one folder, so that one can be renamed to another.
 	MakeVolume(v Volume, user string) (path string, err error)
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string

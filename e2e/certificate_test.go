@@ -43,6 +43,7 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 		}, key, name)
 		der, err := x509.MarshalECPrivateKey(key)
 		ts.Check(err)
-		ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600))
+		ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+			0o600))
 	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // lookup asks a DNS server with the resolver of the standard library for the addresses of a name, or, if it begins with
-// "_", for a service, and wants each to match, in their order: lookup SERVER NAME PATTERN... Without patterns the name must not be there.
+// "_", for a service, and wants each to match, in their order: lookup SERVER NAME PATTERN... Without patterns the name
+// must not be there.
 func lookup(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: lookup SERVER NAME PATTERN...")

@@ -155,7 +155,8 @@ func signal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(programOf(ts, args[0]).command.Process.Signal(numbers[args[1]]))
 }
 
-// ends waits for the end of a started program, wants an exit status, and shows what it wrote as stdout: ends follower 0.
+// ends waits for the end of a started program, wants an exit status, and shows what it wrote as stdout: ends follower
+// 0.
 func ends(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ends NAME STATUS")

@@ -64,7 +64,8 @@ func constraintTable() form[constraint.Constraint] {
 			named("label", "Instead: the label whose instances are counted, of all jobs."),
 		bind(name, func(c *spec) *string { return &c.Within }).
 			named("within", "They are counted on all machines that have the same value of this attribute; without it on the machine itself."),
-		bind(optional(choice[constraint.Operator](constraint.Operators())), func(c *spec) *constraint.Operator { return &c.Operator }).
+		bind(optional(choice[constraint.Operator](constraint.Operators())),
+			func(c *spec) *constraint.Operator { return &c.Operator }).
 			named("operator", "How it is compared; the four orders compare whole numbers. Write != > and >= in quotes."),
 		value, many, count,
 		bind(list(constraintForm(), 1, constraint.PartsMax), func(c *spec) *[]spec { return &c.All }).

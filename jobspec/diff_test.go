@@ -10,8 +10,8 @@ import (
 	"starling/terms"
 )
 
-// TestDiffAgreesWithCluster wants a difference where two jobs differ, and the word that instances are replaced where the
-// cluster will replace them.
+// TestDiffAgreesWithCluster wants a difference where two jobs differ, and the word that instances are replaced where
+// the cluster will replace them.
 func TestDiffAgreesWithCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := jobs().Draw(t, "one"), jobs().Draw(t, "other")
@@ -62,7 +62,8 @@ func mixed(t *rapid.T, task, other *terms.Task) {
 		func() { task.Placement = other.Placement }, func() { task.Restart = other.Restart },
 		func() { task.Reschedule = other.Reschedule }, func() { task.Disconnect = other.Disconnect },
 		func() { task.Volumes = other.Volumes }, func() { task.Ports, task.Checks = other.Ports, other.Checks },
-		func() { task.StopDelayMillis, task.StopGraceMillis = other.StopDelayMillis, other.StopGraceMillis }, func() { task.MinAvailable = other.MinAvailable },
+		func() { task.StopDelayMillis, task.StopGraceMillis = other.StopDelayMillis, other.StopGraceMillis },
+		func() { task.MinAvailable = other.MinAvailable },
 		func() { task.MaxRunning, task.MaxRunMillis = other.MaxRunning, other.MaxRunMillis },
 	} {
 		if rapid.IntRange(0, 9).Draw(t, "take") == i%10 {

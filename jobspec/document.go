@@ -38,7 +38,8 @@ type Document struct {
 func Parse(file string, data []byte) ([]Document, error) {
 	form := jobForm()
 	var documents []Document
-	found := eachDocument(file, data, FileBytesMax, func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
+	found := eachDocument(file, data, FileBytesMax,
+		func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
 	if len(found) == 0 {
 		found = sameNames(file, documents)
 	}
@@ -48,7 +49,8 @@ func Parse(file string, data []byte) ([]Document, error) {
 	case len(found) > 0:
 		return nil, found
 	case len(documents) == 0:
-		return nil, Errors{{File: file, Line: 1, Column: 1, Reason: "holds no job: `starling init` writes files to begin with"}}
+		return nil, Errors{{File: file, Line: 1, Column: 1,
+			Reason: "holds no job: `starling init` writes files to begin with"}}
 	}
 	return documents, nil
 }
@@ -59,7 +61,8 @@ func eachDocument(file string, data []byte, bytesMax int, read func(r *reader, r
 	if err := unreadable(file, data, bytesMax); err != nil {
 		return Errors{err}
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
+	loader, err := yaml.NewLoader(bytes.NewReader(data),
+		yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(depthMax))))
 	if err != nil {
 		panic("jobspec: the options of the YAML loader are wrong: " + err.Error()) // they are constant
 	}
@@ -115,8 +118,9 @@ func sameNames(file string, documents []Document) Errors {
 // unreadable says why the data are no text that could be read at all; nil if they are.
 func unreadable(file string, data []byte, bytesMax int) *Error {
 	if len(data) > bytesMax {
-		return &Error{File: file, Line: 1, Column: 1, Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; "+
-			"put large input into files of their own", len(data), bytesMax)}
+		return &Error{File: file, Line: 1, Column: 1,
+			Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; "+
+				"put large input into files of their own", len(data), bytesMax)}
 	}
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])

@@ -34,13 +34,15 @@ func jobForm() form[terms.Job] {
 		}
 		return writeUpdate(j)
 	}
-	fields := append(nameFields(), kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
-		"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
-		"daemon ones run on every machine that can.").or("batch"))
+	fields := append(nameFields(),
+		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
+			"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
+			"daemon ones run on every machine that can.").or("batch"))
 	fields = append(append(fields, sharingFields()...), lifecycleFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
-		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0, terms.JobsAfterMax),
+		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0,
+			terms.JobsAfterMax),
 			func(j *terms.Job) *[]terms.JobName { return &j.After }).
 			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded. If one of them does "+
 				"not, this one is stopped."),
@@ -94,11 +96,13 @@ func programFields() []field[terms.Task] {
 			named("command", "The program and its arguments as a list, or one text that /bin/sh -c runs.").must(),
 		bind(envForm(), func(t *spec) *[]terms.EnvVar { return &t.Env }).
 			named("env", "Variables of the environment. Names that begin with STARLING_ are set by Starling."),
-		bind(optional(text[string]("an absolute path", pair{"pattern", "^(/|$)"})), func(t *spec) *string { return &t.WorkDir }).
+		bind(optional(text[string]("an absolute path", pair{"pattern", "^(/|$)"})),
+			func(t *spec) *string { return &t.WorkDir }).
 			named("work_dir", "The folder in which the program starts; without it a fresh one, deleted after the instance."),
 		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
 			named("user", "The account that the program runs as; without it that of the peer."),
-		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))), func(t *spec) *uint32 { return &t.StopDelayMillis }).
+		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
+			func(t *spec) *uint32 { return &t.StopDelayMillis }).
 			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by "+
 				"then, and this is for those who have read them before. Without it stateless and stateful instances with ports have 2s, all "+
 				"others none."),
@@ -134,7 +138,8 @@ func placeFields() []field[terms.Task] {
 		bind(portsForm(), func(t *spec) *[]terms.PortRequest { return &t.Ports }).
 			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
 				"STARLING_PORT_<NAME>."),
-		bind(list(constraintForm(), 0, terms.RequestsPerTaskMax), func(t *spec) *[]constraint.Constraint { return &t.Constraints }).
+		bind(list(constraintForm(), 0, terms.RequestsPerTaskMax),
+			func(t *spec) *[]constraint.Constraint { return &t.Constraints }).
 			named("constraints", "What must hold of a machine, and of what runs on it or around it, for the task to run there. All must."),
 		bind(labelsForm(), func(t *spec) *[]terms.EnvVar { return &t.Labels }).
 			named("labels", "What constraints, of this task and of others, count its instances by."),
@@ -153,9 +158,11 @@ func resourcesForm() form[terms.Resources] {
 		return func(r *terms.Resources) *int64 { return &r[k] }
 	}
 	return mapping([]field[terms.Resources]{
-		bind(cpuForm(), amount(terms.CPU)).named("cpu", "Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
+		bind(cpuForm(), amount(terms.CPU)).named("cpu",
+			"Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
 		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
-		bind(bytesForm(), amount(terms.Disk)).named("disk", "Disk space, counted when machines are chosen but not enforced.").or("0"),
+		bind(bytesForm(), amount(terms.Disk)).named("disk",
+			"Disk space, counted when machines are chosen but not enforced.").or("0"),
 	}, nil)
 }
 
@@ -218,7 +225,9 @@ func nameForm[V ~string]() form[V] {
 
 func envForm() form[[]terms.EnvVar] {
 	return entries[terms.EnvVar, string]{
-		words: "a mapping from names of variables to texts", keys: object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: terms.ArgumentsMax, each: anyText(),
+		words: "a mapping from names of variables to texts",
+		keys:  object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: terms.ArgumentsMax,
+		each:  anyText(),
 		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
@@ -226,7 +235,8 @@ func envForm() form[[]terms.EnvVar] {
 
 func labelsForm() form[[]terms.EnvVar] {
 	return entries[terms.EnvVar, string]{
-		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: terms.RequestsPerTaskMax, each: anyText(),
+		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: terms.RequestsPerTaskMax,
+		each:  anyText(),
 		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
@@ -280,7 +290,8 @@ func deviceForm() form[terms.DeviceRequest] {
 
 func portsForm() form[[]terms.PortRequest] {
 	return entries[terms.PortRequest, uint16]{
-		words: "a mapping from names of ports to numbers", keys: object{{"pattern", namePattern}}, most: terms.RequestsPerTaskMax,
+		words: "a mapping from names of ports to numbers", keys: object{{"pattern", namePattern}},
+		most:  terms.RequestsPerTaskMax,
 		each:  orWord("auto", 0, whole[uint16](0, 1<<16-1)),
 		split: func(q *terms.PortRequest) (*string, *uint16) { return &q.Name, &q.Number },
 		known: func(i int, _ string) (string, string) {

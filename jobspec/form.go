@@ -101,7 +101,8 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 				if meant != "" {
 					r.failed = append(r.failed, p.at(meant, nil).known)
 				}
-				r.fail(shortened(m.key), "unknown key%s", cmp.Or(didYouMean(meant), "; known are "+strings.Join(names(fields), ", ")))
+				r.fail(shortened(m.key), "unknown key%s",
+					cmp.Or(didYouMean(meant), "; known are "+strings.Join(names(fields), ", ")))
 			}
 		}
 		if !ok {

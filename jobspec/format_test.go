@@ -75,14 +75,16 @@ func sharing(t *rapid.T, spec *terms.Job) {
 	}
 	spec.MinAvailable = rapid.SampledFrom([]uint32{0, 0, 1, 5, terms.GangMax}).Draw(t, "gang")
 	spec.Controller = rapid.Bool().Draw(t, "controller")
-	spec.Preemption = rapid.SampledFrom([]terms.Preemption{terms.PreemptionByType, terms.Preemptible, terms.NonPreemptible}).Draw(t, "preemptible")
+	spec.Preemption = rapid.SampledFrom([]terms.Preemption{terms.PreemptionByType, terms.Preemptible,
+		terms.NonPreemptible}).Draw(t, "preemptible")
 	spec.Revocable = !spec.NonPreemptible() && rapid.Bool().Draw(t, "revocable")
 	spec.KillOnPreempt = !spec.NonPreemptible() && spec.Type == terms.Batch && rapid.Bool().Draw(t, "kill_on_preempt")
 }
 
 // schedulers draws how such a job divides virtual peers.
 func schedulers(t *rapid.T, spec *terms.Job) {
-	spec.TaskScheduler = rapid.SampledFrom([]terms.TaskScheduler{terms.NoScheduler, terms.TaskGreedy, terms.TaskPercentage}).Draw(t, "task_scheduler")
+	spec.TaskScheduler = rapid.SampledFrom([]terms.TaskScheduler{terms.NoScheduler, terms.TaskGreedy,
+		terms.TaskPercentage}).Draw(t, "task_scheduler")
 	if spec.Shares() {
 		spec.Percent = rapid.Uint32Range(0, 100).Draw(t, "percent")
 		spec.OnVirtualPeers()
@@ -102,8 +104,10 @@ func lifecycles(t *rapid.T, spec *terms.Job) {
 	}
 	all := rapid.SampledFrom([][]lifecycle.Policy{
 		nil, {{On: []lifecycle.Event{lifecycle.Any}, Action: lifecycle.RestartJob}},
-		{{ExitCodes: []uint32{3}, Action: lifecycle.RestartInstance, DelayMillis: 5}, {On: []lifecycle.Event{lifecycle.InstanceEvicted}, Action: lifecycle.Abort}},
-		{{ExitCodes: []uint32{1, 255}, Action: lifecycle.Terminate}, {On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, Action: lifecycle.RestartTask}},
+		{{ExitCodes: []uint32{3}, Action: lifecycle.RestartInstance, DelayMillis: 5},
+			{On: []lifecycle.Event{lifecycle.InstanceEvicted}, Action: lifecycle.Abort}},
+		{{ExitCodes: []uint32{1, 255}, Action: lifecycle.Terminate},
+			{On: []lifecycle.Event{lifecycle.InstanceFailed, lifecycle.TaskFailed}, Action: lifecycle.RestartTask}},
 	})
 	if spec.Type != terms.Daemon {
 		spec.Policies = all.Draw(t, "policies")
@@ -128,7 +132,8 @@ func plugins(t *rapid.T, spec *terms.Job) {
 	}
 	spec.Plugins = rapid.SampledFrom([][]terms.PluginRequest{
 		nil, {{Name: "env"}}, {{Name: "env"}, {Name: "svc", Arguments: []terms.EnvVar{{Name: "hosts_env", Value: "false"}}}},
-		{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: string(spec.Tasks[0].Name)}, {Name: "port", Value: "1"}}}},
+		{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: string(spec.Tasks[0].Name)},
+			{Name: "port", Value: "1"}}}},
 	}).Draw(t, "plugins")
 	if spec.Plugins != nil {
 		spec.Tasks[0].OnMembersChange = terms.Signal(rapid.IntRange(0, 3).Draw(t, "on_members_change"))
@@ -156,23 +161,27 @@ func task(t *rapid.T, name terms.TaskName) terms.Task {
 		StopDelayMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "before"),
 		StopGraceMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "grace"),
 		Restart: terms.Restart{
-			AttemptsMax: rapid.OneOf(rapid.Just(uint32(terms.RestartsUnlimited)), rapid.Uint32()).Draw(t, "attempts"),
-			DelayMillis: rapid.Uint32Range(0, 5000).Draw(t, "delay"), DelayMaxMillis: rapid.Uint32Range(5000, terms.DelayMillisMax).Draw(t, "most"),
-			ResetMillis: rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "reset"),
+			AttemptsMax:    rapid.OneOf(rapid.Just(uint32(terms.RestartsUnlimited)), rapid.Uint32()).Draw(t, "attempts"),
+			DelayMillis:    rapid.Uint32Range(0, 5000).Draw(t, "delay"),
+			DelayMaxMillis: rapid.Uint32Range(5000, terms.DelayMillisMax).Draw(t, "most"),
+			ResetMillis:    rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "reset"),
 		},
 	}
 	if rapid.Bool().Draw(t, "shell") {
 		spec.Command = []string{"/bin/sh", "-c", texts().Draw(t, "script")}
 	}
-	spec.Command = append([]string{"/p" + texts().Draw(t, "program")}, spec.Command...)[rapid.IntRange(0, 1).Draw(t, "from"):]
+	spec.Command = append([]string{"/p" + texts().Draw(t, "program")},
+		spec.Command...)[rapid.IntRange(0, 1).Draw(t, "from"):]
 	if rapid.Bool().Draw(t, "folder") {
 		spec.WorkDir = "/" + texts().Draw(t, "work_dir")
 	}
-	for _, name := range sorted(rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,8}`), 0, 3, rapid.ID).Draw(t, "env")) {
+	for _, name := range sorted(rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,8}`), 0, 3,
+		rapid.ID).Draw(t, "env")) {
 		spec.Env = append(spec.Env, terms.EnvVar{Name: name, Value: texts().Draw(t, "value")})
 	}
 	for _, kind := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "devices")) {
-		amount := rapid.OneOf(rapid.Uint32Range(1, 999), rapid.Map(rapid.Uint32Range(1, 1<<16), func(n uint32) uint32 { return n * 1000 })).Draw(t, "amount")
+		amount := rapid.OneOf(rapid.Uint32Range(1, 999),
+			rapid.Map(rapid.Uint32Range(1, 1<<16), func(n uint32) uint32 { return n * 1000 })).Draw(t, "amount")
 		spec.Devices = append(spec.Devices, terms.DeviceRequest{Kind: kind, Amount: terms.Millidevices(amount),
 			Models: rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "models")})
 	}
@@ -193,12 +202,14 @@ func task(t *rapid.T, name terms.TaskName) terms.Task {
 func update(t *rapid.T, kind terms.JobType) terms.UpdatePolicy {
 	healthy := rapid.Uint32Range(0, 1000).Draw(t, "min_healthy")
 	u := terms.UpdatePolicy{
-		BatchSize: rapid.Uint32Range(0, 3).Draw(t, "batch_size"), AutoPromote: rapid.Bool().Draw(t, "auto_promote"), MinHealthyMillis: healthy,
+		BatchSize: rapid.Uint32Range(0, 3).Draw(t, "batch_size"), AutoPromote: rapid.Bool().Draw(t, "auto_promote"),
+		MinHealthyMillis:       healthy,
 		HealthyDeadlineMillis:  rapid.SampledFrom([]uint32{0, healthy + 1, 2000}).Draw(t, "healthy_deadline"),
 		ProgressDeadlineMillis: rapid.SampledFrom([]uint32{0, 2001, terms.DelayMillisMax}).Draw(t, "progress_deadline"),
 		AttemptsMax:            rapid.SampledFrom([]uint32{0, 1, terms.RestartsUnlimited}).Draw(t, "update attempts"),
 		FailuresMax:            rapid.SampledFrom([]uint32{0, 1, terms.RestartsUnlimited}).Draw(t, "failures"),
-		Rollback:               rapid.Bool().Draw(t, "rollback"), StartPaused: rapid.Bool().Draw(t, "start_paused"), SameNode: rapid.Bool().Draw(t, "same_machine"),
+		Rollback:               rapid.Bool().Draw(t, "rollback"), StartPaused: rapid.Bool().Draw(t, "start_paused"),
+		SameNode: rapid.Bool().Draw(t, "same_machine"),
 	}
 	if kind == terms.Stateless {
 		u.Canaries = rapid.Uint32Range(0, 2).Draw(t, "canaries")
@@ -239,7 +250,8 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 func check(t *rapid.T, ports []terms.PortRequest) terms.Check {
 	c := terms.Check{
 		Kind: terms.CheckCommand, IntervalMillis: rapid.Uint32Range(100, 5000).Draw(t, "check interval"),
-		TimeoutMillis: rapid.Uint32Range(1, 5000).Draw(t, "timeout"), FailuresMax: rapid.Uint32Range(0, 3).Draw(t, "check failures"),
+		TimeoutMillis: rapid.Uint32Range(1, 5000).Draw(t, "timeout"),
+		FailuresMax:   rapid.Uint32Range(0, 3).Draw(t, "check failures"),
 	}
 	if len(ports) > 0 {
 		c.Kind = terms.CheckKind(rapid.IntRange(1, 3).Draw(t, "kind"))
@@ -270,10 +282,12 @@ func constraintDrawn(t *rapid.T, depth int) constraint.Constraint {
 		c.Any = some(1)
 	case subject == 2:
 		c.Label, c.Within = "l"+texts().Draw(t, "label"), texts().Draw(t, "within")
-		c.Operator, c.Count = constraint.Operator(rapid.SampledFrom([]int{1, 2, 7, 8, 9, 10}).Draw(t, "operator")), rapid.Uint32().Draw(t, "count")
+		c.Operator, c.Count = constraint.Operator(rapid.SampledFrom([]int{1, 2, 7, 8, 9, 10}).Draw(t, "operator")),
+			rapid.Uint32().Draw(t, "count")
 		c.Values = []string{texts().Draw(t, "value")}
 	default:
-		c.Attribute, c.Operator = "a"+texts().Draw(t, "attribute"), constraint.Operator(rapid.IntRange(1, 10).Draw(t, "operator"))
+		c.Attribute, c.Operator = "a"+texts().Draw(t, "attribute"),
+			constraint.Operator(rapid.IntRange(1, 10).Draw(t, "operator"))
 		c.Values = valuesDrawn(t, c.Operator)
 	}
 	if depth == constraint.DepthMax && rapid.Bool().Draw(t, "soft") {
@@ -295,15 +309,19 @@ func valuesDrawn(t *rapid.T, operator constraint.Operator) []string {
 }
 
 func namesDrawn() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_-]{0,10}`), rapid.SampledFrom([]string{"null", "true", "017", "no", "1e3", "main"}))
+	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_-]{0,10}`),
+		rapid.SampledFrom([]string{"null", "true", "017", "no", "1e3", "main"}))
 }
 
 // texts draws texts, many of which YAML could take for something else.
 func texts() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
-		"", " ", "null", "~", "true", "no", "017", "1_000", "1e3", "0x1f", ".inf", "2026-03-01", "=", "<<", "!=", ">", "|", "@x", "`", "%", "- a",
-		"a: b", "a #b", "#", "*a", "&a", "!a", "{", "[", "'", `"`, `\`, "a\nb", "a\nb\n", "\n", "\n\n a", "  a\nb", "a\n\n", "\ta", "a\t", "\r\n", "é😀",
-		"\u0085", "\u2028", "\ufeff", "\x7f", "\x01", "---", "...", "? a", ": a", ",", "a ", " a", strings.Repeat("long ", 60), "\u00a0",
+		"", " ", "null", "~", "true", "no", "017", "1_000", "1e3", "0x1f", ".inf", "2026-03-01", "=", "<<", "!=", ">", "|",
+		"@x", "`", "%", "- a",
+		"a: b", "a #b", "#", "*a", "&a", "!a", "{", "[", "'", `"`, `\`, "a\nb", "a\nb\n", "\n", "\n\n a", "  a\nb", "a\n\n",
+		"\ta", "a\t", "\r\n", "é😀",
+		"\u0085", "\u2028", "\ufeff", "\x7f", "\x01", "---", "...", "? a", ": a", ",", "a ", " a",
+		strings.Repeat("long ", 60), "\u00a0",
 	})).Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
 }
 

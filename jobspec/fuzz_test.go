@@ -67,7 +67,8 @@ func checkErrors(t *testing.T, err error) {
 
 // FuzzQuantities wants that the parsers of quantities take exactly what the schema's patterns do, apart from limits.
 func FuzzQuantities(f *testing.F) {
-	for _, text := range []string{"", "0", "0.5", "500m", "1.5Gi", "10GB", "256m", "1m30s", "1s1m", "500ms", "0.0001s", "-1", "017", "1e3", "1h1m1s1ms"} {
+	for _, text := range []string{"", "0", "0.5", "500m", "1.5Gi", "10GB", "256m", "1m30s", "1s1m", "500ms", "0.0001s",
+		"-1", "017", "1e3", "1h1m1s1ms"} {
 		f.Add(text)
 	}
 	duration := func(text string) (int64, error) { return ParseDuration(text, terms.DelayMillisMax) }
@@ -75,7 +76,8 @@ func FuzzQuantities(f *testing.F) {
 		pattern *regexp.Regexp
 		parse   func(string) (int64, error)
 	}{
-		{regexp.MustCompile(cpuPattern), ParseCPU}, {regexp.MustCompile(bytesPattern), ParseBytes}, {regexp.MustCompile(durationPattern), duration},
+		{regexp.MustCompile(cpuPattern), ParseCPU}, {regexp.MustCompile(bytesPattern), ParseBytes},
+		{regexp.MustCompile(durationPattern), duration},
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, form := range forms {

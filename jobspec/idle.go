@@ -6,8 +6,8 @@ import (
 	"starling/terms"
 )
 
-// idle tells what in a job file would do nothing. The cluster takes such jobs, so this is only about files: who writes a setting
-// there expects something of it.
+// idle tells what in a job file would do nothing. The cluster takes such jobs, so this is only about files: who writes
+// a setting there expects something of it.
 func idle(spec *terms.Job) []terms.Problem {
 	var found []terms.Problem
 	add := func(path, why string) { found = append(found, terms.Problem{Path: path, Reason: why}) }

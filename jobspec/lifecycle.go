@@ -70,7 +70,8 @@ func policyForm() form[lifecycle.Policy] {
 			named("on", "One event, or a list: instance_failed; instance_evicted, which gave way or whose machine was drained or lost (with "+
 				"lost_after: for good, and no other has taken its place); "+
 				"task_completed, all of whose instances have succeeded; task_failed, of which an instance has failed for good; or any."),
-		bind(oneOrMore(whole[uint32](1, lifecycle.ExitCodeMax), lifecycle.PoliciesMax), func(p *spec) *[]uint32 { return &p.ExitCodes }).
+		bind(oneOrMore(whole[uint32](1, lifecycle.ExitCodeMax), lifecycle.PoliciesMax),
+			func(p *spec) *[]uint32 { return &p.ExitCodes }).
 			named("exit_codes", "Instead: one exit code with which an instance failed by itself, or a list: 128 and the number of the signal if "+
 				"one ended it, as 137 for more memory than it has. What was stopped, as its checks failed or its time was over, has none."),
 		bind(choice[lifecycle.Action](lifecycle.Actions()), func(p *spec) *lifecycle.Action { return &p.Action }).
@@ -85,7 +86,8 @@ func policyForm() form[lifecycle.Policy] {
 			r.fail(p, "must have exactly one of on and exit_codes")
 		}
 	})
-	f.schema = append(f.schema, pair{"oneOf", []object{{{"required", []string{"on"}}}, {{"required", []string{"exit_codes"}}}}})
+	f.schema = append(f.schema, pair{"oneOf",
+		[]object{{{"required", []string{"on"}}}, {{"required", []string{"exit_codes"}}}}})
 	return f
 }
 

@@ -61,7 +61,8 @@ func TestQuantities(t *testing.T) {
 		{ParseBytes, "0", 0}, {ParseBytes, "1.5Gi", 3 << 29}, {ParseBytes, "256MiB", 256 << 20}, {ParseBytes, "10G", 1e10},
 		{ParseBytes, "10GB", 1e10}, {ParseBytes, "4096B", 4096}, {ParseBytes, "1k", 1000}, {ParseBytes, "1024Pi", 1 << 60},
 		{ParseBytes, "0.5Ki", 512}, {ParseBytes, "0.0009765625Ki", 1},
-		{duration, "0", 0}, {duration, "5s", 5000}, {duration, "1m30s", 90_000}, {duration, "500ms", 500}, {duration, "1.5h", 5_400_000},
+		{duration, "0", 0}, {duration, "5s", 5000}, {duration, "1m30s", 90_000}, {duration, "500ms", 500},
+		{duration, "1.5h", 5_400_000},
 		{duration, "24h", 86_400_000}, {duration, "1h1m1s1ms", 3_661_001}, {duration, "0.5s", 500}, {duration, "90s", 90_000},
 	} {
 		if got, err := c.parse(c.text); err != nil || got != c.want {
@@ -72,8 +73,10 @@ func TestQuantities(t *testing.T) {
 		parse func(string) (int64, error)
 		texts string
 	}{
-		{ParseCPU, "-1 1,5 0.0001 0.5m 1e3 1_000 017 0x10 +1 1000000.001 1000001 m .5 5. 2cores NaN inf " + strings.Repeat("9", 100)},
-		{ParseBytes, "-1Gi 1 256m 256mi 1KB 1Kb 1gb 0.3B 1025Pi 1EB 1.1.1Mi Mi 1e3Mi 01Mi +1Mi " + strings.Repeat("9", 100) + "B"},
+		{ParseCPU, "-1 1,5 0.0001 0.5m 1e3 1_000 017 0x10 +1 1000000.001 1000001 m .5 5. 2cores NaN inf " +
+			strings.Repeat("9", 100)},
+		{ParseBytes, "-1Gi 1 256m 256mi 1KB 1Kb 1gb 0.3B 1025Pi 1EB 1.1.1Mi Mi 1e3Mi 01Mi +1Mi " + strings.Repeat("9", 100) +
+			"B"},
 		{duration, "-5s 5 5S 5sec 1s1m 1s1s 1d 0.0001s 24h1ms 25h s 1.h 5s5 1ms1s " + strings.Repeat("9", 100) + "s"},
 	} {
 		for _, text := range append(strings.Fields(c.texts), "", " ", "1 s", "1 Mi") {

@@ -12,13 +12,15 @@ import (
 
 // pluginForm is the name of a plugin, or a mapping from it to its arguments.
 func pluginForm() form[terms.PluginRequest] {
-	words := "the name of a plugin (" + strings.Join(plugin.Names(rules.Released), ", ") + "), or a mapping from it to its arguments"
+	words := "the name of a plugin (" + strings.Join(plugin.Names(rules.Released), ", ") +
+		"), or a mapping from it to its arguments"
 	given := argumentsForm()
 	name := object{{"enum", plugin.Names(rules.Released)}}
 	return form[terms.PluginRequest]{
 		words: words,
 		schema: object{{"anyOf", []object{name, {
-			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"propertyNames", name}, {"additionalProperties", given.schema},
+			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"propertyNames", name},
+			{"additionalProperties", given.schema},
 		}}}},
 		read: func(r *reader, p place, into *terms.PluginRequest) {
 			if p.node.Kind != yaml.MappingNode {
@@ -46,7 +48,8 @@ func pluginForm() form[terms.PluginRequest] {
 
 func argumentsForm() form[[]terms.EnvVar] {
 	return entries[terms.EnvVar, string]{
-		words: "a mapping from arguments to values", keys: object{{"pattern", namePattern}}, most: terms.PluginsMax, each: argumentForm(),
+		words: "a mapping from arguments to values", keys: object{{"pattern", namePattern}}, most: terms.PluginsMax,
+		each:  argumentForm(),
 		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
 		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()

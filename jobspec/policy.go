@@ -35,8 +35,10 @@ func updateForm() form[terms.UpdatePolicy] {
 				"min_healthy.").orByType("0", "5m", "5m"),
 		duration(func(u *spec) *uint32 { return &u.ProgressDeadlineMillis }).
 			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. Time in which the "+
-				"first version waits for room does not count. If absent, it stays above healthy_deadline.").orByType("0", "10m", "10m"),
-		bind(orWord("unlimited", 0, whole[uint32](1, terms.RestartsUnlimited)), func(u *spec) *uint32 { return &u.AttemptsMax }).
+				"first version waits for room does not count. If absent, it stays above healthy_deadline.").orByType("0", "10m",
+			"10m"),
+		bind(orWord("unlimited", 0, whole[uint32](1, terms.RestartsUnlimited)),
+			func(u *spec) *uint32 { return &u.AttemptsMax }).
 			named("attempts", "How often one instance may fail before it counts as failed.").orByType("unlimited", "3", "3"),
 		bind(unlimited(), func(u *spec) *uint32 { return &u.FailuresMax }).
 			named("failures", "How many failed instances the update bears; one more fails it.").or("0"),
@@ -47,10 +49,12 @@ func updateForm() form[terms.UpdatePolicy] {
 		truth(func(u *spec) *bool { return &u.SameNode }).
 			named("same_machine", "Whether the new version of an instance starts on its machine, if that still has room.").or("false"),
 	}, func(_ *reader, _ place, given map[string]place, u *spec) {
-		if _, ok := given["healthy_deadline"]; !ok && u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
+		if _, ok := given["healthy_deadline"]; !ok && u.HealthyDeadlineMillis != 0 &&
+			u.HealthyDeadlineMillis <= u.MinHealthyMillis {
 			u.HealthyDeadlineMillis = min(u.MinHealthyMillis+updateSlack, terms.DelayMillisMax)
 		}
-		if _, ok := given["progress_deadline"]; !ok && u.ProgressDeadlineMillis != 0 && u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
+		if _, ok := given["progress_deadline"]; !ok && u.ProgressDeadlineMillis != 0 &&
+			u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
 			u.ProgressDeadlineMillis = min(u.HealthyDeadlineMillis+updateSlack, terms.DelayMillisMax)
 		}
 	})
@@ -68,7 +72,8 @@ func rescheduleForm() form[terms.Reschedule] {
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("5s", "5m", "5m"),
 		bind(choice[terms.Growth](terms.Growths()), func(s *spec) *terms.Growth { return &s.Growth }).
-			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential", "exponential"),
+			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential",
+			"exponential"),
 	}, func(r *reader, p place, given map[string]place, s *spec) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})

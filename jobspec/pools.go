@@ -36,7 +36,8 @@ func ParsePools(file string, data []byte) (pool.Tree, error) {
 	case len(found) > 0:
 		return nil, found
 	case documents == 0:
-		return nil, Errors{{File: file, Line: 1, Column: 1, Reason: "holds no pools: `starling pool dump` writes those that there are"}}
+		return nil, Errors{{File: file, Line: 1, Column: 1,
+			Reason: "holds no pools: `starling pool dump` writes those that there are"}}
 	}
 	return tree, nil
 }
@@ -173,7 +174,8 @@ func poolForm() form[terms.Pool] {
 // quotaWords say of each kind what its quota is about.
 func quotaWords() [terms.AmountCount]string {
 	return [...]string{
-		"What the pool may have of the processor.", "What the pool may have of the memory.", "What the pool may have of the disk space.",
+		"What the pool may have of the processor.", "What the pool may have of the memory.",
+		"What the pool may have of the disk space.",
 		"What the pool may have of the GPUs: whole ones or parts, as in 0.5.",
 		"What the pool may have of the virtual peers, for jobs that share them.",
 	}

@@ -84,7 +84,8 @@ func poolDrawn(t *rapid.T, path terms.PoolPath, most int64) terms.Pool {
 	}
 	s.ControllerLimit = terms.Percent(rapid.SampledFrom([]int{0, 40, 100, int(terms.NoPercent)}).Draw(t, "controllers"))
 	s.SlackLimit = terms.Percent(rapid.IntRange(0, 100).Draw(t, "slack"))
-	s.JobScheduler = rapid.SampledFrom([]terms.JobScheduler{terms.JobPriority, terms.JobRoundRobin}).Draw(t, "job_scheduler")
+	s.JobScheduler = rapid.SampledFrom([]terms.JobScheduler{terms.JobPriority, terms.JobRoundRobin}).Draw(t,
+		"job_scheduler")
 	s.PatienceMillis = rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "patience")
 	owner := texts().Filter(func(s string) bool { return s != "" && len(s) <= pool.OwnerBytesMax })
 	s.Owners = rapid.SliceOfN(owner, 0, 3).Draw(t, "owners")
@@ -141,8 +142,10 @@ func TestPoolsSchema(t *testing.T) {
 		data string
 		want bool
 	}{
-		{string(examples.Pools().Data), true}, {"pools: [{path: a, cpu: {limit: unlimited, reservation: 500m}, controller_limit: 5}]", true},
-		{"pools: [{path: a, memory: {limit: 5}}]", false}, {"pools: [{cpu: {}}]", false}, {"pools: [{path: a/}]", false}, {"{}", false},
+		{string(examples.Pools().Data), true},
+		{"pools: [{path: a, cpu: {limit: unlimited, reservation: 500m}, controller_limit: 5}]", true},
+		{"pools: [{path: a, memory: {limit: 5}}]", false}, {"pools: [{cpu: {}}]", false}, {"pools: [{path: a/}]", false},
+		{"{}", false},
 		{"pools: [{path: a, slack_limit: 101}]", false}, {"pools: [{path: " + strings.Repeat("a/", 8) + "a}]", false},
 	} {
 		if accepted, ok := judged(schema, []byte(c.data)); accepted != c.want || !ok {

@@ -39,7 +39,8 @@ const (
 	decimalPattern  = `(0|[1-9][0-9]*)(\.[0-9]+)?`
 	cpuPattern      = `^(` + decimalPattern + `|(0|[1-9][0-9]*)m)$`
 	bytesPattern    = `^(0|` + decimalPattern + `([kMGTP]|[KMGTP]i|)B|` + decimalPattern + `([kMGTP]|[KMGTP]i))$`
-	durationPattern = `^(0|(` + decimalPattern + `h)?(` + decimalPattern + `m)?(` + decimalPattern + `s)?(` + decimalPattern + `ms)?)$`
+	durationPattern = `^(0|(` + decimalPattern + `h)?(` + decimalPattern + `m)?(` + decimalPattern + `s)?(` +
+		decimalPattern + `ms)?)$`
 )
 
 // ParseCPU reads an amount of processor, exactly, in millicores: 2, 0.5 or 500m.
@@ -120,7 +121,8 @@ func ParseBytes(text string) (int64, error) {
 // likelyBytes returns what somebody who wrote another unit probably meant, "" if that is not clear.
 func likelyBytes(number, suffix string) string {
 	for _, u := range byteUnits() {
-		if len(number) <= quantityBytesMax && u.suffix != "" && (strings.EqualFold(suffix, u.suffix) || strings.EqualFold(suffix, u.suffix+"B")) {
+		if len(number) <= quantityBytesMax && u.suffix != "" &&
+			(strings.EqualFold(suffix, u.suffix) || strings.EqualFold(suffix, u.suffix+"B")) {
 			return number + u.suffix
 		}
 	}

@@ -68,7 +68,8 @@ func (r *reader) fail(p place, format string, args ...any) {
 
 func (r *reader) complain(p place, reason string) {
 	if !r.isFull() {
-		r.found = append(r.found, &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Path: p.shown, Reason: reason})
+		r.found = append(r.found, &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Path: p.shown,
+			Reason: reason})
 	}
 }
 

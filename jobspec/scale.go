@@ -17,12 +17,13 @@ type Size struct {
 	Instances uint32
 }
 
-// Scaled returns a job with other numbers of instances. A minimum that was as large as a number, or as a sum of them, stays
-// so; one that does not fit any more is an error that names it. All else is as it was. Of what has no instances now, an
-// earlier version tells which minimum it had: the newest come first.
+// Scaled returns a job with other numbers of instances. A minimum that was as large as a number, or as a sum of them,
+// stays so; one that does not fit any more is an error that names it. All else is as it was. Of what has no instances
+// now, an earlier version tells which minimum it had: the newest come first.
 func Scaled(spec *terms.Job, earlier []*terms.Job, sizes []Size) (*terms.Job, error) {
 	if spec.Type == terms.Daemon {
-		return nil, fmt.Errorf("job %s cannot be scaled: a daemon has one instance on every machine that can run it", spec.Name)
+		return nil, fmt.Errorf("job %s cannot be scaled: a daemon has one instance on every machine that can run it",
+			spec.Name)
 	}
 	next := *spec
 	next.Tasks = slices.Clone(spec.Tasks)
@@ -31,7 +32,8 @@ func Scaled(spec *terms.Job, earlier []*terms.Job, sizes []Size) (*terms.Job, er
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(sizes[:i], func(s Size) bool { return s.Task == size.Task || s.Task == "" || size.Task == "" }) {
+		if slices.ContainsFunc(sizes[:i],
+			func(s Size) bool { return s.Task == size.Task || s.Task == "" || size.Task == "" }) {
 			return nil, fmt.Errorf("task %s of job %s is given two numbers", t.Name, spec.Name)
 		}
 		if last := lastSized(t, earlier); last.Instances > 0 && last.MinAvailable == last.Instances {
@@ -55,7 +57,8 @@ func Scaled(spec *terms.Job, earlier []*terms.Job, sizes []Size) (*terms.Job, er
 		wrong = append(wrong, fmt.Errorf("job %s: %s %s", spec.Name, pathByName(&next, p.Path), p.Reason))
 	}
 	if len(wrong) > 0 {
-		return nil, fmt.Errorf("%w\nhint: what does not follow the numbers by itself is changed in the job file", errors.Join(wrong...))
+		return nil, fmt.Errorf("%w\nhint: what does not follow the numbers by itself is changed in the job file",
+			errors.Join(wrong...))
 	}
 	return &next, nil
 }

@@ -8,7 +8,8 @@ import (
 	"starling/terms"
 )
 
-// TestScaled changes numbers of a job of a leader and workers, written as instances/minimum, and the minimum of the job.
+// TestScaled changes numbers of a job of a leader and workers, written as instances/minimum, and the minimum of the
+// job.
 func TestScaled(t *testing.T) {
 	cases := []struct {
 		name, before, sizes, want string
@@ -19,14 +20,17 @@ func TestScaled(t *testing.T) {
 		{"elastic beyond the minimum", "1/1 4/2 3", "worker=8", "1/1 8/2 3"},
 		{"the sum of the minima follows", "1/1 2/2 0", "worker=5", "1/1 5/5 0"},
 		{"the job's minimum is the sum of those of the tasks", "1/1 4/4 5", "leader=2,worker=6", "2/2 6/6 8"},
-		{"below the minimum", "1/1 4/2 3", "worker=1", "tasks.worker.min_available must be at most the number of instances that may run, 1, is 2"},
-		{"below the minimum of the job", "1/0 4/0 4", "worker=2", "min_available must be at most the number of instances that may run, 3, is 4"},
+		{"below the minimum", "1/1 4/2 3", "worker=1",
+			"tasks.worker.min_available must be at most the number of instances that may run, 1, is 2"},
+		{"below the minimum of the job", "1/0 4/0 4", "worker=2",
+			"min_available must be at most the number of instances that may run, 3, is 4"},
 		{"to none", "1/1 4/4 5", "worker=0", "1/1 0/0 1"},
 		{"from none, without a minimum", "1/0 0/0 0", "worker=3", "1/0 3/0 0"},
 		{"all of the job from none", "0/0 0/0 0", "worker=3,leader=1", "1/0 3/0 0"},
 		{"too many", "1/0 4/0 0", "worker=2000000", "tasks.worker.instances must be 0 to 1000000, is 2000000"},
 		{"no such task", "1/0 4/0 0", "nobody=1", "job train has no task nobody: there are leader, worker"},
-		{"which task", "1/0 4/0 0", "=1", "job train has several tasks: write which, as in train/leader=3: there are leader, worker"},
+		{"which task", "1/0 4/0 0", "=1",
+			"job train has several tasks: write which, as in train/leader=3: there are leader, worker"},
 		{"twice", "1/0 4/0 0", "worker=1,worker=2", "task worker of job train is given two numbers"},
 	}
 	for _, c := range cases {
@@ -35,7 +39,8 @@ func TestScaled(t *testing.T) {
 		spec.Tasks = append(spec.Tasks, spec.Tasks[0])
 		leader, worker := &spec.Tasks[0], &spec.Tasks[1]
 		leader.Name, worker.Name = "leader", "worker"
-		if _, err := fmt.Sscanf(c.before, "%d/%d %d/%d %d", &leader.Instances, &leader.MinAvailable, &worker.Instances, &worker.MinAvailable,
+		if _, err := fmt.Sscanf(c.before, "%d/%d %d/%d %d", &leader.Instances, &leader.MinAvailable, &worker.Instances,
+			&worker.MinAvailable,
 			&spec.MinAvailable); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +81,8 @@ func TestScaledFromNone(t *testing.T) {
 	} {
 		spec := Command("train", []string{"true"})
 		spec.Type = terms.Stateless
-		if _, err := fmt.Sscanf(c.before, "%d/%d %d", &spec.Tasks[0].Instances, &spec.Tasks[0].MinAvailable, &spec.MinAvailable); err != nil {
+		if _, err := fmt.Sscanf(c.before, "%d/%d %d", &spec.Tasks[0].Instances, &spec.Tasks[0].MinAvailable,
+			&spec.MinAvailable); err != nil {
 			t.Fatal(err)
 		}
 		earlier := []*terms.Job{&spec}
@@ -88,7 +94,8 @@ func TestScaledFromNone(t *testing.T) {
 			earlier = append([]*terms.Job{next}, earlier...)
 		}
 		last := earlier[0]
-		if got := fmt.Sprintf("%d/%d %d", last.Tasks[0].Instances, last.Tasks[0].MinAvailable, last.MinAvailable); got != c.want {
+		if got := fmt.Sprintf("%d/%d %d", last.Tasks[0].Instances, last.Tasks[0].MinAvailable,
+			last.MinAvailable); got != c.want {
 			t.Errorf("%s: %s is %s in the end, want %s", c.name, c.before, got, c.want)
 		}
 	}

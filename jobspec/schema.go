@@ -43,7 +43,8 @@ func Schema() []byte {
 }
 
 func schemaOf(title, description string, what object) []byte {
-	schema := object{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}, {"description", description}}
+	schema := object{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title},
+		{"description", description}}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -81,5 +82,6 @@ func (r row) fallback(before, after string) string {
 	case r.service == r.daemon:
 		return before + r.batch + " for batch, else " + r.service + after
 	}
-	return before + r.batch + " for batch, " + r.service + " for stateless and stateful, " + r.daemon + " for daemon" + after
+	return before + r.batch + " for batch, " + r.service + " for stateless and stateful, " + r.daemon + " for daemon" +
+		after
 }

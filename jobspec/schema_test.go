@@ -78,12 +78,18 @@ func meaning(err error) bool {
 	for line := range strings.Lines(err.Error()) {
 		known := false
 		for _, reason := range []string{
-			"is also the", "must be at least delay", "must have exactly one value", "must have at least one value", "must be absent for",
-			"must be an integer for", "must name a program", "must be of letters", "must be an absolute path", "must be a path", "must be a share of", "must be in whole",
+			"is also the", "must be at least delay", "must have exactly one value", "must have at least one value",
+			"must be absent for",
+			"must be an integer for", "must name a program", "must be of letters", "must be an absolute path", "must be a path",
+			"must be a share of", "must be in whole",
 			"must be a whole number of bytes", "must be at most", "must not hold a zero byte", "must have at most",
-			"need a stateless job", "need a stateful job", "must be above", "must be 100 to", "must be 1 to", "must be the name of one of", "must be false in",
-			"excludes lost_after", "excludes min_available", "there is no task", ": argument ", "goes round in a circle", "in a daemon job", "daemon excludes", "needs a batch job", "needs a job that is preemptible", "must be at least the sum",
-			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable", "must be 10 to", ".hosts_env: must be true or false", "does nothing without",
+			"need a stateless job", "need a stateful job", "must be above", "must be 100 to", "must be 1 to",
+			"must be the name of one of", "must be false in",
+			"excludes lost_after", "excludes min_available", "there is no task", ": argument ", "goes round in a circle",
+			"in a daemon job", "daemon excludes", "needs a batch job", "needs a job that is preemptible",
+			"must be at least the sum",
+			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable",
+			"must be 10 to", ".hosts_env: must be true or false", "does nothing without",
 		} {
 			known = known || strings.Contains(line, reason)
 		}
@@ -194,9 +200,11 @@ func spoil(t *rapid.T, tree any) any {
 
 func junk() *rapid.Generator[any] {
 	return rapid.SampledFrom([]any{
-		nil, true, 0, 1, 3, -1, 1.5, 70000, 5_000_000, "", "x", "a b", "3", "1.5", "500m", "256Mi", "5s", "1m30s", "auto", "unlimited", "batch",
+		nil, true, 0, 1, 3, -1, 1.5, 70000, 5_000_000, "", "x", "a b", "3", "1.5", "500m", "256Mi", "5s", "1m30s", "auto",
+		"unlimited", "batch",
 		"spread", "in", "exists", ">=", "/srv", "STARLING_X", []any{}, []any{"a"}, []any{1, 2}, []any{nil}, []any{[]any{}},
-		map[string]any{}, map[string]any{"a": 1}, map[string]any{"A": "x"}, map[string]any{"a b": 1}, map[string]any{"STARLING_X": "1"},
+		map[string]any{}, map[string]any{"a": 1}, map[string]any{"A": "x"}, map[string]any{"a b": 1},
+		map[string]any{"STARLING_X": "1"},
 		map[string]any{"command": "x"}, map[string]any{"value": "x"},
 	})
 }

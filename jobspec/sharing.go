@@ -87,13 +87,16 @@ func sharingFields() []field[terms.Job] {
 				"a stateful job. Those that may not count against what the pool reserves, and of a kind of which that is nothing "+
 				"against what no pool reserves."),
 		truth(func(j *spec) *bool { return &j.Revocable }).
-			named("revocable", "Whether the job runs in what others reserved and leave idle; it gives way first.").or("false").quiet(),
+			named("revocable", "Whether the job runs in what others reserved and leave idle; it gives way first.").or(
+			"false").quiet(),
 		truth(func(j *spec) *bool { return &j.Controller }).
-			named("controller", "Whether the job leads others, such as a driver: the pool bounds such jobs together.").or("false").quiet(),
+			named("controller", "Whether the job leads others, such as a driver: the pool bounds such jobs together.").or(
+			"false").quiet(),
 		truth(func(j *spec) *bool { return &j.KillOnPreempt }).
 			named("kill_on_preempt", "Whether an instance of a batch job that gave way has ended for good; otherwise it waits for its next turn.").
 			or("false").quiet(),
-		bind(optional(choice[terms.TaskScheduler](terms.TaskSchedulers())), func(j *spec) *terms.TaskScheduler { return &j.TaskScheduler }).
+		bind(optional(choice[terms.TaskScheduler](terms.TaskSchedulers())),
+			func(j *spec) *terms.TaskScheduler { return &j.TaskScheduler }).
 			named("task_scheduler", "Makes virtual peers run the instances, each at most one at a time, which the job shares with the other such "+
 				"jobs of its pool; a machine has one for each processor. It says to which task the next one goes: greedy to the first "+
 				"that can use it, round-robin to the one with the fewest, percentage by "+

@@ -62,7 +62,8 @@ func (r Record) Check() error {
 		return fmt.Errorf("record %d of writer: %w", r.Seq, err)
 	}
 	if len(r.Payload) > PayloadBytesMax {
-		return fmt.Errorf("record %s/%d has %d bytes, at most %d: %w", r.Writer, r.Seq, len(r.Payload), PayloadBytesMax, ErrTooLarge)
+		return fmt.Errorf("record %s/%d has %d bytes, at most %d: %w", r.Writer, r.Seq, len(r.Payload), PayloadBytesMax,
+			ErrTooLarge)
 	}
 	return nil
 }

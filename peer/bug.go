@@ -18,8 +18,8 @@ import (
 // ErrBug tells that a peer has ended because of a bug of the program.
 var ErrBug = errors.New("this is a bug of Starling")
 
-// bug writes a report about a panic of the loop and returns with what the peer ends. The value may be half changed: nothing reads it
-// from here on but what the report says of it.
+// bug writes a report about a panic of the loop and returns with what the peer ends. The value may be half changed:
+// nothing reads it from here on but what the report says of it.
 func (p *Peer) bug(panicked any, stack []byte) error {
 	what, name := fmt.Sprintf("after entry %d the peer failed", p.core.state.Index), "bug-after-entry-%d.txt"
 	index := p.core.state.Index
@@ -41,7 +41,8 @@ func (p *Peer) bug(panicked any, stack []byte) error {
 // describeBug writes out what the program is, what it folded and on what.
 func (p *Peer) describeBug() string {
 	c, w := p.core, &strings.Builder{}
-	fmt.Fprintf(w, "program: %s, %s for %s/%s\n", cmp.Or(p.config.Version, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(w, "program: %s, %s for %s/%s\n", cmp.Or(p.config.Version, "unknown"), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 	fmt.Fprintf(w, "rules: %d, the program knows up to %d\n", c.state.Rules, c.Knows)
 	fmt.Fprintf(w, "peer: %s of node %s\n", cmp.Or(c.self, "none yet"), p.config.Node)
 	fmt.Fprintf(w, "limits: %+v\n", c.state.Limits)
@@ -51,7 +52,8 @@ func (p *Peer) describeBug() string {
 		return w.String()
 	}
 	fmt.Fprintf(w, "digest before the entry: %016x\n", c.digest)
-	fmt.Fprintf(w, "entry: %d, record %d of %s\n\n%s\n%s", r.Index, r.Seq, r.Writer, hex.Dump(r.Payload), decoded(c, r.Payload))
+	fmt.Fprintf(w, "entry: %d, record %d of %s\n\n%s\n%s", r.Index, r.Seq, r.Writer, hex.Dump(r.Payload),
+		decoded(c, r.Payload))
 	return w.String()
 }
 
@@ -66,7 +68,8 @@ func decoded(c *Core, payload []byte) (text string) {
 	if err != nil {
 		return fmt.Sprintf("it cannot be decoded: %v\n", err)
 	}
-	text = fmt.Sprintf("of %s, number %d, at %d, rules %d, caused by entry %d\n", e.Writer, e.Seq, e.Time, e.Rules, e.Cause)
+	text = fmt.Sprintf("of %s, number %d, at %d, rules %d, caused by entry %d\n", e.Writer, e.Seq, e.Time, e.Rules,
+		e.Cause)
 	for _, one := range e.Commands {
 		fields, _ := json.MarshalIndent(one, "", "\t") // they are plain values
 		text += fmt.Sprintf("%s %s\n", one.Kind(), fields)

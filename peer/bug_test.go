@@ -17,8 +17,8 @@ import (
 	"starling/terms"
 )
 
-// TestPanicOfTheFoldEndsThePeer makes the value of one peer wrong, so that it cannot fold the next entry. The peer ends, with a report,
-// and nobody is given the value that it was changing.
+// TestPanicOfTheFoldEndsThePeer makes the value of one peer wrong, so that it cannot fold the next entry. The peer
+// ends, with a report, and nobody is given the value that it was changing.
 func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
@@ -46,7 +46,8 @@ func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 		}
 		<-a.Done()
 		report := filepath.Join(reports, "bug-entry-")
-		for _, want := range []string{"cannot be folded (replica: entry ", "tasks go on", "send " + report, "start a program with the repair"} {
+		for _, want := range []string{"cannot be folded (replica: entry ", "tasks go on", "send " + report,
+			"start a program with the repair"} {
 			if err := a.Err(); !errors.Is(err, ErrBug) || !strings.Contains(err.Error(), want) {
 				t.Errorf("the peer has stopped for %v, want in it %q", err, want)
 			}
@@ -65,7 +66,8 @@ func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"program: v1.2.3", "rules: 2", "peer: a~1 of node a", "digest before the entry: ", "replica.Apply(", "record ", "of b~1, number "} {
+		for _, want := range []string{"program: v1.2.3", "rules: 2", "peer: a~1 of node a", "digest before the entry: ",
+			"replica.Apply(", "record ", "of b~1, number "} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("the report lacks %q:\n%s", want, text)
 			}

@@ -67,7 +67,8 @@ type Core struct {
 	stopping map[terms.AllocationID]uint32
 	// Renewing tells that the driver is replacing files.
 	Renewing bool
-	// Pulseless tells that the life's pulse was lost and is not back: another may lead the life meanwhile, so that nothing is started.
+	// Pulseless tells that the life's pulse was lost and is not back: another may lead the life meanwhile, so that nothing
+	// is started.
 	Pulseless bool
 	// Folder returns where an allocation finds the files about its job's members.
 	Folder func(terms.AllocationID) string
@@ -82,7 +83,8 @@ func NewCore(limits terms.Limits) *Core {
 	s := cluster.NewStateWithin(limits)
 	return &Core{
 		state: s, digest: s.Digest(), Knows: RulesNewest, starting: map[terms.AllocationID]bool{},
-		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{}, unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
+		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{},
+		unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
 }
 
@@ -127,8 +129,8 @@ func (c *Core) Phase() (Phase, string) {
 }
 
 // Fold takes the next record of the journal and returns what it did. A record that was folded before is passed over,
-// with ok false, and so is all that comes after Halt has an answer; one that does not follow the last is a gap, which the
-// journal must never show.
+// with ok false, and so is all that comes after Halt has an answer; one that does not follow the last is a gap, which
+// the journal must never show.
 func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
 	if terms.Index(r.Index) <= c.state.Index || c.halted != nil {
 		return replica.Folded{}, false
@@ -280,8 +282,11 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state, &replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(), Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
-	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget), DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
+	r := replica.React(c.self, c.state,
+		&replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
+			Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
+	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
+		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}
@@ -314,8 +319,8 @@ func (c *Core) missing() []terms.AllocationID {
 	return slices.SortedFunc(maps.Keys(c.lost), terms.AllocationID.Compare)
 }
 
-// seen is what the driver has, with what checks say; what it refused to start as if it had ended; and what it was told to
-// start and may have in a moment: nobody may say that this does not run.
+// seen is what the driver has, with what checks say; what it refused to start as if it had ended; and what it was told
+// to start and may have in a moment: nobody may say that this does not run.
 func (c *Core) seen() []replica.LocalTask {
 	if len(c.refused)+len(c.unwell)+len(c.starting) == 0 {
 		return c.local

@@ -179,7 +179,8 @@ func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
 	}
 }
 
-// While its pulse is lost another process may lead a peer's life: what the journal orders is started when the pulse is back.
+// While its pulse is lost another process may lead a peer's life: what the journal orders is started when the pulse is
+// back.
 func TestNothingIsStartedWithoutAPulse(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)

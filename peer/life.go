@@ -207,7 +207,8 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 }
 
 // confirm reads the journal up to the moment at which the new life's pulse began, and gives the life up if another node
-// of this name has led it before. It returns what the value knows by then. Only from then on is the life remembered as one to take up.
+// of this name has led it before. It returns what the value knows by then. Only from then on is the life remembered as
+// one to take up.
 func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
 	head, err := p.config.Journal.Head(ctx)
 	if err != nil {
@@ -222,7 +223,8 @@ func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
 	known := pastOf(s, p.config.Node)
 	if known.next > found.known.Incarnation {
 		found.pulse.Abandon()
-		return known, fmt.Errorf("another node with the name %s has been %s: give each machine a name of its own", p.config.Node, found.peer)
+		return known, fmt.Errorf("another node with the name %s has been %s: give each machine a name of its own",
+			p.config.Node, found.peer)
 	}
 	if err := found.pulse.Confirm(ctx); err != nil { // while the journal was read another may have had it
 		found.pulse.Abandon()

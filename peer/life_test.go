@@ -35,7 +35,8 @@ func TestAPulseThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	}
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~2", 0)
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~3", 0) // the journal may know that another was a~2
-	p.config.Identity = &MemoryIdentity{Remembered{Incarnation: 3, Starts: 1, Token: p.config.Identity.(*MemoryIdentity).known.Token}}
+	p.config.Identity = &MemoryIdentity{Remembered{Incarnation: 3, Starts: 1,
+		Token: p.config.Identity.(*MemoryIdentity).known.Token}}
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~3", 2)
 }
 
@@ -43,7 +44,8 @@ func TestAPulseThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 func TestAPulseOfTheSameLifeThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	shared := memory.New()
 	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 0)
-	wantLife(t, twin(t, shared, Remembered{Incarnation: 1, Starts: 1, Token: "mine"}).findLife(t.Context(), past{0, 1}), "a~2", 0)
+	wantLife(t, twin(t, shared, Remembered{Incarnation: 1, Starts: 1, Token: "mine"}).findLife(t.Context(), past{0, 1}),
+		"a~2", 0)
 }
 
 func TestAPeerWhosePulseIsTakenBeginsAnotherLife(t *testing.T) {

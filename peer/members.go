@@ -13,7 +13,8 @@ import (
 	"starling/terms"
 )
 
-// fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's keys.
+// fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
+// keys.
 func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
 	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
 	for _, f := range r.Files {
@@ -26,7 +27,8 @@ func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
 	return set, nil
 }
 
-// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is well.
+// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is
+// well.
 func (p *Peer) oddSecret(files []plugin.File) string {
 	if p.config.Secret == nil || !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Key != plugin.NoKey }) {
 		return ""
@@ -55,7 +57,8 @@ func (p *Peer) key(r *replica.Renewal, key plugin.Key) ([]byte, error) {
 
 // signals are those that a job may ask for.
 var signals = [...]syscall.Signal{
-	terms.NoSignal: 0, terms.SignalHangUp: syscall.SIGHUP, terms.SignalUser1: syscall.SIGUSR1, terms.SignalUser2: syscall.SIGUSR2,
+	terms.NoSignal: 0, terms.SignalHangUp: syscall.SIGHUP, terms.SignalUser1: syscall.SIGUSR1,
+	terms.SignalUser2: syscall.SIGUSR2,
 }
 
 // renew has the driver replace files beside the loop, all of these before it begins with others.
@@ -73,7 +76,8 @@ func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
 				err = p.config.Driver.Renew(one.ID.String(), *files, signals[one.Signal])
 			}
 			if err != nil {
-				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version, "error", err)
+				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version,
+					"error", err)
 				pause(ctx, publishEvery)
 			}
 		}

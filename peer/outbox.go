@@ -115,9 +115,9 @@ func (b *outbox) add(r request) {
 	}
 }
 
-// folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be another's who leads
-// the same life: then the number is taken, and what is under way will never count. Last is the highest number that counted: a lower one
-// never will.
+// folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be
+// another's who leads the same life: then the number is taken, and what is under way will never count. Last is the
+// highest number that counted: a lower one never will.
 func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome, last uint64) {
 	if b.underway == nil || b.underway.Seq != e.Seq {
 		return

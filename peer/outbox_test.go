@@ -8,13 +8,14 @@ import (
 	"starling/terms/rules"
 )
 
-// Another machine with this name writes under the number of what this one has under way: that will never count, and the request goes on
-// waiting, whatever became of the other's entry.
+// Another machine with this name writes under the number of what this one has under way: that will never count, and the
+// request goes on waiting, whatever became of the other's entry.
 func TestTheNumberOfAnotherIsNotOurs(t *testing.T) {
 	var b outbox
 	answers := 0
 	b.add(request{&command.KillJob{RequestID: "r", Job: "web"}, func(replica.Receipt, error) { answers++ }})
-	if b.next(command.Entry{Writer: "a~1", Time: 5, Rules: rules.First}, []command.Command{&command.TellTime{}}, true) == nil {
+	if b.next(command.Entry{Writer: "a~1", Time: 5, Rules: rules.First}, []command.Command{&command.TellTime{}},
+		true) == nil {
 		t.Fatal("nothing is written")
 	}
 	theirs := command.Entry{Writer: "a~1", Seq: b.seq, Time: 6, Commands: []command.Command{&command.TellTime{}}}

@@ -21,8 +21,8 @@ import (
 	"starling/terms"
 )
 
-// The volumes of an output's set: what the instance left, what it got, the manifest without which the output is not whole,
-// and what is on its way from elsewhere.
+// The volumes of an output's set: what the instance left, what it got, the manifest without which the output is not
+// whole, and what is on its way from elsewhere.
 const (
 	outputVolume   = "output"
 	inputVolume    = "input"
@@ -44,8 +44,9 @@ type outputs struct {
 	driver driver.Driver
 	node   terms.NodeName
 	fetch  func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
-	// Only the loop touches the next four. growing are the outputs of instances that run; sealed has true for what has its manifest, or cannot have one, and false while
-	// it is made; cancel ends the preparation of an instance; waits says why one is not started.
+	// Only the loop touches the next four. growing are the outputs of instances that run; sealed has true for what has its
+	// manifest, or cannot have one, and false while it is made; cancel ends the preparation of an instance; waits says why
+	// one is not started.
 	growing []terms.OutputSet
 	sealed  map[terms.AllocationID]bool
 	cancel  map[terms.AllocationID]context.CancelFunc
@@ -63,7 +64,8 @@ func newOutputs(config *Config) *outputs {
 	return &outputs{
 		driver: config.Driver, node: config.Node, fetch: config.Fetch, sealed: map[terms.AllocationID]bool{},
 		cancel: map[terms.AllocationID]context.CancelFunc{}, waits: map[terms.AllocationID]string{},
-		fetches: make(chan struct{}, fetchesMax), seals: make(chan struct{}, sealsMax), busy: map[terms.OutputSet]chan struct{}{},
+		fetches: make(chan struct{}, fetchesMax), seals: make(chan struct{}, sealsMax),
+		busy: map[terms.OutputSet]chan struct{}{},
 	}
 }
 
@@ -154,9 +156,10 @@ func (p *Peer) measureOne(ctx context.Context, set terms.OutputSet) {
 	}
 }
 
-// prepare gives a task its folders, with the outputs of what it comes after, and tells which it brings from elsewhere. An error
-// that is errLater may go by itself.
-func (o *outputs) prepare(ctx context.Context, task *driver.Task, h *replica.Handover, tell func(bringing string)) error {
+// prepare gives a task its folders, with the outputs of what it comes after, and tells which it brings from elsewhere.
+// An error that is errLater may go by itself.
+func (o *outputs) prepare(ctx context.Context, task *driver.Task, h *replica.Handover,
+	tell func(bringing string)) error {
 	if h.Problem != "" {
 		return fmt.Errorf("%w: %s", errLater, h.Problem)
 	}
@@ -267,8 +270,8 @@ func (o *outputs) reserve(ctx context.Context, set terms.OutputSet) (release fun
 	}
 }
 
-// bring copies an output from the peer that has it. The copy takes its place when all of it was checked, and counts when its
-// manifest stands beside it.
+// bring copies an output from the peer that has it. The copy takes its place when all of it was checked, and counts
+// when its manifest stands beside it.
 func (o *outputs) bring(ctx context.Context, in *replica.Input, path, beside string) error {
 	select {
 	case o.fetches <- struct{}{}:
@@ -306,8 +309,8 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, manifest.ErrChanged)
 }
 
-// later marks an error of what comes from another machine: all but what cannot be passed on, and what is wrong with the files
-// here. What the other does not have any more is made again.
+// later marks an error of what comes from another machine: all but what cannot be passed on, and what is wrong with the
+// files here. What the other does not have any more is made again.
 func later(err error) error {
 	if here := (*fs.PathError)(nil); errors.As(err, &here) || errors.Is(err, manifest.ErrUnfit) {
 		return err
@@ -330,8 +333,8 @@ func give(dir, like string) error {
 	})
 }
 
-// SendOutput writes an output that is whole here; the error is os.ErrNotExist if there is none. That it should be here and is
-// not the peer tells the others.
+// SendOutput writes an output that is whole here; the error is os.ErrNotExist if there is none. That it should be here
+// and is not the peer tells the others.
 func (p *Peer) SendOutput(_ context.Context, set terms.OutputSet, to io.Writer) error {
 	err := p.outputs.send(set, to)
 	if isGone(err) {
@@ -363,8 +366,8 @@ func (o *outputs) send(set terms.OutputSet, to io.Writer) error {
 	return m.Send(dir, to)
 }
 
-// handOver prepares a task of a workflow, beside the loop. It returns why it cannot be started, if so, and false if that is to
-// be tried again.
+// handOver prepares a task of a workflow, beside the loop. It returns why it cannot be started, if so, and false if
+// that is to be tried again.
 func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *replica.Handover) (refusal string, ok bool) {
 	id := h.Output.Allocation
 	err := p.outputs.prepare(ctx, task, h, func(bringing string) {

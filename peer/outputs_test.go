@@ -38,7 +38,8 @@ func words(program string, counts uint32) terms.Job {
 	spec.Tasks = append(spec.Tasks, spec.Tasks[0])
 	for i, node := range []string{"a", "b"} {
 		spec.Tasks[i].Placement = terms.Pack
-		spec.Tasks[i].Constraints = []constraint.Constraint{{Attribute: "node", Operator: constraint.Equal, Values: []string{node}}}
+		spec.Tasks[i].Constraints = []constraint.Constraint{{Attribute: "node", Operator: constraint.Equal,
+			Values: []string{node}}}
 	}
 	spec.Tasks[0].Name = "split"
 	spec.Tasks[1].Name, spec.Tasks[1].Instances, spec.Tasks[1].After = "count", counts, []terms.TaskName{"split"}
@@ -75,8 +76,8 @@ func TestOutputsReachOtherMachines(t *testing.T) {
 	})
 }
 
-// TestAnInstanceWaitsForItsInput starts nothing while the other peer does not answer, says so, and lets go of it when it is
-// not wanted any more.
+// TestAnInstanceWaitsForItsInput starts nothing while the other peer does not answer, says so, and lets go of it when
+// it is not wanted any more.
 func TestAnInstanceWaitsForItsInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a", "b")
@@ -105,14 +106,15 @@ func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
 		defer f.stop()
 		f.submit("a", words("link", 1))
 		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
-		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed || !strings.Contains(got.Detail, `"text" is neither a file nor a folder`) {
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed ||
+			!strings.Contains(got.Detail, `"text" is neither a file nor a folder`) {
 			t.Errorf("got %+v", got)
 		}
 	})
 }
 
-// TestALostOutputIsMadeAgain deletes or spoils what one instance has left before others read it, on the same machine and on
-// another. Nobody fails for it.
+// TestALostOutputIsMadeAgain deletes or spoils what one instance has left before others read it, on the same machine
+// and on another. Nobody fails for it.
 func TestALostOutputIsMadeAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -129,10 +131,12 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 			f.lost.Store(true)
 			spec := words("split", 1)
 			spec.Tasks = append(spec.Tasks, spec.Tasks[1])
-			spec.Tasks[2].Name, spec.Tasks[2].After, spec.Tasks[2].Constraints = "top", []terms.TaskName{"split", "count"}, spec.Tasks[0].Constraints
+			spec.Tasks[2].Name, spec.Tasks[2].After, spec.Tasks[2].Constraints = "top", []terms.TaskName{"split", "count"},
+				spec.Tasks[0].Constraints
 			f.submit("a", spec)
 			split := func(s *cluster.State) cluster.Slot { return s.JobOf("words").Tasks[0].Slots.At(0) }
-			first := split(f.await("a", "split has ended", func(s *cluster.State) bool { return split(s).Phase == cluster.Succeeded })).Order
+			first := split(f.await("a", "split has ended",
+				func(s *cluster.State) bool { return split(s).Phase == cluster.Succeeded })).Order
 			spoil := func() {
 				found, err := filepath.Glob(filepath.Join(f.machines["a"].Volumes, "words.split*", outputVolume, "text"))
 				if err != nil || len(found) != 1 {
@@ -164,7 +168,8 @@ func TestAnOutputThatOutgrowsTheLimitsIsAFailure(t *testing.T) {
 		defer f.stop()
 		f.submit("a", words("grow", 1))
 		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
-		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed || !strings.Contains(got.Detail, "its files have more than 68719476736 bytes") {
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed ||
+			!strings.Contains(got.Detail, "its files have more than 68719476736 bytes") {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -177,7 +182,8 @@ func TestGive(t *testing.T) {
 	}
 	dir, like := t.TempDir(), t.TempDir()
 	file := filepath.Join(dir, "deep", "file")
-	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chown(like, 65534, 65534), give(dir, like))
+	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chown(like, 65534, 65534),
+		give(dir, like))
 	info, missing := os.Lstat(file)
 	if err = errors.Join(err, missing); err != nil {
 		t.Fatal(err)
@@ -191,9 +197,10 @@ func TestGive(t *testing.T) {
 func TestObtain(t *testing.T) {
 	m := fake.NewMachine(nil)
 	m.Volumes = t.TempDir()
-	o := newOutputs(&Config{Node: "b", Driver: fake.Open(m), Fetch: func(context.Context, string, terms.OutputSet) (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
-	}})
+	o := newOutputs(&Config{Node: "b", Driver: fake.Open(m),
+		Fetch: func(context.Context, string, terms.OutputSet) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
+		}})
 	lost := 0
 	o.lost = func(terms.AllocationID) { lost++ }
 	for _, c := range []struct {
@@ -216,7 +223,8 @@ func TestObtain(t *testing.T) {
 		t.Errorf("got %d lost outputs, want that of this node", lost)
 	}
 	task := driver.Task{}
-	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err, errLater) {
+	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err,
+		errLater) {
 		t.Errorf("got %v", err)
 	}
 }

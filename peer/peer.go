@@ -34,8 +34,8 @@ type Config struct {
 	Identity Identity
 	// PulseTTL is how long the peer is taken to live after its last sign of life; at least a second.
 	PulseTTL time.Duration
-	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if that
-	// has none.
+	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if
+	// that has none.
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.
 	Reports, Version string
@@ -96,7 +96,8 @@ func Start(ctx context.Context, config Config) *Peer {
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(terms.DefaultLimits()),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
-		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}), starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
+		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
+		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain, p.outputs, p.frozen = true, newOutputs(&config), p.core.state.Freeze()
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
@@ -373,7 +374,8 @@ func (p *Peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, 
 	}
 }
 
-// State returns the value at an index of at least least, as a copy of the caller's own, and waits for that until ctx ends.
+// State returns the value at an index of at least least, as a copy of the caller's own, and waits for that until ctx
+// ends.
 func (p *Peer) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
 	reply := make(chan cluster.Frozen, 1)
 	p.post(ctx, func() {
@@ -432,7 +434,8 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		for _, wait := range p.waits {
 			waits[wait.ID] = wait.Reason
 		}
-		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index, OfferRefusal: refusal, Warnings: warnings, Waits: waits}
+		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index,
+			OfferRefusal: refusal, Warnings: warnings, Waits: waits}
 	})
 	select {
 	case s := <-status:

@@ -84,7 +84,8 @@ func (f *flock) startOn(name string, j journal.Journal) {
 	f.journals[name] = j
 	f.peers[name] = Start(context.Background(), Config{
 		Node: terms.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
-		Offer:    terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
+		Offer: terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100,
+			Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
 		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -138,8 +139,10 @@ func (f *flock) submit(name string, spec terms.Job) replica.Receipt {
 
 func job(name string, kind terms.JobType, instances uint32, program ...string) terms.Job {
 	return terms.Job{Name: terms.JobName(name), Type: kind, Tasks: []terms.Task{{
-		Name: "main", Instances: instances, Command: program, Resources: terms.Resources{500, 1 << 20, 0}, Placement: terms.Spread,
-		Restart: terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 60_000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+		Name: "main", Instances: instances, Command: program, Resources: terms.Resources{500, 1 << 20, 0},
+		Placement:       terms.Spread,
+		Restart:         terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 60_000, ResetMillis: 60_000},
+		StopGraceMillis: 5000,
 	}}}
 }
 
@@ -194,17 +197,20 @@ func TestRefusedOfferIsToldToEveryPeer(t *testing.T) {
 		log := bytes.Buffer{}
 		odd := Start(context.Background(), Config{
 			Node: "b", Journal: f.shared.Open(), Driver: fake.Open(fake.NewMachine(script)), Identity: &MemoryIdentity{},
-			Offer:    terms.Offer{Address: "b:1", Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 1}, {Kind: "gpu", Count: 2}}},
+			Offer: terms.Offer{Address: "b:1",
+				Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 1}, {Kind: "gpu", Count: 2}}},
 			PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		f.await("a", "b is a member", func(s *cluster.State) bool { return s.IsMember("b~1") })
 		pause(context.Background(), 3*publishEvery)
 		const want = "devices of kind gpu are given twice: give each kind once"
-		if got := odd.Status(context.Background()); got.OfferRefusal != want || !strings.Contains(strings.Join(got.Warnings, "\n"), want) {
+		if got := odd.Status(context.Background()); got.OfferRefusal != want ||
+			!strings.Contains(strings.Join(got.Warnings, "\n"), want) {
 			t.Errorf("its own status is %+v", got)
 		}
 		views, err := f.peers["a"].Pulses(context.Background())
-		if err != nil || len(views) != 2 || views[1].OfferRefusal != want || views[1].Address != "b:1" || views[0].OfferRefusal != "" {
+		if err != nil || len(views) != 2 || views[1].OfferRefusal != want || views[1].Address != "b:1" ||
+			views[0].OfferRefusal != "" {
 			t.Errorf("pulses %+v, %v", views, err)
 		}
 		odd.Stop()
@@ -301,7 +307,8 @@ func TestTaskThatCannotStartSaysWhy(t *testing.T) {
 		spec.Tasks[0].Restart.AttemptsMax = 0
 		f.submit("a", spec)
 		s := f.await("a", "it failed", statusIs("none", cluster.StatusFailed))
-		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != cluster.NotStarted || !strings.Contains(got.Detail, "no such program") {
+		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != cluster.NotStarted ||
+			!strings.Contains(got.Detail, "no such program") {
 			t.Errorf("failure %+v, want that there is no such program", got)
 		}
 	})
@@ -425,7 +432,8 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 				t.Errorf("got %v after %v, want that the journal stalls", err, took)
 			}
 		}
-		if got := f.peers["a"].Status(context.Background()).Warnings; len(got) != 1 || !strings.Contains(got[0], "no quorum") {
+		if got := f.peers["a"].Status(context.Background()).Warnings; len(got) != 1 ||
+			!strings.Contains(got[0], "no quorum") {
 			t.Errorf("got warnings %q, want the journal's", got)
 		}
 		journal.off.Store(false)

@@ -13,10 +13,10 @@ import (
 )
 
 // Proofs keep a slot from having two instances that live. The fold gives the place of an instance with stop_after to
-// another no earlier than that time, its grace and some slack after the entry with which its node left; and nobody writes
-// that entry before he saw the pulse of the node's peer end. So a moment at which a peer asked whether its pulse lives,
-// and heard yes, lies before that entry. The supervisor stops the task stop_after after the last such moment, whatever
-// has become of the peer, and so in time.
+// another no earlier than that time, its grace and some slack after the entry with which its node left; and nobody
+// writes that entry before he saw the pulse of the node's peer end. So a moment at which a peer asked whether its pulse
+// lives, and heard yes, lies before that entry. The supervisor stops the task stop_after after the last such moment,
+// whatever has become of the peer, and so in time.
 //
 // A pulse that ended and was brought back proves nothing, because the entry may be on its way: see Remembered.
 
@@ -27,7 +27,8 @@ func (p *Peer) prove(ctx context.Context) {
 		return
 	}
 	if p.life.known.Interrupted {
-		p.log.Warn("a new life begins: the pulse of this one has ended once, so it cannot vouch for tasks with stop_after", "peer", p.life.peer)
+		p.log.Warn("a new life begins: the pulse of this one has ended once, so it cannot vouch for tasks with stop_after",
+			"peer", p.life.peer)
 		_, over := p.life.peer.Split()
 		p.startLife(ctx, over)
 		return

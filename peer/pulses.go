@@ -99,7 +99,8 @@ func (p *Peer) pulseless() bool {
 	}
 }
 
-// publish shows the position and the digest with the pulse, when they changed since last time, and notices a lost pulse.
+// publish shows the position and the digest with the pulse, when they changed since last time, and notices a lost
+// pulse.
 func (p *Peer) publish(ctx context.Context) {
 	pulse := p.life.pulse
 	if pulse == nil {
@@ -127,8 +128,8 @@ func (p *Peer) publish(ctx context.Context) {
 	}()
 }
 
-// shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second line,
-// if there is one, why its offer is refused.
+// shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second
+// line, if there is one, why its offer is refused.
 func (p *Peer) shown(token string, index terms.Index, digest uint64, refusal string) []byte {
 	value := fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
 	if refusal != "" {

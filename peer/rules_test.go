@@ -27,12 +27,14 @@ import (
 func raised() []*command.Entry {
 	return []*command.Entry{
 		{Commands: []command.Command{
-			&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
+			&command.PrepareJoin{Joiner: "a~1", Attempt: 1},
+			&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
 		}},
 		{Commands: []command.Command{&command.RaiseRules{Version: rules.Released}}},
 		// The rules of the next entry count from the next entry on.
 		{Rules: rules.First, Commands: []command.Command{
-			&command.PassTime{Millis: 5}, &command.RaiseRules{Version: rules.Next}, &command.PassTime{Millis: 5}, &command.KillJob{Job: "none"},
+			&command.PassTime{Millis: 5}, &command.RaiseRules{Version: rules.Next}, &command.PassTime{Millis: 5},
+			&command.KillJob{Job: "none"},
 		}},
 		{Commands: []command.Command{&command.PassTime{Millis: 5}}},
 	}
@@ -108,7 +110,8 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	pass()
 	c.Request(&command.RaiseRules{Version: rules.Next}, func(replica.Receipt, error) {})
 	raise := c.React(1000).Append
-	if len(got) != 1 || !strings.Contains(got[0], "needs version 3 of the rules") || !strings.Contains(got[0], "starling rules raise") {
+	if len(got) != 1 || !strings.Contains(got[0], "needs version 3 of the rules") ||
+		!strings.Contains(got[0], "starling rules raise") {
 		t.Fatalf("answers %q, want that the rules must be raised", got)
 	}
 	fold(t, c, 3, raise)
@@ -121,14 +124,16 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 
 func TestJournalFromBeforeTheFirstReleaseStopsThePeer(t *testing.T) {
 	first := journal.Record{Index: 1, Writer: "a~1", Seq: 1, Payload: []byte("\x01\x03a~1\x01\x00\x00\x00")}
-	first.Payload = binary.LittleEndian.AppendUint32(first.Payload, crc32.Checksum(first.Payload, crc32.MakeTable(crc32.Castagnoli)))
+	first.Payload = binary.LittleEndian.AppendUint32(first.Payload,
+		crc32.Checksum(first.Payload, crc32.MakeTable(crc32.Castagnoli)))
 	garbage := journal.Record{Index: 1, Payload: []byte("garbage")}
 	c := NewCore(terms.DefaultLimits())
 	if _, ok := c.Fold(garbage, 0); !ok {
 		t.Error("garbage stops the peer")
 	}
 	first.Index = 2
-	if _, ok := c.Fold(first, 0); ok || !errors.Is(c.Halt(), ErrProgram) || !strings.Contains(c.Halt().Error(), "before the first release") {
+	if _, ok := c.Fold(first, 0); ok || !errors.Is(c.Halt(), ErrProgram) ||
+		!strings.Contains(c.Halt().Error(), "before the first release") {
 		t.Errorf("folded: %v, stopped: %v", ok, c.Halt())
 	}
 	// Written later it must not end a cluster: it is dropped as garbage is.
@@ -150,7 +155,8 @@ func TestPeerThatIsTooOldLeavesItsTasksAlone(t *testing.T) {
 		raise := &command.Entry{Writer: "a~1", Seq: 1 << 50, Time: 1, Commands: []command.Command{
 			&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}}, &command.RaiseRules{Version: rules.Next},
 		}}
-		err := shared.Append(context.Background(), journal.Record{Writer: "a~1", Seq: raise.Seq, Payload: command.Encode(raise)})
+		err := shared.Append(context.Background(),
+			journal.Record{Writer: "a~1", Seq: raise.Seq, Payload: command.Encode(raise)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,8 @@ func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
 	task.Detail = status.Error[:min(len(status.Error), cluster.FailureDetailBytesMax)]
 	switch {
 	case status.Unproved:
-		task.Ended, task.Detail = cluster.NodeLost, "it was stopped because its node could not prove in time that it is still a member"
+		task.Ended, task.Detail = cluster.NodeLost,
+			"it was stopped because its node could not prove in time that it is still a member"
 	case status.OutOfMemory:
 		task.Ended = cluster.OutOfMemory
 	case status.Signal != 0:
@@ -175,7 +176,9 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		env.set(e.Name, e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all, WorkDir: order.Spec.WorkDir, User: order.Spec.User,
-		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU], MemoryBytes: order.Spec.Resources[terms.Memory]},
+		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all,
+		WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
+			MemoryBytes: order.Spec.Resources[terms.Memory]},
 	}
 }

@@ -129,7 +129,8 @@ func (r role) missing(job *terms.Job) error {
 		}
 		have = append(have, string(job.Tasks[i].Name))
 	}
-	return fmt.Errorf("argument %s: must be a task of the job, is %q: there are %s", r.argument, r.task, strings.Join(have, ", "))
+	return fmt.Errorf("argument %s: must be a task of the job, is %q: there are %s", r.argument, r.task,
+		strings.Join(have, ", "))
 }
 
 // portChoice is a port by its number, or by the name that it has in the job file.
@@ -147,7 +148,8 @@ func (c portChoice) missing(job *terms.Job, task terms.TaskName) error {
 			slices.ContainsFunc(t.Ports, func(p terms.PortRequest) bool { return p.Name == c.name }) {
 			continue
 		}
-		return fmt.Errorf("argument %s: must be a number or a port of task %s, is %q: add it to the task's ports", c.argument, task, c.name)
+		return fmt.Errorf("argument %s: must be a number or a port of task %s, is %q: add it to the task's ports",
+			c.argument, task, c.name)
 	}
 	return nil
 }

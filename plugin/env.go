@@ -15,8 +15,8 @@ func newEnv(*arguments) Plugin { return &env{} }
 // Name returns env.
 func (*env) Name() string { return "env" }
 
-// OnInstanceCreate returns the variables. The addresses are in the order of the members, empty for those that wait, and left
-// out where they would not fit.
+// OnInstanceCreate returns the variables. The addresses are in the order of the members, empty for those that wait, and
+// left out where they would not fit.
 func (*env) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	members := r.members(self.Task)
 	var addresses []string

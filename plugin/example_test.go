@@ -9,11 +9,12 @@ import (
 	"starling/terms/rules"
 )
 
-// A job is checked when it is submitted. Whoever starts an instance asks for its outfit, and for its files again with every
-// newer roster.
+// A job is checked when it is submitted. Whoever starts an instance asks for its outfit, and for its files again with
+// every newer roster.
 func Example() {
 	job := &terms.Job{Name: "ml/train", Tasks: []terms.Task{{Name: "worker", Instances: 2}}}
-	set, err := plugin.NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "master", Value: "worker"}}}}, rules.First)
+	set, err := plugin.NewSet([]terms.PluginRequest{{Name: "pytorch",
+		Arguments: []terms.EnvVar{{Name: "master", Value: "worker"}}}}, rules.First)
 	if err == nil {
 		err = set.OnJobAdd(job)
 	}

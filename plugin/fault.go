@@ -34,8 +34,8 @@ func (f *Fault) Error() string {
 // InstancesMax bounds the instances of a job with plugins: each has a list of all of them.
 const InstancesMax = 10_000
 
-// Problems returns all that is wrong with a job: its own Problems, and if there are none those of what it asks of plugins.
-// The fold asks with the rules in force, the job file and the API with those that their program knows.
+// Problems returns all that is wrong with a job: its own Problems, and if there are none those of what it asks of
+// plugins. The fold asks with the rules in force, the job file and the API with those that their program knows.
 func Problems(job *terms.Job, in rules.Number) []terms.Problem {
 	if own := job.Problems(); len(own) > 0 || len(job.Plugins) == 0 {
 		return own
@@ -47,7 +47,8 @@ func Problems(job *terms.Job, in rules.Number) []terms.Problem {
 	var all []terms.Problem
 	for _, p := range set {
 		if err := p.OnJobAdd(job); err != nil {
-			all = append(all, terms.Problem{Path: pathOf(job, p, kinds(in)), Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
+			all = append(all, terms.Problem{Path: pathOf(job, p, kinds(in)),
+				Reason: fmt.Sprintf("plugin %s: %v", p.Name(), err)})
 		}
 	}
 	instances := uint64(0)
@@ -56,7 +57,8 @@ func Problems(job *terms.Job, in rules.Number) []terms.Problem {
 	}
 	if instances > InstancesMax {
 		all = append(all, terms.Problem{Path: "plugins", Reason: fmt.Sprintf(
-			"must be absent in a job of more than %d instances, has %d: each would have a list of all", InstancesMax, instances)})
+			"must be absent in a job of more than %d instances, has %d: each would have a list of all", InstancesMax,
+			instances)})
 	}
 	return all
 }

@@ -74,8 +74,8 @@ func (p *mpi) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
 	return []File{{Path: "hostfile", Content: lines(hosts)}}, nil
 }
 
-// found returns the workers that have a node. Masters know them by name: by address mpirun would take all on one machine for
-// one, and those on its own machine for itself, and would not log in to them.
+// found returns the workers that have a node. Masters know them by name: by address mpirun would take all on one
+// machine for one, and those on its own machine for itself, and would not log in to them.
 func (p *mpi) found(r *Roster) []Member {
 	return slices.DeleteFunc(slices.Clone(r.members(p.worker.task)), func(m Member) bool { return m.Address == "" })
 }

@@ -93,15 +93,16 @@ func Names(in rules.Number) []string {
 	return all
 }
 
-// NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests: each is a
-// Fault. It is a question to the rules which plugins there are, so that all peers take the same jobs.
+// NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests: each
+// is a Fault. It is a question to the rules which plugins there are, so that all peers take the same jobs.
 func NewSet(requests []terms.PluginRequest, in rules.Number) (Set, error) {
 	known := kinds(in)
 	var wrong []error
 	for i, request := range requests {
 		switch {
 		case !slices.Contains(Names(in), request.Name):
-			wrong = append(wrong, &Fault{Reason: fmt.Sprintf("plugin %q is not known: there are %s", request.Name, strings.Join(Names(in), ", ")), Request: i})
+			wrong = append(wrong, &Fault{Reason: fmt.Sprintf("plugin %q is not known: there are %s", request.Name,
+				strings.Join(Names(in), ", ")), Request: i})
 		case slices.ContainsFunc(requests[:i], func(r terms.PluginRequest) bool { return r.Name == request.Name }):
 			wrong = append(wrong, &Fault{Plugin: request.Name, Reason: "is asked for twice", Request: i})
 		}

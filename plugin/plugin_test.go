@@ -16,8 +16,8 @@ import (
 	"starling/terms/rules"
 )
 
-// TestPlugins plays the files below testdata. A roster is a line for each member: task, number, name, address ("-" while it
-// waits) and ports. In the other commands each line of the input is a plugin with its arguments.
+// TestPlugins plays the files below testdata. A roster is a line for each member: task, number, name, address ("-"
+// while it waits) and ports. In the other commands each line of the input is a plugin with its arguments.
 //
 //	roster job=a/b version=7   the list from here on
 //	check                      what is wrong with the requests, or with a job of these tasks
@@ -76,7 +76,8 @@ func TestPlugins(t *testing.T) {
 
 // keyNames stand for the keys.
 var keyNames = [...]string{
-	NoKey: "", LoginPrivate: "(login, private)\n", LoginPublic: "(login, public)\n", HostPrivate: "(host, private)\n", HostPublic: "(host, public)\n",
+	NoKey: "", LoginPrivate: "(login, private)\n", LoginPublic: "(login, public)\n", HostPrivate: "(host, private)\n",
+	HostPublic: "(host, public)\n",
 }
 
 // String returns the outfit as a text for people.
@@ -176,8 +177,8 @@ func every(t *testing.T, workers int) (Set, *Roster) {
 	return set, r
 }
 
-// TestNothingTwice asks all plugins at once: no variable and no file is given twice, and what is given at the start is what
-// an update gives.
+// TestNothingTwice asks all plugins at once: no variable and no file is given twice, and what is given at the start is
+// what an update gives.
 func TestNothingTwice(t *testing.T) {
 	set, r := every(t, 3)
 	self := &Self{Task: "master", Folder: "/f"}
@@ -229,8 +230,8 @@ func TestMembersAreJSON(t *testing.T) {
 	}
 }
 
-// TestManyMembers has more members than fit into an environment: their names are in the files alone, and what a framework
-// needs in its environment is refused.
+// TestManyMembers has more members than fit into an environment: their names are in the files alone, and what a
+// framework needs in its environment is refused.
 func TestManyMembers(t *testing.T) {
 	for _, c := range []struct {
 		workers int
@@ -250,7 +251,8 @@ func TestManyMembers(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	_, r := every(t, 1)
-	set, err := NewSet([]terms.PluginRequest{{Name: "pytorch", Arguments: []terms.EnvVar{{Name: "port", Value: "rendezvous"}}}}, rules.First)
+	set, err := NewSet([]terms.PluginRequest{{Name: "pytorch",
+		Arguments: []terms.EnvVar{{Name: "port", Value: "rendezvous"}}}}, rules.First)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func (p *pytorch) OnJobAdd(job *terms.Job) error {
 	return errors.Join(p.master.missing(job), p.port.missing(job, p.master.task))
 }
 
-// OnInstanceCreate returns where the first master listens, how many masters and workers there are and which of them this
-// one is: masters first, each in their order. Instances of other tasks have no rank.
+// OnInstanceCreate returns where the first master listens, how many masters and workers there are and which of them
+// this one is: masters first, each in their order. Instances of other tasks have no rank.
 func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	masters, workers := r.members(p.master.task), r.members(p.worker.task)
 	if p.master.task == p.worker.task {

@@ -8,8 +8,8 @@ import (
 	"starling/terms"
 )
 
-// ssh lets members log in to each other with a key pair of the job, and know each other's servers by another. A member that
-// lets others in runs a server of its own: /usr/sbin/sshd -D -f $STARLING_SSHD_CONFIG
+// ssh lets members log in to each other with a key pair of the job, and know each other's servers by another. A member
+// that lets others in runs a server of its own: /usr/sbin/sshd -D -f $STARLING_SSHD_CONFIG
 type ssh struct{ port portChoice }
 
 func newSSH(a *arguments) Plugin { return &ssh{port: a.port("port", 22)} }
@@ -56,9 +56,9 @@ func (s *ssh) OnJobUpdate(r *Roster, self *Self) ([]File, error) {
 	return all, nil
 }
 
-// client names every member that has a node by its name, its address, and as worker-3. Of several at one address that means
-// the first. The servers of all have one key, so that no list of keys has to follow who comes and goes. A server that has
-// not begun yet, as when all members start at once, is tried again.
+// client names every member that has a node by its name, its address, and as worker-3. Of several at one address that
+// means the first. The servers of all have one key, so that no list of keys has to follow who comes and goes. A server
+// that has not begun yet, as when all members start at once, is tried again.
 func (s *ssh) client(r *Roster, self *Self) []byte {
 	var text strings.Builder
 	for i := range r.Tasks {
@@ -69,7 +69,8 @@ func (s *ssh) client(r *Roster, self *Self) []byte {
 			if m.Address == "" || !known {
 				continue
 			}
-			fmt.Fprintf(&text, "Host %s-%d %s %s\n    HostName %s\n    Port %d\n", t.Name, m.Index, m.Name, m.Address, m.Address, port)
+			fmt.Fprintf(&text, "Host %s-%d %s %s\n    HostName %s\n    Port %d\n", t.Name, m.Index, m.Name, m.Address,
+				m.Address, port)
 		}
 	}
 	fmt.Fprintf(&text, "Host *\n    IdentityFile \"%s/ssh/id\"\n    IdentitiesOnly yes\n    StrictHostKeyChecking yes\n    UserKnownHostsFile \"%s/ssh/known_hosts\"\n"+
@@ -77,14 +78,15 @@ func (s *ssh) client(r *Roster, self *Self) []byte {
 	return []byte(text.String())
 }
 
-// server lets in who has the job's key, and leaves what belongs to the machine's own server alone: its file with a process
-// number, and PAM, which would move who logs in out of the control group of the instance. Who may write the folders above the
-// keys is not asked (StrictModes): they are the peer's, and those above them, such as /tmp, often are not as sshd wants them.
+// server lets in who has the job's key, and leaves what belongs to the machine's own server alone: its file with a
+// process number, and PAM, which would move who logs in out of the control group of the instance. Who may write the
+// folders above the keys is not asked (StrictModes): they are the peer's, and those above them, such as /tmp, often are
+// not as sshd wants them.
 func server(self *Self, port uint16) []byte {
 	return fmt.Appendf(nil, "Port %d\nHostKey \"%s/ssh/host_key\"\nAuthorizedKeysFile \"%s/ssh/authorized_keys\"\nAuthenticationMethods publickey\n"+
 		"StrictModes no\nUsePAM no\nPidFile none\nSubsystem sftp internal-sftp\n", port, self.Folder, noTokens(self.Folder))
 }
 
-// noTokens returns a path as OpenSSH takes it where it looks for tokens such as %h. The names of folders of instances have
-// such signs, because they stand for [ and #.
+// noTokens returns a path as OpenSSH takes it where it looks for tokens such as %h. The names of folders of instances
+// have such signs, because they stand for [ and #.
 func noTokens(path string) string { return strings.ReplaceAll(path, "%", "%%") }

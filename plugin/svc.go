@@ -70,8 +70,8 @@ func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	return Outfit{Env: env, Files: files}, err
 }
 
-// OnJobUpdate returns the list in three forms: hosts for programs that look up names in such a file, the names of each task
-// in a file of its own, and all of it in members.json.
+// OnJobUpdate returns the list in three forms: hosts for programs that look up names in such a file, the names of each
+// task in a file of its own, and all of it in members.json.
 func (*svc) OnJobUpdate(r *Roster, _ *Self) ([]File, error) {
 	var hosts strings.Builder
 	var files []File
@@ -84,7 +84,8 @@ func (*svc) OnJobUpdate(r *Roster, _ *Self) ([]File, error) {
 		}
 		files = append(files, File{Path: string(t.Name) + ".hosts", Content: lines(r.hosts(t.Members))})
 	}
-	return append(files, File{Path: "hosts", Content: []byte(hosts.String())}, File{Path: "members.json", Content: r.json()}), nil
+	return append(files, File{Path: "hosts", Content: []byte(hosts.String())},
+		File{Path: "members.json", Content: r.json()}), nil
 }
 
 // lines returns texts, each as a line.

@@ -154,7 +154,8 @@ func (d *decider) endQuietly(c *Candidate, reason Reason, client Client) {
 // stop stops a candidate.
 func (d *decider) stop(c *Candidate, reason Reason, client Client) {
 	d.out.Counts.Stop++
-	d.out.Stops = append(d.out.Stops, Stopping{Reference: Reference{d.slot.Index, c.Order}, Reason: reason, Client: client})
+	d.out.Stops = append(d.out.Stops,
+		Stopping{Reference: Reference{d.slot.Index, c.Order}, Reason: reason, Client: client})
 }
 
 // until makes sure that the slot is looked at again at the given time.

@@ -15,9 +15,9 @@
 //  2. A seat has one action at most, an allocation one fate, an empty slot an action or a reason.
 //  3. The order of candidates has no influence.
 //  4. A result that was applied leaves nothing to do at the same time, but waiting.
-//  5. Slots about which nothing is done may be left out of the input if their weights are in the rest: the result is the
-//     same. Who keeps the tally lists the slots that changed or whose Until has come, and the lowest of those that ask
-//     for what they were not granted, whenever that may be granted now.
+//  5. Slots about which nothing is done may be left out of the input if their weights are in the rest: the result is
+//     the same. Who keeps the tally lists the slots that changed or whose Until has come, and the lowest of those that
+//     ask for what they were not granted, whenever that may be granted now.
 //
 // A weight holds until the slot's candidates, their nodes or the task change, or Until has come.
 //

@@ -59,7 +59,8 @@ func check(g *generator, task reconcile.Task, slots []reconcile.Slot) string {
 	reconcile.Reconcile(&after, applied, reconcile.Tally{}, &again)
 	if n := len(again.Placements) + len(again.Replacements) + len(again.Stops) +
 		len(again.Disconnects) + len(again.Reconnects); n > 0 {
-		return fmt.Sprintf("the second result is not empty:\n%safter\n%sapplied to\n%s", summary(&again), summary(&out), picture(&after, applied))
+		return fmt.Sprintf("the second result is not empty:\n%safter\n%sapplied to\n%s", summary(&again), summary(&out),
+			picture(&after, applied))
 	}
 	return ""
 }
@@ -145,7 +146,8 @@ func seatOf(t *reconcile.Task, c *reconcile.Candidate) reconcile.Seat {
 func summary(out *reconcile.Result) string {
 	text := ""
 	for _, d := range out.Decisions {
-		text += fmt.Sprintf("  %d: main %d %d %q, canary %d %d %q, %+v\n", d.Index, d.Main.Action, d.Main.Holder, d.Main.Reason,
+		text += fmt.Sprintf("  %d: main %d %d %q, canary %d %d %q, %+v\n", d.Index, d.Main.Action, d.Main.Holder,
+			d.Main.Reason,
 			d.Canary.Action, d.Canary.Holder, d.Canary.Reason, d.Weight)
 	}
 	lists := *out

@@ -30,12 +30,14 @@ var stories = []struct {
 }{
 	{"keep: runs as asked", nil},
 	{"keep: failed: waits until it is tried again +20000", []change{failed}},
-	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Due = true
-	}}},
-	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.FailedAt = now - 29_000 // soon enough
-	}}},
+	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again",
+		[]change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
+			c.Due = true
+		}}},
+	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again",
+		[]change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
+			c.FailedAt = now - 29_000 // soon enough
+		}}},
 	{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Batch, c.Version, c.Client = true, 1, reconcile.CompleteClient // a new version of batch work runs again
 	}}},
@@ -45,9 +47,10 @@ var stories = []struct {
 	{"keep: failed, and is not tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Spec.Reschedule.AttemptsMax = 0
 	}}},
-	{"keep: its node is out of reach: waits until another takes its place +30000", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Node = reconcile.NodeDisconnected
-	}}},
+	{"keep: its node is out of reach: waits until another takes its place +30000",
+		[]change{func(t *reconcile.Task, c *reconcile.Candidate) {
+			c.Node = reconcile.NodeDisconnected
+		}}},
 	{"keep: frozen: the update failed", []change{failed, updating, func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Update.State, c.Update, c.Due = reconcile.UpdateFailed, 9, true
 	}}},
@@ -56,22 +59,26 @@ var stories = []struct {
 	{"keep: held: the update is paused", []change{outdated, updating, func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Update.State = reconcile.UpdatePaused
 	}}},
-	{"keep: held: waits until the canaries are promoted; canary: placed: canary of the update", []change{outdated, func(t *reconcile.Task, c *reconcile.Candidate) {
-		t.Update = reconcile.Update{ID: 9, Total: 1, Canaries: 1, Trying: true}
-	}}},
-	{"place: placed: the last instance was lost; stop: its node is lost", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Node = reconcile.NodeGone
-	}}},
+	{"keep: held: waits until the canaries are promoted; canary: placed: canary of the update",
+		[]change{outdated, func(t *reconcile.Task, c *reconcile.Candidate) {
+			t.Update = reconcile.Update{ID: 9, Total: 1, Canaries: 1, Trying: true}
+		}}},
+	{"place: placed: the last instance was lost; stop: its node is lost",
+		[]change{func(t *reconcile.Task, c *reconcile.Candidate) {
+			c.Node = reconcile.NodeGone
+		}}},
 	{"keep: its node is out of reach: waits for it +60000", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		c.Node, t.Spec.Disconnect.Wait = reconcile.NodeDisconnected, true
 	}}},
-	{"place: placed: the last instance must leave its node; stop: must leave its node", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
-		c.Migrate = true
-	}}},
+	{"place: placed: the last instance must leave its node; stop: must leave its node",
+		[]change{func(t *reconcile.Task, c *reconcile.Candidate) {
+			c.Migrate = true
+		}}},
 	{"keep: done: batch work is not run again", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Batch, c.Client = true, reconcile.CompleteClient
 	}}},
-	{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) { c.Client = reconcile.CompleteClient }}},
+	{"place: placed: the last instance ended",
+		[]change{func(t *reconcile.Task, c *reconcile.Candidate) { c.Client = reconcile.CompleteClient }}},
 	{"keep: not wanted; stop: not needed", []change{func(t *reconcile.Task, c *reconcile.Candidate) { t.Count = 0 }}},
 }
 

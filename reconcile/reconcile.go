@@ -130,7 +130,8 @@ func (g *grant) place(d *Decision, v *Verdict) {
 
 // placeCanary fills a canary seat.
 func (g *grant) placeCanary(d *Decision, v *Verdict) {
-	g.out.Placements = append(g.out.Placements, Placement{Index: d.Index, Seat: CanarySeat, Reason: v.Reason, Previous: v.Holder})
+	g.out.Placements = append(g.out.Placements,
+		Placement{Index: d.Index, Seat: CanarySeat, Reason: v.Reason, Previous: v.Holder})
 	if v.Reason == AsCanary {
 		g.out.Counts.Canary++
 	} else {

@@ -26,7 +26,8 @@ func TestRest(t *testing.T) {
 }
 
 // checkRest leaves out some slots that rest, asks for the result of the others, and compares it with that of all.
-func checkRest(g *generator, full *reconcile.Result, part func(listed []int, rest reconcile.Tally) reconcile.Result) string {
+func checkRest(g *generator, full *reconcile.Result,
+	part func(listed []int, rest reconcile.Tally) reconcile.Result) string {
 	var listed []int
 	var rest reconcile.Tally
 	for i := range full.Decisions {

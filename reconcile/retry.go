@@ -67,8 +67,8 @@ func NextDelay(policy *terms.Reschedule, attempts []Attempt, ended terms.Time) u
 	return policy.DelayMaxMillis
 }
 
-// Inherit appends to dst the attempts that a replacement takes over, the next included: those within the interval, or the
-// last of an unlimited policy.
+// Inherit appends to dst the attempts that a replacement takes over, the next included: those within the interval, or
+// the last of an unlimited policy.
 func Inherit(dst []Attempt, policy *terms.Reschedule, attempts []Attempt, next Attempt) []Attempt {
 	unlimited := policy.AttemptsMax == terms.RestartsUnlimited
 	if unlimited {
@@ -107,8 +107,8 @@ func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, terms.Time) {
 	return Later, at
 }
 
-// KeepsReplacement tells which of two instances of one seat is kept when the original returns. What runs a newer version
-// wins; then the rule decides.
+// KeepsReplacement tells which of two instances of one seat is kept when the original returns. What runs a newer
+// version wins; then the rule decides.
 func KeepsReplacement(rule terms.Survivor, original, replacement *Candidate) bool {
 	switch {
 	case replacement.Version > original.Version || rule == terms.KeepReplacement:

@@ -57,10 +57,14 @@ func TestNextAttempt(t *testing.T) {
 		{"no policy", terms.Reschedule{}, nil, false},
 		{"the first", terms.Reschedule{AttemptsMax: 1, DelayMillis: 5_000}, nil, true},
 		{"one of two", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000), true},
-		{"two of two", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000, 5_000), false},
-		{"one is long ago", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 5_000}, delays(5_000, 5_000), true},
-		{"a delay beyond the interval", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 95_000}, delays(5_000), false},
-		{"unlimited", terms.Reschedule{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 5_000}, delays(5_000, 5_000, 5_000), true},
+		{"two of two", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 300_000, DelayMillis: 5_000}, delays(5_000, 5_000),
+			false},
+		{"one is long ago", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 5_000},
+			delays(5_000, 5_000), true},
+		{"a delay beyond the interval", terms.Reschedule{AttemptsMax: 2, IntervalMillis: 90_000, DelayMillis: 95_000},
+			delays(5_000), false},
+		{"unlimited", terms.Reschedule{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 5_000},
+			delays(5_000, 5_000, 5_000), true},
 	} {
 		at, got := reconcile.NextAttempt(&c.policy, c.attempts, now)
 		if want := now + terms.Time(c.policy.DelayMillis); got != c.want || at != want {
@@ -72,11 +76,13 @@ func TestNextAttempt(t *testing.T) {
 func TestInherit(t *testing.T) {
 	next := reconcile.Attempt{At: now, DelayMillis: 5_000}
 	limited := terms.Reschedule{AttemptsMax: 3, IntervalMillis: 150_000}
-	if got, want := reconcile.Inherit(nil, &limited, delays(1, 2, 3), next), append(delays(1, 2, 3)[1:], next); !slices.Equal(got, want) {
+	if got, want := reconcile.Inherit(nil, &limited, delays(1, 2, 3), next),
+		append(delays(1, 2, 3)[1:], next); !slices.Equal(got, want) {
 		t.Errorf("within the interval are %v, want %v", got, want)
 	}
 	unlimited := terms.Reschedule{AttemptsMax: terms.RestartsUnlimited}
-	if got, want := reconcile.Inherit(nil, &unlimited, delays(1, 2, 3, 4, 5, 6), next), append(delays(1, 2, 3, 4, 5, 6)[1:], next); !slices.Equal(got, want) {
+	if got, want := reconcile.Inherit(nil, &unlimited, delays(1, 2, 3, 4, 5, 6), next),
+		append(delays(1, 2, 3, 4, 5, 6)[1:], next); !slices.Equal(got, want) {
 		t.Errorf("the last are %v, want %v", got, want)
 	}
 }

@@ -91,8 +91,8 @@ func (d *decider) dismiss(c *contender) {
 	}
 }
 
-// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is within
-// reach, what runs, the newest, the youngest.
+// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is
+// within reach, what runs, the newest, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(
 		compareBool(d.done(a.Candidate), d.done(b.Candidate)),

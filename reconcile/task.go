@@ -8,8 +8,8 @@ type Task struct {
 	Version uint32
 	// Count is the number of slots, 0 if the job was stopped or has the task no more.
 	Count uint32
-	// Batch tells that work which is done is not run again, Daemon that the slots belong to nodes: a new one is no part of an
-	// update.
+	// Batch tells that work which is done is not run again, Daemon that the slots belong to nodes: a new one is no part of
+	// an update.
 	Batch, Daemon bool
 	// Spec has the rules for what failed or is out of reach; of a task that is removed it is the last one.
 	Spec *terms.Task
@@ -17,8 +17,8 @@ type Task struct {
 	Policy *terms.UpdatePolicy
 	// Update is the one to the present version; its ID is 0 if there is none that matters.
 	Update Update
-	// Room tells whether there is room for an instance of the present version in the stead of a slot's holder; nil if there
-	// always is. It is asked only if the holder would be replaced otherwise, in the order of the slots.
+	// Room tells whether there is room for an instance of the present version in the stead of a slot's holder; nil if
+	// there always is. It is asked only if the holder would be replaced otherwise, in the order of the slots.
 	Room func(index uint32) bool
 }
 

@@ -15,12 +15,18 @@ func TestUpdateComplete(t *testing.T) {
 		want   bool
 	}{
 		{"all is done", func(*reconcile.Task, []reconcile.Slot) {}, true},
-		{"it is paused, and all is done", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.State = reconcile.UpdatePaused }, true},
+		{"it is paused, and all is done",
+			func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.State = reconcile.UpdatePaused }, true},
 		{"it failed", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.State = reconcile.UpdateFailed }, false},
-		{"one is not judged", func(_ *reconcile.Task, s []reconcile.Slot) { s[1].Candidates[0].Health = reconcile.Unjudged }, false},
+		{"one is not judged", func(_ *reconcile.Task, s []reconcile.Slot) { s[1].Candidates[0].Health = reconcile.Unjudged },
+			false},
 		{"one is no part of it", func(_ *reconcile.Task, s []reconcile.Slot) { s[1].Candidates[0].Update = 0 }, false},
-		{"more were to be changed than there are slots now", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.Total = 9 }, true},
-		{"its canaries are promoted", func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.Canaries, t.Update.Promoted = 1, true }, true},
+		{"more were to be changed than there are slots now",
+			func(t *reconcile.Task, _ []reconcile.Slot) { t.Update.Total = 9 }, true},
+		{"its canaries are promoted", func(t *reconcile.Task, _ []reconcile.Slot) {
+			t.Update.Canaries, t.Update.Promoted = 1,
+				true
+		}, true},
 		{"a canary is not promoted", func(t *reconcile.Task, s []reconcile.Slot) {
 			t.Update.Canaries, t.Update.Total = 1, 1
 			s[0].Candidates[0].CanaryOf = 9
@@ -46,7 +52,8 @@ func TestUpdateComplete(t *testing.T) {
 	}
 }
 
-// TestRollingTokens checks how many of five outdated seats are replaced, four at a time, when the first is of the update.
+// TestRollingTokens checks how many of five outdated seats are replaced, four at a time, when the first is of the
+// update.
 func TestRollingTokens(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -31,7 +31,8 @@ type fold struct {
 	raised rules.Number
 	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.
 	lacking bool
-	// deciding is the job of which reconcile has decided about a slot and not all of that is done, 0 if there is none: it does not end.
+	// deciding is the job of which reconcile has decided about a slot and not all of that is done, 0 if there is none: it
+	// does not end.
 	deciding terms.JobID
 	// result is that of the last question to reconcile.
 	result reconcile.Result
@@ -214,7 +215,8 @@ func (f *fold) placed() place.Visit {
 // evict tells an instance to give way to a job that is entitled to its room, or more important.
 func (f *fold) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
-	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(), Rule: uint8(rule)})
+	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
+		Rule: uint8(rule)})
 	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
 	f.touch(r.Job)
 	f.stop(r, cluster.ByPreemption)

@@ -80,7 +80,9 @@ func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
 			continue
 		}
 		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
-			return refused(cluster.Conflict, "task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name, old.Instances)
+			return refused(cluster.Conflict,
+				"task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name,
+				old.Instances)
 		}
 	}
 	return Result{}
@@ -94,7 +96,8 @@ func stale(name terms.JobName, against, present uint32) Result {
 	case against == 0:
 		return refused(cluster.Conflict, "job %s exists in version %d: say that the change is made against it", name, present)
 	}
-	return refused(cluster.Conflict, "job %s has version %d by now: it was changed against version %d", name, present, against)
+	return refused(cluster.Conflict, "job %s has version %d by now: it was changed against version %d", name, present,
+		against)
 }
 
 // addJob brings a job; an old one of its name has finished.
@@ -167,7 +170,8 @@ func (f *fold) stopJob(j *cluster.Job) {
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: explain.End(stopped)})
+		f.outcome.Effects = append(f.outcome.Effects,
+			Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: explain.End(stopped)})
 	}
 }
 
@@ -198,8 +202,8 @@ func (f *fold) restartJob(c *command.RestartJob) Result {
 	})
 }
 
-// suspendJob ends all instances of a job, which wait until it is resumed. An update goes on as far as it may meanwhile, and
-// no deadline runs.
+// suspendJob ends all instances of a job, which wait until it is resumed. An update goes on as far as it may meanwhile,
+// and no deadline runs.
 func (f *fold) suspendJob(c *command.SuspendJob) Result {
 	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
 		switch {

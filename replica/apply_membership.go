@@ -87,7 +87,8 @@ func (f *fold) leave(c *command.Leave) Result {
 // finish notes that a job ended, if it did. One whose update has instances to add has not.
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
-	if j.Finished != 0 || id == f.deciding || slices.ContainsFunc(f.heeds, func(r cluster.SlotRef) bool { return r.Job == id }) {
+	if j.Finished != 0 || id == f.deciding ||
+		slices.ContainsFunc(f.heeds, func(r cluster.SlotRef) bool { return r.Job == id }) {
 		return
 	}
 	f.abandon(j)
@@ -102,7 +103,8 @@ func (f *fold) finish(id terms.JobID) {
 	f.over = append(f.over, verdict{name, j.Status() == cluster.StatusSucceeded})
 	f.endUpdate(j)
 	if f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
+		f.outcome.Effects = append(f.outcome.Effects,
+			Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
 	}
 }
 

@@ -64,9 +64,9 @@ func (f *fold) leaveNode(r cluster.SlotRef) {
 	f.settle(r, slot, func(c *reconcile.Candidate) { c.Migrate = true })
 }
 
-// drains moves from drained nodes as many service instances as their jobs can spare and others have room for. Batch instances may end by
-// themselves until the deadline, what its volumes tie to the node stays until then, and daemons stay as long as anything else does; what comes
-// back after the deadline leaves at once.
+// drains moves from drained nodes as many service instances as their jobs can spare and others have room for. Batch
+// instances may end by themselves until the deadline, what its volumes tie to the node stays until then, and daemons
+// stay as long as anything else does; what comes back after the deadline leaves at once.
 func (f *fold) drains() {
 	all := f.s.Draining()
 	if len(all) == 0 {
@@ -97,12 +97,14 @@ func (f *fold) drains() {
 	}
 }
 
-// mayLeave tells whether an instance leaves its drained node before the deadline. Spared counts the well ones of each task that do.
+// mayLeave tells whether an instance leaves its drained node before the deadline. Spared counts the well ones of each
+// task that do.
 func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster.TaskKey]uint32) bool {
 	j := f.s.Job(r.Job)
 	slot, _ := f.s.SlotAt(r)
 	spec, key := j.TaskSpecOf(int(r.Task), slot.Version), cluster.KeyOf(r.Job, int(r.Task))
-	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == cluster.Stopping || len(spec.Volumes) > 0 {
+	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == cluster.Stopping ||
+		len(spec.Volumes) > 0 {
 		return false
 	}
 	if well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy; !well || r.Seat != cluster.MainSeat {
@@ -116,8 +118,8 @@ func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster
 	return true
 }
 
-// spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances that an update
-// allows to fail do not use up its batch.
+// spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances
+// that an update allows to fail do not use up its batch.
 func spare(t *cluster.Task, batch, failuresMax uint32) uint32 {
 	ill := t.Desired - min(t.New[cluster.Healthy]+t.Old[cluster.Healthy], t.Desired)
 	ill -= min(ill, t.New[cluster.Unhealthy], failuresMax)

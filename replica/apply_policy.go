@@ -12,10 +12,10 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// Policies. What a policy is about is noted in the slot to which it happened: one that failed is postponed until the policy's
-// delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before. That a task is
-// complete is noted in its row, and nothing follows if it is not any more before. What follows is done with the entry in which
-// it is due, after the commands.
+// Policies. What a policy is about is noted in the slot to which it happened: one that failed is postponed until the
+// policy's delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before.
+// That a task is complete is noted in its row, and nothing follows if it is not any more before. What follows is done
+// with the entry in which it is due, after the commands.
 
 // heard returns the policy that is about what happened to the instance in a seat, and whether it is one of the job.
 func (f *fold) heard(r cluster.SlotRef, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
@@ -107,8 +107,8 @@ func (f *fold) hearsEviction(r cluster.SlotRef) bool {
 	return ok
 }
 
-// evictedBy returns how an allocation ended that was evicted: what its program did when it was told to stop is not what matters.
-// Nobody saw the end of one that was out of reach.
+// evictedBy returns how an allocation ended that was evicted: what its program did when it was told to stop is not what
+// matters. Nobody saw the end of one that was out of reach.
 func evictedBy(seen cluster.Ending) cluster.Ending {
 	switch seen {
 	case cluster.Preempted, cluster.NodeLost:
@@ -136,8 +136,8 @@ func (f *fold) completed(j *cluster.Job, task int) (p lifecycle.Policy, r cluste
 	return p, r, ok && j.Complete(task)
 }
 
-// hearCompletion notes when what a policy says of it follows that a task is complete, and that nothing does if it is not any
-// more; after a suspension it is heard anew. It returns true for now.
+// hearCompletion notes when what a policy says of it follows that a task is complete, and that nothing does if it is
+// not any more; after a suspension it is heard anew. It returns true for now.
 func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
 	j := f.s.Job(id)
 	next := j.Tasks[task].Completion
@@ -160,7 +160,8 @@ func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
 	return false
 }
 
-// hearCompletions does so for all tasks of a job: one is also complete when it needs no more instances than have succeeded.
+// hearCompletions does so for all tasks of a job: one is also complete when it needs no more instances than have
+// succeeded.
 func (f *fold) hearCompletions(id terms.JobID) {
 	for task := range f.s.Job(id).Tasks {
 		if f.hearCompletion(id, task) {
@@ -225,7 +226,8 @@ func (f *fold) policyDue(r cluster.SlotRef, slot cluster.Slot) {
 // obeyPolicy does what the policy says that is about a slot as it is now. It returns false if there is none.
 func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
 	deed := cluster.Deed{
-		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended, ExitCode: slot.ExitCode,
+		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended,
+		ExitCode: slot.ExitCode,
 	}
 	postponed := slot.Phase == cluster.Postponed
 	switch {
@@ -318,8 +320,8 @@ func (f *fold) enough(id terms.JobID) bool {
 	return true
 }
 
-// renewAll ends all that lives of some tasks and lets every slot begin anew when the last has ended, also where nothing was
-// wanted any more because of a task before.
+// renewAll ends all that lives of some tasks and lets every slot begin anew when the last has ended, also where nothing
+// was wanted any more because of a task before.
 func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 	for _, task := range tasks {
 		f.s.SetRestarting(id, task, true)
@@ -328,7 +330,8 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 		if sealed {
 			f.s.SetSeal(id, task, cluster.Seal{}) // its input begins anew
 		}
-		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && (j.Tasks[task].Desired == 0 || sealed) && spec != nil {
+		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && (j.Tasks[task].Desired == 0 || sealed) &&
+			spec != nil {
 			f.s.SetDesired(id, task, spec.Instances)
 		}
 		var all []cluster.SlotRef
@@ -342,7 +345,8 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 			slot, ok := f.s.SlotAt(r)
 			switch {
 			case !ok:
-			case slot.Phase == cluster.Stopping && slices.Contains([]cluster.Cause{cluster.ByUpdate, cluster.ByScale, cluster.ByRival}, slot.Cause):
+			case slot.Phase == cluster.Stopping &&
+				slices.Contains([]cluster.Cause{cluster.ByUpdate, cluster.ByScale, cluster.ByRival}, slot.Cause):
 			case slot.Phase.Holds():
 				f.stop(r, cause)
 			case r.Seat == cluster.MainSeat && r.Index < f.s.Job(id).Tasks[task].Desired:

@@ -11,7 +11,8 @@ import (
 func (f *fold) changePools(c *command.ChangePools) Result {
 	return f.once(c.RequestID, func() Result {
 		if present := f.s.PoolsVersion(); c.Against != 0 && c.Against != present {
-			return refused(cluster.Conflict, "the pools have version %d by now: they were changed against version %d", present, c.Against)
+			return refused(cluster.Conflict, "the pools have version %d by now: they were changed against version %d", present,
+				c.Against)
 		}
 		for _, path := range c.Gone {
 			if _, found := f.s.PoolNumber(path); !found {
@@ -38,7 +39,8 @@ func (f *fold) poolProblem(spec *terms.Job) Result {
 	case !found:
 		return refused(cluster.NotFound, "there is no pool %s: create it, or name another", path)
 	case !pool.Tree(f.s.Pools()).Leaf(number):
-		return refused(cluster.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path, f.s.Pools()[number+1].Path)
+		return refused(cluster.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path,
+			f.s.Pools()[number+1].Path)
 	}
 	return Result{}
 }
@@ -54,7 +56,8 @@ func sharingProblem(old, spec *terms.Job) Result {
 		{"controller", old.Controller, spec.Controller},
 	} {
 		if field.old != field.now {
-			return refused(cluster.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name, field.old)
+			return refused(cluster.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name,
+				field.old)
 		}
 	}
 	return Result{}

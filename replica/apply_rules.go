@@ -10,8 +10,9 @@ import (
 	"starling/terms/rules"
 )
 
-// raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry itself
-// is folded by the old one to its end, so that a program that knows no other has the value of all up to here, and stops.
+// raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry
+// itself is folded by the old one to its end, so that a program that knows no other has the value of all up to here,
+// and stops.
 func (f *fold) raiseRules(c *command.RaiseRules) Result {
 	if r := f.member(); r.refused() {
 		return r
@@ -20,10 +21,12 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 		return Result{} // a repetition
 	}
 	if c.Version != f.s.Rules+1 {
-		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1, c.Version)
+		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
+			c.Version)
 	}
 	if all := behind(f.s, c.Version); len(all) > 0 {
-		return refused(cluster.Conflict, "%d of %d members do not know version %d of the rules (%s): install a newer program there first",
+		return refused(cluster.Conflict,
+			"%d of %d members do not know version %d of the rules (%s): install a newer program there first",
 			len(all), f.s.Members(), c.Version, list(all))
 	}
 	f.raised = c.Version
@@ -57,8 +60,9 @@ func list(all []terms.PeerID) string {
 	return text
 }
 
-// rules raises the rules of a cluster that has had no job yet, as soon as all members know the next: a new cluster has all
-// that its programs can. Later it is for people to say when no older program will come back. The first member speaks for all.
+// rules raises the rules of a cluster that has had no job yet, as soon as all members know the next: a new cluster has
+// all that its programs can. Later it is for people to say when no older program will come back. The first member
+// speaks for all.
 func (r *reacting) rules() {
 	next := r.s.Rules + 1
 	if r.s.LastJob > 0 || next > rules.Released || !r.s.IsMember(r.self) || r.s.Rank(r.self) != 0 {

@@ -52,8 +52,8 @@ func (f *fold) report(news *command.Report) {
 	}
 }
 
-// ready keeps the row of a running instance, and notes whether it has passed its checks. It is healthy when that has held
-// for long enough.
+// ready keeps the row of a running instance, and notes whether it has passed its checks. It is healthy when that has
+// held for long enough.
 func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 	if !ready || slot.Health == cluster.Ready || slot.Health == cluster.Healthy {
 		f.s.SetSlot(r, slot)
@@ -71,8 +71,8 @@ func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 	f.s.SetSlot(r, slot)
 }
 
-// judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is too
-// late.
+// judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is
+// too late.
 func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
 	j := f.s.Job(r.Job)
 	enough := slot.Since + terms.Time(j.Spec.Update.MinHealthyMillis)
@@ -129,7 +129,8 @@ func (f *fold) rested(r cluster.SlotRef, slot *cluster.Slot) {
 	if slot.Phase != cluster.Running {
 		return
 	}
-	if enough := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis; f.s.Time-slot.Since >= terms.Time(enough) {
+	if enough := f.s.Job(r.Job).TaskSpecOf(int(r.Task),
+		slot.Version).Restart.ResetMillis; f.s.Time-slot.Since >= terms.Time(enough) {
 		slot.Failures = 0
 	}
 }
@@ -145,7 +146,8 @@ func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot
 	if slot.Health != cluster.Unhealthy {
 		slot.Health = cluster.Untried
 	}
-	if j.Update.State.Rolls() && slot.Version == j.Update.To && rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
+	if j.Update.State.Rolls() && slot.Version == j.Update.To &&
+		rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
 		slot.Health = cluster.Unhealthy
 	}
 	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
@@ -153,7 +155,8 @@ func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot
 	if !away && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
 		return
 	}
-	if away || r.Index >= j.Tasks[r.Task].Desired || restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
+	if away || r.Index >= j.Tasks[r.Task].Desired ||
+		restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
 		slot.Phase = cluster.Failed
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
 		return
@@ -285,11 +288,13 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 	slot.Ended = endingBy(cause, slot.Ended)
 	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
 	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
-	if newest, _ := j.Standing(&main); r.Seat == cluster.CanarySeat && j.Update.Promoted && (main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate) {
+	if newest, _ := j.Standing(&main); r.Seat == cluster.CanarySeat && j.Update.Promoted &&
+		(main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate) {
 		unwanted = true // the main seat has or waits for the same
 	}
 	switch {
-	case r.Seat != cluster.MainSeat && (unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
+	case r.Seat != cluster.MainSeat &&
+		(unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
 		f.s.SetSlot(r, cluster.Slot{})
 	case unwanted:
 		f.s.SetSlot(r, slot)
@@ -379,7 +384,8 @@ func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = cluster.Waiting, wish, 0, f.s.Time, cluster.NoCause
-	if r.Seat == cluster.MainSeat && (slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
+	if r.Seat == cluster.MainSeat &&
+		(slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
 	}
 	if slot.Health != cluster.Unhealthy {

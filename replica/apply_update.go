@@ -30,8 +30,8 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 	f.touch(j.ID)
 }
 
-// retry gives what is as good as the newest version another try: what failed for good looks for a node, and what is unhealthy is
-// judged anew.
+// retry gives what is as good as the newest version another try: what failed for good looks for a node, and what is
+// unhealthy is judged anew.
 func (f *fold) retry(id terms.JobID) {
 	for task, t := range f.s.Job(id).Tasks {
 		if t.Counts[cluster.Failed]+t.New[cluster.Unhealthy] == 0 {
@@ -70,7 +70,8 @@ func (f *fold) trust(r cluster.SlotRef, slot cluster.Slot) {
 func (f *fold) begin(j *cluster.Job, from uint32) {
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u := cluster.Update{From: from, To: j.Version, Began: f.s.Index, Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
+	u := cluster.Update{From: from, To: j.Version, Began: f.s.Index,
+		Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
 	policy := j.Spec.Update
 	policy.StartPaused = policy.StartPaused && from != 0
 	f.setUpdate(j, rollout.Begin(u, &policy, f.s.Time))
@@ -122,9 +123,9 @@ func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
 	}
 }
 
-// updateDue fails an update that has not got on in time. A first deployment that waits for room has not failed: its time
-// counts only while there is some. An update of what runs fails then as well, for it may go back to what had room. A job
-// that has ended was kept for as long as it says.
+// updateDue fails an update that has not got on in time. A first deployment that waits for room has not failed: its
+// time counts only while there is some. An update of what runs fails then as well, for it may go back to what had room.
+// A job that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
 	if f.s.Job(id).Finished != 0 {
 		f.s.Expire(id)
@@ -137,7 +138,8 @@ func (f *fold) updateDue(id terms.JobID) {
 	case u.From == 0 && at > u.ProgressAt:
 		u.ProgressAt = at
 	default:
-		f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s", f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
+		f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s",
+			f.s.Job(id).Spec.Update.ProgressDeadlineMillis/1000))
 		return
 	}
 	f.setUpdate(f.s.Job(id), u)
@@ -171,8 +173,8 @@ func (f *fold) gotRoom(r cluster.SlotRef, slot *cluster.Slot) {
 	}
 }
 
-// fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or to
-// the one before if none has had the time to be.
+// fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or
+// to the one before if none has had the time to be.
 func (f *fold) fail(j *cluster.Job, reason string) {
 	u := j.Update
 	f.dropCanaries(j)
@@ -189,7 +191,9 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	f.retry(j.ID)
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u.State, u.Before, u.From, u.To, u.ProgressAt, u.LookedAt, u.Promoted, u.Tried, u.Reason = cluster.RollingBackward, cluster.NoUpdate, u.To, j.Version, f.s.Time, 0, true, false, reason
+	u.State, u.Before, u.Reason = cluster.RollingBackward, cluster.NoUpdate, reason
+	u.From, u.To, u.ProgressAt = u.To, j.Version, f.s.Time
+	u.LookedAt, u.Promoted, u.Tried = 0, true, false
 	f.setUpdate(j, u)
 	f.touch(j.ID)
 }
@@ -243,7 +247,8 @@ func (f *fold) seats(j *cluster.Job, task int, seat cluster.Seat) []cluster.Slot
 func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 	return f.onJob(c.RequestID, c.Job, 0, func(j *cluster.Job) Result {
 		if c.Version != j.Update.To {
-			return refused(cluster.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To, c.Version)
+			return refused(cluster.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To,
+				c.Version)
 		}
 		u, reason := rollout.Steer(j.Update, c.Steering, f.s.Time)
 		if reason != "" {
@@ -355,8 +360,9 @@ func failing(j *cluster.Job) string {
 	return ""
 }
 
-// rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is to be healthy,
-// whatever failures the way forward bears: sick counts what is not, and lost tells that some of that failed for good.
+// rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is
+// to be healthy, whatever failures the way forward bears: sick counts what is not, and lost tells that some of that
+// failed for good.
 func (f *fold) rollTasks(j *cluster.Job) (done bool, sick uint32, lost bool) {
 	f.lacking, done = false, true
 	for task, t := range j.Tasks {
@@ -379,8 +385,8 @@ func (f *fold) looked(j *cluster.Job) {
 	}
 }
 
-// lookForRoom lets one of the updates that lack room look for it, with every entry that which has not looked for the longest time: what
-// an entry costs does not grow with their number.
+// lookForRoom lets one of the updates that lack room look for it, with every entry that which has not looked for the
+// longest time: what an entry costs does not grow with their number.
 func (f *fold) lookForRoom() {
 	for ; len(f.s.LackRoom) > 0; f.s.LackRoom = f.s.LackRoom[1:] {
 		if j := f.s.Job(f.s.LackRoom[0]); j != nil && j.Update.LookedAt != 0 {
@@ -390,8 +396,8 @@ func (f *fold) lookForRoom() {
 	}
 }
 
-// tryCanaries puts canaries beside the lowest slots that are to change, and promotes them once all are healthy, if nobody else is to. It
-// returns true if it did.
+// tryCanaries puts canaries beside the lowest slots that are to change, and promotes them once all are healthy, if
+// nobody else is to. It returns true if it did.
 func (f *fold) tryCanaries(j *cluster.Job) bool {
 	for task := range j.Tasks {
 		f.rollTask(j.ID, task)
@@ -421,8 +427,8 @@ func (f *fold) tried(j *cluster.Job) bool {
 	return true
 }
 
-// rollTask takes the next steps of an update for one task, and tells whether nothing is left to do. How many slots there are changes at
-// once: that takes nothing away that is to stay.
+// rollTask takes the next steps of an update for one task, and tells whether nothing is left to do. How many slots
+// there are changes at once: that takes nothing away that is to stay.
 func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 	for {
 		var answer reconcile.Result
@@ -451,8 +457,8 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 	}
 }
 
-// taskQuestion returns what reconcile must know of a task as a whole while its update rolls, and the sum of its slots. Instances that an
-// update may lose count as if they were well.
+// taskQuestion returns what reconcile must know of a task as a whole while its update rolls, and the sum of its slots.
+// Instances that an update may lose count as if they were well.
 func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile.Tally) {
 	t, u, policy := j.Tasks[task], &j.Update, &j.Spec.Update
 	q := f.question(j, task)
@@ -460,7 +466,8 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 	q.Update.Total, q.Update.Trying = q.Count, !u.Promoted
 	borne := min(t.New[cluster.Unhealthy], policy.FailuresMax)
 	rest := reconcile.Tally{
-		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[cluster.Healthy]), Vacant: int32(q.Count - min(t.Desired, q.Count)),
+		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[cluster.Healthy]),
+		Vacant:   int32(q.Count - min(t.Desired, q.Count)),
 		Unjudged: int32(t.New[cluster.Untried] + t.New[cluster.Ready]),
 		Healthy:  int32(t.New[cluster.Healthy] + borne), Unhealthy: int32(t.New[cluster.Unhealthy] - borne),
 		Waiting: int32(uint32(t.Slots.Len()) - t.Desired), // until what is too many has ended
@@ -481,8 +488,9 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 	return q, rest
 }
 
-// changeable returns the slots that an update may change now, and takes them out of the sum of the others: those beside which canaries are
-// missing, or first those that are not well, then others, of each as many as may be under way and may lack room. If the first lacked some, each look begins with others.
+// changeable returns the slots that an update may change now, and takes them out of the sum of the others: those beside
+// which canaries are missing, or first those that are not well, then others, of each as many as may be under way and
+// may lack room. If the first lacked some, each look begins with others.
 func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *reconcile.Tally) (slots []reconcile.Slot) {
 	t := j.Tasks[task]
 	add := func(index uint32) {
@@ -501,7 +509,8 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 	if q.Update.Trying {
 		missing := int(q.Update.Canaries) - int(rest.Canaries)
 		t.EachOutdated(false, 0, func(index uint32) bool {
-			if _, taken := f.s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}); !taken && index < q.Count && len(slots) < missing {
+			canary := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}
+			if _, taken := f.s.SlotAt(canary); !taken && index < q.Count && len(slots) < missing {
 				add(index)
 			}
 			return len(slots) < missing && index < q.Count

@@ -18,8 +18,8 @@ func (f *fold) abandon(j *cluster.Job) {
 	}
 }
 
-// loseOutputs lets instances of a job run again that have succeeded, where their output went with their node and is needed
-// still. Then what they read is needed again, and may have gone before.
+// loseOutputs lets instances of a job run again that have succeeded, where their output went with their node and is
+// needed still. Then what they read is needed again, and may have gone before.
 func (f *fold) loseOutputs(id terms.JobID) {
 	if j := f.s.Job(id); j.Stop || j.Finished != 0 {
 		return
@@ -56,8 +56,8 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 	return len(lost) > 0
 }
 
-// sealTask lets no more instances of a task begin: who asks has seen the end of its input. The first who asks is granted it,
-// and may ask again. What has begun goes on to its end, also after the end of who asked.
+// sealTask lets no more instances of a task begin: who asks has seen the end of its input. The first who asks is
+// granted it, and may ask again. What has begun goes on to its end, also after the end of who asked.
 func (f *fold) sealTask(c *command.SealTask) Result {
 	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
 		r, known := f.s.RefOf(c.Slot)
@@ -75,10 +75,13 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 		case slot.Order != c.Order || !slot.Phase.Holds():
 			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
 		case t.Seal != cluster.Seal{}:
-			by := terms.AllocationID{Slot: terms.SlotName{Job: c.Slot.Job, Task: c.Slot.Task, Index: t.Seal.Index}, Order: t.Seal.Order}
-			return refused(cluster.Conflict, "task %s is sealed already: %s was first, with entry %d", c.Slot.Task, by, t.Seal.Entry)
+			by := terms.AllocationID{Slot: terms.SlotName{Job: c.Slot.Job, Task: c.Slot.Task, Index: t.Seal.Index},
+				Order: t.Seal.Order}
+			return refused(cluster.Conflict, "task %s is sealed already: %s was first, with entry %d", c.Slot.Task, by,
+				t.Seal.Entry)
 		}
-		f.s.SetSeal(j.ID, int(r.Task), cluster.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
+		f.s.SetSeal(j.ID, int(r.Task),
+			cluster.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
 		f.s.SetDesired(j.ID, int(r.Task), min(t.Fresh, t.Desired))
 		f.touch(j.ID)
 		return Result{Job: c.Slot.Job}
@@ -100,7 +103,8 @@ func (f *fold) outputLost(r cluster.SlotRef, slot cluster.Slot) {
 // needsOutput tells whether others wait for what an allocation has left, or use it.
 func needsOutput(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
 	j := s.Job(r.Job)
-	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 && slices.Contains(j.Needed(), int(r.Task))
+	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 &&
+		slices.Contains(j.Needed(), int(r.Task))
 }
 
 // followProblem refuses a job that comes after others which will not succeed.
@@ -110,9 +114,11 @@ func (f *fold) followProblem(spec *terms.Job) Result {
 		case j == nil:
 			return refused(cluster.NotFound, "there is no job %s, which job %s comes after: submit it first", name, spec.Name)
 		case j.Spec.Type != terms.Batch:
-			return refused(cluster.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name, spec.Name, j.Spec.Type)
+			return refused(cluster.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name,
+				spec.Name, j.Spec.Type)
 		case j.Finished != 0 && j.Status() != cluster.StatusSucceeded:
-			return refused(cluster.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name, j.Status())
+			return refused(cluster.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name,
+				j.Status())
 		}
 	}
 	return Result{}
@@ -135,8 +141,8 @@ type verdict struct {
 	succeeded bool
 }
 
-// followJobs lets the jobs go on that waited for one that has ended with this entry and succeeded, and stops those that waited
-// for one that did not. Who is stopped has ended, too.
+// followJobs lets the jobs go on that waited for one that has ended with this entry and succeeded, and stops those that
+// waited for one that did not. Who is stopped has ended, too.
 func (f *fold) followJobs() {
 	for i := 0; i < len(f.over); i++ {
 		for _, id := range f.s.Followers(f.over[i].job) {
@@ -159,7 +165,8 @@ func (f *fold) bar(id terms.JobID, before terms.JobName) {
 
 // release lets a job wait for one less.
 func (f *fold) release(id terms.JobID, succeeded terms.JobName) {
-	awaits := slices.DeleteFunc(slices.Clone(f.s.Job(id).Awaits), func(name terms.JobName) bool { return name == succeeded })
+	awaits := slices.DeleteFunc(slices.Clone(f.s.Job(id).Awaits),
+		func(name terms.JobName) bool { return name == succeeded })
 	f.s.SetAwaits(id, awaits)
 	if j := f.s.Job(id); j.Update.State.Rolls() {
 		u := j.Update

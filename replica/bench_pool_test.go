@@ -18,19 +18,22 @@ func BenchmarkRules(b *testing.B) {
 		set  func(t *terms.Task)
 	}{
 		{"constraint", func(t *terms.Task) {
-			t.Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.In, Values: []string{"1", "3", "5", "7", "9", "11", "13", "15"}}}
+			t.Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.In,
+				Values: []string{"1", "3", "5", "7", "9", "11", "13", "15"}}}
 		}},
 		{"racks", func(t *terms.Task) { t.SpreadOver = "rack" }},
 		{"affinity", func(t *terms.Task) {
 			t.Labels = []terms.EnvVar{{Name: "app", Value: "one"}}
-			t.Constraints = []constraint.Constraint{{Label: "app", Values: []string{"other"}, Operator: constraint.Equal, Count: 0}}
+			t.Constraints = []constraint.Constraint{{Label: "app", Values: []string{"other"}, Operator: constraint.Equal,
+				Count: 0}}
 		}},
 		{"apart", func(t *terms.Task) { t.PerNodeMax = 1 }},
 	}
 	for _, machines := range []int{1000, 5000, 10_000} {
 		for _, rule := range rules {
 			for _, perJob := range []int{100, 10} {
-				b.Run(fmt.Sprintf("%s_on_%d_by_%d", rule.name, machines, perJob), func(b *testing.B) { benchRule(b, clusterOf(machines), perJob, rule.set) })
+				b.Run(fmt.Sprintf("%s_on_%d_by_%d", rule.name, machines, perJob),
+					func(b *testing.B) { benchRule(b, clusterOf(machines), perJob, rule.set) })
 			}
 		}
 	}
@@ -76,9 +79,10 @@ func BenchmarkAdmission(b *testing.B) {
 				r := cluster.SlotRef{Job: running, Index: next}
 				slot, _ := s.SlotAt(r)
 				writer := terms.NewPeerID(s.Node(slot.Node).Name, 1)
-				Apply(s, s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: 1, Commands: []command.Command{&command.ReportTasks{
-					Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}},
-				}}}, false)
+				Apply(s, s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: 1,
+					Commands: []command.Command{&command.ReportTasks{
+						Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}},
+					}}}, false)
 				seq++
 				if next++; next == 64_000 {
 					b.Fatal("nothing runs any more")

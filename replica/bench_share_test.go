@@ -11,8 +11,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// sharingJobs are jobs with more instances than there are virtual peers for them: some that run anywhere, some on the racks
-// whose number is even, and some in copies of two tasks on one machine.
+// sharingJobs are jobs with more instances than there are virtual peers for them: some that run anywhere, some on the
+// racks whose number is even, and some in copies of two tasks on one machine.
 func sharingJobs() map[string]func(name string) *command.SubmitJob {
 	plain := func(name string) *command.SubmitJob {
 		job := benchJob(name, 1000, terms.Pack, 100)
@@ -25,7 +25,8 @@ func sharingJobs() map[string]func(name string) *command.SubmitJob {
 		"racks": func(name string) *command.SubmitJob {
 			job := plain(name)
 			if strings.HasSuffix(name, "0") {
-				job.Spec.Tasks[0].Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.NotIn, Values: []string{"1", "3", "5"}}}
+				job.Spec.Tasks[0].Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.NotIn,
+					Values: []string{"1", "3", "5"}}}
 			}
 			return job
 		},
@@ -40,8 +41,8 @@ func sharingJobs() map[string]func(name string) *command.SubmitJob {
 	}
 }
 
-// BenchmarkRebalance tells the cost of the one entry with which a job comes to a hundred that share 10,000 virtual peers
-// evenly, or with which one of these is stopped.
+// BenchmarkRebalance tells the cost of the one entry with which a job comes to a hundred that share 10,000 virtual
+// peers evenly, or with which one of these is stopped.
 func BenchmarkRebalance(b *testing.B) {
 	for kind, job := range sharingJobs() {
 		s := sharedCluster(b, job)
@@ -69,13 +70,15 @@ func BenchmarkTurnover(b *testing.B) {
 		r := cluster.SlotRef{Job: s.JobOf("shared/j50").ID}
 		slot, _ := s.SlotAt(r)
 		peer := s.Node(slot.Node).Peer
-		end := &command.ReportTasks{Peer: peer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}}}
+		end := &command.ReportTasks{Peer: peer,
+			Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}}}
 		b.Run(kind, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				next := s.Copy()
 				b.StartTimer()
-				Apply(next, next.Index+1, &command.Entry{Writer: peer, Seq: 1 << 40, Time: 1, Commands: []command.Command{end}}, false)
+				Apply(next, next.Index+1, &command.Entry{Writer: peer, Seq: 1 << 40, Time: 1, Commands: []command.Command{end}},
+					false)
 				if after, _ := next.SlotAt(r); after.Phase != cluster.Succeeded {
 					b.Fatalf("the slot is %v", after.Phase)
 				}

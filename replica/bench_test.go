@@ -20,8 +20,9 @@ func clusterOf(machines int) *cluster.State {
 		s.Wrote(node.Index, 1, 1)
 		s.SetPeer(node.Index, p)
 		s.SetOffer(node.Index, &terms.Offer{
-			Capacity: terms.Resources{64_000, 256 << 30, 1 << 40}, Attributes: []terms.EnvVar{{Name: "rack", Value: fmt.Sprint(i % 40)}},
-			PortFirst: 20000, PortLast: 29999, Rules: 1,
+			Capacity:   terms.Resources{64_000, 256 << 30, 1 << 40},
+			Attributes: []terms.EnvVar{{Name: "rack", Value: fmt.Sprint(i % 40)}},
+			PortFirst:  20000, PortLast: 29999, Rules: 1,
 		})
 	}
 	return s
@@ -29,7 +30,8 @@ func clusterOf(machines int) *cluster.State {
 
 func benchJob(name string, instances uint32, placement terms.Placement, cpu int64) *command.SubmitJob {
 	return &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Tasks: []terms.Task{{
-		Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0}, Placement: placement,
+		Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0},
+		Placement: placement,
 	}}}}
 }
 
@@ -64,13 +66,17 @@ func BenchmarkPlacement(b *testing.B) {
 		placement                   terms.Placement
 		different                   bool
 	}{
-		{1000, 10_000, 1000, terms.Pack, false}, {5000, 10_000, 1000, terms.Pack, false}, {10_000, 10_000, 1000, terms.Pack, false},
-		{1000, 100_000, 1000, terms.Pack, false}, {5000, 100_000, 1000, terms.Pack, false}, {10_000, 100_000, 1000, terms.Pack, false},
-		{1000, 10_000, 1000, terms.Spread, false}, {5000, 10_000, 1000, terms.Spread, false}, {10_000, 100_000, 1000, terms.Spread, false},
+		{1000, 10_000, 1000, terms.Pack, false}, {5000, 10_000, 1000, terms.Pack, false},
+		{10_000, 10_000, 1000, terms.Pack, false},
+		{1000, 100_000, 1000, terms.Pack, false}, {5000, 100_000, 1000, terms.Pack, false},
+		{10_000, 100_000, 1000, terms.Pack, false},
+		{1000, 10_000, 1000, terms.Spread, false}, {5000, 10_000, 1000, terms.Spread, false},
+		{10_000, 100_000, 1000, terms.Spread, false},
 		{1000, 10_000, 1, terms.Pack, true}, {5000, 10_000, 1, terms.Pack, true}, {10_000, 10_000, 1, terms.Pack, true},
 		{1000, 10_000, 50, terms.Pack, true}, {5000, 10_000, 50, terms.Pack, true}, {10_000, 10_000, 50, terms.Pack, true},
 	} {
-		b.Run(fmt.Sprintf("%d_on_%d_by_%d_%s_different_%v", shape.instances, shape.machines, shape.perJob, shape.placement, shape.different), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d_on_%d_by_%d_%s_different_%v", shape.instances, shape.machines, shape.perJob, shape.placement,
+			shape.different), func(b *testing.B) {
 			empty := clusterOf(shape.machines)
 			jobs := make([]command.Command, shape.instances/shape.perJob)
 			for i := range jobs {
@@ -104,7 +110,8 @@ func BenchmarkFold(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		slot, _ := s.SlotAt(held[i%len(held)])
-		apply(s, seq, &command.ReportTasks{Peer: "m00000~1", Reports: []command.Report{{Slot: held[i%len(held)], Order: slot.Order}}})
+		apply(s, seq, &command.ReportTasks{Peer: "m00000~1",
+			Reports: []command.Report{{Slot: held[i%len(held)], Order: slot.Order}}})
 		seq++
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
@@ -132,9 +139,9 @@ func heapBytes() uint64 {
 	return stats.HeapAlloc
 }
 
-// BenchmarkReport tells the cost of one report while an update runs, by the number of slots: an instance fails and starts
-// again while another holds up the update, the same while half of the instances are out of reach and may not be replaced,
-// and with each report one instance more of a job that grows.
+// BenchmarkReport tells the cost of one report while an update runs, by the number of slots: an instance fails and
+// starts again while another holds up the update, the same while half of the instances are out of reach and may not be
+// replaced, and with each report one instance more of a job that grows.
 func BenchmarkReport(b *testing.B) {
 	for _, shape := range []string{"waiting", "fenced", "growing"} {
 		for _, slots := range []uint32{10, 1000, 100_000} {

@@ -15,7 +15,8 @@ type Size struct {
 // SizeOf returns the size of a value.
 func SizeOf(s *cluster.State) Size {
 	z := Size{
-		Nodes: uint64(s.Nodes()), Waiting: uint64(s.Waiting()), Placements: uint64(s.Limits.Placements), Preemptions: uint64(s.Limits.Preemptions),
+		Nodes: uint64(s.Nodes()), Waiting: uint64(s.Waiting()), Placements: uint64(s.Limits.Placements),
+		Preemptions: uint64(s.Limits.Preemptions),
 	}
 	z.Rows = z.Nodes + uint64(len(s.Pools()))
 	s.EachJob(func(j *cluster.Job) bool {
@@ -30,16 +31,18 @@ func SizeOf(s *cluster.State) Size {
 	return z
 }
 
-// RowsMax is the most rows that the fold of an entry may visit, Outcome.Visited, on a value that has the one size before it and the
-// other after it:
+// RowsMax is the most rows that the fold of an entry may visit, Outcome.Visited, on a value that has the one size
+// before it and the other after it:
 //
 //   - a few times all rows for each command, and once more for what is due, what is shared and what is kept;
-//   - for each lane that waits, before or after or for the sake of a command, all nodes, and itself again for what is placed meanwhile;
+//   - for each lane that waits, before or after or for the sake of a command, all nodes, and itself again for what is
+//     placed meanwhile;
 //   - for each instance that may give way to its successor, all nodes;
 //   - all rows for each look at who could be preempted, of which an entry has few.
 func RowsMax(before, after Size, commands int) uint64 {
 	rows, nodes, times := before.Rows+after.Rows, max(before.Nodes, after.Nodes), uint64(1+commands)
 	lanes := before.Waiting + after.Waiting + times*max(before.Tasks, after.Tasks)
 	placed := min(after.Placements, after.Slots)
-	return 4*rows*times + max(before.Slots, after.Slots)*(nodes+8) + 2*lanes*(nodes+placed) + 2*rows*min(after.Preemptions, before.Waiting+after.Waiting)
+	return 4*rows*times + max(before.Slots, after.Slots)*(nodes+8) + 2*lanes*(nodes+placed) +
+		2*rows*min(after.Preemptions, before.Waiting+after.Waiting)
 }

@@ -7,7 +7,8 @@ import (
 	"starling/terms"
 )
 
-// TestRowsVisitedStayWithinTheBound folds entries that are much work: the simulator and FuzzApply have small values only.
+// TestRowsVisitedStayWithinTheBound folds entries that are much work: the simulator and FuzzApply have small values
+// only.
 func TestRowsVisitedStayWithinTheBound(t *testing.T) {
 	s, seq := clusterOf(300), uint64(1)
 	check := func(what string, commands ...command.Command) {
@@ -21,7 +22,8 @@ func TestRowsVisitedStayWithinTheBound(t *testing.T) {
 			}
 		}
 		most := RowsMax(before, SizeOf(s), len(commands))
-		if t.Logf("%s visits %d rows, at most %d", what, outcome.Visited, most); outcome.Visited == 0 || outcome.Visited > most {
+		if t.Logf("%s visits %d rows, at most %d", what, outcome.Visited, most); outcome.Visited == 0 ||
+			outcome.Visited > most {
 			t.Errorf("%s visits %d rows, at most %d", what, outcome.Visited, most)
 		}
 	}

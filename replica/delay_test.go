@@ -41,7 +41,8 @@ func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *Observed) 
 	return s, o
 }
 
-// TestServicesAreSignalledAfterTheirDelay asks at several times what is to be done with an instance that is told to stop.
+// TestServicesAreSignalledAfterTheirDelay asks at several times what is to be done with an instance that is told to
+// stop.
 func TestServicesAreSignalledAfterTheirDelay(t *testing.T) {
 	service := func(*terms.Job) {}
 	for _, c := range []struct {
@@ -54,7 +55,8 @@ func TestServicesAreSignalledAfterTheirDelay(t *testing.T) {
 		{"a moment before the end of the delay", service, 2999, false},
 		{"at its end", service, 3000, true},
 		{"long after it", service, 100_000, true},
-		{"a stateful one", func(j *terms.Job) { j.Type, j.Tasks[0].Disconnect.StopAfterMillis = terms.Stateful, 5000 }, 2999, false},
+		{"a stateful one", func(j *terms.Job) { j.Type, j.Tasks[0].Disconnect.StopAfterMillis = terms.Stateful, 5000 }, 2999,
+			false},
 		{"without ports", func(j *terms.Job) { j.Tasks[0].Ports = nil }, 1000, true},
 		{"batch", func(j *terms.Job) { j.Type = terms.Batch }, 1000, true},
 	} {
@@ -95,7 +97,8 @@ func TestWhatFailsItsChecksIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestASecondOrderDoesNotBeginTheDelayAgain tells an instance that restarts to stop for good, because the job is scaled.
+// TestASecondOrderDoesNotBeginTheDelayAgain tells an instance that restarts to stop for good, because the job is
+// scaled.
 func TestASecondOrderDoesNotBeginTheDelayAgain(t *testing.T) {
 	for number, want := range map[rules.Number]terms.Time{rules.First: 4000, rules.StopDelays: 3000} {
 		s, o := running(func(*terms.Job) {})
@@ -107,12 +110,14 @@ func TestASecondOrderDoesNotBeginTheDelayAgain(t *testing.T) {
 		tell(s, 5, 2000, &command.SubmitJob{Spec: none, Against: 1})
 		o.Now = 2000
 		if got := React("m00000~1", s, o); got.AskAgain != want || len(got.Stop) != 0 {
-			t.Errorf("under version %d of the rules it asks again at %d and stops %+v, want %d and nothing", number, got.AskAgain, got.Stop, want)
+			t.Errorf("under version %d of the rules it asks again at %d and stops %+v, want %d and nothing", number,
+				got.AskAgain, got.Stop, want)
 		}
 	}
 }
 
-// TestANewClusterRaisesItsRules asks the first of two members what is to be written, in clusters that differ in one thing each.
+// TestANewClusterRaisesItsRules asks the first of two members what is to be written, in clusters that differ in one
+// thing each.
 func TestANewClusterRaisesItsRules(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -122,12 +127,14 @@ func TestANewClusterRaisesItsRules(t *testing.T) {
 		{"new", func(*cluster.State, *Observed) {}, true},
 		{"with a job", func(s *cluster.State, _ *Observed) { s.LastJob = 1 }, false},
 		{"with the rules already", func(s *cluster.State, _ *Observed) { s.Rules = rules.Released }, false},
-		{"with another that knows less", func(s *cluster.State, _ *Observed) { s.SetOffer(1, &terms.Offer{Rules: rules.First}) }, false},
+		{"with another that knows less",
+			func(s *cluster.State, _ *Observed) { s.SetOffer(1, &terms.Offer{Rules: rules.First}) }, false},
 		{"with a first that knows less", func(s *cluster.State, o *Observed) {
 			s.SetOffer(0, &terms.Offer{Rules: rules.First})
 			o.Offer = s.Node(0).Offer
 		}, false},
-		{"with a first that comes to know it", func(s *cluster.State, _ *Observed) { s.SetOffer(0, &terms.Offer{Rules: rules.First}) }, true},
+		{"with a first that comes to know it",
+			func(s *cluster.State, _ *Observed) { s.SetOffer(0, &terms.Offer{Rules: rules.First}) }, true},
 		{"with an offer that is refused", func(s *cluster.State, o *Observed) {
 			s.SetOffer(0, &terms.Offer{Rules: rules.First})
 			o.Offer = &terms.Offer{Rules: rules.Released, PortFirst: 9, PortLast: 8}

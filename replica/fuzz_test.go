@@ -15,12 +15,12 @@ import (
 	"starling/terms/rules"
 )
 
-// FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of order, by
-// members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic, moves by one index,
-// keeps its books, visits no more rows than it may, and does the same on a copy.
+// FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of
+// order, by members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic,
+// moves by one index, keeps its books, visits no more rows than it may, and does the same on a copy.
 //
-// An input is short, since the engine tries it again without each of its bytes: the age of the value, and a block for each entry.
-// What a block does not choose follows from it.
+// An input is short, since the engine tries it again without each of its bytes: the age of the value, and a block for
+// each entry. What a block does not choose follows from it.
 func FuzzApply(f *testing.F) {
 	ages := make([]aged, agesMax)
 	for age := range ages {
@@ -61,10 +61,12 @@ type aged struct {
 	history history
 }
 
-// grow returns the value that a seed makes, under the limits that it draws, the older the higher the seed; 0 is before the first entry.
+// grow returns the value that a seed makes, under the limits that it draws, the older the higher the seed; 0 is before
+// the first entry.
 func grow(t testing.TB, seed uint64) aged {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	h := &history{rng: rng, s: cluster.NewStateWithin(tinyLimits(rng)), seqs: map[terms.PeerID]uint64{}, now: 1_000_000, shrinks: true, wide: true}
+	h := &history{rng: rng, s: cluster.NewStateWithin(tinyLimits(rng)), seqs: map[terms.PeerID]uint64{}, now: 1_000_000,
+		shrinks: true, wide: true}
 	if seed%4 == 3 {
 		h.s.Rules = rules.Next
 	}
@@ -99,7 +101,8 @@ func tinyLimits(rng *rand.Rand) terms.Limits {
 	l := terms.DefaultLimits()
 	l.Jobs, l.FinishedJobs, l.JobInstances, l.Instances, l.Nodes = 50, 50, 60, 200, 12
 	for _, limit := range []*uint32{
-		&l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives,
+		&l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Attempts, &l.Requests,
+		&l.Nodes, &l.Lives,
 		&l.Pools, &l.Placements, &l.Preemptions, &l.Trials,
 	} {
 		if rng.IntN(2) == 0 {
@@ -191,14 +194,18 @@ func (h *history) distort(v reflect.Value) {
 		v.SetBool(!v.Bool())
 	case reflect.String:
 		v.SetString([]string{
-			"", "j0", "j1", "j2", "j3", "default", "a", "a/b", "a/b/j0", "t0", "t1", "n0~1", "n1~1", "n1~4294967295", "stranger~1", "gpu", "peers",
-			"app", "0", "size", "node", "exclusive", "http", "svc", "env", "/", "~", "r1", strings.Repeat("x", 63), strings.Repeat("y", 300),
+			"", "j0", "j1", "j2", "j3", "default", "a", "a/b", "a/b/j0", "t0", "t1", "n0~1", "n1~1", "n1~4294967295",
+			"stranger~1", "gpu", "peers",
+			"app", "0", "size", "node", "exclusive", "http", "svc", "env", "/", "~", "r1", strings.Repeat("x", 63),
+			strings.Repeat("y", 300),
 		}[h.rng.IntN(30)])
 	case reflect.Int64, reflect.Int32:
-		v.SetInt([]int64{0, 1, 2, -1, 1000, math.MaxInt32, math.MinInt32, 1 << 40, 1 << 60, math.MaxInt64, math.MinInt64}[h.rng.IntN(11)])
+		v.SetInt([]int64{0, 1, 2, -1, 1000, math.MaxInt32, math.MinInt32, 1 << 40, 1 << 60, math.MaxInt64,
+			math.MinInt64}[h.rng.IntN(11)])
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint([]uint64{
-			0, 1, 2, 3, 5, 100, 1000, 1_000_000, math.MaxUint8, math.MaxUint16, math.MaxUint32, math.MaxInt64, math.MaxUint64, uint64(h.s.Index),
+			0, 1, 2, 3, 5, 100, 1000, 1_000_000, math.MaxUint8, math.MaxUint16, math.MaxUint32, math.MaxInt64, math.MaxUint64,
+			uint64(h.s.Index),
 			1 << 46, uint64(h.now) + 3_600_000,
 		}[h.rng.IntN(16)])
 	case reflect.Pointer, reflect.Interface:

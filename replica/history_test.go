@@ -14,7 +14,8 @@ import (
 	"starling/terms/rules"
 )
 
-// history makes random entries that fit the value often enough to go deep, and do not fit it often enough to be refused.
+// history makes random entries that fit the value often enough to go deep, and do not fit it often enough to be
+// refused.
 type history struct {
 	rng *rand.Rand
 	s   *cluster.State
@@ -29,7 +30,8 @@ type history struct {
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seqs: map[terms.PeerID]uint64{}, now: 1_000_000}
+	h := &history{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seqs: map[terms.PeerID]uint64{},
+		now: 1_000_000}
 	h.shrinks = h.chance(30)
 	return h
 }
@@ -96,7 +98,8 @@ func (h *history) command(writer terms.PeerID) command.Command {
 
 // request makes one of the other requests of users.
 func (h *history) request() command.Command {
-	slot := terms.SlotName{Job: h.jobName(), Task: terms.TaskName(fmt.Sprint("t", h.rng.IntN(3))), Index: uint32(h.rng.IntN(3))}
+	slot := terms.SlotName{Job: h.jobName(), Task: terms.TaskName(fmt.Sprint("t", h.rng.IntN(3))),
+		Index: uint32(h.rng.IntN(3))}
 	order := terms.Index(0)
 	if r, ok := h.s.RefOf(slot); ok {
 		row, _ := h.s.SlotAt(r)
@@ -105,7 +108,8 @@ func (h *history) request() command.Command {
 	version := uint32(h.rng.IntN(4))
 	switch h.rng.IntN(9) {
 	case 0:
-		return &command.SteerUpdate{RequestID: h.requestID(), Job: h.jobName(), Version: version, Steering: command.Steering(1 + h.rng.IntN(5))}
+		return &command.SteerUpdate{RequestID: h.requestID(), Job: h.jobName(), Version: version,
+			Steering: command.Steering(1 + h.rng.IntN(5))}
 	case 1:
 		return &command.RevertJob{RequestID: h.requestID(), Job: h.jobName(), Against: version, To: uint32(1 + h.rng.IntN(3))}
 	case 2:
@@ -115,7 +119,8 @@ func (h *history) request() command.Command {
 	case 4:
 		return &command.EndAllocation{RequestID: h.requestID(), Slot: slot, Order: order, Elsewhere: h.chance(50)}
 	case 5:
-		return &command.DrainNode{RequestID: h.requestID(), Node: h.node().Node(), Drain: h.chance(60), DeadlineMillis: uint32(h.rng.IntN(5000))}
+		return &command.DrainNode{RequestID: h.requestID(), Node: h.node().Node(), Drain: h.chance(60),
+			DeadlineMillis: uint32(h.rng.IntN(5000))}
 	case 6:
 		return &command.SealTask{RequestID: h.requestID(), Slot: slot, Order: order}
 	case 7:
@@ -124,7 +129,8 @@ func (h *history) request() command.Command {
 	pools := &command.ChangePools{RequestID: h.requestID()}
 	for _, path := range []terms.PoolPath{"a", "a/b", "c"} {
 		if p := terms.NewPool(path); h.chance(50) {
-			p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(4)) * 1000, Limit: int64(1+h.rng.IntN(6)) * 1000, Share: int64(h.rng.IntN(3))}
+			p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(4)) * 1000, Limit: int64(1+h.rng.IntN(6)) * 1000,
+				Share: int64(h.rng.IntN(3))}
 			pools.Pools = append(pools.Pools, p)
 		} else if h.chance(20) {
 			pools.Gone = append(pools.Gone, path)
@@ -174,9 +180,11 @@ func (h *history) job() terms.Job {
 	}
 	for i := range 1 + h.rng.IntN(2) {
 		t := terms.Task{
-			Name: terms.TaskName(fmt.Sprint("t", (i+h.rng.IntN(2))%3)), Instances: uint32(h.rng.IntN(6)), Command: []string{"run"},
+			Name: terms.TaskName(fmt.Sprint("t", (i+h.rng.IntN(2))%3)), Instances: uint32(h.rng.IntN(6)),
+			Command:   []string{"run"},
 			Resources: terms.Resources{int64(h.rng.IntN(4)) * 500, int64(h.rng.IntN(3)) << 30, 0}, Placement: terms.Pack,
-			Restart: terms.Restart{AttemptsMax: uint32(h.rng.IntN(3)), DelayMillis: 1000, DelayMaxMillis: 8000, ResetMillis: 5000},
+			Restart: terms.Restart{AttemptsMax: uint32(h.rng.IntN(3)), DelayMillis: 1000, DelayMaxMillis: 8000,
+				ResetMillis: 5000},
 		}
 		if h.chance(30) {
 			t.Placement = terms.Spread
@@ -188,16 +196,18 @@ func (h *history) job() terms.Job {
 			t.Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: terms.Millidevices(1+h.rng.IntN(4)) * 250}}
 		}
 		if h.chance(20) {
-			t.Constraints = []constraint.Constraint{{Attribute: "size", Operator: constraint.GreaterOrEqual, Values: []string{"1"}}}
+			t.Constraints = []constraint.Constraint{{Attribute: "size", Operator: constraint.GreaterOrEqual,
+				Values: []string{"1"}}}
 		}
 		if h.chance(40) {
 			t.Labels = []terms.EnvVar{{Name: "app", Value: fmt.Sprint(h.rng.IntN(2))}}
 		}
 		if h.chance(20) {
 			operators := []constraint.Operator{constraint.Less, constraint.Greater, constraint.Equal}
-			t.Constraints = append(t.Constraints, constraint.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
-				Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
-				Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
+			t.Constraints = append(t.Constraints,
+				constraint.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
+					Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
+					Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
 		}
 		if h.chance(10) {
 			t.PerNodeMax, t.SpreadOver = uint32(1+h.rng.IntN(2)), "size"
@@ -215,7 +225,8 @@ func (h *history) widen(spec *terms.Job) {
 	switch spec.Name[len(spec.Name)-1] {
 	case '2':
 		spec.Type = terms.Stateless
-		spec.Update = terms.UpdatePolicy{BatchSize: uint32(h.rng.IntN(3)), Canaries: uint32(h.rng.IntN(2)), AttemptsMax: 1, Rollback: h.chance(50),
+		spec.Update = terms.UpdatePolicy{BatchSize: uint32(h.rng.IntN(3)), Canaries: uint32(h.rng.IntN(2)), AttemptsMax: 1,
+			Rollback:              h.chance(50),
 			HealthyDeadlineMillis: 2000, ProgressDeadlineMillis: 5000}
 	case '3':
 		spec.Type = []terms.JobType{terms.Stateful, terms.Daemon}[h.rng.IntN(2)]
@@ -252,7 +263,8 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 	}
 	for n := range s.Nodes() {
 		if free := s.Unheld(cluster.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(cluster.NodeIndex(n)) {
-			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(cluster.NodeIndex(n)).Name, free))
+			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(cluster.NodeIndex(n)).Name,
+				free))
 		}
 	}
 	s.EachJob(func(j *cluster.Job) bool {
@@ -263,7 +275,8 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 			first, _ := s.NextTurn(s.FirstTurn(0), func(cluster.Turn) bool { return true })
 			for n := range s.Nodes() {
 				if first.Key == cluster.KeyOf(j.ID, i) && place.Fits(s, cluster.KeyOf(j.ID, i), cluster.NodeIndex(n)) {
-					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name, s.Node(cluster.NodeIndex(n)).Name))
+					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name,
+						s.Node(cluster.NodeIndex(n)).Name))
 				}
 			}
 		}
@@ -306,7 +319,8 @@ func runHistory(seed uint64, length int) []string {
 		if wrong := h.check(h.s, before); len(wrong) > 0 {
 			return append(wrong, fmt.Sprintf("after entry %d: %+v", h.s.Index, e))
 		}
-		if h.s.Digest() != twin.Digest() || explained.Dropped != plain.Dropped || !slices.Equal(explained.Results, plain.Results) {
+		if h.s.Digest() != twin.Digest() || explained.Dropped != plain.Dropped ||
+			!slices.Equal(explained.Results, plain.Results) {
 			return []string{fmt.Sprintf("after entry %d the twin differs: %+v, %+v", h.s.Index, explained, plain)}
 		}
 		if h.chance(10) {

@@ -38,7 +38,8 @@ func newKeeping(seed uint64) *keeping {
 	for _, path := range []terms.PoolPath{"a", "b", "c", terms.DefaultPool} {
 		p := terms.NewPool(path)
 		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
-		p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(25)), Share: int64(h.rng.IntN(3)), Limit: terms.Unlimited}
+		p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(25)), Share: int64(h.rng.IntN(3)),
+			Limit: terms.Unlimited}
 		change.Pools = append(change.Pools, p)
 	}
 	h.write(keeper(0), change)
@@ -47,7 +48,8 @@ func newKeeping(seed uint64) *keeping {
 
 func (h *keeping) write(by terms.PeerID, c command.Command) {
 	h.seqs[by]++
-	Apply(h.s, h.s.Index+1, &command.Entry{Writer: by, Seq: h.seqs[by], Time: h.s.Time + 1, Commands: []command.Command{c}}, true)
+	Apply(h.s, h.s.Index+1, &command.Entry{Writer: by, Seq: h.seqs[by], Time: h.s.Time + 1,
+		Commands: []command.Command{c}}, true)
 }
 
 func (h *keeping) submit() {
@@ -86,8 +88,9 @@ func (h *keeping) ends(phase cluster.Phase, most int) {
 	}
 }
 
-// quietly lets happen what brings no news to any pool: what was told to stop has stopped, or time passes. What was kept for a job is
-// kept then, or the job runs there, as long as its pool is entitled to all that is kept and no more important work of it came.
+// quietly lets happen what brings no news to any pool: what was told to stop has stopped, or time passes. What was kept
+// for a job is kept then, or the job runs there, as long as its pool is entitled to all that is kept and no more
+// important work of it came.
 func (h *keeping) quietly(do func()) (wrong string) {
 	before, entitled, index, picture := map[terms.JobID]uint32{}, h.entitledToKept(), h.s.Index, h.picture()
 	for _, id := range h.s.ClaimingJobs() {
@@ -102,7 +105,8 @@ func (h *keeping) quietly(do func()) (wrong string) {
 		claims, _ := h.s.ClaimsOf(id)
 		j, left := h.s.Job(id), seatsOf(&claims)
 		if placed := h.placedSince(j, index); entitled[h.s.PoolOf(j)] && left+placed < seats && j.Tasks[0].Asks() > left {
-			return fmt.Sprintf("of the %d that were kept for %s %d are left, and %d were placed\nbefore:%s\nafter:%s", seats, j.Name(), left, placed, picture, h.picture())
+			return fmt.Sprintf("of the %d that were kept for %s %d are left, and %d were placed\nbefore:%s\nafter:%s", seats,
+				j.Name(), left, placed, picture, h.picture())
 		}
 	}
 	return ""
@@ -111,14 +115,15 @@ func (h *keeping) quietly(do func()) (wrong string) {
 // outranked tells whether more important work waits in the pool of a job.
 func (h *keeping) outranked(j *cluster.Job) (found bool) {
 	h.s.EachJob(func(other *cluster.Job) bool {
-		found = found || h.s.PoolOf(other) == h.s.PoolOf(j) && other.Spec.Priority > j.Spec.Priority && other.Tasks[0].Asks() > 0
+		found = found || h.s.PoolOf(other) == h.s.PoolOf(j) && other.Spec.Priority > j.Spec.Priority &&
+			other.Tasks[0].Asks() > 0
 		return true
 	})
 	return found
 }
 
-// entitledToKept tells of each pool, by number, whether it is entitled to all that it holds and that is kept for it; daemons are of
-// no pool.
+// entitledToKept tells of each pool, by number, whether it is entitled to all that it holds and that is kept for it;
+// daemons are of no pool.
 func (h *keeping) entitledToKept() map[int]bool {
 	left := make([]int64, len(h.s.Pools()))
 	for number, e := range entitle.Entitlements(entitle.Of(h.s)) {
@@ -191,12 +196,14 @@ func (h *keeping) picture() (text string) {
 	}
 	for number, e := range entitle.Entitlements(entitle.Of(h.s)) {
 		a := h.s.Account(number)
-		text += fmt.Sprintf("\n%s: holds %d and asks for %d of %d", h.s.Pools()[number].Path, a.Held.NonSlack[0], a.Asked.NonSlack[0], e.NonSlack[0])
+		text += fmt.Sprintf("\n%s: holds %d and asks for %d of %d", h.s.Pools()[number].Path, a.Held.NonSlack[0],
+			a.Asked.NonSlack[0], e.NonSlack[0])
 	}
 	h.s.EachJob(func(j *cluster.Job) bool {
 		if j.Finished == 0 {
 			claims, _ := h.s.ClaimsOf(j.ID)
-			text += fmt.Sprintf("\n%s: %s, priority %d, gang %d, cpu %d, phases %v, kept %v", j.Name(), j.Spec.Type, j.Spec.Priority,
+			text += fmt.Sprintf("\n%s: %s, priority %d, gang %d, cpu %d, phases %v, kept %v", j.Name(), j.Spec.Type,
+				j.Spec.Priority,
 				j.Spec.MinAvailable, j.Spec.Tasks[0].Resources[terms.CPU], j.Tasks[0].Counts, claims.Seats)
 		}
 		return true
@@ -204,8 +211,8 @@ func (h *keeping) picture() (text string) {
 	return text
 }
 
-// TestKept plays random histories in which work is preempted: what that freed is taken by the work for which it was, or kept for it
-// until an entry brings other news; and no more is kept than was freed.
+// TestKept plays random histories in which work is preempted: what that freed is taken by the work for which it was, or
+// kept for it until an entry brings other news; and no more is kept than was freed.
 func TestKept(t *testing.T) {
 	histories, kept := uint64(3000), 0
 	if testing.Short() {

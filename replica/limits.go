@@ -7,7 +7,8 @@ import (
 
 // What enters the value is bounded here, where it enters, so that no sum of it can leave its range.
 
-// limitProblem refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a new job.
+// limitProblem refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a
+// new job.
 func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
 	l := &f.s.Limits
 	wants, tasks := f.s.WantsWith(old, spec)
@@ -21,22 +22,27 @@ func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
 	all.Add(&wants, 1)
 	switch {
 	case old == nil && f.s.OpenJobs() >= int(l.Jobs):
-		return refused(cluster.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", f.s.OpenJobs(), l.Jobs)
+		return refused(cluster.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", f.s.OpenJobs(),
+			l.Jobs)
 	case tasks > int(l.Tasks):
-		return refused(cluster.Exhausted, "job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
+		return refused(cluster.Exhausted,
+			"job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
 			spec.Name, tasks, l.Tasks)
 	case wants.Instances > uint64(l.JobInstances):
-		return refused(cluster.Exhausted, "the tasks of job %s would have had %d instances, at most %d: divide it into several jobs",
+		return refused(cluster.Exhausted,
+			"the tasks of job %s would have had %d instances, at most %d: divide it into several jobs",
 			spec.Name, wants.Instances, l.JobInstances)
 	case all.Instances > uint64(l.Instances):
-		return refused(cluster.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances, l.Instances)
+		return refused(cluster.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances,
+			l.Instances)
 	case spec.GangSize() > uint64(l.Gang):
 		return refused(cluster.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
 			spec.GangSize(), spec.Name, l.Gang)
 	}
 	for i := range spec.Tasks {
 		if t := &spec.Tasks[i]; t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited {
-			return refused(cluster.Exhausted, "reschedule.attempts of task %s of job %s is %d, at most %d are remembered: lower it, or let it be unlimited",
+			return refused(cluster.Exhausted,
+				"reschedule.attempts of task %s of job %s is %d, at most %d are remembered: lower it, or let it be unlimited",
 				t.Name, spec.Name, t.Reschedule.AttemptsMax, l.Attempts)
 		}
 	}

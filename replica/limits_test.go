@@ -26,7 +26,9 @@ func limited(change func(*terms.Limits)) *cluster.State {
 func batchOf(name string, instances ...uint32) *command.SubmitJob {
 	c := &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Priority: terms.PriorityDefault}}
 	for i, n := range instances {
-		c.Spec.Tasks = append(c.Spec.Tasks, terms.Task{Name: terms.TaskName(fmt.Sprintf("t%d", i)), Instances: n, Command: []string{"true"}, Placement: terms.Pack})
+		c.Spec.Tasks = append(c.Spec.Tasks,
+			terms.Task{Name: terms.TaskName(fmt.Sprintf("t%d", i)), Instances: n, Command: []string{"true"},
+				Placement: terms.Pack})
 	}
 	return c
 }
@@ -51,24 +53,35 @@ func TestLimitsRefuse(t *testing.T) {
 		jobs   []*command.SubmitJob
 		want   string
 	}{
-		{func(l *terms.Limits) { l.Jobs = 1 }, []*command.SubmitJob{batchOf("a", 1), batchOf("b", 1)}, "1 jobs that have not ended, at most 1"},
-		{func(l *terms.Limits) { l.Tasks = 1 }, []*command.SubmitJob{batchOf("a", 1, 1)}, "had 2 tasks in all its versions, at most 1"},
-		{func(l *terms.Limits) { l.Tasks = 1 }, []*command.SubmitJob{batchOf("a", 1), other}, "had 2 tasks in all its versions, at most 1"},
-		{func(l *terms.Limits) { l.JobInstances = 4 }, []*command.SubmitJob{batchOf("a", 2, 3)}, "had 5 instances, at most 4"},
-		{func(l *terms.Limits) { l.Instances = 4 }, []*command.SubmitJob{batchOf("a", 2), batchOf("b", 3)}, "5 instances with it, at most 4"},
-		{func(l *terms.Limits) { l.Gang = 2 }, []*command.SubmitJob{gang}, "3 instances of job a must run together, at most 2"},
-		{func(*terms.Limits) {}, []*command.SubmitJob{heavy("a", 1_000_000, 16<<40)}, "more than 2047.9Pi of disk together, at most 64Pi"},
-		{func(*terms.Limits) {}, []*command.SubmitJob{patient}, "reschedule.attempts of task t0 of job a is 17, at most 16 are remembered"},
+		{func(l *terms.Limits) { l.Jobs = 1 }, []*command.SubmitJob{batchOf("a", 1), batchOf("b", 1)},
+			"1 jobs that have not ended, at most 1"},
+		{func(l *terms.Limits) { l.Tasks = 1 }, []*command.SubmitJob{batchOf("a", 1, 1)},
+			"had 2 tasks in all its versions, at most 1"},
+		{func(l *terms.Limits) { l.Tasks = 1 }, []*command.SubmitJob{batchOf("a", 1), other},
+			"had 2 tasks in all its versions, at most 1"},
+		{func(l *terms.Limits) { l.JobInstances = 4 }, []*command.SubmitJob{batchOf("a", 2, 3)},
+			"had 5 instances, at most 4"},
+		{func(l *terms.Limits) { l.Instances = 4 }, []*command.SubmitJob{batchOf("a", 2), batchOf("b", 3)},
+			"5 instances with it, at most 4"},
+		{func(l *terms.Limits) { l.Gang = 2 }, []*command.SubmitJob{gang},
+			"3 instances of job a must run together, at most 2"},
+		{func(*terms.Limits) {}, []*command.SubmitJob{heavy("a", 1_000_000, 16<<40)},
+			"more than 2047.9Pi of disk together, at most 64Pi"},
+		{func(*terms.Limits) {}, []*command.SubmitJob{patient},
+			"reschedule.attempts of task t0 of job a is 17, at most 16 are remembered"},
 		{func(*terms.Limits) {}, []*command.SubmitJob{daemon}, "128Pi of disk together, at most 64Pi"},
 		{func(l *terms.Limits) { l.PoolAmount = 5 << 40 },
-			[]*command.SubmitJob{heavy("a", 1, 4<<40), heavy("b", 1, 2<<40)}, "all jobs of pool default would want 6Ti of disk with it, at most 5Ti"},
+			[]*command.SubmitJob{heavy("a", 1, 4<<40), heavy("b", 1, 2<<40)},
+			"all jobs of pool default would want 6Ti of disk with it, at most 5Ti"},
 		{func(l *terms.Limits) { l.ClusterAmount = 5 << 40 },
-			[]*command.SubmitJob{heavy("a", 1, 4<<40), heavy("b", 1, 2<<40)}, "all jobs would want 6Ti of disk with it, at most 5Ti"},
+			[]*command.SubmitJob{heavy("a", 1, 4<<40), heavy("b", 1, 2<<40)},
+			"all jobs would want 6Ti of disk with it, at most 5Ti"},
 	} {
 		s := limited(c.change)
 		var last Result
 		for _, job := range c.jobs {
-			outcome := Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1), Commands: []command.Command{job}}, false)
+			outcome := Apply(s, s.Index+1,
+				&command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1), Commands: []command.Command{job}}, false)
 			last = outcome.Results[0]
 		}
 		if last.Refusal.Code != cluster.Exhausted || !strings.Contains(last.Refusal.Reason, c.want) {
@@ -83,15 +96,17 @@ func TestLimitsRefuse(t *testing.T) {
 // TestOffersAreBoundedTogether refuses an offer with which the sum of all would be beyond what can be counted.
 func TestOffersAreBoundedTogether(t *testing.T) {
 	s := limited(func(l *terms.Limits) { l.ClusterAmount = 2 << 30 })
-	offer := &command.Volunteer{Peer: "m00000~1", Offer: terms.Offer{Capacity: terms.Resources{1000, 3 << 30, 0}, Address: "m0:1"}}
+	offer := &command.Volunteer{Peer: "m00000~1",
+		Offer: terms.Offer{Capacity: terms.Resources{1000, 3 << 30, 0}, Address: "m0:1"}}
 	outcome := Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: 9, Commands: []command.Command{offer}}, false)
-	if r := outcome.Results[0].Refusal; r.Code != cluster.Exhausted || !strings.Contains(r.Reason, "3Gi of memory with m00000, at most 2Gi") {
+	if r := outcome.Results[0].Refusal; r.Code != cluster.Exhausted ||
+		!strings.Contains(r.Reason, "3Gi of memory with m00000, at most 2Gi") {
 		t.Errorf("refused with %s %q", r.Code, r.Reason)
 	}
 }
 
-// TestDemandNeverWraps brings the largest job there may be, with a second one beside it, and audits that the pool asks for
-// both: a sum that wraps makes the demand of others vanish.
+// TestDemandNeverWraps brings the largest job there may be, with a second one beside it, and audits that the pool asks
+// for both: a sum that wraps makes the demand of others vanish.
 func TestDemandNeverWraps(t *testing.T) {
 	s := limited(func(*terms.Limits) {})
 	for i := range 9 {
@@ -110,8 +125,8 @@ func TestDemandNeverWraps(t *testing.T) {
 	}
 }
 
-// TestNothingIsForgottenWithinAnEntry ends the oldest job of a full memory in the middle of a pass: instances that are preempted
-// for a gang end their job, and the entry names that job again afterwards.
+// TestNothingIsForgottenWithinAnEntry ends the oldest job of a full memory in the middle of a pass: instances that are
+// preempted for a gang end their job, and the entry names that job again afterwards.
 func TestNothingIsForgottenWithinAnEntry(t *testing.T) {
 	for _, kept := range []uint32{0, 1, 2} {
 		s := limited(func(l *terms.Limits) { l.FinishedJobs = kept })
@@ -136,7 +151,8 @@ func TestNothingIsForgottenWithinAnEntry(t *testing.T) {
 		apply(s, uint64(s.Index)+1, gang)
 		for range 3 {
 			Apply(s, s.Index+1, &command.Entry{
-				Writer: "m00000~1", Seq: uint64(s.Index + 1), Time: s.Time + 60_000, Commands: []command.Command{&command.TellTime{}},
+				Writer: "m00000~1", Seq: uint64(s.Index + 1), Time: s.Time + 60_000,
+				Commands: []command.Command{&command.TellTime{}},
 			}, false)
 		}
 		if waits := s.JobOf("gang").Tasks[0].Waits(); waits > 0 {

@@ -23,8 +23,8 @@ type Renewal struct {
 // renewalsMax bounds what is renewed at a time: the files of large jobs are large.
 const renewalsMax = 16
 
-// start tells the driver to run an allocation. One that must know where others are waits until they have nodes: with the
-// list that says so it is asked for again.
+// start tells the driver to run an allocation. One that must know where others are waits until they have nodes: with
+// the list that says so it is asked for again.
 func (r *reacting) start(a *Assignment) {
 	order := a.order()
 	set, list, self := r.told(a)
@@ -47,7 +47,8 @@ func (r *reacting) start(a *Assignment) {
 
 // renew replaces the files of an allocation that runs, if the list of members is another than the one they tell of.
 func (r *reacting) renew(a *Assignment, task *LocalTask) {
-	if r.o.Renewing || task == nil || task.Files == 0 || task.Ended != cluster.NotEnded || a.Phase == cluster.Stopping || len(r.out.Renew) == renewalsMax ||
+	if r.o.Renewing || task == nil || task.Files == 0 || task.Ended != cluster.NotEnded || a.Phase == cluster.Stopping ||
+		len(r.out.Renew) == renewalsMax ||
 		task.Files >= r.s.Job(a.Slot.Job).Roster.Version {
 		return
 	}
@@ -59,7 +60,9 @@ func (r *reacting) renew(a *Assignment, task *LocalTask) {
 	if err != nil {
 		return // it is none of the members any more, and will be told to stop
 	}
-	r.out.Renew = append(r.out.Renew, Renewal{ID: a.ID, Job: a.Slot.Job, Version: list.Version, Files: files, User: a.Spec.User, Signal: a.Spec.OnMembersChange})
+	r.out.Renew = append(r.out.Renew,
+		Renewal{ID: a.ID, Job: a.Slot.Job, Version: list.Version, Files: files, User: a.Spec.User,
+			Signal: a.Spec.OnMembersChange})
 }
 
 // told returns what an allocation is told by, of whom, and who it is; nil if its job has no plugins.

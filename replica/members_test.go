@@ -11,16 +11,18 @@ import (
 
 // training returns a job whose members must all know each other before one starts, of a size of which two have room.
 func training(workers, against uint32) *command.SubmitJob {
-	task := terms.Task{Command: []string{"true"}, Resources: terms.Resources{32_000, 0, 0}, Placement: terms.Pack, OnMembersChange: terms.SignalHangUp}
+	task := terms.Task{Command: []string{"true"}, Resources: terms.Resources{32_000, 0, 0}, Placement: terms.Pack,
+		OnMembersChange: terms.SignalHangUp}
 	ps, worker := task, task
 	ps.Name, ps.Instances, worker.Name, worker.Instances = "ps", 1, "worker", workers
 	return &command.SubmitJob{Against: against, Spec: terms.Job{
-		Name: "train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "tensorflow"}}, Tasks: []terms.Task{ps, worker},
+		Name: "train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "tensorflow"}},
+		Tasks: []terms.Task{ps, worker},
 	}}
 }
 
-// TestMembersAreTold has instances wait until all whom they must know have nodes, start with one version of the list, and
-// get the files of each later one.
+// TestMembersAreTold has instances wait until all whom they must know have nodes, start with one version of the list,
+// and get the files of each later one.
 func TestMembersAreTold(t *testing.T) {
 	s := clusterOf(1)
 	offer := *s.Node(0).Offer
@@ -52,8 +54,10 @@ func TestMembersAreTold(t *testing.T) {
 	}
 	apply(s, 5, training(3, 2))
 	got = React("m00000~1", s, o)
-	if len(got.Renew) != 2 || got.Renew[0].Version != s.Index || got.Renew[0].Signal != terms.SignalHangUp || len(got.Start) != 0 {
-		t.Fatalf("%+v are renewed and %d start, want 2 of version %d with SIGHUP and none", got.Renew, len(got.Start), s.Index)
+	if len(got.Renew) != 2 || got.Renew[0].Version != s.Index || got.Renew[0].Signal != terms.SignalHangUp ||
+		len(got.Start) != 0 {
+		t.Fatalf("%+v are renewed and %d start, want 2 of version %d with SIGHUP and none", got.Renew, len(got.Start),
+			s.Index)
 	}
 	o.Local[0].Files = got.Renew[0].Version
 	o.Local[1].Ended = cluster.ByItself
@@ -65,8 +69,11 @@ func TestMembersAreTold(t *testing.T) {
 func checkOutfit(t *testing.T, order *Order, version terms.Index) {
 	t.Helper()
 	at := slices.IndexFunc(order.Outfit.Env, func(e terms.EnvVar) bool { return e.Name == "TF_CONFIG" })
-	want := `{"cluster": {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.1:2222"]}, "task": {"type": "` + string(order.ID.Slot.Task) + `", "index": 0}}`
-	if at < 0 || order.Outfit.Env[at].Value != want || order.Members != version || order.Refusal != "" || len(order.Outfit.Files) == 0 {
-		t.Errorf("%s starts with %+v of version %d, want %s of version %d", order.ID, order.Outfit, order.Members, want, version)
+	want := `{"cluster": {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.1:2222"]}, "task": {"type": "` +
+		string(order.ID.Slot.Task) + `", "index": 0}}`
+	if at < 0 || order.Outfit.Env[at].Value != want || order.Members != version || order.Refusal != "" ||
+		len(order.Outfit.Files) == 0 {
+		t.Errorf("%s starts with %+v of version %d, want %s of version %d", order.ID, order.Outfit, order.Members, want,
+			version)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"starling/terms/rules"
 )
 
-// timeNow is the value's time at the entry: the highest that any told. Under rules.Next each entry lets it pass, so that
-// the digests of programs that fold by other rules differ at once.
+// timeNow is the value's time at the entry: the highest that any told. Under rules.Next each entry lets it pass, so
+// that the digests of programs that fold by other rules differ at once.
 func (f *fold) timeNow() terms.Time {
 	least := f.s.Time
 	if f.s.Rules >= rules.Next {

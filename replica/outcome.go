@@ -78,5 +78,6 @@ const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping", "job finished", "unhealthy", "update", "gave way", "policy", "more"}[k]
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping",
+		"job finished", "unhealthy", "update", "gave way", "policy", "more"}[k]
 }

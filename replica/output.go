@@ -124,8 +124,8 @@ func IsKept(s *cluster.State, id terms.AllocationID) bool {
 }
 
 // outputs lists the outputs that nobody will ask for. The rule: one stays, where it was made and where it was brought,
-// while it is the latest of its slot, that has not failed, until the job has ended. A result of the job, what has succeeded and
-// no task comes after, stays until the job is forgotten.
+// while it is the latest of its slot, that has not failed, until the job has ended. A result of the job, what has
+// succeeded and no task comes after, stays until the job is forgotten.
 func (r *reacting) outputs() {
 	if !r.s.IsMember(r.self) || len(r.o.Outputs) == 0 {
 		return

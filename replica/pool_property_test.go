@@ -35,7 +35,8 @@ func newSharing(seed uint64) *sharing {
 		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
 		for k := range p.Quotas[:2] {
 			q := &p.Quotas[k]
-			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0, Limit: terms.Unlimited}
+			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0,
+				Limit: terms.Unlimited}
 			if path == "c" {
 				q.Reservation = 10
 			}
@@ -51,7 +52,8 @@ func newSharing(seed uint64) *sharing {
 
 func (h *sharing) write(commands ...command.Command) Outcome {
 	h.seq++
-	outcome := Apply(h.s, h.s.Index+1, &command.Entry{Writer: "m~1", Seq: h.seq, Time: h.s.Time + 1, Commands: commands}, true)
+	outcome := Apply(h.s, h.s.Index+1, &command.Entry{Writer: "m~1", Seq: h.seq, Time: h.s.Time + 1, Commands: commands},
+		true)
 	for _, e := range outcome.Effects {
 		if e.Kind == GaveWay {
 			h.evicted++
@@ -114,13 +116,15 @@ func (h *sharing) wrong() (found []string) {
 		account := s.Account(number)
 		for k, q := range spec.Quotas {
 			if account.Held.NonSlack[k] > q.Limit {
-				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path, account.Held.NonSlack[k], terms.Kind(k), q.Limit))
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s beyond its limit %d", spec.Path,
+					account.Held.NonSlack[k], terms.Kind(k), q.Limit))
 			}
 			switch held := account.Held.NonPreemptible[k]; {
 			case q.Reservation == 0:
 				beside[k] += held
 			case held > q.Reservation:
-				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d", spec.Path, held, terms.Kind(k), q.Reservation))
+				found = append(found, fmt.Sprintf("pool %s holds %d of %s that is not preemptible, beyond its reservation %d",
+					spec.Path, held, terms.Kind(k), q.Reservation))
 			}
 			if entitle.Of(s).Pools[number].Parent < 0 {
 				sums[k] += entitled[number].Total[k]
@@ -130,15 +134,19 @@ func (h *sharing) wrong() (found []string) {
 	}
 	for k := range sums {
 		if beside[k] > max(capacity[k]-reserved[k], 0) {
-			found = append(found, fmt.Sprintf("pools that reserve nothing hold %d of %s that is not preemptible, of %d with %d reserved", beside[k], terms.Kind(k), capacity[k], reserved[k]))
+			found = append(found, fmt.Sprintf(
+				"pools that reserve nothing hold %d of %s that is not preemptible, of %d with %d reserved", beside[k],
+				terms.Kind(k), capacity[k], reserved[k]))
 		}
 		if sums[k] > capacity[k] {
-			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], terms.Kind(k), capacity[k]))
+			found = append(found, fmt.Sprintf("entitled to %d of %s together, there are %d", sums[k], terms.Kind(k),
+				capacity[k]))
 		}
 	}
 	s.EachJob(func(j *cluster.Job) bool {
 		t := j.Tasks[0]
-		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable && j.GangState() != gang.Broken {
+		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable &&
+			j.GangState() != gang.Broken {
 			found = append(found, fmt.Sprintf("of the gang of %s only %d run", j.Name(), living))
 		}
 		return true
@@ -146,13 +154,14 @@ func (h *sharing) wrong() (found []string) {
 	return append(found, h.robbed(entitled)...)
 }
 
-// robbed tells who waits, first in its pool and entitled to room, although other pools hold preemptible work beyond what
-// they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
+// robbed tells who waits, first in its pool and entitled to room, although other pools hold preemptible work beyond
+// what they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
 func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 	for number := range h.s.Pools() {
 		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
 		id, _ := turn.Key.Split()
-		if !ok || turn.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() || !within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
+		if !ok || turn.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() ||
+			!within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
 		}
 		h.s.EachJob(func(j *cluster.Job) bool {
@@ -161,7 +170,8 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 			switch {
 			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible() || j.HasGang():
 			case need[terms.CPU] < turn.Need[terms.CPU] || need[terms.Memory] < turn.Need[terms.Memory]:
-			case j.Spec.Revocable || other != number && exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
+			case j.Spec.Revocable || other != number &&
+				exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
 				found = append(found, fmt.Sprintf("%s waits although %s could give way", h.s.Job(id).Name(), j.Name()))
 			}
 			return true
@@ -195,8 +205,8 @@ func exceeds(given, needed *terms.Amounts, held, entitled terms.Amounts) bool {
 	return false
 }
 
-// TestSharing holds the promises of pools after every change, once all has come to rest: limits and reservations bound what
-// is held, gangs are whole, nobody waits for what others hold beyond their entitlement, and it comes to rest.
+// TestSharing holds the promises of pools after every change, once all has come to rest: limits and reservations bound
+// what is held, gangs are whole, nobody waits for what others hold beyond their entitlement, and it comes to rest.
 func TestSharing(t *testing.T) {
 	histories := uint64(300)
 	if testing.Short() {

@@ -10,8 +10,8 @@ import (
 	"starling/terms"
 )
 
-// promise is a random history of one job that is updated again and again while its instances and nodes fail, with what an
-// update promises checked after each entry.
+// promise is a random history of one job that is updated again and again while its instances and nodes fail, with what
+// an update promises checked after each entry.
 type promise struct {
 	*story
 	rng   *rand.Rand
@@ -55,10 +55,13 @@ func (p *promise) node() terms.NodeName {
 func (p *promise) submit(kind string) {
 	pick := func(words ...string) string { return words[p.rng.IntN(len(words))] }
 	set := map[string]string{
-		"type": kind, "cpu": "1000", "instances": pick("1", "3", "4", "6"), "program": pick("v1", "v2", "v3"), "batch": pick("0", "1", "1", "2"),
-		"min": pick("0", "1000"), "healthy": pick("0", "4000"), "failures": pick("0", "1", "2"), "attempts": pick("0", "1", "2"),
-		"how": pick("", "auto", "rollback", "auto,rollback", "paused", "same"), "restarts": pick("0", "1", "3", "unlimited"),
-		"resched": pick("0", "1", "2"),
+		"type": kind, "cpu": "1000", "instances": pick("1", "3", "4", "6"), "program": pick("v1", "v2", "v3"),
+		"batch": pick("0", "1", "1", "2"),
+		"min":   pick("0", "1000"), "healthy": pick("0", "4000"), "failures": pick("0", "1", "2"),
+		"attempts": pick("0", "1", "2"),
+		"how":      pick("", "auto", "rollback", "auto,rollback", "paused", "same"),
+		"restarts": pick("0", "1", "3", "unlimited"),
+		"resched":  pick("0", "1", "2"),
 	}
 	if kind == "stateless" {
 		set["canaries"] = pick("0", "0", "1", "2")
@@ -95,7 +98,8 @@ func (p *promise) step(kind string) {
 	case draw < 82:
 		p.submit(kind)
 	case draw < 90:
-		p.write(by, &command.SteerUpdate{Job: promised, Version: j.Update.To, Steering: command.Steering(1 + p.rng.IntN(len(command.Steerings())-1))})
+		p.write(by, &command.SteerUpdate{Job: promised, Version: j.Update.To,
+			Steering: command.Steering(1 + p.rng.IntN(len(command.Steerings())-1))})
 	case draw < 92:
 		p.write(by, &command.RevertJob{Job: promised, To: uint32(1 + p.rng.IntN(int(j.Version)))})
 	case draw < 93:
@@ -202,13 +206,14 @@ func (p *promise) check(before *cluster.State, outcome Outcome) {
 	for task := range j.Tasks {
 		p.checkTask(before, j, old, task)
 	}
-	if t := j.Tasks[0]; j.Finished != 0 && j.Update.State == cluster.UpdateSucceeded && t.Desired < j.Spec.Tasks[0].Instances {
+	if t := j.Tasks[0]; j.Finished != 0 && j.Update.State == cluster.UpdateSucceeded &&
+		t.Desired < j.Spec.Tasks[0].Instances {
 		p.say("the job ended with %d of %d instances", t.Desired, j.Spec.Tasks[0].Instances)
 	}
 }
 
-// taken counts the instances that an entry told to make room for the newest version, and those of them that were well and
-// have no canary in their slot that is. On a drained node that may be the work of the drain.
+// taken counts the instances that an entry told to make room for the newest version, and those of them that were well
+// and have no canary in their slot that is. On a drained node that may be the work of the drain.
 func (p *promise) taken(before *cluster.State, j *cluster.Job, task int) (all, well uint32) {
 	t := j.Tasks[task]
 	for index := range min(t.Slots.Len(), int(t.Desired)) {
@@ -234,7 +239,8 @@ func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int
 	for _, n := range t.Canaries {
 		canaries += n
 	}
-	if u := &j.Update; (u.State == cluster.UpdateSucceeded || u.State == cluster.RolledBack) && canaries > 0 && u.Promoted {
+	if u := &j.Update; (u.State == cluster.UpdateSucceeded || u.State == cluster.RolledBack) && canaries > 0 &&
+		u.Promoted {
 		p.say("%d canaries are left after the update", canaries)
 	}
 	if old == nil || task >= len(old.Tasks) || policy.BatchSize == 0 {
@@ -277,7 +283,8 @@ func TestPromises(t *testing.T) {
 			t.Fatalf("seed %d: %q", seed, p.wrong)
 		}
 	}
-	for _, state := range []cluster.UpdateState{cluster.UpdateSucceeded, cluster.RolledBack, cluster.UpdateFailed, cluster.UpdateAborted} {
+	for _, state := range []cluster.UpdateState{cluster.UpdateSucceeded, cluster.RolledBack, cluster.UpdateFailed,
+		cluster.UpdateAborted} {
 		if t.Logf("%s: %d", state, ended[state]); ended[state] == 0 {
 			t.Errorf("no update ended as %s: the histories are poor", state)
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestReconcileDecides puts a panic at the head of every function of package reconcile, of each in turn: it ends the stories, or the fold
-// does not ask it.
+// TestReconcileDecides puts a panic at the head of every function of package reconcile, of each in turn: it ends the
+// stories, or the fold does not ask it.
 func TestReconcileDecides(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the stories once more: not with -short")
@@ -22,7 +22,8 @@ func TestReconcileDecides(t *testing.T) {
 	folder := t.TempDir()
 	functions := overlay(t, "../reconcile", folder)
 	program := filepath.Join(folder, "stories")
-	if out, err := exec.Command("go", "test", "-c", "-overlay", filepath.Join(folder, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-overlay", filepath.Join(folder, "overlay.json"), "-o", program,
+		".").CombinedOutput(); err != nil {
 		t.Fatalf("build the stories: %v\n%s", err, out)
 	}
 	for _, name := range append(functions, "none") {
@@ -34,8 +35,9 @@ func TestReconcileDecides(t *testing.T) {
 	}
 }
 
-// overlay writes the files of a package with a panic at the head of each function, for whoever asks for it by its name, and returns the
-// names. The functions that only tests and other packages call begin with no panic: they are no part of a decision.
+// overlay writes the files of a package with a panic at the head of each function, for whoever asks for it by its name,
+// and returns the names. The functions that only tests and other packages call begin with no panic: they are no part of
+// a decision.
 func overlay(t *testing.T, source, folder string) (functions []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(source, "*.go"))

@@ -60,7 +60,8 @@ type Order struct {
 	Devices   []cluster.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
-	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without plugins.
+	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without
+	// plugins.
 	Outfit  plugin.Outfit
 	Members terms.Index
 	// Refusal says why it cannot be started, "" if it can.
@@ -181,8 +182,8 @@ func (r *reacting) known(p terms.PeerID) bool {
 
 func (r *reacting) write(c command.Command) { r.out.Commands = append(r.out.Commands, c) }
 
-// offer repeats what the node gives whenever the value has something else. An offer that would be refused is not written:
-// it would be again and again.
+// offer repeats what the node gives whenever the value has something else. An offer that would be refused is not
+// written: it would be again and again.
 func (r *reacting) offer() {
 	if r.o.Offer == nil || !r.s.IsMember(r.self) || r.o.Offer.Problem() != "" {
 		return
@@ -307,8 +308,8 @@ type Assignment struct {
 	Instances uint32
 	Ports     []cluster.PortUse
 	Devices   []cluster.DeviceUse
-	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists of
-	// addresses; until then it serves those who have read them before.
+	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists
+	// of addresses; until then it serves those who have read them before.
 	SignalAt terms.Time
 }
 
@@ -335,8 +336,9 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		}
 		j := s.Job(ref.Job)
 		a := Assignment{
-			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health, Version: slot.Version,
-			Spec: j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
+			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
+			Version: slot.Version,
+			Spec:    j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {
 			a.Ports = selected(node.Ports, func(u cluster.PortUse) bool { return u.Slot == ref })

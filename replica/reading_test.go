@@ -107,8 +107,8 @@ func imagined(s *cluster.State) func(command.Command) *command.Entry {
 	}
 }
 
-// TestReadersWriteNothing reads values of random histories: of machines with devices and rules, of pools, and of jobs that
-// share virtual peers.
+// TestReadersWriteNothing reads values of random histories: of machines with devices and rules, of pools, and of jobs
+// that share virtual peers.
 func TestReadersWriteNothing(t *testing.T) {
 	r := &reading{t: t}
 	for seed := range uint64(4) {

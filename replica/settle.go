@@ -7,8 +7,8 @@ import (
 	"starling/terms"
 )
 
-// settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats, and
-// does it. The seat's row is as it is after the event; event says what the row cannot.
+// settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats,
+// and does it. The seat's row is as it is after the event; event says what the row cannot.
 func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcile.Candidate)) {
 	j := f.s.Job(r.Job)
 	question := f.question(j, int(r.Task))
@@ -32,7 +32,8 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 	main := seatOf(r, cluster.MainSeat)
 	before, _ := f.s.SlotAt(main)
 	f.s.SetSlot(r, slot)
-	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Closed: closed, Candidates: all}}, reconcile.Tally{}, &f.result)
+	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Closed: closed, Candidates: all}}, reconcile.Tally{},
+		&f.result)
 	f.deciding = r.Job
 	f.obeyResult(j, r, &question)
 	f.deciding = 0
@@ -45,8 +46,9 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 // question returns what reconcile must know of a task.
 func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 	t := reconcile.Task{
-		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch, Daemon: j.Spec.Type == terms.Daemon,
-		Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
+		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
+		Daemon: j.Spec.Type == terms.Daemon,
+		Spec:   j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
 	if j.Stop || t.Spec == nil {
 		t.Count = 0
@@ -68,8 +70,10 @@ func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) 
 	c = reconcile.Candidate{
 		Order: slot.Order, Version: slot.Version, FailedAt: slot.Since,
 		Client: [cluster.PhaseCount]reconcile.Client{
-			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient, cluster.Delayed: reconcile.PendingClient,
-			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient, cluster.Postponed: reconcile.FailedClient,
+			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient,
+			cluster.Delayed:  reconcile.PendingClient,
+			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient,
+			cluster.Postponed: reconcile.FailedClient,
 			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
 		}[slot.Phase],
 		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
@@ -110,7 +114,8 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, cluster.CanarySeat))
 	switch {
-	case main.Order != canary.Order && decision.Main.Holder != 0 && decision.Main.Holder == canary.Order: // promoted, and waits for its place
+	case main.Order != canary.Order && decision.Main.Holder != 0 &&
+		decision.Main.Holder == canary.Order: // promoted, and waits for its place
 		f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Main, question)
 	case !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted:
 		f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
@@ -119,7 +124,8 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 	f.awaitReturn(r, decision)
 }
 
-// awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become more patient.
+// awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become
+// more patient.
 func (f *fold) awaitReturn(r cluster.SlotRef, d *reconcile.Decision) {
 	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
 		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == cluster.Away && slot.Deadline == 0 {
@@ -139,7 +145,8 @@ func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
 	f.s.SetSlot(seat, slot)
 }
 
-// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost, too.
+// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost,
+// too.
 func (f *fold) regain(r cluster.SlotRef, d *reconcile.Decision) {
 	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
 	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); ok && seat.Seat == cluster.AwaySeat && f.unreachable(&main) {
@@ -171,7 +178,8 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
 	switch {
 	case !ok:
-	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed || f.unreachable(&slot):
+	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed ||
+		f.unreachable(&slot):
 		if seat.Seat != cluster.MainSeat {
 			f.s.SetSlot(seat, cluster.Slot{})
 		}
@@ -182,7 +190,8 @@ func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
 	}
 }
 
-// unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not waited for as away.
+// unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
+// waited for as away.
 func (f *fold) unreachable(slot *cluster.Slot) bool {
 	return slot.Phase != cluster.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
 }
@@ -215,7 +224,8 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 
 // fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
 func fills(v *reconcile.Verdict, p cluster.Phase) bool {
-	place, closed := v.Action == reconcile.Place && p != cluster.Waiting, v.Reason == reconcile.NodeClosed && p != cluster.Stopped
+	place, closed := v.Action == reconcile.Place && p != cluster.Waiting,
+		v.Reason == reconcile.NodeClosed && p != cluster.Stopped
 	return (place || closed) && p != cluster.Stopping
 }
 
@@ -223,7 +233,8 @@ func fills(v *reconcile.Verdict, p cluster.Phase) bool {
 func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.Task) {
 	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
 	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
-	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1, Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
+	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,
+		Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
 	if slot.Phase == cluster.Away {
 		// Of two that are out of reach the older is given up.
 		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})

@@ -209,7 +209,8 @@ func (b *beside) addCopies(j *cluster.Job, lacks []int, on map[terms.NodeName][]
 		}
 	}
 	for _, name := range b.nodes {
-		suited := !slices.ContainsFunc(open, func(task int) bool { return !suits(b.c.s.NodeOf(name), j.TaskSpecOf(task, j.Version)) })
+		suited := !slices.ContainsFunc(open,
+			func(task int) bool { return !suits(b.c.s.NodeOf(name), j.TaskSpecOf(task, j.Version)) })
 		for suited && slices.Max(lacks) > 0 && b.room[name] >= len(open) {
 			b.room[name] -= len(open)
 			for _, task := range open {

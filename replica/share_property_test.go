@@ -16,8 +16,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// commons is a random history of jobs that share virtual peers, with what sharing promises checked after each change, once
-// all has come to rest. Nothing else is scarce.
+// commons is a random history of jobs that share virtual peers, with what sharing promises checked after each change,
+// once all has come to rest. Nothing else is scarce.
 type commons struct {
 	*story
 	rng   *rand.Rand
@@ -153,8 +153,9 @@ func (c *commons) submit() {
 		tasks += fmt.Sprintf(",%c:%d", 't'+i, 1+c.rng.IntN(8))
 	}
 	set := map[string]string{
-		"type": pick("batch", "stateless"), "task": tasks[1:], "priority": pick("0", "1", "2"), "restarts": pick("0", "2", "unlimited"),
-		"shares": pick("greedy", "round-robin", "round-robin", "percentage", "fixed", "colocated", "colocated"),
+		"type": pick("batch", "stateless"), "task": tasks[1:], "priority": pick("0", "1", "2"),
+		"restarts": pick("0", "2", "unlimited"),
+		"shares":   pick("greedy", "round-robin", "round-robin", "percentage", "fixed", "colocated", "colocated"),
 	}
 	if set["shares"] != "colocated" {
 		set["coverage"] = terms.Coverages()[len(c.events)%len(terms.Coverages())]
@@ -168,7 +169,8 @@ func (c *commons) submit() {
 			set["task"] += " disk " + string(t.Name)
 		}
 	}
-	c.tellOf("submit %s %s %s coverage %q priority %s percent %d %s", name, set["type"], set["shares"], set["coverage"], set["priority"], submit.Spec.Percent, set["task"])
+	c.tellOf("submit %s %s %s coverage %q priority %s percent %d %s", name, set["type"], set["shares"], set["coverage"],
+		set["priority"], submit.Spec.Percent, set["task"])
 	c.write(c.peer("a"), submit)
 }
 
@@ -351,7 +353,8 @@ func (c *commons) check() {
 	entitled := entitle.Entitlements(entitle.Of(c.s))
 	picky := false
 	for number, pool := range c.s.Pools() {
-		all, peers, live := c.parties(pool.Path), uint32(entitled[number].NonSlack[terms.VirtualPeers]/int64(terms.WholeDevice)), uint32(0)
+		all, peers, live := c.parties(pool.Path),
+			uint32(entitled[number].NonSlack[terms.VirtualPeers]/int64(terms.WholeDevice)), uint32(0)
 		for i := range all {
 			c.checkShares(&all[i], slices.ContainsFunc(all, func(p party) bool { return p.colocated && p.ended }))
 			c.checkCopies(&all[i])
@@ -379,7 +382,8 @@ func (c *commons) remember() {
 	c.placed, c.yielded, c.effects, c.strained, c.succeeded = nil, nil, nil, c.strains(), nil
 }
 
-// checkShares checks that a job that requires it has all its open tasks covered or nothing, and runs what its shares say.
+// checkShares checks that a job that requires it has all its open tasks covered or nothing, and runs what its shares
+// say.
 func (c *commons) checkShares(p *party, kept bool) {
 	j, covered := p.job, 0
 	for _, task := range p.open {
@@ -478,15 +482,16 @@ func (c *commons) checkNeighbours() {
 	for _, name := range c.yielded {
 		j := c.s.JobOf(name.Job)
 		others := slices.ContainsFunc(c.succeeded, func(succeeded terms.JobName) bool { return succeeded != name.Job })
-		if len(c.succeeded) > 0 && !others && !c.strained && len(c.pools) == 1 && j.Spec.TaskScheduler == terms.TaskColocated &&
+		if len(c.succeeded) > 0 && !others && !c.strained && len(c.pools) == 1 &&
+			j.Spec.TaskScheduler == terms.TaskColocated &&
 			j.Spec.Type == terms.Batch {
 			c.say("%s gave way when others succeeded", name)
 		}
 	}
 }
 
-// checkEven checks that with round-robin two jobs differ by a unit at most, unless the one with fewer can take no more or
-// the other needs as many.
+// checkEven checks that with round-robin two jobs differ by a unit at most, unless the one with fewer can take no more
+// or the other needs as many.
 func (c *commons) checkEven(pool *terms.Pool, all []party) {
 	if pool.JobScheduler != terms.JobRoundRobin || slices.ContainsFunc(all, func(p party) bool { return p.picky }) {
 		return
@@ -506,7 +511,8 @@ func (c *commons) checkEven(pool *terms.Pool, all []party) {
 
 // checkIdle checks that no peer is idle that somebody could use.
 func (c *commons) checkIdle(pool *terms.Pool, all []party, peers uint32) {
-	if pool.JobScheduler == terms.JobPercentage || slices.ContainsFunc(all, func(p party) bool { return p.picky || p.colocated }) {
+	if pool.JobScheduler == terms.JobPercentage ||
+		slices.ContainsFunc(all, func(p party) bool { return p.picky || p.colocated }) {
 		return
 	}
 	for i := range all {
@@ -544,7 +550,8 @@ func (c *commons) checkOrder() {
 	if c.strained || len(c.s.Draining()) > 0 || c.s.Index%4 > 0 {
 		return
 	}
-	d := &commons{story: newStory(), rng: rand.New(rand.NewPCG(c.seed, 14)), lives: map[terms.NodeName]int{}, pools: c.pools}
+	d := &commons{story: newStory(), rng: rand.New(rand.NewPCG(c.seed, 14)), lives: map[terms.NodeName]int{},
+		pools: c.pools}
 	d.quiet = true
 	slices.Sort(c.members)
 	members, jobs := c.members, c.s.Sharers()
@@ -575,7 +582,8 @@ func (c *commons) copyNode(from *commons, name terms.NodeName) {
 	offer := from.offers[from.peer(name)]
 	disk, _ := offer.Attribute("disk")
 	c.lives[name] = 1
-	c.join([]string{string(c.peer(name))}, map[string]string{"cpu": fmt.Sprint(1000 * offer.Devices[0].Count), "disk": disk})
+	c.join([]string{string(c.peer(name))},
+		map[string]string{"cpu": fmt.Sprint(1000 * offer.Devices[0].Count), "disk": disk})
 	c.quiet = true
 	if c.members = append(c.members, name); name == "a" {
 		c.write(c.peer("a"), from.tree)
@@ -597,7 +605,8 @@ func cases(t *testing.T, short, long uint64) uint64 {
 	return long
 }
 
-// TestCommons plays random histories of jobs that share virtual peers, and holds the promises of sharing after each change.
+// TestCommons plays random histories of jobs that share virtual peers, and holds the promises of sharing after each
+// change.
 func TestCommons(t *testing.T) {
 	var seen sights
 	for seed := range cases(t, 400, 2500) {
@@ -614,7 +623,8 @@ func TestCommons(t *testing.T) {
 		}
 		seen.add(&c.seen)
 	}
-	if t.Logf("%+v", seen); min(seen.yielded, seen.compared, seen.forced, seen.copies, seen.beside, seen.strangers, seen.orders) == 0 {
+	if t.Logf("%+v", seen); min(seen.yielded, seen.compared, seen.forced, seen.copies, seen.beside, seen.strangers,
+		seen.orders) == 0 {
 		t.Errorf("the histories are poor: %+v", seen)
 	}
 }

@@ -24,12 +24,13 @@ import (
 //	peers a b c cpu=2000         these join and offer that much; their entries are not shown
 //	peers a~2                    a new life joins after the old one left
 //	submit web instances=3 type=stateless cpu=500 program=v2 restarts=2 task=main request=r1 by=b
-//	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000 progress=9000
-//	                             failures=0 attempts=1 rollback paused same, resched=2 fibonacci=2 lost=5000 wait keep=original
-//	                             stop-after=3000
+//	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000
+//	                             progress=9000 failures=0 attempts=1 rollback paused same,
+//	                             resched=2 fibonacci=2 lost=5000 wait keep=original stop-after=3000
 //	                             volume, check; against=2 unless it is made against the present version
-//	                             where=ssd and prefers=ssd (its disk), app=web (a label), apart=web and near=web (others with that label,
-//	                             on the node, and with the same disk), per-node=2 spread=disk placement=spread
+//	                             where=ssd and prefers=ssd (its disk), app=web (a label), apart=web and near=web
+//	                             (others with that label, on the node, and with the same disk), per-node=2
+//	                             spread=disk placement=spread
 //	submit sums task=one:1,two:3:one,three:1:one+two     tasks, how many instances each has, and after which it comes
 //	submit sums shares=round-robin percent=40 disk=two     virtual peers run it, those of task two on nodes with a disk
 //	submit report follows=sums+web     it comes after other jobs
@@ -39,9 +40,9 @@ import (
 //	restart web
 //	suspend web                  or resume web
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
-//	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in milliseconds;
-//	                             jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the job) most=2 runtime=9000
-//	                             and as=fixed, preemptible, revocable, controller, killed
+//	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in
+//	                             milliseconds; jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the
+//	                             job) most=2 runtime=9000 and as=fixed, preemptible, revocable, controller, killed
 //	drain a 5000                 or undrain a
 //	passes web.main.0            its checks pass
 //	why web                      why not all of it runs as it should
@@ -65,7 +66,8 @@ func TestStories(t *testing.T) {
 		}
 		w := newStory()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.out, w.shown = strings.Builder{}, d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses"
+			w.out, w.shown = strings.Builder{},
+				d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses"
 			line := d.Cmd
 			for _, argument := range d.CmdArgs {
 				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
@@ -103,8 +105,9 @@ type story struct {
 }
 
 func newStory() *story {
-	return &story{s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{}, offers: map[terms.PeerID]*terms.Offer{},
-		local: map[terms.NodeName][]LocalTask{}}
+	return &story{s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{},
+		offers: map[terms.PeerID]*terms.Offer{},
+		local:  map[terms.NodeName][]LocalTask{}}
 }
 
 func named(name string) terms.PeerID {
@@ -200,7 +203,8 @@ func (w *story) pools(by terms.PeerID, words []string) {
 		c.Pools = append(c.Pools, p)
 	}
 	for _, p := range w.s.Pools()[1:] {
-		if !slices.ContainsFunc(c.Pools, func(one terms.Pool) bool { return one.Path == p.Path }) && p.Path != terms.DefaultPool {
+		if !slices.ContainsFunc(c.Pools, func(one terms.Pool) bool { return one.Path == p.Path }) &&
+			p.Path != terms.DefaultPool {
 			c.Gone = append(c.Gone, p.Path)
 		}
 	}
@@ -212,7 +216,8 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 	switch verb {
 	case "steer":
 		how := slices.Index(command.Steerings(), plain[1])
-		w.write(by, &command.SteerUpdate{Job: terms.JobName(plain[0]), Version: w.s.JobOf(terms.JobName(plain[0])).Update.To, Steering: command.Steering(how)})
+		w.write(by, &command.SteerUpdate{Job: terms.JobName(plain[0]), Version: w.s.JobOf(terms.JobName(plain[0])).Update.To,
+			Steering: command.Steering(how)})
 	case "revert":
 		w.write(by, &command.RevertJob{Job: terms.JobName(plain[0]), To: uint32(number(plain[1]))})
 	case "restart":
@@ -226,7 +231,8 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.SealTask{Slot: id.Slot, Order: id.Order - terms.Index(number(plain[1]))})
 	case "drain", "undrain":
-		w.write(by, &command.DrainNode{Node: terms.NodeName(plain[0]), Drain: verb == "drain", DeadlineMillis: uint32(number(plain[1]))})
+		w.write(by, &command.DrainNode{Node: terms.NodeName(plain[0]), Drain: verb == "drain",
+			DeadlineMillis: uint32(number(plain[1]))})
 	case "why":
 		w.why(terms.JobName(plain[0]))
 	case "passes":
@@ -265,11 +271,16 @@ func (w *story) join(names []string, set map[string]string) {
 func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 	u, n := &c.Spec.Update, uint32(number(value))
 	numbers := map[string]*uint32{
-		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis, "healthy": &u.HealthyDeadlineMillis,
-		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax, "instances": &t.Instances,
-		"priority": &c.Spec.Priority, "total": &c.Spec.MinAvailable, "gang": &t.MinAvailable, "most": &t.MaxRunning, "runtime": &t.MaxRunMillis,
-		"task-budget": &t.MaxRestarts, "job-budget": &c.Spec.MaxRestarts, "success": &c.Spec.MinSuccess, "kept": &c.Spec.KeepMillis,
-		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis, "restarts": &t.Restart.AttemptsMax, "percent": &c.Spec.Percent,
+		"against": &c.Against, "batch": &u.BatchSize, "canaries": &u.Canaries, "min": &u.MinHealthyMillis,
+		"healthy":  &u.HealthyDeadlineMillis,
+		"progress": &u.ProgressDeadlineMillis, "failures": &u.FailuresMax, "attempts": &u.AttemptsMax,
+		"instances": &t.Instances,
+		"priority":  &c.Spec.Priority, "total": &c.Spec.MinAvailable, "gang": &t.MinAvailable, "most": &t.MaxRunning,
+		"runtime":     &t.MaxRunMillis,
+		"task-budget": &t.MaxRestarts, "job-budget": &c.Spec.MaxRestarts, "success": &c.Spec.MinSuccess,
+		"kept": &c.Spec.KeepMillis,
+		"lost": &t.Disconnect.LostAfterMillis, "stop-after": &t.Disconnect.StopAfterMillis,
+		"restarts": &t.Restart.AttemptsMax, "percent": &c.Spec.Percent,
 	}
 	if into, ok := numbers[key]; ok {
 		*into = n
@@ -283,7 +294,8 @@ func (w *story) set(c *command.SubmitJob, t *terms.Task, key, value string) {
 		u.StartPaused, u.SameNode = strings.Contains(value, "paused"), strings.Contains(value, "same")
 	case "as":
 		s := &c.Spec
-		s.Preemption = map[string]terms.Preemption{"fixed": terms.NonPreemptible, "preemptible": terms.Preemptible}[strings.Split(value, "+")[0]]
+		s.Preemption = map[string]terms.Preemption{"fixed": terms.NonPreemptible,
+			"preemptible": terms.Preemptible}[strings.Split(value, "+")[0]]
 		s.Revocable = strings.Contains(value, "revocable")
 		s.Controller, s.KillOnPreempt = strings.Contains(value, "controller"), strings.Contains(value, "killed")
 	case "on", "job-on":
@@ -305,7 +317,8 @@ func setTask(t *terms.Task, key, value string) {
 	switch key {
 	case "resched", "fibonacci":
 		growth := map[string]terms.Growth{"resched": terms.Exponential, "fibonacci": terms.Fibonacci}[key]
-		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000, Growth: growth}
+		t.Reschedule = terms.Reschedule{AttemptsMax: n, IntervalMillis: 60_000, DelayMillis: 3000, DelayMaxMillis: 9000,
+			Growth: growth}
 	case "wait":
 		t.Disconnect.Wait = true
 	case "keep":
@@ -313,7 +326,8 @@ func setTask(t *terms.Task, key, value string) {
 	case "volume":
 		t.Volumes = []terms.Volume{{Name: value}}
 	case "check":
-		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,
+			TimeoutMillis: 1000}}
 	case "cpu":
 		t.Resources[terms.CPU] = number(value)
 	case "where", "prefers":
@@ -343,7 +357,8 @@ func setTask(t *terms.Task, key, value string) {
 func policiesOf(text string) (all []lifecycle.Policy) {
 	for _, one := range strings.Split(text, "+") {
 		words := append(strings.Split(one, ":"), "0")
-		p := lifecycle.Policy{Action: lifecycle.Action(slices.Index(lifecycle.Actions(), words[1])), DelayMillis: uint32(number(words[2]))}
+		p := lifecycle.Policy{Action: lifecycle.Action(slices.Index(lifecycle.Actions(), words[1])),
+			DelayMillis: uint32(number(words[2]))}
 		if code := number(words[0]); code > 0 {
 			p.ExitCodes = []uint32{uint32(code)}
 		} else {
@@ -357,7 +372,8 @@ func policiesOf(text string) (all []lifecycle.Policy) {
 func (w *story) submission(name string, set map[string]string) *command.SubmitJob {
 	t := terms.Task{
 		Name: "main", Instances: 1, Command: []string{"run"}, Placement: terms.Pack,
-		Restart: terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000}, StopGraceMillis: 5000,
+		Restart:         terms.Restart{AttemptsMax: 2, DelayMillis: 1000, DelayMaxMillis: 5000, ResetMillis: 60_000},
+		StopGraceMillis: 5000,
 	}
 	c := &command.SubmitJob{RequestID: set["request"], Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch}}
 	if j := w.s.JobOf(c.Spec.Name); j != nil && j.Finished == 0 {
@@ -534,7 +550,8 @@ func (w *story) act(p terms.PeerID) {
 				task.Ended = cluster.OnRequest
 			}
 		}
-		w.local[node] = slices.DeleteFunc(w.local[node], func(task LocalTask) bool { return slices.Contains(r.Forget, task.ID) })
+		w.local[node] = slices.DeleteFunc(w.local[node],
+			func(task LocalTask) bool { return slices.Contains(r.Forget, task.ID) })
 		if len(commands) > 0 {
 			w.write(p, commands...)
 		}
@@ -564,7 +581,8 @@ func (w *story) jobs() {
 				return true
 			})
 			if t.Failure != (cluster.Failure{}) {
-				fmt.Fprintf(&w.out, " (last failure: %d %s %d %s)", t.Failure.Index, t.Failure.Ended, t.Failure.ExitCode, t.Failure.Detail)
+				fmt.Fprintf(&w.out, " (last failure: %d %s %d %s)", t.Failure.Index, t.Failure.Ended, t.Failure.ExitCode,
+					t.Failure.Detail)
 			}
 		}
 		fmt.Fprintln(&w.out)

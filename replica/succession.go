@@ -6,7 +6,8 @@ import (
 	"starling/terms"
 )
 
-// succession is a trial in which instances of the newest version take the places of what is to stop, one after the other.
+// succession is a trial in which instances of the newest version take the places of what is to stop, one after the
+// other.
 type succession struct {
 	f *fold
 	// trial is the value with those that were tried so far.
@@ -18,14 +19,16 @@ type succession struct {
 // exhausted tells that room was looked for in vain often enough.
 func (t *succession) exhausted() bool { return t.lacks >= t.f.s.Limits.Trials }
 
-// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing to lose, a task that
-// the newest version lacks has no successors, and a daemon is to leave a node that its newest version may not run on. Other nodes than its
-// own come into question only when no instance of the task is on its way to one: that might take the room.
+// succeeds tells whether an instance that runs has a successor for which there is room. What does not run has nothing
+// to lose, a task that the newest version lacks has no successors, and a daemon is to leave a node that its newest
+// version may not run on. Other nodes than its own come into question only when no instance of the task is on its way
+// to one: that might take the room.
 func (t *succession) succeeds(r cluster.SlotRef) bool {
 	j := t.trial.Job(r.Job)
 	slot, _ := t.trial.SlotAt(r)
 	runs := slot.Phase == cluster.Assigned || slot.Phase == cluster.Running
-	if !runs || j.TaskSpecOf(int(r.Task), j.Version) == nil || j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
+	if !runs || j.TaskSpecOf(int(r.Task), j.Version) == nil ||
+		j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
 		return true
 	}
 	if t.exhausted() {
@@ -42,8 +45,9 @@ func (t *succession) succeeds(r cluster.SlotRef) bool {
 	return true
 }
 
-// LookFrom returns from which slot of a task on an update looks for room with an entry: from the first, unless some lacked it when it was
-// looked for last. Then it is another each time, as if drawn, so that none is left out because others before it have no room.
+// LookFrom returns from which slot of a task on an update looks for room with an entry: from the first, unless some
+// lacked it when it was looked for last. Then it is another each time, as if drawn, so that none is left out because
+// others before it have no room.
 func LookFrom(index terms.Index, u *cluster.Update, desired uint32) uint32 {
 	if u.LookedAt == 0 || desired == 0 {
 		return 0

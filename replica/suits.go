@@ -5,7 +5,8 @@ import (
 	"starling/schedule/place"
 )
 
-// suits tells whether a node satisfies the rules of the newest version of a task, so that an instance of it may stay there.
+// suits tells whether a node satisfies the rules of the newest version of a task, so that an instance of it may stay
+// there.
 func (f *fold) suits(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	f.s.Visit(1)
 	return place.Suits(f.s, key, n)

@@ -23,7 +23,8 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 	}
 	all := []terms.VolumeSet{set(0, id), set(1, id), set(2, id), set(7, id), set(0, id+1)}
 	observed := &Observed{Volumes: all}
-	if got, want := React("here~1", s, observed).DeleteVolumes, []terms.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
+	if got, want := React("here~1", s, observed).DeleteVolumes,
+		[]terms.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted, want %v", got, want)
 	}
 	observed.Local = []LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}

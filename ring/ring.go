@@ -57,7 +57,8 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	case node.Peer != "":
 		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
-		return refuse(cluster.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer, joiner)
+		return refuse(cluster.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer,
+			joiner)
 	case s.Open() == 0:
 		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
@@ -69,8 +70,8 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	return cluster.Refusal{}
 }
 
-// Crowded returns why the value has no place for a peer that it does not know yet, "" if it has. Lives before its own do not
-// count: they end when it begins.
+// Crowded returns why the value has no place for a peer that it does not know yet, "" if it has. Lives before its own
+// do not count: they end when it begins.
 func Crowded(s *cluster.State, joiner terms.PeerID) string {
 	name, incarnation := joiner.Split()
 	node := s.NodeOf(name)
@@ -159,13 +160,15 @@ func subjectOf(s *cluster.State, observer terms.PeerID) terms.PeerID {
 }
 
 // current returns the joiner's attempt if it has that number and phase.
-func current(s *cluster.State, joiner terms.PeerID, number uint32, phase membership.AttemptPhase) (membership.Attempt, cluster.Refusal) {
+func current(s *cluster.State, joiner terms.PeerID, number uint32, phase membership.AttemptPhase) (membership.Attempt,
+	cluster.Refusal) {
 	attempt, ok := s.Attempt(joiner)
 	switch {
 	case !ok:
 		return attempt, refuse(cluster.NotFound, "%s is not joining", joiner)
 	case attempt.Number != number || attempt.Phase != phase:
-		return attempt, refuse(cluster.Conflict, "attempt %d of %s is not %s: attempt %d is %s", number, joiner, phase, attempt.Number, attempt.Phase)
+		return attempt, refuse(cluster.Conflict, "attempt %d of %s is not %s: attempt %d is %s", number, joiner, phase,
+			attempt.Number, attempt.Phase)
 	}
 	return attempt, cluster.Refusal{}
 }
@@ -181,9 +184,9 @@ func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal
 	return cluster.Refusal{}
 }
 
-// Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later life of a
-// node that has a member gets none, for it would be that of the member as well; what it wrote last is still known, so that nobody begins
-// that life again.
+// Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later
+// life of a node that has a member gets none, for it would be that of the member as well; what it wrote last is still
+// known, so that nobody begins that life again.
 func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)

@@ -41,8 +41,8 @@ func Succeed(u cluster.Update, now terms.Time) cluster.Update {
 	return End(u, cluster.UpdateSucceeded, "", now)
 }
 
-// Deadline returns by when an update must get on, 0 if it need not: it is paused, has ended, or waits for its promotion or
-// for room.
+// Deadline returns by when an update must get on, 0 if it need not: it is paused, has ended, or waits for its promotion
+// or for room.
 func Deadline(u *cluster.Update, policy *terms.UpdatePolicy, waitsForUser bool) terms.Time {
 	if !u.State.Rolls() || policy.ProgressDeadlineMillis == 0 || waitsForUser || u.ProgressAt == 0 {
 		return 0

@@ -16,14 +16,16 @@ const Attribute = "secret"
 // fingerprintBytes are enough to tell the secrets of one cluster apart.
 const fingerprintBytes = 4
 
-// Fingerprint returns what tells this secret from others. It is derived as keys are, and so tells nothing of the secret.
+// Fingerprint returns what tells this secret from others. It is derived as keys are, and so tells nothing of the
+// secret.
 func (s *Secret) Fingerprint() string {
-	text, _ := hkdf.Key(sha256.New, s.seed[:], nil, "starling secret fingerprint", fingerprintBytes) // it fails for long ones only
+	text, _ := hkdf.Key(sha256.New, s.seed[:], nil, "starling secret fingerprint",
+		fingerprintBytes) // it fails for long ones only
 	return hex.EncodeToString(text)
 }
 
-// Odd tells how this secret of a node is not that of most members, and what helps; "" if it is. Of two that equally many
-// have, that of whoever came first counts. Members that tell nothing of a secret do not count.
+// Odd tells how this secret of a node is not that of most members, and what helps; "" if it is. Of two that equally
+// many have, that of whoever came first counts. Members that tell nothing of a secret do not count.
 func (s *Secret) Odd(state *cluster.State, node terms.NodeName) string {
 	own := s.Fingerprint()
 	var order []string

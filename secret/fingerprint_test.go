@@ -15,7 +15,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestOdd has members with the fixed secret (=), with another (x) and with none (-), and some with another that have left (o).
+// TestOdd has members with the fixed secret (=), with another (x) and with none (-), and some with another that have
+// left (o).
 func TestOdd(t *testing.T) {
 	for _, c := range []struct{ members, node, want string }{
 		{"", "new", ""},

@@ -14,8 +14,8 @@ const keyType = "ssh-ed25519"
 
 func newKeyPair(key ed25519.PrivateKey) KeyPair {
 	public := fields(keyType, string(key.Public().(ed25519.PublicKey)))
-	// This is openssh-key-v1, as PROTOCOL.key of OpenSSH has it. Two equal numbers tell whether a key was decrypted; this is
-	// not encrypted, so that they may be any, and are zero lest the file differ from machine to machine.
+	// This is openssh-key-v1, as PROTOCOL.key of OpenSSH has it. Two equal numbers tell whether a key was decrypted; this
+	// is not encrypted, so that they may be any, and are zero lest the file differ from machine to machine.
 	private := append(make([]byte, 8), public...)
 	private = append(private, fields(string(key), "")...) // no comment
 	for pad := byte(1); len(private)%8 != 0; pad++ {

@@ -1,8 +1,9 @@
-// Package secret derives the secrets of jobs from the one that all machines of a cluster have, so that none has to be sent.
+// Package secret derives the secrets of jobs from the one that all machines of a cluster have, so that none has to be
+// sent.
 //
-// The secret is a file that an administrator copies to every machine. Whoever has it comes to the same keys for a job by
-// himself, from the job's name and number: nothing secret enters the journal, the API or a log. Whoever has a job's keys
-// learns nothing of the secret, nor of other jobs' keys.
+// The secret is a file that an administrator copies to every machine. Whoever has it comes to the same keys for a job
+// by himself, from the job's name and number: nothing secret enters the journal, the API or a log. Whoever has a job's
+// keys learns nothing of the secret, nor of other jobs' keys.
 package secret
 
 import (
@@ -90,8 +91,8 @@ const (
 	Host Purpose = "ssh host"
 )
 
-// KeyPair returns the key pair of a job for a purpose. It is the same wherever the secret is; another job, even one that has
-// the name later, has another.
+// KeyPair returns the key pair of a job for a purpose. It is the same wherever the secret is; another job, even one
+// that has the name later, has another.
 func (s *Secret) KeyPair(job terms.JobName, id terms.JobID, purpose Purpose) (KeyPair, error) {
 	info := binary.BigEndian.AppendUint32([]byte("starling job key\x00"), uint32(id))
 	for _, part := range []string{string(job), string(purpose)} {

@@ -178,7 +178,8 @@ func (w *World) lives(name terms.NodeName) bool {
 }
 
 func (w *World) hasTwin(m *machine) bool {
-	return slices.ContainsFunc(w.machines, func(other *machine) bool { return other != m && other.name == m.name && !other.dead })
+	return slices.ContainsFunc(w.machines,
+		func(other *machine) bool { return other != m && other.name == m.name && !other.dead })
 }
 
 // checkMachine checks that exactly what the value gives to a machine runs on it.
@@ -198,7 +199,8 @@ func (w *World) checkMachine(m *machine) {
 	if len(view) != len(m.tasks) {
 		w.fail("%s should run %d allocations, has %d", m.label, len(view), len(m.tasks))
 	}
-	if work := m.core.React(m.own()); work.Append != nil || len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 {
+	if work := m.core.React(m.own()); work.Append != nil ||
+		len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 {
 		w.fail("%s rests but would still act: %+v", m.label, work)
 	}
 }
@@ -236,8 +238,9 @@ func (w *World) checkJobs(s *cluster.State) {
 	}
 }
 
-// foldAgain folds the whole journal from its beginning in one go, keeps copies on the way, and checks that the value
-// is the same everywhere, and that no copy changed with what came after it. Now and then it goes on with a value made from the facts alone.
+// foldAgain folds the whole journal from its beginning in one go, keeps copies on the way, and checks that the value is
+// the same everywhere, and that no copy changed with what came after it. Now and then it goes on with a value made from
+// the facts alone.
 func (w *World) foldAgain(s *cluster.State) {
 	core := w.versions.knows()
 	core.Explain = w.explain
@@ -252,7 +255,8 @@ func (w *World) foldAgain(s *cluster.State) {
 			copies[i] = core.State().Copy()
 			core.Rebuild()
 			if core.State().Digest() != w.digests[i] {
-				w.fail("made from its facts, the value of entry %d has digest %016x, it had %016x", i+1, core.State().Digest(), w.digests[i])
+				w.fail("made from its facts, the value of entry %d has digest %016x, it had %016x", i+1, core.State().Digest(),
+					w.digests[i])
 				return
 			}
 		}

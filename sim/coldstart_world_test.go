@@ -20,7 +20,8 @@ func (r *ColdStartReport) PerJoiner() float64 { return float64(r.Entries) / floa
 
 // String tells the report in a line.
 func (r *ColdStartReport) String() string {
-	return fmt.Sprintf("%d machines: %d entries about joining, %.2f for each, in %.1f s", r.Machines, r.Entries, r.PerJoiner(), millis(r.Took).Seconds())
+	return fmt.Sprintf("%d machines: %d entries about joining, %.2f for each, in %.1f s", r.Machines, r.Entries,
+		r.PerJoiner(), millis(r.Took).Seconds())
 }
 
 // ColdStart starts machines within a tenth of a second, with nothing that goes wrong, and waits until all are members.

@@ -90,10 +90,13 @@ func (w *World) nonsense(writer terms.PeerID) command.Command {
 		gone = writer
 	}
 	return [...]command.Command{
-		&command.Leave{Peer: gone}, &command.PrepareJoin{Joiner: about, Attempt: number}, &command.NotifyJoin{Joiner: about, Attempt: number},
-		&command.AcceptJoin{Joiner: about, Observer: other, Attempt: number}, &command.AbortJoin{Joiner: about, Attempt: number},
+		&command.Leave{Peer: gone}, &command.PrepareJoin{Joiner: about, Attempt: number},
+		&command.NotifyJoin{Joiner: about, Attempt: number},
+		&command.AcceptJoin{Joiner: about, Observer: other, Attempt: number},
+		&command.AbortJoin{Joiner: about, Attempt: number},
 		&command.Volunteer{Peer: about, Offer: terms.Offer{Capacity: terms.Resources{1 << 40, 1 << 50, 1 << 50}}},
-		&command.ReportTasks{Peer: about, Reports: w.fiction()}, &command.KillJob{Job: name}, &command.TellTime{}, &command.RaiseRules{Version: 2},
+		&command.ReportTasks{Peer: about, Reports: w.fiction()}, &command.KillJob{Job: name}, &command.TellTime{},
+		&command.RaiseRules{Version: 2},
 	}[w.rng.IntN(10)]
 }
 
@@ -101,7 +104,8 @@ func (w *World) nonsense(writer terms.PeerID) command.Command {
 func (w *World) fiction() []command.Report {
 	var all []command.Report
 	for range w.between(1, 5) {
-		r := command.Report{Slot: cluster.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))}, Ended: cluster.ByItself}
+		r := command.Report{Slot: cluster.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))},
+			Ended: cluster.ByItself}
 		r.Order = w.model.OrderOf(r.Slot)
 		all = append(all, r)
 	}

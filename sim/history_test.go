@@ -36,12 +36,14 @@ type scribe struct {
 
 func newScribe(seed uint64, o Options) *scribe {
 	w := newWorld(seed, o)
-	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore(w.limits)}, map[terms.PeerID]uint64{}}
+	return &scribe{w, &machine{w: w, name: "reader", label: "reader", core: peer.NewCore(w.limits)},
+		map[terms.PeerID]uint64{}}
 }
 
 func (s *scribe) fold(e *command.Entry) {
 	s.reader.core.Explain = true // for the model
-	r := journal.Record{Index: journal.Index(len(s.records) + 1), Writer: string(e.Writer), Seq: e.Seq, Payload: command.Encode(e)}
+	r := journal.Record{Index: journal.Index(len(s.records) + 1), Writer: string(e.Writer), Seq: e.Seq,
+		Payload: command.Encode(e)}
 	folded, _ := s.reader.core.Fold(r, s.now)
 	s.records = append(s.records, r)
 	s.checkEntry(s.reader, &folded)

@@ -34,7 +34,8 @@ func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 	case 0:
 		return &command.KillJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2))}
 	case 1, 2:
-		return &command.SteerUpdate{RequestID: request, Job: name, Version: j.Update.To, Steering: command.Steering(w.between(1, 5))}
+		return &command.SteerUpdate{RequestID: request, Job: name, Version: j.Update.To,
+			Steering: command.Steering(w.between(1, 5))}
 	case 3:
 		return &command.RevertJob{RequestID: request, Job: name, Against: seen, To: uint32(w.between(0, int(seen)))}
 	case 4:
@@ -46,7 +47,8 @@ func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 	case 5:
 		return c.end(s, j)
 	case 6:
-		return &command.SuspendJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2)), Resume: j.Suspended || w.rng.IntN(4) == 0}
+		return &command.SuspendJob{RequestID: request, Job: name, Against: seen * uint32(w.rng.IntN(2)),
+			Resume: j.Suspended || w.rng.IntN(4) == 0}
 	}
 	return &command.SubmitJob{RequestID: request, Spec: c.changed(j.Spec), Against: seen}
 }
@@ -66,9 +68,11 @@ func (c *clients) end(s *cluster.State, j *cluster.Job) command.Command {
 	r := all[c.w.rng.IntN(len(all))]
 	slot, _ := s.SlotAt(r)
 	if j.Spec.Type == terms.Batch && c.w.rng.IntN(2) == 0 {
-		return &command.SealTask{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order - terms.Index(c.w.rng.IntN(8)/7)}
+		return &command.SealTask{RequestID: c.requestID(), Slot: s.NameOf(r),
+			Order: slot.Order - terms.Index(c.w.rng.IntN(8)/7)}
 	}
-	return &command.EndAllocation{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order, Elsewhere: c.w.rng.IntN(2) == 0}
+	return &command.EndAllocation{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order,
+		Elsewhere: c.w.rng.IntN(2) == 0}
 }
 
 // drain draws a node to empty, at once or with patience, or to fill again.
@@ -78,7 +82,8 @@ func (c *clients) drain(s *cluster.State) command.Command {
 	}
 	n := s.Node(cluster.NodeIndex(c.w.rng.IntN(s.Nodes())))
 	return &command.DrainNode{
-		RequestID: c.requestID(), Node: n.Name, Drain: !n.Drain.On && c.w.chance(drainMachine), DeadlineMillis: uint32(c.w.rng.IntN(3) * c.w.between(1, 8000)),
+		RequestID: c.requestID(), Node: n.Name, Drain: !n.Drain.On && c.w.chance(drainMachine),
+		DeadlineMillis: uint32(c.w.rng.IntN(3) * c.w.between(1, 8000)),
 	}
 }
 
@@ -124,7 +129,8 @@ func (c *clients) changed(old *terms.Job) terms.Job {
 			spec.After = old.After
 		}
 		if kind == old.Type && w.rng.IntN(4) > 0 {
-			spec.Preemption, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.Preemption, old.Revocable, old.Controller, old.KillOnPreempt
+			spec.Preemption, spec.Revocable, spec.Controller, spec.KillOnPreempt = old.Preemption, old.Revocable,
+				old.Controller, old.KillOnPreempt
 		}
 	}
 	fit(&spec)
@@ -180,7 +186,8 @@ func (c *clients) updatePolicy(kind terms.JobType) terms.UpdatePolicy {
 	}
 	u := terms.UpdatePolicy{
 		BatchSize: uint32(w.between(0, 3)), AutoPromote: w.rng.IntN(2) == 0, AttemptsMax: uint32(w.between(0, 3)),
-		FailuresMax: uint32(w.between(0, 2)), Rollback: w.rng.IntN(2) == 0, StartPaused: w.rng.IntN(8) == 0, SameNode: w.rng.IntN(4) == 0,
+		FailuresMax: uint32(w.between(0, 2)), Rollback: w.rng.IntN(2) == 0, StartPaused: w.rng.IntN(8) == 0,
+		SameNode:         w.rng.IntN(4) == 0,
 		MinHealthyMillis: uint32(w.rng.IntN(2) * w.between(1, 2000)),
 	}
 	if kind == terms.Stateless && w.rng.IntN(2) == 0 {
@@ -256,7 +263,8 @@ func (c *clients) task(kind terms.JobType, name terms.TaskName) terms.Task {
 		t.Devices = []terms.DeviceRequest{c.device()}
 	}
 	if w.rng.IntN(3) == 0 {
-		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000, TimeoutMillis: 1000}}
+		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,
+			TimeoutMillis: 1000}}
 	}
 	if kind == terms.Stateful && w.rng.IntN(3) == 0 {
 		t.Volumes = []terms.Volume{{Name: "data"}}
@@ -274,11 +282,14 @@ func (c *clients) company(t *terms.Task, kind terms.JobType) {
 		return
 	}
 	if w.rng.IntN(6) == 0 {
-		operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
-		one := constraint.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]}, Operator: operators[w.rng.IntN(len(operators))],
-			Count: uint32(w.rng.IntN(4)), Within: []string{"", "rack", "disk"}[w.rng.IntN(3)]}
+		operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual,
+			constraint.Greater, constraint.GreaterOrEqual}
+		one := constraint.Constraint{Label: "app", Values: []string{[]string{"db", "web"}[w.rng.IntN(2)]},
+			Operator: operators[w.rng.IntN(len(operators))],
+			Count:    uint32(w.rng.IntN(4)), Within: []string{"", "rack", "disk"}[w.rng.IntN(3)]}
 		if w.rng.IntN(2) == 0 {
-			one = constraint.Constraint{Any: []constraint.Constraint{one, {All: []constraint.Constraint{c.constraint(), c.constraint()}}}}
+			one = constraint.Constraint{Any: []constraint.Constraint{one,
+				{All: []constraint.Constraint{c.constraint(), c.constraint()}}}}
 		}
 		if w.rng.IntN(2) == 0 {
 			one.Soft, one.PatienceMillis = true, uint32(w.between(0, 5000))

@@ -116,7 +116,8 @@ func millis(t terms.Time) time.Duration { return time.Duration(t) * time.Millise
 func (s *Summary) Print(w io.Writer) {
 	fmt.Fprintf(w, "%d runs of %.1f hours in %.1f s: %d entries, %d in a run, at most %d\n",
 		s.Runs, s.Simulated.Hours(), s.Took.Seconds(), s.Entries, s.Entries/max(s.Runs, 1), s.EntriesMax)
-	fmt.Fprintf(w, "after the faults: the ring was whole within %.1f s, all was done within %.1f s\n", s.RingMax.Seconds(), s.RestMax.Seconds())
+	fmt.Fprintf(w, "after the faults: the ring was whole within %.1f s, all was done within %.1f s\n",
+		s.RingMax.Seconds(), s.RestMax.Seconds())
 	if s.Joins > 0 {
 		fmt.Fprintf(w, "%d joins with %.1f entries each\n", s.Joins, float64(s.JoinEntries)/float64(s.Joins))
 	}

@@ -179,7 +179,8 @@ func (c *clients) scheduler(spec *terms.Job) {
 	}
 }
 
-// crowd makes most jobs share virtual peers that suit each other badly: some only on machines of one kind, some together.
+// crowd makes most jobs share virtual peers that suit each other badly: some only on machines of one kind, some
+// together.
 func (c *clients) crowd(spec *terms.Job) {
 	w := c.w
 	if w.rng.IntN(4) == 0 {
@@ -208,7 +209,8 @@ func onPeers(spec *terms.Job) {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		gang = gang || t.MinAvailable > 0
-		t.Devices = slices.DeleteFunc(slices.Clone(t.Devices), func(q terms.DeviceRequest) bool { return q.Kind == terms.VirtualPeers.String() })
+		t.Devices = slices.DeleteFunc(slices.Clone(t.Devices),
+			func(q terms.DeviceRequest) bool { return q.Kind == terms.VirtualPeers.String() })
 	}
 	if spec.Type > terms.Stateless || spec.Revocable || spec.NonPreemptible() || spec.Update.Canaries > 0 {
 		spec.TaskScheduler = terms.NoScheduler
@@ -225,7 +227,8 @@ func onPeers(spec *terms.Job) {
 	}
 }
 
-// gather makes a gang that grows whole one of all instances, and drops what a job says about a gang that it does not have.
+// gather makes a gang that grows whole one of all instances, and drops what a job says about a gang that it does not
+// have.
 func gather(spec *terms.Job) {
 	if spec.Grow == terms.GrowWhole {
 		spec.MinAvailable = 0

@@ -14,8 +14,8 @@ type promises struct {
 	drains int
 }
 
-// checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as many
-// as desired, less a batch and those that an update may lose.
+// checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as
+// many as desired, less a batch and those that an update may lose.
 func (p *promises) checkHealth(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		for task := range j.Tasks {
@@ -36,10 +36,13 @@ func (p *promises) checkHealth(s *cluster.State) {
 	})
 }
 
-// takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without health
-// then. What was told to stop for one reason may be given another one in the same entry; the first is why it was taken.
-func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32, taken bool) {
-	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy || j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
+// takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without
+// health then. What was told to stop for one reason may be given another one in the same entry; the first is why it was
+// taken.
+func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32,
+	taken bool) {
+	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy ||
+		j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
@@ -51,12 +54,14 @@ func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, sl
 		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
 		return size, size > 0 && !instead
 	case cluster.ByDrain:
-		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon && (size > 0 || !j.Update.State.Rolls())
+		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon &&
+			(size > 0 || !j.Update.State.Rolls())
 	}
 	return 0, false
 }
 
-// promisedHealth returns how many instances are to be well. What the version before had lost counts still in the entry that ends its update.
+// promisedHealth returns how many instances are to be well. What the version before had lost counts still in the entry
+// that ends its update.
 func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) uint32 {
 	t := j.Tasks[task]
 	spared := batch + min(t.New[cluster.Unhealthy], j.Spec.Update.FailuresMax)
@@ -66,15 +71,16 @@ func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) ui
 	return t.Desired - min(t.Desired, spared)
 }
 
-// healthySlots counts the wanted slots of which some seat is well, those of a daemon whose node cannot have it, and those
-// that give way to others, to which nothing is promised.
+// healthySlots counts the wanted slots of which some seat is well, those of a daemon whose node cannot have it, and
+// those that give way to others, to which nothing is promised.
 func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	count, t := uint32(0), j.Tasks[task]
 	for index := range t.Desired {
 		for _, seat := range []cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
 			slot, ok := s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
 			gives := slot.Phase == cluster.Stopping && slot.Cause == cluster.ByPreemption
-			if ok && ((slot.Phase == cluster.Running || gives) && slot.Health == cluster.Healthy || slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
+			if ok && ((slot.Phase == cluster.Running || gives) && slot.Health == cluster.Healthy ||
+				slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
 				count++
 				break
 			}
@@ -101,7 +107,8 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 			switch {
 			case ref.Seat == cluster.CanarySeat:
 				r.canaries++
-			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired && j.Spec.Type != terms.Daemon:
+			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired &&
+				j.Spec.Type != terms.Daemon:
 				r.empty = s.NameOf(ref).String()
 			}
 			return true
@@ -110,15 +117,16 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 	return r
 }
 
-// triesAll tells whether an update tries all outdated instances of a task when it looks for room: there are few enough, and its batch is
-// not under way already.
+// triesAll tells whether an update tries all outdated instances of a task when it looks for room: there are few enough,
+// and its batch is not under way already.
 func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
-	batch, old := j.Spec.Update.BatchSize, t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy]
+	batch, old := j.Spec.Update.BatchSize,
+		t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy]
 	return old <= s.Limits.Trials && (batch == 0 || t.New[cluster.Untried]+t.New[cluster.Ready] < batch)
 }
 
-// checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as resources go, where
-// nothing else is asked and all are tried; it tells whether any is left.
+// checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as
+// resources go, where nothing else is asked and all are tried; it tells whether any is left.
 func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
 		spec, untried := j.TaskSpecOf(task, j.Version), !triesAll(s, j, t)
@@ -135,7 +143,8 @@ func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 				free[k] += amount
 			}
 			simple := len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) == 0 && spec.PerNodeMax == 0 && j.Spec.Within == ""
-			if purpose := s.Node(slot.Node).Offer.Purpose(); simple && purpose != terms.ExclusiveWork && spec.Resources.Fits(&free) {
+			if purpose := s.Node(slot.Node).Offer.Purpose(); simple && purpose != terms.ExclusiveWork &&
+				spec.Resources.Fits(&free) {
 				w.fail("the update of %s lacks room, but %s could be replaced where it is", j.Name(), t.Name)
 			}
 			return true
@@ -144,8 +153,9 @@ func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	return left
 }
 
-// checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its user,
-// and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes are empty.
+// checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its
+// user, and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes
+// are empty.
 func (w *World) checkUpdates(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		r, u := restOf(s, j), &j.Update
@@ -175,7 +185,8 @@ func (w *World) checkUpdates(s *cluster.State) {
 func standings(j *cluster.Job) string {
 	text := ""
 	for _, t := range j.Tasks {
-		text += fmt.Sprintf("; %s: %d of %d slots, new %v, old %v, canaries %v, phases %v", t.Name, t.Desired, t.Slots.Len(), t.New, t.Old, t.Canaries, t.Counts)
+		text += fmt.Sprintf("; %s: %d of %d slots, new %v, old %v, canaries %v, phases %v", t.Name, t.Desired, t.Slots.Len(),
+			t.New, t.Old, t.Canaries, t.Counts)
 	}
 	return text
 }

@@ -47,8 +47,8 @@ func (s *script) orders(name terms.JobName) (orders [8]terms.Index) {
 	return orders
 }
 
-// Whose turn it is to tell the time follows from the deadline; when that one is silent, the next one speaks, long before
-// anybody's pulse has ended.
+// Whose turn it is to tell the time follows from the deadline; when that one is silent, the next one speaks, long
+// before anybody's pulse has ended.
 func TestADeadlineIsMetAlthoughTheOneInTurnIsSilent(t *testing.T) {
 	for delay := terms.Time(0); delay < 600; delay += 17 {
 		s := newScript(t, 5)

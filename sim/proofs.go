@@ -8,14 +8,15 @@ import (
 	"starling/terms"
 )
 
-// vouches tells whether the machine could prove at this moment that its peer is still a member: it asks the engine whether
-// its pulse lives, and that has never been interrupted.
+// vouches tells whether the machine could prove at this moment that its peer is still a member: it asks the engine
+// whether its pulse lives, and that has never been interrupted.
 func (m *machine) vouches() bool {
-	return m.up && m.begun && !m.claimed && !m.cutRead && !m.cutWrite && m.w.now >= m.w.outageUntil && !m.disk.interrupted && m.w.pulseOf(m.self()).alive
+	return m.up && m.begun && !m.claimed && !m.cutRead && !m.cutWrite && m.w.now >= m.w.outageUntil &&
+		!m.disk.interrupted && m.w.pulseOf(m.self()).alive
 }
 
-// prove tells the supervisors of tasks with stop_after whether they are still wanted. One that nobody tells so stops its
-// task when that time is over, whatever has become of the peer.
+// prove tells the supervisors of tasks with stop_after whether they are still wanted. One that nobody tells so stops
+// its task when that time is over, whatever has become of the peer.
 func (m *machine) prove() {
 	var guarded []terms.AllocationID
 	if m.vouches() {
@@ -39,14 +40,14 @@ func (m *machine) prove() {
 	}
 }
 
-// mustMoveOn tells whether the machine needs another life because the pulse of this one was interrupted, and it has tasks
-// for which nothing else could vouch.
+// mustMoveOn tells whether the machine needs another life because the pulse of this one was interrupted, and it has
+// tasks for which nothing else could vouch.
 func (m *machine) mustMoveOn() bool {
 	return m.disk.interrupted && !m.cutRead && !m.cutWrite && len(m.core.Guarded()) > 0
 }
 
-// checkAlone checks that no program of the slot lives anywhere when one of a stateful job begins. It is promised as long as
-// clocks run on, names are not given twice, and nobody says of the living that they left.
+// checkAlone checks that no program of the slot lives anywhere when one of a stateful job begins. It is promised as
+// long as clocks run on, names are not given twice, and nobody says of the living that they left.
 func (w *World) checkAlone(m *machine, order *replica.Order) {
 	j := m.core.State().JobOf(order.ID.Slot.Job)
 	excused := w.fired[clockJump] + w.fired[twinName] + w.fired[falseDeath] + w.fired[leaveGracefully]

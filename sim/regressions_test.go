@@ -224,7 +224,10 @@ func TestARequestThatNobodyCouldReadIsRefused(t *testing.T) {
 		"no UTF-8":        func(task *terms.Task) { task.Command[1] = "\xff" },
 		"name too long":   func(task *terms.Task) { task.Env = []terms.EnvVar{{Name: strings.Repeat("X", 300)}} },
 		"negative amount": func(task *terms.Task) { task.Resources[terms.CPU] = -1 },
-		"no operator":     func(task *terms.Task) { task.Constraints = []constraint.Constraint{{Attribute: "a", Operator: 99}} },
+		"no operator": func(task *terms.Task) {
+			task.Constraints = []constraint.Constraint{{Attribute: "a",
+				Operator: 99}}
+		},
 	} {
 		spec := terms.Job{Name: "bad", Type: terms.Batch, Tasks: []terms.Task{{
 			Name: "t", Instances: 1, Command: []string{"run", "1"}, Placement: terms.Pack}}}
@@ -315,7 +318,8 @@ func TestAnEntryThatWasDroppedIsWrittenAgain(t *testing.T) {
 		s.wait(1)
 	}
 	third := terms.PeerID("m0~9")
-	s.write(&command.Entry{Writer: third, Seq: 1, Time: s.now, Commands: []command.Command{&command.PrepareJoin{Joiner: third, Attempt: 1}}})
+	s.write(&command.Entry{Writer: third, Seq: 1, Time: s.now,
+		Commands: []command.Command{&command.PrepareJoin{Joiner: third, Attempt: 1}}})
 	s.wait(10_000)
 	s.machines[0].crash(true)
 	s.machines[0].dead = true
@@ -340,8 +344,10 @@ func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
 	few.Name, few.Tasks = "few", slices.Clone(spec.Tasks)
 	few.Tasks[0].Instances = 3
 	for i, c := range []command.Command{
-		&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: plain}, &command.SubmitJob{Spec: spec},
-		&command.SubmitJob{Spec: few}, &command.Volunteer{Peer: "a~1", Offer: flash}, &command.TellTime{}, &command.KillJob{Job: "many"},
+		&command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: plain},
+		&command.SubmitJob{Spec: spec},
+		&command.SubmitJob{Spec: few}, &command.Volunteer{Peer: "a~1", Offer: flash}, &command.TellTime{},
+		&command.KillJob{Job: "many"},
 	} {
 		s.fold(&command.Entry{Writer: "a~1", Seq: uint64(i + 1), Time: s.now, Commands: []command.Command{c}})
 		if got, want := s.reader.core.State().Unfinished, i == 4; got != want {
@@ -394,28 +400,31 @@ func (s *scribe) start() {
 func (s *scribe) end(index uint32) {
 	for _, seat := range s.model.Seats() {
 		if seat.Ref == (cluster.SlotRef{Job: 1, Index: index}) {
-			s.say(s.model.Nodes[seat.Node].Peer, &command.ReportTasks{Peer: s.model.Nodes[seat.Node].Peer, Reports: []command.Report{
-				{Slot: seat.Ref, Order: seat.Order, Ended: cluster.ByItself, ExitCode: 1},
-			}})
+			s.say(s.model.Nodes[seat.Node].Peer,
+				&command.ReportTasks{Peer: s.model.Nodes[seat.Node].Peer, Reports: []command.Report{
+					{Slot: seat.Ref, Order: seat.Order, Ended: cluster.ByItself, ExitCode: 1},
+				}})
 		}
 	}
 }
 
 func serviceOf(kind terms.JobType, instances uint32) terms.Job {
 	return terms.Job{Name: "web", Type: kind, Update: terms.UpdatePolicy{BatchSize: 1}, Tasks: []terms.Task{{
-		Name: "t", Instances: instances, Command: []string{"run", "0"}, Placement: terms.Spread, Resources: terms.Resources{500},
-		Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 60_000, DelayMaxMillis: 60_000},
+		Name: "t", Instances: instances, Command: []string{"run", "0"}, Placement: terms.Spread,
+		Resources: terms.Resources{500},
+		Restart:   terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 60_000, DelayMaxMillis: 60_000},
 	}}}
 }
 
-// A policy restarts a job with the entry that brings a new version of it: all instances are ended by the policy, and some of
-// them are then the update's. That took no healthy one away. Seed 902617.
+// A policy restarts a job with the entry that brings a new version of it: all instances are ended by the policy, and
+// some of them are then the update's. That took no healthy one away. Seed 902617.
 func TestARestartByAPolicyIsNotTheUpdatesFault(t *testing.T) {
 	s := newScribe(1, Options{limits: usualLimits()})
 	s.admit(t, "a~1")
 	spec := serviceOf(terms.Stateless, 3)
 	spec.Update.BatchSize, spec.MaxRestarts = 2, 1
-	spec.Policies = []lifecycle.Policy{{On: []lifecycle.Event{lifecycle.InstanceFailed}, Action: lifecycle.RestartJob, DelayMillis: 1000}}
+	spec.Policies = []lifecycle.Policy{{On: []lifecycle.Event{lifecycle.InstanceFailed}, Action: lifecycle.RestartJob,
+		DelayMillis: 1000}}
 	s.say("a~1", &command.SubmitJob{Spec: spec})
 	s.start()
 	s.end(2)
@@ -429,8 +438,8 @@ func TestARestartByAPolicyIsNotTheUpdatesFault(t *testing.T) {
 	}
 }
 
-// A node is drained with the entry that brings a new version of a daemon: its instance there ends because of the drain, to
-// which nothing is promised, and is then the update's. Seed 905540.
+// A node is drained with the entry that brings a new version of a daemon: its instance there ends because of the drain,
+// to which nothing is promised, and is then the update's. Seed 905540.
 func TestADrainOfADaemonIsNotTheUpdatesFault(t *testing.T) {
 	s := newScribe(1, Options{limits: usualLimits()})
 	s.admit(t, "a~1", "b~1", "c~1")
@@ -441,8 +450,11 @@ func TestADrainOfADaemonIsNotTheUpdatesFault(t *testing.T) {
 	next := spec
 	next.Tasks = slices.Clone(spec.Tasks)
 	next.Tasks[0].Command = []string{"run", "1"}
-	s.say("a~1", &command.DrainNode{Node: "b", Drain: true, DeadlineMillis: 60_000}, &command.SubmitJob{Spec: next, Against: 1})
-	if j := s.reader.core.State().JobOf("web"); s.failure != nil || j.Version != 2 || j.Tasks[0].Counts[cluster.Stopping] != 1 {
-		t.Fatalf("the job has version %d, and %d instances stop: %v", j.Version, j.Tasks[0].Counts[cluster.Stopping], s.failure)
+	s.say("a~1", &command.DrainNode{Node: "b", Drain: true, DeadlineMillis: 60_000},
+		&command.SubmitJob{Spec: next, Against: 1})
+	if j := s.reader.core.State().JobOf("web"); s.failure != nil || j.Version != 2 ||
+		j.Tasks[0].Counts[cluster.Stopping] != 1 {
+		t.Fatalf("the job has version %d, and %d instances stop: %v", j.Version, j.Tasks[0].Counts[cluster.Stopping],
+			s.failure)
 	}
 }

@@ -40,8 +40,8 @@ type Report struct {
 	RingRest, Rest terms.Time
 	// Fired counts each fault.
 	Fired [faultCount]int
-	// Mixed tells that it was one with mixed versions; Halted counts the old programs that stopped where they met newer rules,
-	// RefusedRaises the requests to raise the rules that came too early.
+	// Mixed tells that it was one with mixed versions; Halted counts the old programs that stopped where they met newer
+	// rules, RefusedRaises the requests to raise the rules that came too early.
 	Mixed                 bool
 	Halted, RefusedRaises int
 	// Failure is nil for a clean run.
@@ -89,7 +89,8 @@ func newWorld(seed uint64, o Options) *World {
 		limits = *o.limits
 	}
 	w := &World{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, limits: limits, model: model.New(limits), trace: o.trace,
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, limits: limits, model: model.New(limits),
+		trace:  o.trace,
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
@@ -99,7 +100,8 @@ func newWorld(seed uint64, o Options) *World {
 
 func (w *World) addMachine(i int) *machine {
 	name := "m" + strconv.Itoa(i)
-	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100)), program: w.versions.program()}
+	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100)),
+		program: w.versions.program()}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)
 	return m
@@ -114,7 +116,8 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 	offer := terms.Offer{
 		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
 		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: max(m.program, rules.Released),
-		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))}, {Name: "size", Value: strconv.Itoa(size)}},
+		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))},
+			{Name: "size", Value: strconv.Itoa(size)}},
 	}
 	if w.rng.IntN(8) == 0 {
 		offer.Attributes = slices.Insert(offer.Attributes, 0, terms.EnvVar{Name: terms.ExclusiveAttribute, Value: "db"})
@@ -124,10 +127,12 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 	}
 	if w.rng.IntN(3) == 0 {
 		models := []string{"", "A100", "T4"}
-		offer.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))], Count: uint32(w.between(1, 3))}}
+		offer.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: models[w.rng.IntN(len(models))],
+			Count: uint32(w.between(1, 3))}}
 	}
 	if w.rng.IntN(4) > 0 {
-		offer.Devices = append(offer.Devices, terms.DeviceOffer{Kind: terms.VirtualPeers.String(), Count: uint32(w.between(1, size))})
+		offer.Devices = append(offer.Devices,
+			terms.DeviceOffer{Kind: terms.VirtualPeers.String(), Count: uint32(w.between(1, size))})
 	}
 	return offer
 }
@@ -147,8 +152,9 @@ func (w *World) calmDown() {
 
 func (w *World) report() Report {
 	r := Report{
-		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins, JoinEntries: w.joinEntries,
-		Events: w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
+		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins,
+		JoinEntries: w.joinEntries,
+		Events:      w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
 		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,
 	}
 	if w.calm {

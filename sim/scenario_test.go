@@ -110,7 +110,8 @@ func (s *script) submit(name terms.JobName, change func(*terms.Job), instances .
 	spec := terms.Job{Name: name, Type: terms.Stateless}
 	for i, n := range instances {
 		spec.Tasks = append(spec.Tasks, terms.Task{
-			Name: terms.TaskName("t" + string(rune('0'+i))), Instances: n, Command: []string{"run", "0"}, Placement: terms.Spread,
+			Name: terms.TaskName("t" + string(rune('0'+i))), Instances: n, Command: []string{"run", "0"},
+			Placement: terms.Spread,
 			Resources: terms.Resources{500, 1 << 28, 0}, StopGraceMillis: 5000,
 			Restart: terms.Restart{AttemptsMax: terms.RestartsUnlimited, DelayMillis: 100, DelayMaxMillis: 1000},
 		})

@@ -18,15 +18,16 @@ type sharing struct {
 	held map[terms.PoolPath]terms.Amounts
 	// waited are the jobs of which something asked for room before this entry.
 	waited map[terms.JobID]bool
-	// absent and broken are the jobs whose gangs were so before this entry, growing those of them that grow whole, with how many
-	// of their slots had had a node.
+	// absent and broken are the jobs whose gangs were so before this entry, growing those of them that grow whole, with
+	// how many of their slots had had a node.
 	absent, broken map[terms.JobID]bool
 	growing        map[terms.JobID]uint32
 	// claiming are the jobs for which room was kept before this entry.
 	claiming []terms.JobID
 	// placed are the slots that this entry gave a node, but for those that start again on theirs.
 	placed map[terms.SlotName]bool
-	// lost are the jobs of which an instance ended with this entry: the gang of one was broken then, although it may be whole again.
+	// lost are the jobs of which an instance ended with this entry: the gang of one was broken then, although it may be
+	// whole again.
 	lost map[terms.JobName]bool
 }
 
@@ -44,7 +45,8 @@ func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
 	h.limits(s)
 	h.sums(s)
 	h.backed(s)
-	absent, broken, waited, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]uint32{}
+	absent, broken, waited, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]bool{},
+		map[terms.JobID]uint32{}
 	s.EachJob(func(j *cluster.Job) bool {
 		if h.absent[j.ID] {
 			h.whole(s, j)
@@ -71,8 +73,8 @@ func (h *sharing) fresh(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot)
 	return slot.Order == s.Index && slot.Phase == cluster.Assigned && h.placed[s.NameOf(r)]
 }
 
-// limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work has
-// processor beyond all limits.
+// limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work
+// has processor beyond all limits.
 func (h *sharing) limits(s *cluster.State) {
 	held := map[terms.PoolPath]terms.Amounts{}
 	for number := range s.Pools() {
@@ -90,14 +92,16 @@ func (h *sharing) limits(s *cluster.State) {
 	for _, spec := range s.Pools() {
 		for k, now := range held[spec.Path] {
 			if before := h.held[spec.Path][k]; now > spec.Quotas[k].Limit && now > before {
-				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before, spec.Quotas[k].Limit)
+				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before,
+					spec.Quotas[k].Limit)
 			}
 		}
 	}
 	h.held = held
 }
 
-// backed checks that no more is kept on a node for work for which other work was told to stop than is free there or stops.
+// backed checks that no more is kept on a node for work for which other work was told to stop than is free there or
+// stops.
 func (h *sharing) backed(s *cluster.State) {
 	for _, id := range s.ClaimingJobs() {
 		claims, _ := s.ClaimsOf(id)
@@ -111,7 +115,8 @@ func (h *sharing) backed(s *cluster.State) {
 	}
 }
 
-// unkept returns by how much what is kept on a node for work for which other work was told to stop exceeds what is free or stops.
+// unkept returns by how much what is kept on a node for work for which other work was told to stop exceeds what is free
+// or stops.
 func unkept(s *cluster.State, n cluster.NodeIndex) (lack terms.Resources) {
 	for k, free := range s.Unheld(n) {
 		lack[k] = -free
@@ -136,8 +141,8 @@ func unkept(s *cluster.State, n cluster.NodeIndex) (lack terms.Resources) {
 	return lack
 }
 
-// sums checks that the entitlements of those below a pool are together no more than its own, and of all no more than there
-// is.
+// sums checks that the entitlements of those below a pool are together no more than its own, and of all no more than
+// there is.
 func (h *sharing) sums(s *cluster.State) {
 	all, capacity := entitle.Entitlements(entitle.Of(s)), s.Capacity()
 	sums := make([]terms.Amounts, len(all)+1)
@@ -145,7 +150,8 @@ func (h *sharing) sums(s *cluster.State) {
 		for k := range capacity {
 			sums[parent+1][k] += all[i].Total[k]
 			if most := s.Pools()[i].Quotas[k].Limit; all[i].Total[k] > most {
-				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k), most)
+				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k),
+					most)
 			}
 		}
 	}
@@ -156,7 +162,8 @@ func (h *sharing) sums(s *cluster.State) {
 		}
 		for k := range most {
 			if below && sums[i][k] > most[k] {
-				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k), most[k])
+				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k),
+					most[k])
 			}
 		}
 	}
@@ -180,7 +187,8 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 		least := j.GangRow(task).Least
 		all += living[task] + t.Counts[cluster.Succeeded]
 		if placed && !before && living[task]+t.Counts[cluster.Succeeded] < least {
-			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task], t.Counts[cluster.Succeeded], least)
+			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
+				t.Counts[cluster.Succeeded], least)
 		}
 	}
 	if placed && !before && all < j.Spec.MinAvailable {
@@ -211,12 +219,13 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 		})
 	}
 	if have < j.Spec.MinAvailable {
-		h.w.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have, j.Spec.MinAvailable)
+		h.w.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
+			j.Spec.MinAvailable)
 	}
 }
 
-// together checks that what was placed with this entry is in the domain where instances of the job were, and all that was
-// placed with it in one.
+// together checks that what was placed with this entry is in the domain where instances of the job were, and all that
+// was placed with it in one.
 func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 	var old, placed []string
 	for task := range j.Tasks {
@@ -237,18 +246,22 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 		})
 	}
 	slices.Sort(placed)
-	if placed = slices.Compact(placed); len(placed) > 1 || len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
-		h.w.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within, old)
+	if placed = slices.Compact(placed); len(placed) > 1 ||
+		len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
+		h.w.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within,
+			old)
 	}
 }
 
 // stopping tells whether any instance of a job was told to stop: the others need not stay near it.
 func stopping(j *cluster.Job) bool {
-	return slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Counts[cluster.Stopping]+t.Beside[cluster.Stopping] > 0 })
+	return slices.ContainsFunc(j.Tasks,
+		func(t *cluster.Task) bool { return t.Counts[cluster.Stopping]+t.Beside[cluster.Stopping] > 0 })
 }
 
-// first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be seen without rules,
-// devices and ports. In a pool gangs that lost members come first, then the more important, then those who came first.
+// first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be
+// seen without rules, devices and ports. In a pool gangs that lost members come first, then the more important, then
+// those who came first.
 func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 	broken := j.GangState() == gang.Broken
 	if broken && (!h.broken[j.ID] || j.Spec.Grow == terms.GrowWhole) || j.GangState() > gang.Broken {
@@ -268,14 +281,16 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 	}
 }
 
-// privileged tells whether a job may come before those whose turn it is: its gang lost members, or room was kept for it.
+// privileged tells whether a job may come before those whose turn it is: its gang lost members, or room was kept for
+// it.
 func (h *sharing) privileged(j *cluster.Job) bool {
 	return h.broken[j.ID] || j.HasGang() && h.lost[j.Name()] || slices.Contains(h.claiming, j.ID)
 }
 
 // demands tells whether a task of a job asks for more of a node than amounts.
 func demands(j *cluster.Job, spec *terms.Task) bool {
-	return j.Spec.Within != "" || j.Spec.Shares() || len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 || spec.PerNodeMax > 0
+	return j.Spec.Within != "" || j.Spec.Shares() || len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 ||
+		spec.PerNodeMax > 0
 }
 
 // alike tells whether two jobs take turns: in one pool, with the same part of it.
@@ -283,7 +298,8 @@ func alike(s *cluster.State, a, b *cluster.Job) bool {
 	return s.PoolOf(a) == s.PoolOf(b) && a.Spec.Class() == b.Spec.Class() && b.Spec.Type != terms.Daemon
 }
 
-// before tells whether a job has its turn before another that is no gang that lost members, and the other may not pass it.
+// before tells whether a job has its turn before another that is no gang that lost members, and the other may not pass
+// it.
 func (h *sharing) before(j, other *cluster.Job) bool {
 	if h.waited[j.ID] && other.Spec.RunsAtMost() == 0 && other.ID != j.ID {
 		return j.Spec.Priority > other.Spec.Priority || j.Spec.Priority == other.Spec.Priority && j.ID < other.ID
@@ -332,8 +348,8 @@ func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 	}
 }
 
-// order checks that nothing was placed of a task that comes after another which is not complete. What failed starts again
-// on its node, although a new version may have given it an order.
+// order checks that nothing was placed of a task that comes after another which is not complete. What failed starts
+// again on its node, although a new version may have given it an order.
 func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		for _, before := range j.After(task) {
@@ -346,7 +362,8 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 				if h.fresh(s, r, &slot) && succeeded < j.Wants(before) {
-					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r), j.Tasks[before].Name, succeeded)
+					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
+						j.Tasks[before].Name, succeeded)
 				}
 				return true
 			})

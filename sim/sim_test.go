@@ -19,7 +19,8 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	if s.Mixed == 0 || s.Halted == 0 || s.RefusedRaises == 0 {
-		t.Errorf("%d runs with mixed versions, %d raises that came too early, %d old programs stopped: want some of each", s.Mixed, s.RefusedRaises, s.Halted)
+		t.Errorf("%d runs with mixed versions, %d raises that came too early, %d old programs stopped: want some of each",
+			s.Mixed, s.RefusedRaises, s.Halted)
 	}
 	s.Print(t.Output())
 }

@@ -36,8 +36,9 @@ func (m *machine) driverChanged() {
 	m.core.DriverHas(local)
 }
 
-// start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it
-// takes; 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can vouch for it.
+// start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it takes;
+// 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can vouch
+// for it.
 func (m *machine) start(order replica.Order) {
 	run, power, self := m.run, m.power, m.core.Self()
 	m.w.after(m.w.between(1, 30), func() {
@@ -71,7 +72,8 @@ func (m *machine) start(order replica.Order) {
 
 func (m *machine) exec(order replica.Order) {
 	m.w.checkAlone(m, &order)
-	t := &running{LocalTask: replica.LocalTask{ID: order.ID, Files: order.Members}, stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
+	t := &running{LocalTask: replica.LocalTask{ID: order.ID, Files: order.Members},
+		stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
 	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
@@ -98,7 +100,8 @@ func (m *machine) exec(order replica.Order) {
 	}
 }
 
-// renew gives tasks that run the files of a newer list of members, after a while. Who is asked meanwhile is asked again.
+// renew gives tasks that run the files of a newer list of members, after a while. Who is asked meanwhile is asked
+// again.
 func (m *machine) renew(all []replica.Renewal) {
 	power := m.power
 	if len(all) == 0 {

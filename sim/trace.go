@@ -68,7 +68,8 @@ func words(c command.Command) string {
 		text := strings.Builder{}
 		fmt.Fprintf(&text, "%s of %s:", c.Kind(), c.Peer)
 		for _, r := range c.Reports {
-			fmt.Fprintf(&text, " job %d task %d [%d]#%d %s %d", r.Slot.Job, r.Slot.Task, r.Slot.Index, r.Order, r.Ended, r.ExitCode)
+			fmt.Fprintf(&text, " job %d task %d [%d]#%d %s %d", r.Slot.Job, r.Slot.Task, r.Slot.Index, r.Order, r.Ended,
+				r.ExitCode)
 		}
 		return text.String()
 	case *command.ChangePools:

@@ -14,9 +14,9 @@ import (
 	"starling/terms/rules"
 )
 
-// versions lets a cluster begin with programs that do not know the next rules, and some that do, upgrades its machines one
-// by one, and raises the rules in the middle: too early at first, and once without a machine that came back with the old
-// program. It draws from a source of its own, so that other seeds are what they were.
+// versions lets a cluster begin with programs that do not know the next rules, and some that do, upgrades its machines
+// one by one, and raises the rules in the middle: too early at first, and once without a machine that came back with
+// the old program. It draws from a source of its own, so that other seeds are what they were.
 type versions struct {
 	w   *World
 	rng *rand.Rand
@@ -112,8 +112,8 @@ func (v *versions) raise() {
 	v.w.after(v.between(1000, 4000), v.raise)
 }
 
-// early appends a command of the next rules, whatever those in force are: by a request, and as no peer would write it, with
-// a header that says what it needs and with one that does not.
+// early appends a command of the next rules, whatever those in force are: by a request, and as no peer would write it,
+// with a header that says what it needs and with one that does not.
 func (v *versions) early() {
 	if v.w.calm {
 		return
@@ -129,7 +129,8 @@ func (v *versions) early() {
 	default:
 		v.w.slanders++
 		writer := terms.NewPeerID("gossip", v.w.slanders)
-		e := &command.Entry{Rules: rules.Number(v.between(int(rules.First), int(rules.Next))), Writer: writer, Seq: 1, Time: v.w.now}
+		e := &command.Entry{Rules: rules.Number(v.between(int(rules.First), int(rules.Next))), Writer: writer, Seq: 1,
+			Time: v.w.now}
 		e.Commands = append(e.Commands, &command.PrepareJoin{Joiner: writer, Attempt: 1}, pass, &command.TellTime{})
 		v.w.land(journal.Record{Writer: string(writer), Seq: e.Seq, Payload: command.Encode(e)})
 	}
@@ -148,7 +149,8 @@ func (v *versions) check(m *machine, folded *replica.Folded) {
 	case index > len(v.said):
 		v.said = append(v.said, words.Sum64())
 	case v.said[index-1] != words.Sum64():
-		v.w.fail("%s, of rules %d, makes of entry %d: %q %+v; others differ", m.label, m.program, index, folded.Outcome.Dropped, folded.Outcome.Results)
+		v.w.fail("%s, of rules %d, makes of entry %d: %q %+v; others differ", m.label, m.program, index,
+			folded.Outcome.Dropped, folded.Outcome.Results)
 	}
 	if m.core.State().Rules == rules.Next && v.raisedAt == 0 {
 		v.raisedAt = folded.Index
@@ -167,8 +169,8 @@ func (v *versions) relapse() {
 	v.w.after(v.between(100, 6000), func() { v.upgrade(m) })
 }
 
-// halts ends the process of a machine whose program can fold nothing more: it must be one that met newer rules. What runs
-// there runs on. It comes back again and again, until somebody has installed a newer program.
+// halts ends the process of a machine whose program can fold nothing more: it must be one that met newer rules. What
+// runs there runs on. It comes back again and again, until somebody has installed a newer program.
 func (v *versions) halts(m *machine) {
 	if at := m.core.State(); m.program >= at.Rules || at.Index != v.raisedAt {
 		v.w.fail("%s, of rules %d, stops at entry %d: %v", m.label, m.program, at.Index, m.core.Halt())
@@ -191,7 +193,8 @@ func (v *versions) knows() *peer.Core {
 	return core
 }
 
-// checkRest checks that the rules are raised in the end, and that the old program folds the journal up to there and stops.
+// checkRest checks that the rules are raised in the end, and that the old program folds the journal up to there and
+// stops.
 func (v *versions) checkRest() {
 	if !v.on {
 		return

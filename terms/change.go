@@ -16,7 +16,8 @@ const (
 	NoChange Change = iota
 	// InPlace: it goes on and is of the new version from now on.
 	InPlace
-	// ByNode: the rules about nodes differ. It goes on in place if its node satisfies the new ones, and is replaced otherwise.
+	// ByNode: the rules about nodes differ. It goes on in place if its node satisfies the new ones, and is replaced
+	// otherwise.
 	ByNode
 	// Replace: only a new instance can be of the new version.
 	Replace
@@ -25,8 +26,8 @@ const (
 // String returns the change in words.
 func (c Change) String() string { return [...]string{"none", "in place", "by node", "replace"}[c] }
 
-// field is a field of a job or a task: its key in job files, what another value means for an instance, and when two values
-// are the same.
+// field is a field of a job or a task: its key in job files, what another value means for an instance, and when two
+// values are the same.
 type field[T any] struct {
 	key    string
 	change func(a, b *T) Change
@@ -39,8 +40,8 @@ func inPlace(_, _ *Task) Change { return InPlace }
 
 func replace(_, _ *Task) Change { return Replace }
 
-// asTold replaces an instance whose supervisor was told something else at its start about stopping it by itself: the fold
-// counts on that.
+// asTold replaces an instance whose supervisor was told something else at its start about stopping it by itself: the
+// fold counts on that.
 func asTold(a, b *Task) Change {
 	if a.selfStop() != b.selfStop() {
 		return Replace
@@ -200,7 +201,8 @@ func (t *Task) selfStop() (told struct{ after, grace uint32 }) {
 	return told
 }
 
-// Difference is a field in which two versions of a task differ: its key in job files, and what that means for an instance.
+// Difference is a field in which two versions of a task differ: its key in job files, and what that means for an
+// instance.
 type Difference struct {
 	Key    string
 	Change Change

@@ -107,8 +107,8 @@ func Mutant(n int) (old, now *Job, path string) {
 	return old, now, m.path
 }
 
-// TestFieldsAreComplete changes every value of a job, one at a time: exactly one row of the table must see it, another row
-// for each field, and the jobs must not be equal.
+// TestFieldsAreComplete changes every value of a job, one at a time: exactly one row of the table must see it, another
+// row for each field, and the jobs must not be equal.
 func TestFieldsAreComplete(t *testing.T) {
 	jobRows, taskRows := map[string]string{}, map[string]string{}
 	for n := range Mutants() {
@@ -180,7 +180,8 @@ func TestChangeTo(t *testing.T) {
 		{func(t *Task) { t.Constraints[0].Soft = !t.Constraints[0].Soft }, ByNode}, // it begins or ends to bind
 		{func(t *Task) { t.Constraints = nil }, InPlace},                           // it was a preference
 		{func(t *Task) {
-			t.Constraints = append(slices.Clone(t.Constraints), constraint.Constraint{Attribute: "x", Operator: constraint.Exists, Soft: true})
+			t.Constraints = append(slices.Clone(t.Constraints),
+				constraint.Constraint{Attribute: "x", Operator: constraint.Exists, Soft: true})
 		}, InPlace},
 		{func(t *Task) { t.PerNodeMax++ }, InPlace},
 		{func(t *Task) { t.PerNodeMax = 0 }, InPlace},
@@ -214,8 +215,8 @@ func TestChangeTo(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasItsChange says of each field what another value means for an instance that runs: that is what may change on
-// the fly.
+// TestEveryFieldHasItsChange says of each field what another value means for an instance that runs: that is what may
+// change on the fly.
 func TestEveryFieldHasItsChange(t *testing.T) {
 	want := map[string]Change{"stop_grace": Replace, "disconnect": InPlace, "plugins": Replace}
 	for key, change := range map[string]Change{

@@ -1,4 +1,5 @@
-// Package terms is the vocabulary: how users state what they want and machines what they give, and what both are called.
+// Package terms is the vocabulary: how users state what they want and machines what they give, and what both are
+// called.
 //
 // Jobs, their tasks and pools stand here as their authors wrote them, offers as machines made them, with the names,
 // amounts and limits in them. What is stated is checked here, compared with its next version, and never changed. What

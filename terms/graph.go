@@ -35,7 +35,8 @@ func (s *Job) graphProblems(p *problems) {
 	}
 	if _, circle := s.Order(); len(circle) > 0 {
 		first := slices.IndexFunc(s.Tasks, func(t Task) bool { return t.Name == circle[0] })
-		p.add("tasks["+strconv.Itoa(first)+"].after", "goes round in a circle: %s", strings.Join(circleNames(circle), " after "))
+		p.add("tasks["+strconv.Itoa(first)+"].after", "goes round in a circle: %s",
+			strings.Join(circleNames(circle), " after "))
 	}
 }
 
@@ -91,8 +92,8 @@ func circleNames(circle []TaskName) (names []string) {
 	return append(names, names[0])
 }
 
-// Order returns the numbers of the tasks, each behind those that it comes after and otherwise as they stand. If there is no
-// such order, it returns a circle of tasks, each of which comes after the next.
+// Order returns the numbers of the tasks, each behind those that it comes after and otherwise as they stand. If there
+// is no such order, it returns a circle of tasks, each of which comes after the next.
 func (s *Job) Order() (order []int, circle []TaskName) {
 	number := make(map[TaskName]int, len(s.Tasks))
 	for i := range s.Tasks {

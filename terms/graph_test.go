@@ -17,7 +17,8 @@ func TestFollowProblems(t *testing.T) {
 		{[]JobName{"a", "a"}, Batch, []string{"after[1]: is there twice"}},
 		{[]JobName{"a"}, Daemon, []string{"after: excludes daemon: daemons belong to their machines"}},
 	} {
-		spec := Job{Name: "j", Type: c.kind, After: c.after, Tasks: []Task{{Name: "t", Instances: 1, Command: []string{"run"}, Placement: Pack}}}
+		spec := Job{Name: "j", Type: c.kind, After: c.after,
+			Tasks: []Task{{Name: "t", Instances: 1, Command: []string{"run"}, Placement: Pack}}}
 		var got []string
 		for _, p := range spec.Problems() {
 			if strings.HasPrefix(p.Path, "after") {
@@ -43,9 +44,11 @@ func TestGraphProblems(t *testing.T) {
 		{tasks: "a b:x", kind: Batch, want: []string{`tasks[1].after[0]: there is no task "x" in the job: it has a, b`}},
 		{tasks: "a b:a,a", kind: Batch, want: []string{"tasks[1].after[1]: is there twice"}},
 		{tasks: "a:a", kind: Batch, want: []string{"tasks[0].after: goes round in a circle: a after a"}},
-		{tasks: "s a:c,s b:a c:b", kind: Batch, want: []string{"tasks[1].after: goes round in a circle: a after c after b after a"}},
+		{tasks: "s a:c,s b:a c:b", kind: Batch,
+			want: []string{"tasks[1].after: goes round in a circle: a after c after b after a"}},
 		{tasks: "a b:a", kind: Stateless, want: []string{"tasks[1].after: needs a batch job: only its tasks come to an end"}},
-		{tasks: "a b:a", kind: Batch, gang: 2, want: []string{"tasks[1].after: excludes min_available: a gang starts together, and this begins later"}},
+		{tasks: "a b:a", kind: Batch, gang: 2,
+			want: []string{"tasks[1].after: excludes min_available: a gang starts together, and this begins later"}},
 	} {
 		spec := Job{Name: "j", Type: c.kind, MinAvailable: c.gang}
 		for _, text := range strings.Fields(c.tasks) {

@@ -41,7 +41,8 @@ type Job struct {
 	// Priority orders the jobs of a pool, 0 to PriorityMax: the highest is admitted first, and takes the place of lower
 	// ones that are preemptible.
 	Priority uint32
-	// Preemption says whether its instances may be told to give way, if it does not follow from the type: see NonPreemptible.
+	// Preemption says whether its instances may be told to give way, if it does not follow from the type: see
+	// NonPreemptible.
 	Preemption Preemption
 	// Revocable instances run on what others reserved and leave idle, and give way first.
 	Revocable bool
@@ -55,23 +56,23 @@ type Job struct {
 	Percent       uint32
 	// Coverage says whether the job runs at all with virtual peers for some of its tasks only.
 	Coverage Coverage
-	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those of
-	// its tasks, or 0 for that sum; what is beyond it may be instances of any task.
+	// MinAvailable is how many instances must run together, all tasks counted: the gang. It is at least the sum of those
+	// of its tasks, or 0 for that sum; what is beyond it may be instances of any task.
 	MinAvailable uint32
 	// Within is an attribute of which the nodes of all instances have the same value, such as "rack"; "" for none.
 	Within string
 	// Grow says how members come by which a gang has grown that runs.
 	Grow Grow
-	// MinSuccess is how many instances must have succeeded, all tasks counted, for the job to have succeeded; the others are
-	// ended then. 0 is all.
+	// MinSuccess is how many instances must have succeeded, all tasks counted, for the job to have succeeded; the others
+	// are ended then. 0 is all.
 	MinSuccess uint32
 	// Policies say what becomes of the job when something happens to its instances and tasks: the first that is about it,
 	// after those of the task.
 	Policies []lifecycle.Policy
 	// MaxRestarts is how often policies may restart the job; RestartsUnlimited has no bound.
 	MaxRestarts uint32
-	// KeepMillis is how long the job is kept when it has ended, 0 for as long as there is room. With KeepLeast the next entry
-	// forgets it.
+	// KeepMillis is how long the job is kept when it has ended, 0 for as long as there is room. With KeepLeast the next
+	// entry forgets it.
 	KeepMillis uint32
 	// After are batch jobs, each once: nothing of the job runs before all of them have succeeded.
 	After  []JobName
@@ -147,8 +148,8 @@ func (s *Job) GangBeyond() uint32 {
 	return left
 }
 
-// Gang returns for how many instances of a task virtual peers are set aside, so that the gang has enough: what is beyond
-// the numbers of the tasks goes to them in their order.
+// Gang returns for how many instances of a task virtual peers are set aside, so that the gang has enough: what is
+// beyond the numbers of the tasks goes to them in their order.
 func (s *Job) Gang(task TaskName) uint32 {
 	left := s.GangBeyond()
 	for i := range s.Tasks {
@@ -202,8 +203,8 @@ type Task struct {
 	Disconnect  Disconnect
 	Checks      []Check
 	Volumes     []Volume
-	// StopDelayMillis is the time between the order to stop and SIGTERM, 0 for the usual one: see StopDelay. It is at least
-	// StopDelayLeast otherwise. Jobs have it since rules.StopDelays.
+	// StopDelayMillis is the time between the order to stop and SIGTERM, 0 for the usual one: see StopDelay. It is at
+	// least StopDelayLeast otherwise. Jobs have it since rules.StopDelays.
 	StopDelayMillis uint32
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32

@@ -7,8 +7,8 @@ import (
 // Limits bound what one cluster keeps and what one entry does. They are part of the value, so that all peers share them
 // and simulations can run with tiny ones. What a single field may hold is bounded apart from them, where it is decoded.
 type Limits struct {
-	// Jobs bounds the jobs that have not finished. FinishedJobs and FinishedSlots bound the finished jobs that are kept and
-	// the slots of all of them, but for those of the newest one; the oldest are forgotten first.
+	// Jobs bounds the jobs that have not finished. FinishedJobs and FinishedSlots bound the finished jobs that are kept
+	// and the slots of all of them, but for those of the newest one; the oldest are forgotten first.
 	Jobs, FinishedJobs, FinishedSlots uint32
 	// Tasks bounds the tasks that a job has had in all its versions.
 	Tasks uint32
@@ -34,8 +34,8 @@ type Limits struct {
 	Preemptions uint32
 	// Trials bounds for how many instances that are to be replaced or moved room is looked for in vain, at a time.
 	Trials uint32
-	// JobAmount bounds what all instances of a job take together of each resource, PoolAmount what all jobs of a pool do and
-	// ClusterAmount what all jobs do, each with the most that it ever wanted; and what all nodes offer. Three times
+	// JobAmount bounds what all instances of a job take together of each resource, PoolAmount what all jobs of a pool do
+	// and ClusterAmount what all jobs do, each with the most that it ever wanted; and what all nodes offer. Three times
 	// ClusterAmount must be below Unlimited: a slot may hold room in three seats.
 	JobAmount, PoolAmount, ClusterAmount int64
 }

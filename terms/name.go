@@ -19,8 +19,8 @@ type NodeName string
 // PeerID is one incarnation of a node: "a~3" is the third life of node a. Peers are ordered by this string.
 type PeerID string
 
-// JobName is the path of the pool that a job lives in and its own name: "analytics/etl/nightly". A job of DefaultPool has
-// its own name alone. It is unique among the jobs that have not been forgotten.
+// JobName is the path of the pool that a job lives in and its own name: "analytics/etl/nightly". A job of DefaultPool
+// has its own name alone. It is unique among the jobs that have not been forgotten.
 type JobName string
 
 // JobNameBytesMax bounds a job's name with the path of its pool.
@@ -114,7 +114,8 @@ func NameProblem(name string, dots bool) string {
 			if dots {
 				allowed = `letters, digits, "-", "_" and "."`
 			}
-			return fmt.Sprintf("must be of %s and begin with a letter or digit; %q is not allowed at position %d", allowed, rune(c), i+1)
+			return fmt.Sprintf("must be of %s and begin with a letter or digit; %q is not allowed at position %d", allowed,
+				rune(c), i+1)
 		}
 	}
 	return ""

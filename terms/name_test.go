@@ -92,7 +92,8 @@ func TestAllocationIDRoundTrip(t *testing.T) {
 func TestParseAllocationIDRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "web.server[2]", "web.server#1", "web[2]#1", "server[2]#1x", "web.server[2]#", "web.server[]#1", "web.server[2#1",
-		"web.server[02]#1", "web.server[-1]#1", "web.server[4294967296]#1", "web.server[2]#18446744073709551616", "web.server[2]]#1",
+		"web.server[02]#1", "web.server[-1]#1", "web.server[4294967296]#1", "web.server[2]#18446744073709551616",
+		"web.server[2]]#1",
 		"web.server[2]#1 ", "web.server[2]#1#2",
 	} {
 		if id, ok := ParseAllocationID(text); ok {
@@ -115,7 +116,8 @@ func TestParseVolumeSet(t *testing.T) {
 	if got, ok := ParseVolumeSet("db.main[2]@17"); !ok || got != want || got.String() != "db.main[2]@17" {
 		t.Errorf("got %+v, %t, want %+v", got, ok, want)
 	}
-	for _, text := range []string{"", "db.main[2]", "db.main[2]@", "db.main[2]@-1", "db.main[2]@017", "db.main@17", "db.main[2]#1@17"} {
+	for _, text := range []string{"", "db.main[2]", "db.main[2]@", "db.main[2]@-1", "db.main[2]@017", "db.main@17",
+		"db.main[2]#1@17"} {
 		if got, ok := ParseVolumeSet(text); ok {
 			t.Errorf("ParseVolumeSet(%q): got %+v, want none", text, got)
 		}

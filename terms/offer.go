@@ -141,6 +141,7 @@ func (o *Offer) deviceProblem() string {
 
 // Equal tells whether two offers are the same in every field.
 func (o *Offer) Equal(other *Offer) bool {
-	return o.Capacity == other.Capacity && slices.Equal(o.Attributes, other.Attributes) && slices.Equal(o.Devices, other.Devices) &&
+	return o.Capacity == other.Capacity && slices.Equal(o.Attributes, other.Attributes) &&
+		slices.Equal(o.Devices, other.Devices) &&
 		o.PortFirst == other.PortFirst && o.PortLast == other.PortLast && o.Address == other.Address && o.Rules == other.Rules
 }

@@ -86,12 +86,13 @@ func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
 // String returns the kind's name in job files.
 func (k CheckKind) String() string { return CheckKinds()[k] }
 
-// addressesKeptMillis is how long a service goes on when it has left the lists of addresses: twice as long as the answers of
-// package dns may be kept, so that the slowest peer has a second to fold the entry that says so.
+// addressesKeptMillis is how long a service goes on when it has left the lists of addresses: twice as long as the
+// answers of package dns may be kept, so that the slowest peer has a second to fold the entry that says so.
 const addressesKeptMillis = 2000
 
-// StopDelay returns how long an instance that is told to stop goes on before it is sent its signal, in a job of this type: its
-// clients keep its address for a while after it has left the lists. Whoever says nothing of it gets what services with ports need.
+// StopDelay returns how long an instance that is told to stop goes on before it is sent its signal, in a job of this
+// type: its clients keep its address for a while after it has left the lists. Whoever says nothing of it gets what
+// services with ports need.
 func (t *Task) StopDelay(kind JobType) Time {
 	if t.StopDelayMillis > 0 {
 		return Time(t.StopDelayMillis)
@@ -102,7 +103,8 @@ func (t *Task) StopDelay(kind JobType) Time {
 	return 0
 }
 
-// StopsItself tells whether an instance that is cut off from the cluster stops itself, and nothing may take its place before.
+// StopsItself tells whether an instance that is cut off from the cluster stops itself, and nothing may take its place
+// before.
 func (t *Task) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
 
 // Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; one
@@ -191,7 +193,8 @@ func (t *Task) policyProblems(p *problems, kind JobType) {
 		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
 	}
 	if kind == Stateful && d.StopAfterMillis == 0 {
-		p.add("disconnect.stop_after", "must be above 0 in a stateful job: an instance that is cut off must stop by itself before another may start")
+		p.add("disconnect.stop_after",
+			"must be above 0 in a stateful job: an instance that is cut off must stop by itself before another may start")
 	}
 	if d.Keep > KeepLongest {
 		p.add("disconnect.keep", "must be one of %q", Survivors())
@@ -252,6 +255,8 @@ func (t *Task) checkProblems(p *problems) {
 }
 
 func (c *Check) equal(other *Check) bool {
-	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path && slices.Equal(c.Command, other.Command) &&
-		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis && c.FailuresMax == other.FailuresMax
+	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path &&
+		slices.Equal(c.Command, other.Command) &&
+		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis &&
+		c.FailuresMax == other.FailuresMax
 }

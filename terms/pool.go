@@ -131,7 +131,8 @@ type Pool struct {
 
 // NewPool returns a pool without reservation and limit, and with the defaults for all else.
 func NewPool(path PoolPath) Pool {
-	s := Pool{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault, PatienceMillis: PatienceMillisDefault}
+	s := Pool{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault,
+		PatienceMillis: PatienceMillisDefault}
 	for k := range s.Quotas {
 		s.Quotas[k] = Quota{Limit: Unlimited, Share: 1}
 	}

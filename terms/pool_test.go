@@ -23,7 +23,8 @@ func TestText(t *testing.T) {
 		amount int64
 		want   string
 	}{
-		{CPU, 0, "0"}, {CPU, 2000, "2"}, {CPU, 1500, "1500m"}, {Memory, 0, "0"}, {Memory, 1536, "1536B"}, {Memory, 3 << 29, "1536Mi"},
+		{CPU, 0, "0"}, {CPU, 2000, "2"}, {CPU, 1500, "1500m"}, {Memory, 0, "0"}, {Memory, 1536, "1536B"},
+		{Memory, 3 << 29, "1536Mi"},
 		{Disk, BytesMax, "1024Pi"}, {GPU, 2000, "2"}, {GPU, 1250, "1.25"}, {GPU, Unlimited, "unlimited"},
 	}
 	for _, c := range cases {
@@ -40,7 +41,8 @@ func TestRound(t *testing.T) {
 		want   string
 	}{
 		{CPU, 0, "0"}, {CPU, 2000, "2"}, {CPU, 1333, "1.333"}, {CPU, 500, "0.5"}, {Memory, 0, "0"}, {Memory, 1023, "1023B"},
-		{Memory, 1536, "1.5Ki"}, {Memory, 7158278826, "6.6Gi"}, {Disk, 64 << 30, "64Gi"}, {Disk, BytesMax, "1024Pi"}, {GPU, 250, "0.25"},
+		{Memory, 1536, "1.5Ki"}, {Memory, 7158278826, "6.6Gi"}, {Disk, 64 << 30, "64Gi"}, {Disk, BytesMax, "1024Pi"},
+		{GPU, 250, "0.25"},
 		{Memory, Unlimited, "unlimited"},
 	}
 	for _, c := range cases {

@@ -196,7 +196,8 @@ func (t *Task) problems(p *problems) {
 		p.add("placement", `must be "pack", "spread" or "defragment"`)
 	}
 	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, DelayMillisMax)
-	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(min(t.Restart.DelayMillis, DelayMillisMax)), DelayMillisMax)
+	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis), int64(min(t.Restart.DelayMillis, DelayMillisMax)),
+		DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, DelayMillisMax)
 	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, GraceMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, GraceMillisMax)
@@ -267,7 +268,8 @@ func (t *Task) ruleProblems(p *problems) {
 		t.Constraints[i].EachLeaf(func(*constraint.Constraint) { leaves++ })
 	}
 	if leaves > RequestsPerTaskMax {
-		p.add("constraints", "must have at most %d elements with all that is within them, have %d", RequestsPerTaskMax, leaves)
+		p.add("constraints", "must have at most %d elements with all that is within them, have %d", RequestsPerTaskMax,
+			leaves)
 	}
 	t.labelProblems(p)
 	p.text("spread_over", t.SpreadOver)
@@ -302,7 +304,8 @@ func (t *Task) labelProblems(p *problems) {
 		p.text(field, l.Name+l.Value)
 		switch {
 		case l.Name == "" || len(l.Name) > constraint.NameBytesMax || len(l.Value) > AttributeBytesMax:
-			p.add(field, "must have a name of 1 to %d bytes and a value of at most %d", constraint.NameBytesMax, AttributeBytesMax)
+			p.add(field, "must have a name of 1 to %d bytes and a value of at most %d", constraint.NameBytesMax,
+				AttributeBytesMax)
 		case i > 0 && t.Labels[i-1].Name >= l.Name:
 			p.add(field, "must be ordered by name, each name once")
 		}

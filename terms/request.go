@@ -19,7 +19,8 @@ func (q PluginRequest) equal(other PluginRequest) bool {
 	return q.Name == other.Name && slices.Equal(q.Arguments, other.Arguments)
 }
 
-// pluginProblems adds what is wrong with the form of what the job asks of plugins; what they make of it they say themselves.
+// pluginProblems adds what is wrong with the form of what the job asks of plugins; what they make of it they say
+// themselves.
 func (s *Job) pluginProblems(p *problems) {
 	if len(s.Plugins) > PluginsMax {
 		p.add("plugins", "must have at most %d elements, has %d", PluginsMax, len(s.Plugins))

@@ -42,7 +42,8 @@ const (
 	CoverageByType Coverage = iota
 	// CoverageRequired gives a job no virtual peer unless each of its open tasks has what it needs, at least one.
 	CoverageRequired
-	// CoverageOptional lets a job run with a single virtual peer, which goes from one task to the next as they are completed.
+	// CoverageOptional lets a job run with a single virtual peer, which goes from one task to the next as they are
+	// completed.
 	CoverageOptional
 )
 
@@ -52,8 +53,9 @@ func Coverages() []string { return []string{"", "required", "optional"} }
 // String returns the coverage's name in job files, "" for that of the type.
 func (c Coverage) String() string { return Coverages()[c] }
 
-// NeedsCoverage tells whether the job gets no virtual peer unless all its open tasks are covered. The instances of batch jobs
-// end, so that a single virtual peer makes progress; those of others do not. A copy of a colocated job has all its tasks.
+// NeedsCoverage tells whether the job gets no virtual peer unless all its open tasks are covered. The instances of
+// batch jobs end, so that a single virtual peer makes progress; those of others do not. A copy of a colocated job has
+// all its tasks.
 func (s *Job) NeedsCoverage() bool {
 	if s.Coverage == CoverageByType {
 		return s.Type != Batch || s.TaskScheduler == TaskColocated
@@ -82,14 +84,16 @@ func JobSchedulers() []string { return []string{"priority", "greedy", "round-rob
 // String returns the scheduler's name in pool files.
 func (s JobScheduler) String() string { return JobSchedulers()[s] }
 
-// Shares tells whether the instances of the job are run by virtual peers, which it shares with the other such jobs of its pool.
+// Shares tells whether the instances of the job are run by virtual peers, which it shares with the other such jobs of
+// its pool.
 func (s *Job) Shares() bool { return s.TaskScheduler != NoScheduler }
 
 // OnVirtualPeers makes each instance of the job take one virtual peer.
 func (s *Job) OnVirtualPeers() {
 	for i := range s.Tasks {
 		t, name := &s.Tasks[i], VirtualPeers.String()
-		at, asked := slices.BinarySearchFunc(t.Devices, name, func(q DeviceRequest, name string) int { return strings.Compare(q.Kind, name) })
+		at, asked := slices.BinarySearchFunc(t.Devices, name,
+			func(q DeviceRequest, name string) int { return strings.Compare(q.Kind, name) })
 		if !asked {
 			t.Devices = slices.Insert(slices.Clip(t.Devices), at, DeviceRequest{Kind: name, Amount: WholeDevice})
 		}
@@ -144,9 +148,11 @@ func (s *Job) peersProblems(p *problems) {
 			what string
 		}{
 			{s.Type != Batch && s.Type != Stateless, "a batch or stateless job: the others belong to their machines"},
-			{s.Revocable || s.Type != Stateful && s.NonPreemptible(), "a job that is preemptible and not revocable: virtual peers go from job to job"},
+			{s.Revocable || s.Type != Stateful && s.NonPreemptible(),
+				"a job that is preemptible and not revocable: virtual peers go from job to job"},
 			{s.KillOnPreempt, "kill_on_preempt: false: virtual peers go from job to job"},
-			{s.TaskScheduler == TaskGreedy && s.HasGang(), "a job without min_available if it is greedy: that runs one task after the other, and a gang starts together"},
+			{s.TaskScheduler == TaskGreedy && s.HasGang(),
+				"a job without min_available if it is greedy: that runs one task after the other, and a gang starts together"},
 			{s.Update.Canaries > 0, "an update without canaries: each virtual peer runs one instance"},
 		} {
 			if wrong.is {

@@ -21,8 +21,9 @@ const (
 	Preemptible
 )
 
-// NonPreemptible tells whether instances are never told to give way: if the job says so, or has state on its machines and does not say
-// that they may be. Such work counts against what its pool reserves, and of a kind of which that is nothing against what no pool reserves.
+// NonPreemptible tells whether instances are never told to give way: if the job says so, or has state on its machines
+// and does not say that they may be. Such work counts against what its pool reserves, and of a kind of which that is
+// nothing against what no pool reserves.
 func (s *Job) NonPreemptible() bool {
 	return s.Preemption == NonPreemptible || s.Preemption == PreemptionByType && s.Type == Stateful
 }
@@ -111,7 +112,8 @@ func (s *Job) lifecycleProblems(p *problems) {
 	for i := range s.Tasks {
 		instances += uint64(s.Tasks[i].Instances)
 		if len(s.Tasks[i].Policies) > 0 && s.Type == Daemon {
-			p.add("tasks["+strconv.Itoa(i)+"].policies", "must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
+			p.add("tasks["+strconv.Itoa(i)+"].policies",
+				"must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
 		}
 	}
 	if len(s.Policies) > 0 && s.Type == Daemon {
@@ -125,8 +127,8 @@ func (s *Job) lifecycleProblems(p *problems) {
 	}
 }
 
-// RunsAtMost returns after how many milliseconds an instance that has started has ended at the latest, with the time that it is given
-// to stop; 0 is never.
+// RunsAtMost returns after how many milliseconds an instance that has started has ended at the latest, with the time
+// that it is given to stop; 0 is never.
 func (t *Task) RunsAtMost() Time {
 	if t.MaxRunMillis == 0 {
 		return 0

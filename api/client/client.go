@@ -70,7 +70,8 @@ func (c *Client) Rules(ctx context.Context) (*starlingv1.RulesResponse, error) {
 }
 
 // ListJobs returns one page of jobs.
-func (c *Client) ListJobs(ctx context.Context, request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
+func (c *Client) ListJobs(ctx context.Context,
+	request *starlingv1.ListJobsRequest) (*starlingv1.ListJobsResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.ListJobs)
 }
@@ -112,23 +113,27 @@ func (c *Client) JobDiff(ctx context.Context, job terms.JobName, from, to uint32
 }
 
 // JobStatus tells how a job stands, with one page of its slots.
-func (c *Client) JobStatus(ctx context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+func (c *Client) JobStatus(ctx context.Context,
+	request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobStatus)
 }
 
 // FollowJob visits how a job stands, now and whenever that may have changed, until visit returns true or an error.
 func (c *Client) FollowJob(
-	ctx context.Context, request *starlingv1.JobStatusRequest, visit func(*starlingv1.JobStatusResponse) (done bool, err error),
+	ctx context.Context, request *starlingv1.JobStatusRequest,
+	visit func(*starlingv1.JobStatusResponse) (done bool, err error),
 ) error {
-	return follow(ctx, "job "+request.GetJob(), visit, func(ctx context.Context, least uint64) (*starlingv1.JobStatusResponse, error) {
-		request.MinIndex = least
-		return c.JobStatus(ctx, request)
-	})
+	return follow(ctx, "job "+request.GetJob(), visit,
+		func(ctx context.Context, least uint64) (*starlingv1.JobStatusResponse, error) {
+			request.MinIndex = least
+			return c.JobStatus(ctx, request)
+		})
 }
 
 // FollowPeers visits all nodes, now and whenever they may have changed, until visit returns true or an error.
-func (c *Client) FollowPeers(ctx context.Context, visit func(*starlingv1.ListPeersResponse) (done bool, err error)) error {
+func (c *Client) FollowPeers(ctx context.Context,
+	visit func(*starlingv1.ListPeersResponse) (done bool, err error)) error {
 	return follow(ctx, "the peers", visit, c.allPeers)
 }
 
@@ -170,7 +175,8 @@ func (c *Client) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 }
 
 // ListPeers returns one page of the nodes and who lives on them.
-func (c *Client) ListPeers(ctx context.Context, request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
+func (c *Client) ListPeers(ctx context.Context,
+	request *starlingv1.ListPeersRequest) (*starlingv1.ListPeersResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.ListPeers)
 }
@@ -230,7 +236,8 @@ func (c *Client) PoolStatus(ctx context.Context, path terms.PoolPath) (*starling
 func (c *Client) PlanPools(
 	ctx context.Context, against uint32, pools []terms.Pool, gone []terms.PoolPath,
 ) (*starlingv1.PlanPoolsResponse, error) {
-	request := &starlingv1.PlanPoolsRequest{MinIndex: c.least(0), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
+	request := &starlingv1.PlanPoolsRequest{MinIndex: c.least(0), Against: against, Pools: wire.Pools(pools),
+		Gone: texts(gone)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanPools)
 }
 
@@ -265,7 +272,8 @@ func (c *Client) Logs(
 func (c *Client) Output(ctx context.Context, request *starlingv1.OutputRequest, to io.Writer) error {
 	request.MinIndex = c.least(request.MinIndex)
 	return stream(ctx, c, streamCall[starlingv1.OutputRequest, starlingv1.OutputResponse]{
-		request: request, method: starlingv1connect.StarlingClient.Output, visit: func(piece *starlingv1.OutputResponse) error {
+		request: request, method: starlingv1connect.StarlingClient.Output,
+		visit: func(piece *starlingv1.OutputResponse) error {
 			_, err := to.Write(piece.GetData())
 			return err
 		},
@@ -285,7 +293,8 @@ func (c *Client) saw(answer any) {
 
 // unary asks one peer after another, with pauses between rounds, until one decides or the retries are used up.
 func unary[Q, A any](
-	ctx context.Context, c *Client, request *Q, method func(starlingv1connect.StarlingClient, context.Context, *Q) (*A, error),
+	ctx context.Context, c *Client, request *Q,
+	method func(starlingv1connect.StarlingClient, context.Context, *Q) (*A, error),
 ) (*A, error) {
 	var answer *A
 	err := c.retry(ctx, func(peer starlingv1connect.StarlingClient) error {

@@ -54,7 +54,8 @@ func (s *scripted) KillJob(_ context.Context, request *starlingv1.KillJobRequest
 	return &starlingv1.KillJobResponse{Index: s.index}, s.next()
 }
 
-func (s *scripted) JobStatus(_ context.Context, request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
+func (s *scripted) JobStatus(_ context.Context,
+	request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.least = append(s.least, request.GetMinIndex())
@@ -69,7 +70,8 @@ func (s *scripted) Info(_ context.Context, request *starlingv1.InfoRequest) (*st
 }
 
 func (s *scripted) TailJournal(
-	_ context.Context, request *starlingv1.TailJournalRequest, stream *connect.ServerStream[starlingv1.TailJournalResponse],
+	_ context.Context, request *starlingv1.TailJournalRequest,
+	stream *connect.ServerStream[starlingv1.TailJournalResponse],
 ) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -276,7 +278,8 @@ func TestReadsAskForWhatWasSeen(t *testing.T) {
 	}
 	c.See(9)
 	s.index = 12
-	if err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{}, func(*starlingv1.TailJournalResponse) error { return nil }); err != nil {
+	if err := c.TailJournal(ctx, &starlingv1.TailJournalRequest{},
+		func(*starlingv1.TailJournalResponse) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := []uint64{7, 9}; !slices.Equal(s.least, want) || c.Seen() != terms.Index(12) {
@@ -337,7 +340,8 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, c := range cases {
 		got, err := client.Addresses(c.text)
-		if strings.Join(got, " ") != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+		if strings.Join(got, " ") != c.want || (err == nil) != (c.problem == "") ||
+			err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%q: got %q, %v, want %s%s", c.text, got, err, c.want, c.problem)
 		}
 	}

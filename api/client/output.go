@@ -22,7 +22,8 @@ type Outputs struct {
 // NewOutputs returns a reader of outputs.
 func NewOutputs() *Outputs { return &Outputs{wire.Transport()} }
 
-// Fetch reads an output from the peer at the address, as it was sent there. The error is os.ErrNotExist if that has none.
+// Fetch reads an output from the peer at the address, as it was sent there. The error is os.ErrNotExist if that has
+// none.
 func (o *Outputs) Fetch(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error) {
 	answers, err := wire.Peer(o.transport, address).Output(ctx, &starlingv1.OutputRequest{Output: output.String()})
 	if err != nil {

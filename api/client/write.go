@@ -16,7 +16,8 @@ import (
 
 // SubmitJob brings a job, or a new version of it, and returns when it is folded. It is refused if the job has another
 // version than against; 0 is no job, or one that has ended.
-func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job, against uint32) (*starlingv1.SubmitJobResponse, error) {
+func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job,
+	against uint32) (*starlingv1.SubmitJobResponse, error) {
 	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec), Against: against}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
 }
@@ -32,18 +33,22 @@ func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32)
 func (c *Client) SteerUpdate(
 	ctx context.Context, job terms.JobName, version uint32, steering command.Steering,
 ) (*starlingv1.SteerUpdateResponse, error) {
-	request := &starlingv1.SteerUpdateRequest{RequestId: rand.Text(), Job: string(job), Version: version, Steering: steering.String()}
+	request := &starlingv1.SteerUpdateRequest{RequestId: rand.Text(), Job: string(job), Version: version,
+		Steering: steering.String()}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SteerUpdate)
 }
 
 // RevertJob makes a copy of version to the newest. It is refused if the job has another version than against.
-func (c *Client) RevertJob(ctx context.Context, job terms.JobName, against, to uint32) (*starlingv1.RevertJobResponse, error) {
+func (c *Client) RevertJob(ctx context.Context, job terms.JobName, against,
+	to uint32) (*starlingv1.RevertJobResponse, error) {
 	request := &starlingv1.RevertJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, To: to}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RevertJob)
 }
 
-// SuspendJob lets nothing of a job run for now, or lets it run again. It is refused if the job has another version by now.
-func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint32, resume bool) (*starlingv1.SuspendJobResponse, error) {
+// SuspendJob lets nothing of a job run for now, or lets it run again. It is refused if the job has another version by
+// now.
+func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint32,
+	resume bool) (*starlingv1.SuspendJobResponse, error) {
 	request := &starlingv1.SuspendJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, Resume: resume}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SuspendJob)
 }
@@ -53,7 +58,8 @@ func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint
 func (c *Client) RestartJob(
 	ctx context.Context, job terms.JobName, task terms.TaskName, against uint32,
 ) (*starlingv1.RestartJobResponse, error) {
-	request := &starlingv1.RestartJobRequest{RequestId: rand.Text(), Job: string(job), Task: string(task), Against: against}
+	request := &starlingv1.RestartJobRequest{RequestId: rand.Text(), Job: string(job), Task: string(task),
+		Against: against}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.RestartJob)
 }
 
@@ -64,20 +70,24 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 }
 
 // EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for.
-func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere bool) (*starlingv1.EndAllocationResponse, error) {
+func (c *Client) EndAllocation(ctx context.Context, allocation string,
+	elsewhere bool) (*starlingv1.EndAllocationResponse, error) {
 	request := &starlingv1.EndAllocationRequest{RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 
 // RaiseRules raises the rules to the version, which is the one after that in force, and returns when that is folded.
 func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlingv1.RaiseRulesResponse, error) {
-	return unary(ctx, c, &starlingv1.RaiseRulesRequest{Version: uint32(version)}, starlingv1connect.StarlingClient.RaiseRules)
+	return unary(ctx, c, &starlingv1.RaiseRulesRequest{Version: uint32(version)},
+		starlingv1connect.StarlingClient.RaiseRules)
 }
 
 // DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped.
-func (c *Client) DrainNode(ctx context.Context, node terms.NodeName, deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
+func (c *Client) DrainNode(ctx context.Context, node terms.NodeName,
+	deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
 	request := &starlingv1.DrainNodeRequest{
-		RequestId: rand.Text(), Node: string(node), Drain: true, DeadlineMillis: uint32(min(max(deadline.Milliseconds(), 0), math.MaxUint32)),
+		RequestId: rand.Text(), Node: string(node), Drain: true,
+		DeadlineMillis: uint32(min(max(deadline.Milliseconds(), 0), math.MaxUint32)),
 	}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
@@ -93,7 +103,8 @@ func (c *Client) EndDrain(ctx context.Context, node terms.NodeName) (*starlingv1
 func (c *Client) ChangePools(
 	ctx context.Context, against uint32, pools []terms.Pool, gone []terms.PoolPath,
 ) (*starlingv1.ChangePoolsResponse, error) {
-	request := &starlingv1.ChangePoolsRequest{RequestId: rand.Text(), Against: against, Pools: wire.Pools(pools), Gone: texts(gone)}
+	request := &starlingv1.ChangePoolsRequest{RequestId: rand.Text(), Against: against, Pools: wire.Pools(pools),
+		Gone: texts(gone)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.ChangePools)
 }
 

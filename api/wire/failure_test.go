@@ -14,10 +14,12 @@ import (
 
 func TestFailureComesBack(t *testing.T) {
 	codes := []wire.Code{
-		wire.Invalid, wire.NotFound, wire.Conflict, wire.Denied, wire.Exhausted, wire.Unavailable, wire.Canceled, wire.Internal,
+		wire.Invalid, wire.NotFound, wire.Conflict, wire.Denied, wire.Exhausted, wire.Unavailable, wire.Canceled,
+		wire.Internal,
 	}
 	for _, code := range codes {
-		sent := &wire.Failure{Code: code, Reason: "why", Index: 7, Problems: []terms.Problem{{Path: "a", Reason: "b"}}, Decided: true}
+		sent := &wire.Failure{Code: code, Reason: "why", Index: 7, Problems: []terms.Problem{{Path: "a", Reason: "b"}},
+			Decided: true}
 		if got := wire.FailureOf(sent.Wire()); !reflect.DeepEqual(got, sent) {
 			t.Errorf("got %+v, want %+v", got, sent)
 		}

@@ -13,24 +13,28 @@ import (
 func updateMessage(u *terms.UpdatePolicy) *starlingv1.UpdatePolicy {
 	return &starlingv1.UpdatePolicy{
 		BatchSize: u.BatchSize, Canaries: u.Canaries, AutoPromote: u.AutoPromote, MinHealthyMillis: u.MinHealthyMillis,
-		HealthyDeadlineMillis: u.HealthyDeadlineMillis, ProgressDeadlineMillis: u.ProgressDeadlineMillis, AttemptsMax: u.AttemptsMax,
+		HealthyDeadlineMillis: u.HealthyDeadlineMillis, ProgressDeadlineMillis: u.ProgressDeadlineMillis,
+		AttemptsMax: u.AttemptsMax,
 		FailuresMax: u.FailuresMax, Rollback: u.Rollback, StartPaused: u.StartPaused, SameNode: u.SameNode,
 	}
 }
 
 func updateOf(m *starlingv1.UpdatePolicy) terms.UpdatePolicy {
 	return terms.UpdatePolicy{
-		BatchSize: m.GetBatchSize(), Canaries: m.GetCanaries(), AutoPromote: m.GetAutoPromote(), MinHealthyMillis: m.GetMinHealthyMillis(),
+		BatchSize: m.GetBatchSize(), Canaries: m.GetCanaries(), AutoPromote: m.GetAutoPromote(),
+		MinHealthyMillis:      m.GetMinHealthyMillis(),
 		HealthyDeadlineMillis: m.GetHealthyDeadlineMillis(), ProgressDeadlineMillis: m.GetProgressDeadlineMillis(),
-		AttemptsMax: m.GetAttemptsMax(), FailuresMax: m.GetFailuresMax(), Rollback: m.GetRollback(), StartPaused: m.GetStartPaused(),
-		SameNode: m.GetSameNode(),
+		AttemptsMax: m.GetAttemptsMax(), FailuresMax: m.GetFailuresMax(), Rollback: m.GetRollback(),
+		StartPaused: m.GetStartPaused(),
+		SameNode:    m.GetSameNode(),
 	}
 }
 
 // policyMessages adds what a task says about failures, health and what it keeps.
 func policyMessages(m *starlingv1.TaskSpec, t *terms.Task) {
 	m.Reschedule = &starlingv1.Reschedule{
-		AttemptsMax: t.Reschedule.AttemptsMax, IntervalMillis: t.Reschedule.IntervalMillis, DelayMillis: t.Reschedule.DelayMillis,
+		AttemptsMax: t.Reschedule.AttemptsMax, IntervalMillis: t.Reschedule.IntervalMillis,
+		DelayMillis:    t.Reschedule.DelayMillis,
 		DelayMaxMillis: t.Reschedule.DelayMaxMillis, Growth: t.Reschedule.Growth.String(),
 	}
 	m.Disconnect = &starlingv1.Disconnect{
@@ -69,7 +73,8 @@ func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
 	}
 	for _, one := range m.GetChecks() {
 		t.Checks = append(t.Checks, terms.Check{
-			Kind: terms.CheckKind(max(slices.Index(terms.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(), Path: one.GetPath(),
+			Kind: terms.CheckKind(max(slices.Index(terms.CheckKinds(), one.GetKind()), 0)), Port: one.GetPort(),
+			Path:    one.GetPath(),
 			Command: one.GetCommand(), IntervalMillis: one.GetIntervalMillis(), TimeoutMillis: one.GetTimeoutMillis(),
 			FailuresMax: one.GetFailuresMax(),
 		})
@@ -94,7 +99,8 @@ func lifecycleMessages(all []lifecycle.Policy) (messages []*starlingv1.Lifecycle
 func lifecycleOf(messages []*starlingv1.LifecyclePolicy) (all []lifecycle.Policy) {
 	for _, m := range messages {
 		p := lifecycle.Policy{
-			ExitCodes: m.GetExitCodes(), Action: lifecycle.Action(max(slices.Index(lifecycle.Actions(), m.GetAction()), 0)), DelayMillis: m.GetDelayMillis(),
+			ExitCodes: m.GetExitCodes(), Action: lifecycle.Action(max(slices.Index(lifecycle.Actions(), m.GetAction()), 0)),
+			DelayMillis: m.GetDelayMillis(),
 		}
 		for _, word := range m.GetOn() {
 			p.On = append(p.On, lifecycle.Event(max(slices.Index(lifecycle.Events(), word), 0)))

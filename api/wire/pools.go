@@ -13,14 +13,16 @@ import (
 // Pool returns the message of a pool.
 func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
-	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis, Owners: s.Owners,
+	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis,
+		Owners:       s.Owners,
 		JobScheduler: s.JobScheduler.String()}
 	if s.ControllerLimit != terms.NoPercent {
 		controllers := uint32(s.ControllerLimit)
 		m.ControllerLimit = &controllers
 	}
 	for k, q := range s.Quotas {
-		quota := &starlingv1.Quota{Kind: terms.Kind(k).String(), Reservation: q.Reservation, Share: &q.Share, Static: q.Static}
+		quota := &starlingv1.Quota{Kind: terms.Kind(k).String(), Reservation: q.Reservation, Share: &q.Share,
+			Static: q.Static}
 		if q.Limit != terms.Unlimited {
 			quota.Limit = &q.Limit
 		}
@@ -38,8 +40,8 @@ func Pools(all []terms.Pool) []*starlingv1.PoolSpec {
 	return messages
 }
 
-// PoolOf returns the pool of a message, and the problems that it has as a message, with paths that begin with the pool's.
-// Whether it fits into a tree, that tells.
+// PoolOf returns the pool of a message, and the problems that it has as a message, with paths that begin with the
+// pool's. Whether it fits into a tree, that tells.
 func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	s := terms.NewPool(terms.PoolPath(m.GetPath()))
 	s.Owners = m.GetOwners()
@@ -48,7 +50,8 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 		switch {
 		case given == nil:
 		case *given > 100:
-			problems = append(problems, terms.Problem{Path: m.GetPath() + "." + field, Reason: fmt.Sprintf("must be 0 to 100, is %d", *given)})
+			problems = append(problems, terms.Problem{Path: m.GetPath() + "." + field,
+				Reason: fmt.Sprintf("must be 0 to 100, is %d", *given)})
 		default:
 			*into = terms.Percent(*given)
 		}
@@ -61,7 +64,8 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	if word := m.GetJobScheduler(); word != "" {
 		at := slices.Index(terms.JobSchedulers(), word)
 		if s.JobScheduler = terms.JobScheduler(max(at, 0)); at < 0 {
-			problems = append(problems, terms.Problem{Path: m.GetPath() + ".job_scheduler", Reason: "must be priority, greedy, round-robin or percentage"})
+			problems = append(problems, terms.Problem{Path: m.GetPath() + ".job_scheduler",
+				Reason: "must be priority, greedy, round-robin or percentage"})
 		}
 	}
 	given := [terms.AmountCount]bool{}

@@ -23,9 +23,11 @@ import (
 // Spec returns the message of a job.
 func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	m := &starlingv1.JobSpec{
-		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update), Priority: proto.Uint32(spec.Priority),
-		Preemptible: preemptibleMessage(spec.Preemption), Revocable: spec.Revocable, Controller: spec.Controller, KillOnPreempt: spec.KillOnPreempt,
-		MinAvailable: spec.MinAvailable, After: texts(spec.After),
+		Name: string(spec.Name), Type: spec.Type.String(), Update: updateMessage(&spec.Update),
+		Priority:    proto.Uint32(spec.Priority),
+		Preemptible: preemptibleMessage(spec.Preemption), Revocable: spec.Revocable, Controller: spec.Controller,
+		KillOnPreempt: spec.KillOnPreempt,
+		MinAvailable:  spec.MinAvailable, After: texts(spec.After),
 		MinSuccess: spec.MinSuccess, Policies: lifecycleMessages(spec.Policies), MaxRestarts: proto.Uint32(spec.MaxRestarts),
 		KeepMillis: spec.KeepMillis, TaskScheduler: spec.TaskScheduler.String(), Percent: spec.Percent,
 		Coverage: spec.Coverage.String(),
@@ -100,8 +102,9 @@ func constraintMessages(all []constraint.Constraint) []*starlingv1.Constraint {
 	for i := range all {
 		c := &all[i]
 		messages = append(messages, &starlingv1.Constraint{
-			Attribute: c.Attribute, Label: c.Label, Within: c.Within, Operator: c.Operator.String(), Values: c.Values, Count: c.Count,
-			All: constraintMessages(c.All), Any: constraintMessages(c.Any), Soft: c.Soft, PatienceMillis: c.PatienceMillis,
+			Attribute: c.Attribute, Label: c.Label, Within: c.Within, Operator: c.Operator.String(), Values: c.Values,
+			Count: c.Count,
+			All:   constraintMessages(c.All), Any: constraintMessages(c.Any), Soft: c.Soft, PatienceMillis: c.PatienceMillis,
 		})
 	}
 	return messages
@@ -152,10 +155,12 @@ func preemptionOf(m *starlingv1.JobSpec) terms.Preemption {
 // cluster takes, its own Problems tell. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	spec := &terms.Job{
-		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()), Priority: terms.PriorityDefault,
+		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()),
+		Priority:   terms.PriorityDefault,
 		Preemption: preemptionOf(m), Revocable: m.GetRevocable(), Controller: m.GetController(),
 		KillOnPreempt: m.GetKillOnPreempt(), MinAvailable: m.GetMinAvailable(), After: namesOf[terms.JobName](m.GetAfter()),
-		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault, KeepMillis: m.GetKeepMillis(),
+		MinSuccess: m.GetMinSuccess(), Policies: lifecycleOf(m.GetPolicies()), MaxRestarts: lifecycle.RestartsDefault,
+		KeepMillis:    m.GetKeepMillis(),
 		TaskScheduler: terms.TaskScheduler(numberOf(m.GetTaskScheduler(), terms.TaskSchedulers())), Percent: m.GetPercent(),
 		Coverage: terms.Coverage(numberOf(m.GetCoverage(), terms.Coverages())),
 		Within:   m.GetWithin(), Grow: terms.Grow(numberOf(m.GetGrow(), terms.Grows())),
@@ -167,7 +172,8 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 		spec.Priority = m.GetPriority()
 	}
 	for _, one := range m.GetPlugins() {
-		spec.Plugins = append(spec.Plugins, terms.PluginRequest{Name: one.GetName(), Arguments: variablesOf(one.GetArguments())})
+		spec.Plugins = append(spec.Plugins,
+			terms.PluginRequest{Name: one.GetName(), Arguments: variablesOf(one.GetArguments())})
 	}
 	problems := unknownFields(m.ProtoReflect(), "")
 	slices.SortStableFunc(problems, func(a, b terms.Problem) int { return cmp.Compare(a.Path, b.Path) })
@@ -241,8 +247,9 @@ func constraintsOf(messages []*starlingv1.Constraint) []constraint.Constraint {
 	var all []constraint.Constraint
 	for _, one := range messages {
 		all = append(all, constraint.Constraint{
-			Attribute: one.GetAttribute(), Label: one.GetLabel(), Within: one.GetWithin(), Operator: operatorOf(one.GetOperator()),
-			Values: one.GetValues(), Count: one.GetCount(), All: constraintsOf(one.GetAll()), Any: constraintsOf(one.GetAny()),
+			Attribute: one.GetAttribute(), Label: one.GetLabel(), Within: one.GetWithin(),
+			Operator: operatorOf(one.GetOperator()),
+			Values:   one.GetValues(), Count: one.GetCount(), All: constraintsOf(one.GetAll()), Any: constraintsOf(one.GetAny()),
 			Soft: one.GetSoft(), PatienceMillis: one.GetPatienceMillis(),
 		})
 	}

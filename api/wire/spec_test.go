@@ -30,10 +30,17 @@ func fill(v reflect.Value, random *rand.Rand) {
 	}
 	highest := map[reflect.Type]uint64{
 		reflect.TypeFor[terms.JobType](): uint64(terms.Daemon), reflect.TypeFor[terms.Placement](): uint64(terms.Defragment),
-		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual), reflect.TypeFor[terms.Growth](): uint64(terms.Fibonacci),
-		reflect.TypeFor[terms.Survivor](): uint64(terms.KeepLongest), reflect.TypeFor[terms.CheckKind](): uint64(terms.CheckCommand),
-		reflect.TypeFor[terms.Signal](): uint64(terms.SignalUser2), reflect.TypeFor[terms.Preemption](): uint64(terms.Preemptible),
-		reflect.TypeFor[lifecycle.Event](): uint64(lifecycle.Any), reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed), reflect.TypeFor[terms.Coverage](): uint64(terms.CoverageOptional), reflect.TypeFor[terms.Grow](): uint64(terms.GrowWhole), reflect.TypeFor[lifecycle.Action](): uint64(lifecycle.Complete),
+		reflect.TypeFor[constraint.Operator](): uint64(constraint.GreaterOrEqual),
+		reflect.TypeFor[terms.Growth]():        uint64(terms.Fibonacci),
+		reflect.TypeFor[terms.Survivor]():      uint64(terms.KeepLongest),
+		reflect.TypeFor[terms.CheckKind]():     uint64(terms.CheckCommand),
+		reflect.TypeFor[terms.Signal]():        uint64(terms.SignalUser2),
+		reflect.TypeFor[terms.Preemption]():    uint64(terms.Preemptible),
+		reflect.TypeFor[lifecycle.Event]():     uint64(lifecycle.Any),
+		reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed),
+		reflect.TypeFor[terms.Coverage]():      uint64(terms.CoverageOptional),
+		reflect.TypeFor[terms.Grow]():          uint64(terms.GrowWhole),
+		reflect.TypeFor[lifecycle.Action]():    uint64(lifecycle.Complete),
 	}
 	if most, ok := highest[v.Type()]; ok {
 		v.SetUint(1 + random.Uint64N(most))
@@ -106,7 +113,8 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		return
 	}
 	words := map[protoreflect.FullName]string{
-		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "JobSpec.coverage": "optional", "JobSpec.grow": "whole", "TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
+		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "JobSpec.coverage": "optional", "JobSpec.grow": "whole",
+		"TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP",
 		"Disconnect.keep":            "replacement", "Check.kind": "command",
@@ -173,7 +181,8 @@ func TestSpecOf(t *testing.T) {
 			"tasks[0].name must not be empty; tasks[0].command must name a program"},
 		{"type", &starlingv1.JobSpec{Name: "j", Type: "bach", Tasks: task(func(*starlingv1.TaskSpec) {}).Tasks},
 			`type must be one of ["batch" "stateless" "stateful" "daemon"]`},
-		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }), `tasks[0].placement must be "pack", "spread" or "defragment"`},
+		{"placement", task(func(m *starlingv1.TaskSpec) { m.Placement = "stack" }),
+			`tasks[0].placement must be "pack", "spread" or "defragment"`},
 		{"words", task(func(m *starlingv1.TaskSpec) {
 			m.Reschedule = &starlingv1.Reschedule{Growth: "linear"}
 			m.Disconnect = &starlingv1.Disconnect{Keep: "both"}
@@ -186,9 +195,13 @@ func TestSpecOf(t *testing.T) {
 			m.Constraints = []*starlingv1.Constraint{{Attribute: "a", Operator: "~"}}
 		}),
 			`tasks[0].constraints[0].operator must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`},
-		{"port number", task(func(m *starlingv1.TaskSpec) { m.Ports = []*starlingv1.PortRequest{{Name: "p", Number: 65536}} }),
+		{"port number", task(func(m *starlingv1.TaskSpec) {
+			m.Ports = []*starlingv1.PortRequest{{Name: "p",
+				Number: 65536}}
+		}),
 			"tasks[0].ports[0].number must be at most 65535, is 65536"},
-		{"env is sorted", task(func(m *starlingv1.TaskSpec) { m.Env = []*starlingv1.Variable{{Name: "B"}, {Name: "A"}} }), ""},
+		{"env is sorted", task(func(m *starlingv1.TaskSpec) { m.Env = []*starlingv1.Variable{{Name: "B"}, {Name: "A"}} }),
+			""},
 		{"env twice", task(func(m *starlingv1.TaskSpec) { m.Env = []*starlingv1.Variable{{Name: "A"}, {Name: "A"}} }),
 			"tasks[0].env.A must be ordered by name, each name once"},
 		{"newer field", task(func(m *starlingv1.TaskSpec) {

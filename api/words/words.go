@@ -60,7 +60,8 @@ func request(c command.Command) string {
 		}
 		return fmt.Sprintf("suspend job %s", c.Job)
 	case *command.SealTask:
-		return fmt.Sprintf("seal task %s of job %s by %s", c.Slot.Task, c.Slot.Job, terms.AllocationID{Slot: c.Slot, Order: c.Order})
+		return fmt.Sprintf("seal task %s of job %s by %s", c.Slot.Task, c.Slot.Job,
+			terms.AllocationID{Slot: c.Slot, Order: c.Order})
 	case *command.EndAllocation:
 		if c.Elsewhere {
 			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order})

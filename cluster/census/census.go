@@ -24,8 +24,8 @@ func New[Node cmp.Ordered]() *Census[Node] {
 	return &Census[Node]{nodes: new(btree.Map[Node, uint32])}
 }
 
-// Copy returns a census that is equal to c, for changing, in constant time. From then on c must not change: others may be
-// reading it.
+// Copy returns a census that is equal to c, for changing, in constant time. From then on c must not change: others may
+// be reading it.
 func (c *Census[Node]) Copy() *Census[Node] {
 	clone := &Census[Node]{nodes: copied(c.nodes), regions: append([]region(nil), c.regions...)}
 	for i := range clone.regions {
@@ -108,8 +108,8 @@ func (c *Census[Node]) Move(from, to func(attribute string) string) {
 	}
 }
 
-// Same tells whether a census agrees with one that counts by node alone; ValueOf returns the value that a node has of an
-// attribute. It takes time in proportion to the census.
+// Same tells whether a census agrees with one that counts by node alone; ValueOf returns the value that a node has of
+// an attribute. It takes time in proportion to the census.
 func (c *Census[Node]) Same(plain *Census[Node], valueOf func(n Node, attribute string) string) bool {
 	same := c.nodes.Len() == plain.nodes.Len()
 	for _, r := range c.regions {

@@ -22,9 +22,11 @@ func TestCensus(t *testing.T) {
 		got   uint32
 		count uint32
 	}{
-		{"node 0", c.On(0), 0}, {"node 1", c.On(1), 3}, {"rack a", c.Within("rack", "a"), 3}, {"rack b", c.Within("rack", "b"), 1},
+		{"node 0", c.On(0), 0}, {"node 1", c.On(1), 3}, {"rack a", c.Within("rack", "a"), 3},
+		{"rack b", c.Within("rack", "b"), 1},
 		{"no rack", c.Within("rack", ""), 1}, {"rack c", c.Within("rack", "c"), 0},
-		{"node 0 as it was", kept.On(0), 2}, {"rack a as it was", kept.Within("rack", "a"), 2}, {"no rack as it was", kept.Within("rack", ""), 0},
+		{"node 0 as it was", kept.On(0), 2}, {"rack a as it was", kept.Within("rack", "a"), 2},
+		{"no rack as it was", kept.Within("rack", ""), 0},
 	} {
 		if want.got != want.count {
 			t.Errorf("%s: got %d, want %d", want.name, want.got, want.count)

@@ -58,8 +58,8 @@ func (c *Count) Any(beyond uint32) uint32 { return beyond - min(beyond, c.spare)
 // LostAny returns how many of those are lost: so many are missing, and were not to come for the first time.
 func (c *Count) LostAny(beyond uint32) uint32 { return c.Any(beyond) - min(c.Any(beyond), c.fresh) }
 
-// State returns how the gang stands that has so many members beyond the least of its tasks; together tells that those by
-// which it grows are admitted together.
+// State returns how the gang stands that has so many members beyond the least of its tasks; together tells that those
+// by which it grows are admitted together.
 func (c *Count) State(beyond uint32, together bool) State {
 	missing, lost := c.missing+c.Any(beyond), c.lost+c.LostAny(beyond)
 	switch {
@@ -81,8 +81,8 @@ type Option struct {
 	Most uint32
 }
 
-// Least returns a lower bound of what so many instances of any of the tasks take together. Of tasks that take the same it
-// is what they take.
+// Least returns a lower bound of what so many instances of any of the tasks take together. Of tasks that take the same
+// it is what they take.
 func Least(count uint32, options []Option) (sum terms.Amounts) {
 	for k := range sum {
 		slices.SortStableFunc(options, func(a, b Option) int {
@@ -104,8 +104,8 @@ func Least(count uint32, options []Option) (sum terms.Amounts) {
 	return sum
 }
 
-// Surplus returns, by task, how many living instances may go before the gang has too few. Of what is beyond the least of
-// the tasks, members are those of the first tasks.
+// Surplus returns, by task, how many living instances may go before the gang has too few. Of what is beyond the least
+// of the tasks, members are those of the first tasks.
 func Surplus(beyond uint32, tasks []Task) []uint32 {
 	surplus := make([]uint32, len(tasks))
 	for i, t := range tasks {

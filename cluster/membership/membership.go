@@ -10,8 +10,8 @@ import (
 	"starling/terms/fingerprint"
 )
 
-// Membership is which peers belong to the cluster, which watch which, and which are joining. Package ring holds its rules.
-// To the zero Membership no peer belongs.
+// Membership is which peers belong to the cluster, which watch which, and which are joining. Package ring holds its
+// rules. To the zero Membership no peer belongs.
 type Membership struct {
 	// members have joined.
 	members btree.Set[terms.PeerID]
@@ -219,7 +219,8 @@ const (
 )
 
 func (a Attempt) hash(p terms.PeerID) uint64 {
-	return fingerprint.Words(tagAttempt, fingerprint.Text(tagAttempt, string(p), string(a.Observer)), uint64(a.Number), uint64(a.Phase),
+	return fingerprint.Words(tagAttempt, fingerprint.Text(tagAttempt, string(p), string(a.Observer)), uint64(a.Number),
+		uint64(a.Phase),
 		uint64(a.Began), uint64(a.BeganAt))
 }
 
@@ -253,8 +254,8 @@ func (m *Membership) Restore(f *Facts) {
 	}
 }
 
-// Audit recomputes what is kept although it could be derived, and checks what holds between entries for every ring: it is
-// one cycle, whatever joins are under way. It returns a line for each difference.
+// Audit recomputes what is kept although it could be derived, and checks what holds between entries for every ring: it
+// is one cycle, whatever joins are under way. It returns a line for each difference.
 func (m *Membership) Audit() (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	digest := uint64(0)

@@ -1,4 +1,5 @@
-// Package tree holds the tree of resource pools as a value keeps it. A pool has the same account for as long as it is there.
+// Package tree holds the tree of resource pools as a value keeps it. A pool has the same account for as long as it is
+// there.
 package tree
 
 import (
@@ -31,7 +32,8 @@ func First() *Pools {
 	return p.With([]terms.Pool{terms.NewPool(terms.DefaultPool)})
 }
 
-// With returns the next version of the tree. Pools that stay keep their accounts, new ones get the lowest that are free.
+// With returns the next version of the tree. Pools that stay keep their accounts, new ones get the lowest that are
+// free.
 func (p *Pools) With(specs []terms.Pool) *Pools {
 	next := &Pools{Version: p.Version + 1, Specs: specs, IDs: make([]ID, len(specs))}
 	next.Positions = make([]int32, max(len(p.Positions), 1), len(p.Positions)+len(specs)+1)
@@ -66,5 +68,6 @@ func (p *Pools) With(specs []terms.Pool) *Pools {
 
 // Find returns where a pool stands.
 func (p *Pools) Find(path terms.PoolPath) (int, bool) {
-	return slices.BinarySearchFunc(p.Specs, path, func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
+	return slices.BinarySearchFunc(p.Specs, path,
+		func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
 }

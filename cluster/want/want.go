@@ -6,8 +6,9 @@ import (
 	"starling/terms/fingerprint"
 )
 
-// Wants is the most that a job, the jobs of a pool or all jobs have ever wanted at a time. What they hold and ask for is at
-// most three times as much, since a slot may hold room in three seats; so bounds on it keep every sum within its range.
+// Wants is the most that a job, the jobs of a pool or all jobs have ever wanted at a time. What they hold and ask for
+// is at most three times as much, since a slot may hold room in three seats; so bounds on it keep every sum within its
+// range.
 type Wants struct {
 	Instances uint64
 	Amounts   terms.Amounts

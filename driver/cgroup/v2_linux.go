@@ -38,7 +38,8 @@ func findV2(name string) (Place, map[string]error) {
 		if reasons[controller] = err; err != nil {
 			continue
 		}
-		if reasons[controller] = errors.Join(offer(base, controller), offer(p.Unified, controller)); reasons[controller] == nil {
+		if reasons[controller] = errors.Join(offer(base, controller),
+			offer(p.Unified, controller)); reasons[controller] == nil {
 			p.Paths[controller] = p.Unified
 		}
 	}
@@ -57,8 +58,8 @@ func baseV2() (string, error) {
 	return own, nil
 }
 
-// vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would refuse
-// to limit groups below it or, worse, accept it and refuse all processes there.
+// vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would
+// refuse to limit groups below it or, worse, accept it and refuse all processes there.
 func vacate(group string) error {
 	if _, err := os.Stat(filepath.Join(mountPoint, group, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
 		return nil // the root of all groups may hold processes

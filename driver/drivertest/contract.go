@@ -79,7 +79,8 @@ func testRefused(t *testing.T, b *bench) {
 
 func testStopGraceful(t *testing.T, b *bench) {
 	b.startReady(t, "graceful", "terminate", "7")
-	if got := b.status("graceful"); got.State != driver.Running || got.PID == 0 || got.StartedAt.IsZero() || !got.EndedAt.IsZero() {
+	if got := b.status("graceful"); got.State != driver.Running || got.PID == 0 || got.StartedAt.IsZero() ||
+		!got.EndedAt.IsZero() {
 		t.Errorf("got %+v, want running with a PID and a start", got)
 	}
 	b.stop(t, "graceful", longGrace)
@@ -140,7 +141,8 @@ func testForget(t *testing.T, b *bench) {
 }
 
 func testTasks(t *testing.T, b *bench) {
-	ids := []string{"web.server[2]#4711", "a", "A", "../b", "etl/nightly.read[10]#1", "etl/nightly.read[2]#2", "%41", ".", "ä ö"}
+	ids := []string{"web.server[2]#4711", "a", "A", "../b", "etl/nightly.read[10]#1", "etl/nightly.read[2]#2", "%41", ".",
+		"ä ö"}
 	for _, id := range ids {
 		b.start(t, id, "exit", "0")
 	}
@@ -160,7 +162,8 @@ func testTasks(t *testing.T, b *bench) {
 	before := b.Tasks()
 	b.reopen(t, func() {})
 	for i, got := range b.Tasks() {
-		if want := before[i]; got.ID != want.ID || got.ExitCode != want.ExitCode || !got.EndedAt.Equal(want.EndedAt) || !got.StartedAt.Equal(want.StartedAt) {
+		if want := before[i]; got.ID != want.ID || got.ExitCode != want.ExitCode || !got.EndedAt.Equal(want.EndedAt) ||
+			!got.StartedAt.Equal(want.StartedAt) {
 			t.Errorf("a new driver found %+v, want %+v", got, want)
 		}
 	}
@@ -174,7 +177,8 @@ func testChanged(t *testing.T, b *bench) {
 		b.start(t, id, "exit", "0")
 	}
 	b.until(t, "three exited", func() bool {
-		return b.status("one").State == driver.Exited && b.status("two").State == driver.Exited && b.status("three").State == driver.Exited
+		return b.status("one").State == driver.Exited && b.status("two").State == driver.Exited &&
+			b.status("three").State == driver.Exited
 	})
 	for range 2 { // one value may have been on its way while the last state was read
 		select {

@@ -13,7 +13,8 @@ import (
 // filesOf returns a version of files in which each says which version it is of.
 func filesOf(version uint64, text string) driver.FileSet {
 	return driver.FileSet{Version: version, Files: []driver.File{
-		{Path: "list", Content: []byte(text)}, {Path: "below/list", Content: []byte(text)}, {Path: "below/secret", Content: []byte(text), Secret: true},
+		{Path: "list", Content: []byte(text)}, {Path: "below/list", Content: []byte(text)},
+		{Path: "below/secret", Content: []byte(text), Secret: true},
 	}}
 }
 
@@ -50,8 +51,8 @@ func testFilesVersion(t *testing.T, b *bench) {
 	want(7)
 }
 
-// testFiles has a program read its files at its start and when it is told; one that has resolved the folder's path once goes
-// on in the version of that time.
+// testFiles has a program read its files at its start and when it is told; one that has resolved the folder's path once
+// goes on in the version of that time.
 func testFiles(t *testing.T, b *bench) {
 	folder := b.FilesFolder("reader")
 	files := filesOf(1, "one")
@@ -75,7 +76,8 @@ func testFiles(t *testing.T, b *bench) {
 	b.renew(t, "reader", filesOf(2, "two"), syscall.SIGHUP)
 	written("two")
 	for _, c := range []struct{ path, want string }{
-		{filepath.Join(folder, "list"), "two"}, {filepath.Join(resolved, "list"), "one"}, {filepath.Join(folder, "below", "secret"), "two"},
+		{filepath.Join(folder, "list"), "two"}, {filepath.Join(resolved, "list"), "one"},
+		{filepath.Join(folder, "below", "secret"), "two"},
 	} {
 		if got, err := os.ReadFile(c.path); err != nil || string(got) != c.want {
 			t.Errorf("%s holds %q (%v), want %q", c.path, got, err, c.want)

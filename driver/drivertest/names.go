@@ -10,7 +10,8 @@ import (
 // longNames are IDs as a job in a pool makes them: with slashes, and as long as they come, in letters of all cases. The
 // last two differ at their ends alone.
 func longNames() []string {
-	long := strings.Repeat("Pool/", 15) + strings.Repeat("j", 127-75) + "." + strings.Repeat("T", 63) + "[4294967295]#1844674407370955161"
+	long := strings.Repeat("Pool/", 15) + strings.Repeat("j", 127-75) + "." + strings.Repeat("T", 63) +
+		"[4294967295]#1844674407370955161"
 	return []string{"analytics/etl/nightly.read[3]#4711", "../../etl.read[0]#1", long + "4", long + "5"}
 }
 

@@ -103,7 +103,8 @@ func testWorkDir(t *testing.T, b *bench) {
 func testVolumes(t *testing.T, b *bench) {
 	write := func(id, set, name string) string {
 		task := b.task(id, "keep", "VOLUME_"+name, id)
-		task.Volumes = []driver.Volume{{Set: set, Name: "data", Variable: "VOLUME_data"}, {Set: set, Name: "..", Variable: "VOLUME_odd"}}
+		task.Volumes = []driver.Volume{{Set: set, Name: "data", Variable: "VOLUME_data"},
+			{Set: set, Name: "..", Variable: "VOLUME_odd"}}
 		b.startTask(t, task)
 		wantExit(t, b.exited(t, id), 0, 0)
 		return b.output(t, id, driver.Stdout)
@@ -148,7 +149,8 @@ func testRun(t *testing.T, b *bench) {
 	if err := run("print", "words", "and more"); err != nil {
 		t.Errorf("a program that says something: %v", err)
 	}
-	if err := run("exit", "7"); err == nil || !strings.Contains(err.Error(), "7") || !strings.Contains(err.Error(), "exit") {
+	if err := run("exit", "7"); err == nil || !strings.Contains(err.Error(), "7") ||
+		!strings.Contains(err.Error(), "exit") {
 		t.Errorf("got %v, want the status 7 and what it said", err)
 	}
 	short, cancel := context.WithTimeout(b.ctx, shortProof)
@@ -206,8 +208,8 @@ func testExitWithNoDriver(t *testing.T, b *bench) {
 // testSuffix names, after a family's lock, the lock that its test holds.
 const testSuffix = ".test"
 
-// FamilyLock returns a lock for a family to hold. What a driver cannot end of the family ends with the test, even if that
-// is killed.
+// FamilyLock returns a lock for a family to hold. What a driver cannot end of the family ends with the test, even if
+// that is killed.
 func FamilyLock(t *testing.T) string {
 	t.Helper()
 	lock := filepath.Join(t.TempDir(), "lock")

@@ -204,7 +204,8 @@ func (m *Machine) start(t driver.Task) error {
 	switch own := behaviour.own(); {
 	case t.Proofs.TooOld(played.proof):
 		clear(played.output)
-		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: "the proof that it is wanted was too old", Unproved: true})
+		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: "the proof that it is wanted was too old",
+			Unproved: true})
 	case behaviour.Fail != "":
 		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: behaviour.Fail})
 	case behaviour.Ends && behaviour.After == 0:

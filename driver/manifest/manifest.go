@@ -1,8 +1,8 @@
 // Package manifest says what a folder holds, so that it can be sent to another machine and be checked there.
 //
 // A manifest lists the files of a folder with their sizes and digests. It is made when nothing writes to the folder any
-// more, and stands beside it: a folder with a manifest is whole. Only files and folders are passed on; links and the like
-// mean something else, or nothing, on another machine.
+// more, and stands beside it: a folder with a manifest is whole. Only files and folders are passed on; links and the
+// like mean something else, or nothing, on another machine.
 package manifest
 
 import (
@@ -82,8 +82,8 @@ func Of(ctx context.Context, dir string) (*Manifest, error) {
 	return m, err
 }
 
-// Grown returns ErrUnfit if a folder that is still written to is beyond the limits already. What vanishes meanwhile is passed
-// over.
+// Grown returns ErrUnfit if a folder that is still written to is beyond the limits already. What vanishes meanwhile is
+// passed over.
 func Grown(ctx context.Context, dir string) error {
 	files, total := 0, int64(0)
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -178,8 +178,8 @@ func missing(err error) error {
 	return err
 }
 
-// Send writes the manifest and then what is in the files of the folder, as Receive reads it. The error is ErrChanged if they
-// are not what the manifest says.
+// Send writes the manifest and then what is in the files of the folder, as Receive reads it. The error is ErrChanged if
+// they are not what the manifest says.
 func (m *Manifest) Send(dir string, to io.Writer) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -214,8 +214,8 @@ func (f *File) send(root *os.Root, to io.Writer) error {
 	return err
 }
 
-// Receive reads what Send has written into an empty folder, and checks every file by its digest. Progress, unless it is nil,
-// is told again and again how many bytes of all have come.
+// Receive reads what Send has written into an empty folder, and checks every file by its digest. Progress, unless it is
+// nil, is told again and again how many bytes of all have come.
 func Receive(from io.Reader, dir string, progress func(done, total int64)) (*Manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

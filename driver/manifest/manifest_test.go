@@ -16,13 +16,15 @@ import (
 func full(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for path, text := range map[string]string{"a": "one", "deep/er/b": "", "deep/c": strings.Repeat("two", 100_000), "run.sh": "#!/bin/sh\n"} {
+	for path, text := range map[string]string{"a": "one", "deep/er/b": "", "deep/c": strings.Repeat("two", 100_000),
+		"run.sh": "#!/bin/sh\n"} {
 		path = filepath.Join(dir, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.Chmod(filepath.Join(dir, "run.sh"), 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700),
+		os.Chmod(filepath.Join(dir, "run.sh"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -93,7 +95,8 @@ func TestDamage(t *testing.T) {
 // TestEvil has manifests whose files would lie elsewhere.
 func TestEvil(t *testing.T) {
 	for _, path := range []string{"../x", "/x", "a/../../x", ""} {
-		head := `{"files":[{"path":"` + path + `","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}` + "\n"
+		head := `{"files":[{"path":"` + path +
+			`","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}` + "\n"
 		if _, err := manifest.Receive(strings.NewReader(head), t.TempDir(), nil); err == nil {
 			t.Errorf("%q was taken", path)
 		}
@@ -136,7 +139,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		err = m.Send(dir, &bytes.Buffer{})
-		if want := name == "a file" || name == "a size" || name == "a text"; errors.Is(err, manifest.ErrChanged) != want && name != "all" && name != "a kind" {
+		if want := name == "a file" || name == "a size" ||
+			name == "a text"; errors.Is(err, manifest.ErrChanged) != want && name != "all" && name != "a kind" {
 			t.Errorf("%s, sent: got %v", name, err)
 		}
 	}

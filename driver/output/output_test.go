@@ -78,7 +78,8 @@ func TestFollow(t *testing.T) {
 	}
 	defer growth.Close()
 	folder, ended := t.TempDir(), make(chan struct{})
-	r, err := output.Open(context.Background(), folder, output.Options{Stream: "stdout", TailBytes: -1, Ended: ended, Growth: growth})
+	r, err := output.Open(context.Background(), folder,
+		output.Options{Stream: "stdout", TailBytes: -1, Ended: ended, Growth: growth})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,8 @@ func TestFollowSkips(t *testing.T) {
 	folder, ended := t.TempDir(), make(chan struct{})
 	w := output.NewWriter(folder, "stdout", small)
 	w.Write([]byte("abc"))
-	r, err := output.Open(context.Background(), folder, output.Options{Stream: "stdout", TailBytes: -1, Ended: ended, Growth: growth})
+	r, err := output.Open(context.Background(), folder,
+		output.Options{Stream: "stdout", TailBytes: -1, Ended: ended, Growth: growth})
 	if err != nil {
 		t.Fatal(err)
 	}

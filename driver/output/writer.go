@@ -61,7 +61,8 @@ func (w *Writer) append(p []byte) error {
 
 // rotate begins a new segment and deletes the oldest beyond the bounds.
 func (w *Writer) rotate() error {
-	file, err := os.OpenFile(filepath.Join(w.folder, segmentName(w.stream, w.offset)), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(filepath.Join(w.folder, segmentName(w.stream, w.offset)),
+		os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

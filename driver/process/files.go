@@ -13,9 +13,9 @@ import (
 	"starling/driver"
 )
 
-// The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So who
-// opens files below the link has one version or the other, and who resolves it once has all files of that version for at
-// least versionLife, however many newer ones come meanwhile, up to versionsMax.
+// The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So
+// who opens files below the link has one version or the other, and who resolves it once has all files of that version
+// for at least versionLife, however many newer ones come meanwhile, up to versionsMax.
 
 const (
 	filesRecord   = "files.json"

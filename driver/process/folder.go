@@ -43,8 +43,9 @@ func streamName(s driver.Stream) string {
 }
 
 // folderName is an ID as the name of a folder: lower case letters, digits and "_-" stand for themselves, so do dots
-// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart. Of a
-// name that would be too long there are the begin and, behind a "~", the digest of the ID; then the folder keeps the ID.
+// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart. Of
+// a name that would be too long there are the begin and, behind a "~", the digest of the ID; then the folder keeps the
+// ID.
 func folderName(id string) (string, error) {
 	if id == "" {
 		return "", errors.New("the ID is empty")

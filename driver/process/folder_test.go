@@ -32,7 +32,8 @@ func TestFolderName(t *testing.T) {
 	if got, err := folderName(""); err == nil {
 		t.Errorf("got %q for no ID, want an error", got)
 	}
-	for _, name := range []string{".", "..", "A", "%4", "%41a%", "%61", "%5B", "a b", "a~", "a~0123456789abcdef0123456789abcdef"} {
+	for _, name := range []string{".", "..", "A", "%4", "%41a%", "%61", "%5B", "a b", "a~",
+		"a~0123456789abcdef0123456789abcdef"} {
 		if got, err := folder(name).id(); err == nil || errors.Is(err, errNoID) {
 			t.Errorf("%q: got the ID %q and %v, want that it is no folder of a task", name, got, err)
 		}
@@ -58,10 +59,12 @@ func TestFolderNameReverses(t *testing.T) {
 
 // TestFolderNameShortened wants names of bounded length that differ as the IDs do, and folders that tell their IDs.
 func TestFolderNameShortened(t *testing.T) {
-	for _, id := range []string{strings.Repeat("a", folderNameMax+1), strings.Repeat("/", 224), strings.Repeat("é", 112) + "a"} {
+	for _, id := range []string{strings.Repeat("a", folderNameMax+1), strings.Repeat("/", 224),
+		strings.Repeat("é", 112) + "a"} {
 		one, err1 := folderName(id)
 		other, err2 := folderName(id + "b")
-		if err1 != nil || err2 != nil || one == other || len(one) != folderNameMax || len(other) != folderNameMax || strings.Contains(one, "/") {
+		if err1 != nil || err2 != nil || one == other || len(one) != folderNameMax || len(other) != folderNameMax ||
+			strings.Contains(one, "/") {
 			t.Errorf("got %q and %q (%v, %v), want two names of %d bytes", one, other, err1, err2, folderNameMax)
 		}
 		f := folder(filepath.Join(t.TempDir(), other))

@@ -37,7 +37,8 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.needLimit(t, "memory")
-	b.start(t, driver.Task{ID: "eater", Command: []string{b.binary, eatWord, "parent"}, Limits: driver.Limits{MemoryBytes: 64 << 20}})
+	b.start(t, driver.Task{ID: "eater", Command: []string{b.binary, eatWord, "parent"},
+		Limits: driver.Limits{MemoryBytes: 64 << 20}})
 	got := b.exited(t, "eater")
 	if !got.OutOfMemory || got.Signal != 9 || got.ExitCode != 137 || got.Error != "" {
 		t.Errorf("got %+v, want it killed for want of memory", got)
@@ -92,7 +93,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.controller, got, test.want)
 		}
 	}
-	b.start(t, driver.Task{ID: "alone", Command: []string{"/bin/sh", "-c", "/bin/true; /bin/true"}, Limits: driver.Limits{Processes: 1}})
+	b.start(t, driver.Task{ID: "alone", Command: []string{"/bin/sh", "-c", "/bin/true; /bin/true"},
+		Limits: driver.Limits{Processes: 1}})
 	if got := b.exited(t, "alone"); got.ExitCode == 0 || got.Error != "" {
 		t.Errorf("a second process was not refused: %+v, %q", got, b.output(t, "alone", driver.Stderr))
 	}
@@ -167,7 +169,8 @@ func TestSharedMemory(t *testing.T) {
 		t.Skip("only with namespaces")
 	}
 	b := newBench(t)
-	b.start(t, driver.Task{ID: "writer", Command: []string{"/bin/sh", "-c", "echo mine > /dev/shm/starling-test && cat /dev/shm/starling-test"}})
+	b.start(t, driver.Task{ID: "writer",
+		Command: []string{"/bin/sh", "-c", "echo mine > /dev/shm/starling-test && cat /dev/shm/starling-test"}})
 	if got := b.exited(t, "writer"); got.ExitCode != 0 || b.output(t, "writer", driver.Stdout) != "mine\n" {
 		t.Errorf("got %+v, %q", got, b.output(t, "writer", driver.Stderr))
 	}
@@ -206,7 +209,8 @@ func TestUser(t *testing.T) {
 	b.exited(t, "root") // the volume is another's now
 	script := `id -u; id -G; pwd > file && cat file; touch "$DATA/mine" && ls "$DATA"`
 	b.start(t, driver.Task{
-		ID: "other", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, User: "nobody", Volumes: volumes,
+		ID: "other", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, User: "nobody",
+		Volumes: volumes,
 	})
 	b.exited(t, "other")
 	want := fmt.Sprintf("%d\n%d\n%s\nmine\n", nobody, nobody, filepath.Join(b.folder, "tasks", "other", "work"))
@@ -223,7 +227,8 @@ func TestUser(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.start(t, driver.Task{ID: "secretive", Command: []string{b.binary, programWord, "run"}, Env: []string{"PASSWORD=xyzzy-plugh"}})
+	b.start(t, driver.Task{ID: "secretive", Command: []string{b.binary, programWord, "run"},
+		Env: []string{"PASSWORD=xyzzy-plugh"}})
 	b.ready(t, "secretive")
 	err := filepath.WalkDir(b.folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -312,7 +317,8 @@ func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the suite itself ran without privileges")
 	}
-	again(t, limited, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, func() error { return nil })
+	again(t, limited, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}},
+		func() error { return nil })
 }
 
 // TestWithoutNamespaces runs the suite as root in a process that may not make namespaces, as in many containers.

@@ -111,10 +111,12 @@ func newFamily(namespaces bool) (*family, []string, error) {
 		return f, nil, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their mounts could not be set apart: %v", err)}, nil
+		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their mounts could not be set apart: %v",
+			err)}, nil
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their /proc could not be mounted: %v", err)}, nil
+		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their /proc could not be mounted: %v", err)},
+			nil
 	}
 	// What lies there is called by the numbers of processes, as by Open MPI, which tasks with namespaces have in common.
 	err = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")

@@ -196,7 +196,8 @@ func (d *Driver) forkSupervisor(f folder, files []*os.File) (pid int, namespaces
 		})
 	}
 	process, err := start()
-	if err != nil && namespaces && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
+	if err != nil && namespaces &&
+		(errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
 		d.mu.Lock()
 		d.withoutNamespaces(err)
 		d.mu.Unlock()

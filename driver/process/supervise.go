@@ -284,7 +284,8 @@ func (s *supervisor) supervise() ended {
 		alarm.Close()
 	}
 	watching.Wait()
-	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, Unproved: s.unproved, StartedAt: s.begun, EndedAt: time.Now()}
+	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, Unproved: s.unproved,
+		StartedAt: s.begun, EndedAt: time.Now()}
 	if status.Signaled() {
 		end.Signal = int(status.Signal())
 		end.ExitCode = 128 + end.Signal
@@ -347,8 +348,8 @@ func (s *supervisor) awaitMemoryAlarm(alarm *os.File) {
 	s.kill()
 }
 
-// The lines with which a driver orders to stop within a grace, tells that the task was wanted at a moment, and has a signal
-// sent to its first process.
+// The lines with which a driver orders to stop within a grace, tells that the task was wanted at a moment, and has a
+// signal sent to its first process.
 const (
 	stopOrder   = "stop %d\n"
 	proveOrder  = "prove %d\n"
@@ -393,8 +394,8 @@ func (s *supervisor) signal(which syscall.Signal) {
 // errUnproved is why a task is not started whose start came too late.
 var errUnproved = errors.New("the proof that it is wanted was too old")
 
-// proofsLook is how often, at least, the age of the last proof is looked at. A timer for the whole time would stop while
-// the machine sleeps.
+// proofsLook is how often, at least, the age of the last proof is looked at. A timer for the whole time would stop
+// while the machine sleeps.
 const proofsLook = 500 * time.Millisecond
 
 // demandProofs stops the task when its last proof is too old.

@@ -115,7 +115,8 @@ func hold(folder string) {
 	}
 	for i := 0; ; i++ {
 		lock := fmt.Sprintf("%s.%03d", folder, i)
-		task := driver.Task{ID: fmt.Sprintf("task[%03d]", i), Command: []string{binary, programWord, "gate", lock + ".gate", lock, "0"}}
+		task := driver.Task{ID: fmt.Sprintf("task[%03d]", i),
+			Command: []string{binary, programWord, "gate", lock + ".gate", lock, "0"}}
 		if err := syscall.Mkfifo(lock+".gate", 0o600); err != nil {
 			panic(err)
 		}

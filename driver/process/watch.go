@@ -235,8 +235,9 @@ func (d *Driver) adoptTask(t *task) error {
 	return nil
 }
 
-// adoptRestarted takes over a task from before the machine restarted: nothing of it can run. Its origin.json may be lost
-// with that, and then the run of the machine has no name; but while the machine runs it is there before a supervisor is.
+// adoptRestarted takes over a task from before the machine restarted: nothing of it can run. Its origin.json may be
+// lost with that, and then the run of the machine has no name; but while the machine runs it is there before a
+// supervisor is.
 func (d *Driver) adoptRestarted(t *task) error {
 	if !d.load(t) {
 		return os.RemoveAll(string(t.folder))

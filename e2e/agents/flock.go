@@ -19,7 +19,8 @@ import (
 // Build builds the binary, with these build tags, into a folder and returns its path.
 func Build(ctx context.Context, folder string, tags ...string) (binary string, err error) {
 	binary = filepath.Join(folder, strings.Join(append([]string{"starling"}, tags...), "-"))
-	build := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary, "starling/cmd/starling")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary,
+		"starling/cmd/starling")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the binary: %w\n%s", err, said)
 	}
@@ -58,7 +59,8 @@ func New(config Config) (*Flock, error) {
 	var members, endpoints []string
 	for i, node := range config.Nodes {
 		at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[3*i+n]) }
-		a := &Agent{Node: node, Address: at(0), Endpoint: "http://" + at(1), flock: f, binary: config.Binary, folder: filepath.Join(config.Folder, node)}
+		a := &Agent{Node: node, Address: at(0), Endpoint: "http://" + at(1), flock: f, binary: config.Binary,
+			folder: filepath.Join(config.Folder, node)}
 		f.Agents = append(f.Agents, a)
 		if slices.Contains(quorum, node) {
 			members = append(members, fmt.Sprintf("%s=http://%s", node, at(2)))

@@ -74,7 +74,8 @@ func (s *story) kill(ctx context.Context) error {
 		return fmt.Errorf("kill %s: %w", s.victim.name, err)
 	}
 	s.killed = time.Now()
-	s.tell("kill -9 of peer %s and everything on it, %d processes: %s", s.victim.name, processes, strings.Join(s.lost, ", "))
+	s.tell("kill -9 of peer %s and everything on it, %d processes: %s", s.victim.name, processes,
+		strings.Join(s.lost, ", "))
 	return nil
 }
 
@@ -98,8 +99,8 @@ func (s *story) ringCloses(ctx context.Context) error {
 	return s.inTime("the ring is closed: "+ring, healMax)
 }
 
-// lostRunsElsewhere waits until everything that the victim ran has another allocation, and that runs or is done. What was seen
-// running and then succeeded before the kill keeps its allocation: it was not lost.
+// lostRunsElsewhere waits until everything that the victim ran has another allocation, and that runs or is done. What
+// was seen running and then succeeded before the kill keeps its allocation: it was not lost.
 func (s *story) lostRunsElsewhere(ctx context.Context) error {
 	for _, job := range []string{"service", "batch"} {
 		_, err := s.await(ctx, job, func(status *starlingv1.JobStatusResponse) bool {
@@ -128,14 +129,16 @@ func (s *story) inTime(what string, most time.Duration) error {
 	took := time.Since(s.killed)
 	s.tell("%s, %.2f s after the kill", what, took.Seconds())
 	if took > most {
-		return fmt.Errorf("that took %s, and at most %s is promised: the pulse's time to live and two seconds", took.Round(time.Millisecond), most)
+		return fmt.Errorf("that took %s, and at most %s is promised: the pulse's time to live and two seconds",
+			took.Round(time.Millisecond), most)
 	}
 	return nil
 }
 
 // batchEnds waits for the batch job and compares its result with the plain run's.
 func (s *story) batchEnds(ctx context.Context) error {
-	status, err := s.await(ctx, "batch", func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() })
+	status, err := s.await(ctx, "batch",
+		func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() })
 	if err != nil {
 		return err
 	}
@@ -258,7 +261,8 @@ func (s *story) digestsAgree(ctx context.Context) error {
 			if len(digests) != 1 {
 				return fmt.Errorf("digests differ at the same index: %q", slices.Sorted(maps.Keys(digests)))
 			}
-			s.tell("all %d digests are equal at index %d: %s", alive, slices.Sorted(maps.Keys(indexes))[0], slices.Sorted(maps.Keys(digests))[0])
+			s.tell("all %d digests are equal at index %d: %s", alive, slices.Sorted(maps.Keys(indexes))[0],
+				slices.Sorted(maps.Keys(digests))[0])
 			return nil
 		}
 		select {

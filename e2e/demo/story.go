@@ -112,7 +112,8 @@ func (s *story) startService(ctx context.Context) error {
 	if err := s.poller.allAnswer(ctx); err != nil {
 		return err
 	}
-	s.tell("service: %d instances answer HTTP after %.2f s, on %s; polled from now on", servers, time.Since(begun).Seconds(), places(status))
+	s.tell("service: %d instances answer HTTP after %.2f s, on %s; polled from now on", servers,
+		time.Since(begun).Seconds(), places(status))
 	return nil
 }
 
@@ -142,7 +143,8 @@ func (s *story) submit(ctx context.Context, job string) error {
 }
 
 // await follows a job until it stands as wanted.
-func (s *story) await(ctx context.Context, job string, wanted func(*starlingv1.JobStatusResponse) bool) (*starlingv1.JobStatusResponse, error) {
+func (s *story) await(ctx context.Context, job string,
+	wanted func(*starlingv1.JobStatusResponse) bool) (*starlingv1.JobStatusResponse, error) {
 	var last *starlingv1.JobStatusResponse
 	question := &starlingv1.JobStatusRequest{Job: job, PageSize: 1000}
 	err := s.client.FollowJob(ctx, question, func(status *starlingv1.JobStatusResponse) (bool, error) {
@@ -172,7 +174,8 @@ func (s *story) stopService(ctx context.Context) error {
 	if _, err := s.client.KillJob(ctx, "service", 0); err != nil {
 		return err
 	}
-	_, err := s.await(ctx, "service", func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() })
+	_, err := s.await(ctx, "service",
+		func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() })
 	return err
 }
 

@@ -11,8 +11,8 @@ import (
 	"starling/terms"
 )
 
-// TestBugOfTheFold gives one peer of three a program that cannot fold an entry. It ends with a report, its task goes on, and the
-// program without the bug takes it back into the cluster.
+// TestBugOfTheFold gives one peer of three a program that cannot fold an entry. It ends with a report, its task goes
+// on, and the program without the bug takes it back into the cluster.
 func TestBugOfTheFold(t *testing.T) {
 	t.Parallel()
 	planted, err := agents.Build(t.Context(), t.TempDir(), "plantedbug")
@@ -29,7 +29,8 @@ func TestBugOfTheFold(t *testing.T) {
 	_, _ = u.asked(u.Agents[0]).KillJob(u.soon(), "planted-bug", 0) // there is no such job, but the entry is written
 	status, err := odd.Ended(u.soon())
 	u.must(err)
-	if status != exit.Failed || !strings.Contains(odd.Said(), "cannot be folded (a planted bug): this is a bug of Starling") {
+	if status != exit.Failed || !strings.Contains(odd.Said(),
+		"cannot be folded (a planted bug): this is a bug of Starling") {
 		t.Errorf("the program with the bug ended with status %d and said:\n%s", status, odd.Said())
 	}
 	_, said, _ := strings.Cut(odd.Said(), "send ")

@@ -43,7 +43,8 @@ func TestGarbageInTheJournal(t *testing.T) {
 	for _, payload := range records {
 		number++
 		key := fmt.Sprintf("journal/record/mallory/%016x", number)
-		_, err := engine.Txn(tr.soon()).Then(clientv3.OpPut(key, string(payload)), clientv3.OpPut("journal/head", "")).Commit()
+		_, err := engine.Txn(tr.soon()).Then(clientv3.OpPut(key, string(payload)),
+			clientv3.OpPut("journal/head", "")).Commit()
 		tr.must(err)
 	}
 	for _, key := range []string{"journal/other", "other", "pulse/mallory~1"} {
@@ -59,13 +60,14 @@ func TestGarbageInTheJournal(t *testing.T) {
 	tr.must(tr.Agents[2].Ready(tr.soon()))
 	for _, a := range tr.Agents {
 		dropped := 0
-		err := tr.asked(a).TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: first}, func(answer *starlingv1.TailJournalResponse) error {
-			if e := answer.GetEntry(); e.GetDropped() != "" {
-				dropped++
-				t.Logf("agent %s passed over entry %d: %s", a.Node, e.GetIndex(), e.GetDropped())
-			}
-			return nil
-		})
+		err := tr.asked(a).TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: first},
+			func(answer *starlingv1.TailJournalResponse) error {
+				if e := answer.GetEntry(); e.GetDropped() != "" {
+					dropped++
+					t.Logf("agent %s passed over entry %d: %s", a.Node, e.GetIndex(), e.GetDropped())
+				}
+				return nil
+			})
 		tr.must(err)
 		if dropped != len(records) {
 			t.Errorf("agent %s passed over %d entries, want %d", a.Node, dropped, len(records))

@@ -17,8 +17,9 @@ import (
 	"starling/terms"
 )
 
-// TestElasticityRestartsNobody lets the example of an elastic job grow from 2 to 8 and shrink to 3 on three agents, and then asks
-// for more than its pool may have: who stays keeps his process all the time, and hears of every change in his files.
+// TestElasticityRestartsNobody lets the example of an elastic job grow from 2 to 8 and shrink to 3 on three agents, and
+// then asks for more than its pool may have: who stays keeps his process all the time, and hears of every change in his
+// files.
 func TestElasticityRestartsNobody(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 3*time.Second)

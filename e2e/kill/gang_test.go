@@ -14,8 +14,8 @@ import (
 	"starling/terms"
 )
 
-// TestAGangIsWhole has a gang wait for room, start at once, and lose members: one process, and those of one machine. Others
-// wait for the same room all the time, at last one that is more urgent. Nobody is preemptible.
+// TestAGangIsWhole has a gang wait for room, start at once, and lose members: one process, and those of one machine.
+// Others wait for the same room all the time, at last one that is more urgent. Nobody is preemptible.
 func TestAGangIsWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a pulse to end")

@@ -1,5 +1,5 @@
-// Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost, and that work which
-// is told to give way has its turn again.
+// Package kill shows with real processes that whatever is killed, nothing that was acknowledged is lost, and that work
+// which is told to give way has its turn again.
 //
 // Each test has a cluster of three agents with an etcd quorum among them. Tasks are this test's own binary in a role:
 // a witness leaves files behind that prove which allocation ran and that it ended, a worker does so until its gate is
@@ -47,7 +47,8 @@ const binaryVariable = "KILL_BINARY"
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 {
 		roles := map[string]func(string) int{
-			witnessRole: witness, workerRole: worker, stubbornRole: stubborn, serverRole: serve, webRole: web, databaseRole: database,
+			witnessRole: witness, workerRole: worker, stubbornRole: stubborn, serverRole: serve, webRole: web,
+			databaseRole: database,
 		}
 		if role := roles[os.Args[1]]; role != nil {
 			os.Exit(role(os.Args[2]))
@@ -97,7 +98,8 @@ func witness(folder string) int {
 
 // leave leaves a new file of a kind for the allocation that runs here.
 func leave(folder, suffix string) error {
-	file, err := os.OpenFile(proofOf(folder, os.Getenv("STARLING_ALLOCATION"), suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(proofOf(folder, os.Getenv("STARLING_ALLOCATION"), suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
+		0o644)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,8 @@ func leave(folder, suffix string) error {
 	return file.Close()
 }
 
-// proofOf returns where the file of a kind for an allocation, or a job, is. Names of pools become one with what follows.
+// proofOf returns where the file of a kind for an allocation, or a job, is. Names of pools become one with what
+// follows.
 func proofOf(folder, name, suffix string) string {
 	return filepath.Join(folder, strings.ReplaceAll(name, "/", "%")+suffix)
 }

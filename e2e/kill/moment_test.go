@@ -37,7 +37,8 @@ func TestKillAtAnyMoment(t *testing.T) {
 	tr := begin(t, 3*time.Second)
 	random := rand.New(rand.NewPCG(seed, 0))
 	ctx, stop := context.WithCancel(t.Context())
-	submitters := []*submitter{{trial: tr, name: "x", random: rand.New(rand.NewPCG(seed, 1))}, {trial: tr, name: "y", random: rand.New(rand.NewPCG(seed, 2))}}
+	submitters := []*submitter{{trial: tr, name: "x", random: rand.New(rand.NewPCG(seed, 1))},
+		{trial: tr, name: "y", random: rand.New(rand.NewPCG(seed, 2))}}
 	var working sync.WaitGroup
 	for _, s := range submitters {
 		working.Go(func() { s.run(ctx) })
@@ -155,13 +156,15 @@ func (tr *trial) judge(submitters []*submitter) {
 	for _, s := range submitters {
 		tr.Logf("submitter %s: %d jobs acknowledged, %d in doubt", s.name, len(s.acknowledged), len(s.doubtful))
 	}
-	tr.Logf("%d jobs of %d instances ended, of which %d ran once more because of a kill", ended, instances, tr.count(begunSuffix)-instances)
+	tr.Logf("%d jobs of %d instances ended, of which %d ran once more because of a kill", ended, instances,
+		tr.count(begunSuffix)-instances)
 }
 
 // judgeJob wants every instance of a job to have succeeded as the allocation that is reported; it returns their number.
 func (tr *trial) judgeJob(a *agents.Agent, j *starlingv1.Job) int {
 	if j.GetStatus() != "succeeded" || j.GetVersion() != 1 {
-		tr.Errorf("job %s ended as %s with version %d, want that it succeeded with the first", j.GetName(), j.GetStatus(), j.GetVersion())
+		tr.Errorf("job %s ended as %s with version %d, want that it succeeded with the first", j.GetName(), j.GetStatus(),
+			j.GetVersion())
 	}
 	slots := tr.status(a, j.GetName()).GetSlots()
 	for _, slot := range slots {

@@ -27,7 +27,8 @@ func TestWorkMovesWithinTheTimeToLive(t *testing.T) {
 	for _, leader := range []bool{false, true} {
 		victim := tr.memberThat(leader)
 		times := tr.crash(victim)
-		t.Logf("leader %t: left after %v, lost instances ran elsewhere after %v, time to live %v", leader, times.left, times.ran, ttl)
+		t.Logf("leader %t: left after %v, lost instances ran elsewhere after %v, time to live %v", leader, times.left,
+			times.ran, ttl)
 		if limit := ttl + margin; times.ran > limit {
 			t.Errorf("leader %t: lost instances ran elsewhere after %v, want at most %v", leader, times.ran, limit)
 		}

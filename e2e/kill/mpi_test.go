@@ -15,8 +15,9 @@ import (
 	"starling/e2e/agents"
 )
 
-// TestMPISurvivesKills runs the example with a real mpirun over real servers of ssh. An agent is killed while the parts run, and
-// they go on; the machine of a worker dies, and the launcher starts all parts anew on the workers that there are then.
+// TestMPISurvivesKills runs the example with a real mpirun over real servers of ssh. An agent is killed while the parts
+// run, and they go on; the machine of a worker dies, and the launcher starts all parts anew on the workers that there
+// are then.
 func TestMPISurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a pulse to end")
@@ -61,10 +62,11 @@ func TestMPISurvivesKills(t *testing.T) {
 	tr.must(os.WriteFile(filepath.Join(tr.watched, "gate"), nil, 0o666))
 	tr.awaitDone(other, job)
 	var said bytes.Buffer
-	tr.must(tr.asked(other).Logs(tr.soon(), &starlingv1.LogsRequest{Job: job, Task: "launcher"}, func(piece *starlingv1.LogsResponse) error {
-		said.Write(piece.GetData())
-		return nil
-	}))
+	tr.must(tr.asked(other).Logs(tr.soon(), &starlingv1.LogsRequest{Job: job, Task: "launcher"},
+		func(piece *starlingv1.LogsResponse) error {
+			said.Write(piece.GetData())
+			return nil
+		}))
 	got := slices.Sorted(strings.Lines(said.String()))
 	if want := []string{"part 0 of 4\n", "part 1 of 4\n", "part 2 of 4\n", "part 3 of 4\n"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -15,8 +15,8 @@ import (
 	"starling/terms"
 )
 
-// wantGaveWay wants exactly those allocations that were told to end, so many, to have given way to a job by a rule, as the
-// journal tells.
+// wantGaveWay wants exactly those allocations that were told to end, so many, to have given way to a job by a rule, as
+// the journal tells.
 func (tr *trial) wantGaveWay(from, to string, rule preempt.Rule, want int) {
 	tr.Helper()
 	told := tr.proofs(from, toldSuffix)
@@ -24,14 +24,15 @@ func (tr *trial) wantGaveWay(from, to string, rule preempt.Rule, want int) {
 		tr.Errorf("%s: these were told to end: %q, want %d", from, told, want)
 	}
 	reasons := map[string]string{}
-	err := tr.asked().TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: 1}, func(answer *starlingv1.TailJournalResponse) error {
-		for _, e := range answer.GetEntry().GetEffects() {
-			if e.GetKind() == "gave way" && strings.HasPrefix(e.GetAllocation(), from+".") {
-				reasons[e.GetAllocation()] = e.GetText()
+	err := tr.asked().TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: 1},
+		func(answer *starlingv1.TailJournalResponse) error {
+			for _, e := range answer.GetEntry().GetEffects() {
+				if e.GetKind() == "gave way" && strings.HasPrefix(e.GetAllocation(), from+".") {
+					reasons[e.GetAllocation()] = e.GetText()
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	tr.must(err)
 	for _, allocation := range told {
 		if reason := reasons[allocation]; !strings.HasSuffix(reason, fmt.Sprintf(" gives way to %s: %s", to, rule)) {
@@ -81,8 +82,8 @@ func TestPoolsLendAndTakeBack(t *testing.T) {
 	tr.finish([]func(){openTrain}, "research/train")
 }
 
-// TestNonPreemptibleWorkWaitsForItsReservation has a pool with work that never gives way, which gets no more than what is
-// promised to its pool although machines are idle, and keeps that when others take back what they lent beyond it.
+// TestNonPreemptibleWorkWaitsForItsReservation has a pool with work that never gives way, which gets no more than what
+// is promised to its pool although machines are idle, and keeps that when others take back what they lent beyond it.
 func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 	t.Parallel()
 	tr := begin(t, 3*time.Second)
@@ -108,7 +109,8 @@ func TestNonPreemptibleWorkWaitsForItsReservation(t *testing.T) {
 
 	openFirst()
 	tr.awaitRunning(tr.Agents[0], "research/second")
-	tr.finish([]func(){openSecond, openLent, openAnswer}, "research/first", "research/second", "research/lent", "serving/answer")
+	tr.finish([]func(){openSecond, openLent, openAnswer}, "research/first", "research/second", "research/lent",
+		"serving/answer")
 	for _, job := range []string{"research/first", "research/second", "serving/answer"} {
 		tr.wantProofs(job, toldSuffix, 0)
 	}

@@ -33,7 +33,8 @@ func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 		tr.submit(tr.job(name, terms.Batch, witnessRole, 3), a)
 		tr.awaitDone(a, name)
 		for slot, now := range tr.status(tr.Agents[(i+1)%3], "web").GetSlots() {
-			if was := before[slot]; now.GetAllocation() != was.GetAllocation() || now.GetNode() != was.GetNode() || now.GetPhase() != "running" {
+			if was := before[slot]; now.GetAllocation() != was.GetAllocation() || now.GetNode() != was.GetNode() ||
+				now.GetPhase() != "running" {
 				t.Errorf("slot is %v, was %v", now, was)
 			}
 		}
@@ -102,9 +103,10 @@ func TestPausedBeyondItsTimeToLive(t *testing.T) {
 func (tr *trial) startService(on *agents.Agent) {
 	tr.Helper()
 	if _, err := tr.asked().KillJob(tr.soon(), "web", 0); err == nil {
-		tr.must(tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: "web"}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-			return status.GetJob().GetFinal(), nil
-		}))
+		tr.must(tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: "web"},
+			func(status *starlingv1.JobStatusResponse) (bool, error) {
+				return status.GetJob().GetFinal(), nil
+			}))
 	}
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
@@ -133,7 +135,8 @@ func (tr *trial) wantElsewhere(slots []*starlingv1.Slot, than *agents.Agent) {
 func (tr *trial) wantNewLife(a *agents.Agent, before string) {
 	tr.Helper()
 	for _, from := range tr.Agents {
-		p := tr.awaitPeer(from, a, "is a member again", func(p *starlingv1.Peer) bool { return isMember(p) && p.GetPeer() != before })
+		p := tr.awaitPeer(from, a, "is a member again",
+			func(p *starlingv1.Peer) bool { return isMember(p) && p.GetPeer() != before })
 		if was, is := incarnation(before), incarnation(p.GetPeer()); is != was+1 {
 			tr.Errorf("agent %s came back as %s, was %s", a.Node, p.GetPeer(), before)
 		}

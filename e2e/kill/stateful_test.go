@@ -20,8 +20,8 @@ import (
 	"starling/terms"
 )
 
-// The files that databases write: all of them a line for every beat into the watched folder, each a line for every start
-// into its volume.
+// The files that databases write: all of them a line for every beat into the watched folder, each a line for every
+// start into its volume.
 const (
 	beatsName  = "beats"
 	startsName = "starts"
@@ -140,7 +140,8 @@ func (tr *trial) slotOn(a *agents.Agent, slots []*starlingv1.Slot) *starlingv1.S
 func (tr *trial) wantWaitsFor(from *agents.Agent, job string, machine *agents.Agent) {
 	tr.Helper()
 	tr.eventually("the reason is that "+machine.Node+" is missed", func() string {
-		said, err := exec.CommandContext(tr.soon(), os.Getenv(binaryVariable), "why", job, "--address", from.Address).CombinedOutput()
+		said, err := exec.CommandContext(tr.soon(), os.Getenv(binaryVariable), "why", job, "--address",
+			from.Address).CombinedOutput()
 		if err != nil || !strings.Contains(string(said), "waits for node "+machine.Node+": its volumes are there") {
 			return fmt.Sprintf("%v\n%s", err, said)
 		}
@@ -200,7 +201,8 @@ func TestStatefulOnAFrozenMachine(t *testing.T) {
 	})
 	tr.wantStarts(victim, 2)
 	if several := tr.wantNeverTwo(); several != 2 {
-		t.Errorf("%d slots had several allocations, want the 2 of agent %s, among them %s", several, victim.Node, free.GetAllocation())
+		t.Errorf("%d slots had several allocations, want the 2 of agent %s, among them %s", several, victim.Node,
+			free.GetAllocation())
 	}
 	tr.wantWhole()
 }

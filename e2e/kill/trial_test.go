@@ -237,18 +237,20 @@ func (tr *trial) wantOneJournal() {
 	compared := 0
 	first := map[uint64]string{}
 	for _, a := range tr.Agents {
-		err := tr.asked(a).TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: 1}, func(answer *starlingv1.TailJournalResponse) error {
-			e := answer.GetEntry()
-			if e == nil {
+		err := tr.asked(a).TailJournal(tr.soon(), &starlingv1.TailJournalRequest{From: 1},
+			func(answer *starlingv1.TailJournalResponse) error {
+				e := answer.GetEntry()
+				if e == nil {
+					return nil
+				}
+				if other, known := first[e.GetIndex()]; !known {
+					first[e.GetIndex()] = e.GetDigest()
+				} else if compared++; other != e.GetDigest() {
+					tr.Errorf("at entry %d agent %s has digest %s, another %s: %s", e.GetIndex(), a.Node, e.GetDigest(), other,
+						protojson.Format(e))
+				}
 				return nil
-			}
-			if other, known := first[e.GetIndex()]; !known {
-				first[e.GetIndex()] = e.GetDigest()
-			} else if compared++; other != e.GetDigest() {
-				tr.Errorf("at entry %d agent %s has digest %s, another %s: %s", e.GetIndex(), a.Node, e.GetDigest(), other, protojson.Format(e))
-			}
-			return nil
-		})
+			})
 		tr.must(err)
 	}
 	tr.Logf("%d entries, %d digests compared, all peers are one ring", len(first), compared)
@@ -283,16 +285,17 @@ func (tr *trial) status(a *agents.Agent, job string) *starlingv1.JobStatusRespon
 	return status
 }
 
-// awaitRunning waits until all slots of a service run, for an agent, and returns them. Of what they replaced, or what was
-// to replace them, nothing is left then: the value keeps it in a seat beside until it knows that it ended.
+// awaitRunning waits until all slots of a service run, for an agent, and returns them. Of what they replaced, or what
+// was to replace them, nothing is left then: the value keeps it in a seat beside until it knows that it ended.
 func (tr *trial) awaitRunning(a *agents.Agent, job string) []*starlingv1.Slot {
 	tr.Helper()
 	var slots []*starlingv1.Slot
-	err := tr.asked(a).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		slots = status.GetSlots()
-		desired := status.GetJob().GetCounts().GetDesired()
-		return status.GetJob().GetCounts().GetRunning() == desired && len(slots) == int(desired), nil
-	})
+	err := tr.asked(a).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			slots = status.GetSlots()
+			desired := status.GetJob().GetCounts().GetDesired()
+			return status.GetJob().GetCounts().GetRunning() == desired && len(slots) == int(desired), nil
+		})
 	if err != nil {
 		tr.Fatalf("agent %s waits until %s runs: %v; slots are %v", a.Node, job, err, slots)
 	}
@@ -362,12 +365,13 @@ func codeOf(err error) wire.Code {
 // awaitDone waits until a batch job has succeeded, for an agent.
 func (tr *trial) awaitDone(a *agents.Agent, job string) {
 	tr.Helper()
-	err := tr.asked(a).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		if status.GetJob().GetFinal() && status.GetJob().GetStatus() != "succeeded" {
-			return true, fmt.Errorf("it %s: %v", status.GetJob().GetStatus(), status.GetSlots())
-		}
-		return status.GetJob().GetFinal(), nil
-	})
+	err := tr.asked(a).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			if status.GetJob().GetFinal() && status.GetJob().GetStatus() != "succeeded" {
+				return true, fmt.Errorf("it %s: %v", status.GetJob().GetStatus(), status.GetSlots())
+			}
+			return status.GetJob().GetFinal(), nil
+		})
 	if err != nil {
 		tr.Fatalf("agent %s waits for job %s: %v", a.Node, job, err)
 	}

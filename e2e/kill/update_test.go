@@ -20,8 +20,8 @@ import (
 )
 
 // web is an instance of a service that answers over HTTP with the version that it was given. A version called broken
-// answers, but says of itself that it is not well. Told to end, it answers what it has begun and takes nothing new from that
-// moment on.
+// answers, but says of itself that it is not well. Told to end, it answers what it has begun and takes nothing new from
+// that moment on.
 func web(version string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, version) })
@@ -30,7 +30,8 @@ func web(version string) int {
 			http.Error(w, "not well", http.StatusInternalServerError)
 		}
 	})
-	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("STARLING_PORT_HTTP"), Handler: mux, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("STARLING_PORT_HTTP"), Handler: mux,
+		ReadHeaderTimeout: time.Second}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, 1)
@@ -57,7 +58,8 @@ func (tr *trial) webJob(version string) *terms.Job {
 	task := &spec.Tasks[0]
 	task.Command[2] = version
 	task.Ports = []terms.PortRequest{{Name: "http"}}
-	task.Checks = []terms.Check{{Kind: terms.CheckHTTP, Port: "http", Path: "/health", IntervalMillis: 100, TimeoutMillis: 1000, FailuresMax: 50}}
+	task.Checks = []terms.Check{{Kind: terms.CheckHTTP, Port: "http", Path: "/health", IntervalMillis: 100,
+		TimeoutMillis: 1000, FailuresMax: 50}}
 	task.Restart.AttemptsMax = 3
 	task.StopGraceMillis = 5000
 	spec.Update = terms.UpdatePolicy{
@@ -81,10 +83,11 @@ func (tr *trial) change(spec *terms.Job) {
 func (tr *trial) awaitUpdate(job, want string) {
 	tr.Helper()
 	var update *starlingv1.Update
-	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		update = status.GetJob().GetUpdate()
-		return update.GetFinal(), nil
-	})
+	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			update = status.GetJob().GetUpdate()
+			return update.GetFinal(), nil
+		})
 	tr.must(err)
 	if update.GetState() != want {
 		tr.Fatalf("the update of %s ended %s (%s), want %s", job, update.GetState(), update.GetReason(), want)
@@ -94,8 +97,8 @@ func (tr *trial) awaitUpdate(job, want string) {
 // addressKept is how long a client goes on with an address that it has looked up: as long as DNS allows.
 const addressKept = time.Second
 
-// load sends requests to a service all the time, as plain clients do: to instances that were ready when they were listed,
-// also when they are not any more, and never to a second one.
+// load sends requests to a service all the time, as plain clients do: to instances that were ready when they were
+// listed, also when they are not any more, and never to a second one.
 type load struct {
 	mu sync.Mutex
 	// endpoints are the addresses, with the moment at which each was not listed any more.
@@ -112,10 +115,11 @@ func (tr *trial) startLoad(job string) (*load, func()) {
 	api := tr.asked()
 	workers.Go(func() {
 		for ctx.Err() == nil {
-			_ = api.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-				l.learn(status.GetSlots())
-				return false, nil
-			}) // the peer may be frozen: another answers
+			_ = api.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: job},
+				func(status *starlingv1.JobStatusResponse) (bool, error) {
+					l.learn(status.GetSlots())
+					return false, nil
+				}) // the peer may be frozen: another answers
 		}
 	})
 	for n := range 4 {
@@ -152,7 +156,10 @@ func (l *load) learn(slots []*starlingv1.Slot) {
 func (l *load) targets() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.endpoints, func(_ string, gone time.Time) bool { return !gone.IsZero() && time.Since(gone) >= addressKept })
+	maps.DeleteFunc(l.endpoints, func(_ string,
+		gone time.Time) bool {
+		return !gone.IsZero() && time.Since(gone) >= addressKept
+	})
 	return slices.Sorted(maps.Keys(l.endpoints))
 }
 
@@ -244,7 +251,8 @@ func TestAnUpdateLosesNoRequest(t *testing.T) {
 	tr.wantWhole()
 }
 
-// loseRequests takes the delay away from the service, which replaces nothing, and updates it once more: the same clients must see it.
+// loseRequests takes the delay away from the service, which replaces nothing, and updates it once more: the same
+// clients must see it.
 func (tr *trial) loseRequests() {
 	tr.Helper()
 	hasty := func(version string) *terms.Job {
@@ -267,8 +275,8 @@ func (tr *trial) loseRequests() {
 	}
 }
 
-// TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is away, another takes
-// its place, and when the peer goes on the original stays, as the policy says.
+// TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is away, another
+// takes its place, and when the peer goes on the original stays, as the policy says.
 func TestAFrozenPeerReturns(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []terms.Survivor{terms.KeepOriginal, terms.KeepReplacement} {
@@ -288,7 +296,8 @@ func TestAFrozenPeerReturns(t *testing.T) {
 			replacement := ""
 			tr.eventually("another takes its place", func() string {
 				for _, slot := range tr.status(other, "web").GetSlots() {
-					if slot.GetAllocation() != original && slot.GetPhase() == "running" && strings.HasPrefix(slot.GetAllocation(), slotOf(original)) {
+					if slot.GetAllocation() != original && slot.GetPhase() == "running" &&
+						strings.HasPrefix(slot.GetAllocation(), slotOf(original)) {
 						replacement = slot.GetAllocation()
 						return ""
 					}

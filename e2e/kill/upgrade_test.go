@@ -69,14 +69,15 @@ func (u *upgrade) wantRules(inForce, newest rules.Number) {
 	for _, a := range u.Agents {
 		answer, err := u.asked(a).Rules(u.soon())
 		u.must(err)
-		if answer.GetRules() != uint32(inForce) || answer.GetNewest() != uint32(newest) || len(answer.GetMembers()) != len(u.Agents) {
+		if answer.GetRules() != uint32(inForce) || answer.GetNewest() != uint32(newest) ||
+			len(answer.GetMembers()) != len(u.Agents) {
 			u.Errorf("agent %s tells %v, want rules %d of %d", a.Node, answer, inForce, newest)
 		}
 	}
 }
 
-// TestUpgradeOneByOne replaces the programs of three peers by one that knows the next rules, raises them, and starts the old
-// program once more.
+// TestUpgradeOneByOne replaces the programs of three peers by one that knows the next rules, raises them, and starts
+// the old program once more.
 func TestUpgradeOneByOne(t *testing.T) {
 	t.Parallel()
 	next, err := agents.Build(t.Context(), t.TempDir(), "nextrules")

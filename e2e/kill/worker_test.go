@@ -80,11 +80,12 @@ func (tr *trial) makePools(pools ...terms.Pool) {
 func (tr *trial) awaitShare(job string, running uint32) []*starlingv1.Slot {
 	tr.Helper()
 	var last *starlingv1.JobStatusResponse
-	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		last = status
-		c := status.GetJob().GetCounts()
-		return c.GetRunning() == running && c.GetWaiting() == c.GetDesired()-running, nil
-	})
+	err := tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			last = status
+			c := status.GetJob().GetCounts()
+			return c.GetRunning() == running && c.GetWaiting() == c.GetDesired()-running, nil
+		})
 	if err != nil {
 		tr.Fatalf("waits until %d instances of %s run: %v; it is %v", running, job, err, last)
 	}
@@ -111,7 +112,8 @@ func (tr *trial) wantProofs(job, suffix string, want int) {
 	}
 }
 
-// awaitBegun waits until so many allocations of a job, or of several, have begun: that is after the value has them running.
+// awaitBegun waits until so many allocations of a job, or of several, have begun: that is after the value has them
+// running.
 func (tr *trial) awaitBegun(job string, want int) { tr.awaitProofs(job, begunSuffix, want) }
 
 // awaitProofs waits for files of a kind for so many allocations of a job.

@@ -19,9 +19,9 @@ import (
 	"starling/terms"
 )
 
-// TestAWorkflowSurvivesKills counts the words of the net package of Go's library as the example does, one instance on each
-// machine at a time. The machine that split the text dies when some instances have counted and others have not, so that it
-// is split again elsewhere; an agent dies while they add up. The answer is that of a plain count.
+// TestAWorkflowSurvivesKills counts the words of the net package of Go's library as the example does, one instance on
+// each machine at a time. The machine that split the text dies when some instances have counted and others have not, so
+// that it is split again elsewhere; an agent dies while they add up. The answer is that of a plain count.
 func TestAWorkflowSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a pulse to end")
@@ -96,8 +96,8 @@ func exampleOf(t *testing.T, name string) *terms.Job {
 	return &documents[0].Spec
 }
 
-// plainCount counts the words of the text files of a folder, as deep and as large as the example takes them, and tells what
-// it tells.
+// plainCount counts the words of the text files of a folder, as deep and as large as the example takes them, and tells
+// what it tells.
 func plainCount(t *testing.T, folder string) string {
 	t.Helper()
 	counts, total := map[string]int{}, 0
@@ -118,7 +118,8 @@ func plainCount(t *testing.T, folder string) string {
 			if bytes.IndexByte(text, 0) >= 0 {
 				continue
 			}
-			for _, word := range bytes.FieldsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
+			for _, word := range bytes.FieldsFunc(text,
+				func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
 				counts[string(bytes.ToLower(word))]++
 				total++
 			}
@@ -138,22 +139,24 @@ func plainCount(t *testing.T, folder string) string {
 	return text.String()
 }
 
-// awaitTask waits until so many instances of a task have succeeded, for these agents or any, and returns all slots of the job.
+// awaitTask waits until so many instances of a task have succeeded, for these agents or any, and returns all slots of
+// the job.
 func (tr *trial) awaitTask(job, task string, succeeded int, from ...*agents.Agent) []*starlingv1.Slot {
 	tr.Helper()
 	var slots []*starlingv1.Slot
-	err := tr.asked(from...).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job}, func(status *starlingv1.JobStatusResponse) (bool, error) {
-		slots = status.GetSlots()
-		for _, t := range status.GetTasks() {
-			if t.GetName() == task && int(t.GetCounts().GetSucceeded()) >= succeeded {
-				return true, nil
+	err := tr.asked(from...).FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: job},
+		func(status *starlingv1.JobStatusResponse) (bool, error) {
+			slots = status.GetSlots()
+			for _, t := range status.GetTasks() {
+				if t.GetName() == task && int(t.GetCounts().GetSucceeded()) >= succeeded {
+					return true, nil
+				}
 			}
-		}
-		if status.GetJob().GetFinal() {
-			return true, fmt.Errorf("it has %s", status.GetJob().GetStatus())
-		}
-		return false, nil
-	})
+			if status.GetJob().GetFinal() {
+				return true, fmt.Errorf("it has %s", status.GetJob().GetStatus())
+			}
+			return false, nil
+		})
 	if err != nil {
 		tr.Fatalf("waits until %d of %s of %s have succeeded: %v; slots are %v", succeeded, task, job, err, slots)
 	}

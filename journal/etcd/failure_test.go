@@ -343,7 +343,8 @@ func (r *reader) expect(n int) {
 		case batch := <-r.delivered:
 			for _, got := range batch {
 				r.last++
-				if want := record(r.last); int(got.Index) != r.last || got.Seq != want.Seq || string(got.Payload) != string(want.Payload) {
+				if want := record(r.last); int(got.Index) != r.last || got.Seq != want.Seq ||
+					string(got.Payload) != string(want.Payload) {
 					r.t.Fatalf("record %d is %s/%d %q with index %d", r.last, got.Writer, got.Seq, got.Payload, got.Index)
 				}
 			}

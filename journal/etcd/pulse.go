@@ -258,8 +258,8 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 	return nil
 }
 
-// Confirm implements journal.Pulse. A pulse that is just moving to another lease may not be found to be its owner's; the
-// next call finds it.
+// Confirm implements journal.Pulse. A pulse that is just moving to another lease may not be found to be its owner's;
+// the next call finds it.
 func (p *pulse) Confirm(ctx context.Context) error {
 	refused := fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrNoPulse)
 	if p.ctx.Err() != nil && p.journal.ctx.Err() == nil {

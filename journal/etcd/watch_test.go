@@ -29,7 +29,8 @@ func TestTake(t *testing.T) {
 		{"first missing", answers(append1(2, 10)), 0, errRescan},
 		{"compacted", []clientv3.WatchResponse{{CompactRevision: 7, Canceled: true}}, 0, errRescan},
 		{"cancelled", []clientv3.WatchResponse{{Canceled: true}}, 0, errInterrupted},
-		{"far behind", []clientv3.WatchResponse{{Events: append1(1, 10), Header: &pb.ResponseHeader{Revision: 50_000}}}, 1, errRescan},
+		{"far behind", []clientv3.WatchResponse{{Events: append1(1, 10), Header: &pb.ResponseHeader{Revision: 50_000}}}, 1,
+			errRescan},
 		{"progress", answers(append1(1, 10), nil), 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

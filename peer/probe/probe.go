@@ -1,7 +1,8 @@
 // Package probe asks instances again and again whether they are well.
 //
-// An instance is ready once each of its checks has passed, and has failed when one of them fails more often in a row than
-// it may; then it is asked no more. Whoever watches an instance is told when that changes, and asks State how it stands.
+// An instance is ready once each of its checks has passed, and has failed when one of them fails more often in a row
+// than it may; then it is asked no more. Whoever watches an instance is told when that changes, and asks State how it
+// stands.
 package probe
 
 import (
@@ -89,8 +90,8 @@ func (p *Prober) Forget(id terms.AllocationID) {
 	}
 }
 
-// State tells whether all checks of an instance have passed, and why it has failed, "" if it has not. An instance without
-// checks is ready as soon as it is watched.
+// State tells whether all checks of an instance have passed, and why it has failed, "" if it has not. An instance
+// without checks is ready as soon as it is watched.
 func (p *Prober) State(id terms.AllocationID) (ready bool, failure string) {
 	p.lock.Lock()
 	defer p.lock.Unlock()

@@ -49,7 +49,8 @@ func (b *bench) told(ready bool, failure string) {
 	case <-time.After(10 * time.Second):
 		b.t.Fatal("there are no news")
 	}
-	if isReady, why := b.p.State(web); isReady != ready || !strings.Contains(why, failure) || (why == "") != (failure == "") {
+	if isReady, why := b.p.State(web); isReady != ready || !strings.Contains(why, failure) ||
+		(why == "") != (failure == "") {
 		b.t.Errorf("got %v, %q, want %v, %q", isReady, why, ready, failure)
 	}
 }
@@ -153,7 +154,8 @@ func TestFailures(t *testing.T) {
 	}{
 		{slow, "check http / on port http failed once: no answer within 20ms"},
 		{hangs, "check command probe -v failed once: no answer within 20ms"},
-		{quick(terms.Check{Kind: terms.CheckTCP, Port: "admin"}), "check tcp on port admin failed once: the instance has no port admin"},
+		{quick(terms.Check{Kind: terms.CheckTCP, Port: "admin"}),
+			"check tcp on port admin failed once: the instance has no port admin"},
 	} {
 		b := newBench(t, func(ctx context.Context, _ []string) error {
 			<-ctx.Done()

@@ -18,7 +18,8 @@ import (
 const host = "127.0.0.1"
 
 // question returns the function that puts a check's question once.
-func (p *Prober) question(id terms.AllocationID, check *terms.Check, ports []cluster.PortUse) func(context.Context) error {
+func (p *Prober) question(id terms.AllocationID, check *terms.Check,
+	ports []cluster.PortUse) func(context.Context) error {
 	if check.Kind == terms.CheckCommand {
 		return func(ctx context.Context) error { return p.config.Run(ctx, id, check.Command) }
 	}

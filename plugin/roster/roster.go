@@ -1,7 +1,8 @@
 // Package roster reads the members of jobs off the value: which instances a job is to have, and where each is found.
 //
-// A member is a slot that its task is to have and that has not ended for good. It has an address from the moment at which it
-// has a node until it leaves that; its ports are known with it. Lists are told in full, and never without their version.
+// A member is a slot that its task is to have and that has not ended for good. It has an address from the moment at
+// which it has a node until it leaves that; its ports are known with it. Lists are told in full, and never without
+// their version.
 package roster
 
 import (
@@ -18,11 +19,11 @@ import (
 type Member struct {
 	// Index is its number in its task.
 	Index uint32
-	// Address is that of the node where it lives, without a port. It is "" for one that waits for a node, leaves its node, or
-	// is out of reach.
+	// Address is that of the node where it lives, without a port. It is "" for one that waits for a node, leaves its node,
+	// or is out of reach.
 	Address string
-	// Order is the entry with which its allocation there was decided, 0 without an address: another instance at the same address
-	// has another.
+	// Order is the entry with which its allocation there was decided, 0 without an address: another instance at the same
+	// address has another.
 	Order terms.Index
 	// Ports are those that it has there, ordered by name.
 	Ports []cluster.PortUse
@@ -68,8 +69,8 @@ func at(n *cluster.Node, r cluster.SlotRef) (address string, ports []cluster.Por
 	return strings.Trim(n.Offer.Address[:max(colon, 0)], "[]"), ports
 }
 
-// tasks returns the numbers of the tasks in the order of the job file, and then of those that the newest version does not
-// have any more and that still have instances.
+// tasks returns the numbers of the tasks in the order of the job file, and then of those that the newest version does
+// not have any more and that still have instances.
 func tasks(j *cluster.Job) []int {
 	var all []int
 	for i := range j.Spec.Tasks {

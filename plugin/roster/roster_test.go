@@ -9,17 +9,19 @@ import (
 	"starling/terms"
 )
 
-// TestOf goes through the life of a list: who waits has no address, who leaves its node neither, who has ended is not on it;
-// and the hash is another whenever the list is.
+// TestOf goes through the life of a list: who waits has no address, who leaves its node neither, who has ended is not
+// on it; and the hash is another whenever the list is.
 func TestOf(t *testing.T) {
 	s := cluster.NewState()
 	s.Index = 1
 	s.SetPools([]terms.Pool{terms.NewPool(terms.DefaultPool), terms.NewPool("ml")})
 	n := s.EnsureNode("a").Index
-	s.SetOffer(n, &terms.Offer{Address: "10.0.0.1:7460", Capacity: terms.Resources{1000, 1 << 30, 0}, PortFirst: 30000, PortLast: 30009})
-	j := s.AddJob(&terms.Job{Name: "ml/train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}}, Tasks: []terms.Task{
-		{Name: "worker", Instances: 2, Ports: []terms.PortRequest{{Name: "rpc"}, {Name: "http"}}, Placement: terms.Pack},
-	}})
+	s.SetOffer(n, &terms.Offer{Address: "10.0.0.1:7460", Capacity: terms.Resources{1000, 1 << 30, 0}, PortFirst: 30000,
+		PortLast: 30009})
+	j := s.AddJob(&terms.Job{Name: "ml/train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}},
+		Tasks: []terms.Task{
+			{Name: "worker", Instances: 2, Ports: []terms.PortRequest{{Name: "rpc"}, {Name: "http"}}, Placement: terms.Pack},
+		}})
 	show := func() string {
 		r := roster.Of(s, s.Job(j.ID))
 		return fmt.Sprint(r.Job, " ", r.Tasks)
@@ -38,7 +40,8 @@ func TestOf(t *testing.T) {
 		{"new", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]", func() {}},
 		{"placed", "ml/train [{worker [{0 0.worker.train.ml.starling 10.0.0.1 3 [{http 30001} {rpc 30000}]} " + waits + "]}]",
 			func() { s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil) }},
-		{"stopping", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]", func() { slot(0, cluster.Stopping) }},
+		{"stopping", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]",
+			func() { slot(0, cluster.Stopping) }},
 		{"ended", "ml/train [{worker [" + waits + "]}]", func() { slot(0, cluster.Failed) }},
 		{"shrunk", "ml/train [{worker []}]", func() { s.SetDesired(j.ID, 0, 1) }},
 	}
@@ -68,15 +71,17 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestReplacedAtTheSameAddress has another instance take the place of one on the same node and ports: the list is another.
+// TestReplacedAtTheSameAddress has another instance take the place of one on the same node and ports: the list is
+// another.
 func TestReplacedAtTheSameAddress(t *testing.T) {
 	s := cluster.NewState()
 	s.Index = 1
 	n := s.EnsureNode("a").Index
 	s.SetOffer(n, &terms.Offer{Address: "10.0.0.1:7460", Capacity: terms.Resources{1000, 1 << 30, 0}})
-	j := s.AddJob(&terms.Job{Name: "train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}}, Tasks: []terms.Task{
-		{Name: "worker", Instances: 1, Placement: terms.Pack},
-	}})
+	j := s.AddJob(&terms.Job{Name: "train", Type: terms.Stateless, Plugins: []terms.PluginRequest{{Name: "svc"}},
+		Tasks: []terms.Task{
+			{Name: "worker", Instances: 1, Placement: terms.Pack},
+		}})
 	s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil)
 	s.TakeRegrouped()
 	before := roster.Sum(s, s.Job(j.ID))
@@ -86,7 +91,8 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	row.Order = s.Index
 	s.SetSlot(r, row)
 	if ids := s.TakeRegrouped(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
-		t.Errorf("%d lists are looked at, and the list of the members is as before: %v", len(ids), roster.Sum(s, s.Job(j.ID)) == before)
+		t.Errorf("%d lists are looked at, and the list of the members is as before: %v", len(ids),
+			roster.Sum(s, s.Job(j.ID)) == before)
 	}
 	if members := roster.Members(s, s.Job(j.ID), 0); members[0].Order != 2 {
 		t.Errorf("the member is of order %d, want 2", members[0].Order)

@@ -12,8 +12,8 @@ import (
 	"starling/terms"
 )
 
-// BenchmarkWhy tells how long it takes to explain a job that waits on 5,000 machines with 100,000 instances, for its pool, for
-// nodes, and as a gang, and what of that is spent on trials.
+// BenchmarkWhy tells how long it takes to explain a job that waits on 5,000 machines with 100,000 instances, for its
+// pool, for nodes, and as a gang, and what of that is spent on trials.
 func BenchmarkWhy(b *testing.B) {
 	h := &crowd{s: cluster.NewState()}
 	for i := range 5000 {
@@ -23,8 +23,10 @@ func BenchmarkWhy(b *testing.B) {
 	p.Quotas[terms.CPU] = terms.Quota{Reservation: 1000, Limit: 2000, Share: 1}
 	h.write("n0~1", &command.ChangePools{Pools: []terms.Pool{p}})
 	job := func(name string, priority, instances uint32, cpu int64) *command.SubmitJob {
-		return &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Priority: priority, Tasks: []terms.Task{{
-			Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0}, Placement: terms.Pack}}}}
+		return &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Priority: priority,
+			Tasks: []terms.Task{{
+				Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0},
+				Placement: terms.Pack}}}}
 	}
 	for i := range 100 {
 		h.write("n0~1", job(fmt.Sprint("j", i), 50, 1000, 1000))

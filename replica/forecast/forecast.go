@@ -1,8 +1,8 @@
 // Package forecast tells what would come of a command, by folding imagined entries: it is the scheduler that answers.
 //
 // The command is folded into a copy of the value. Then all goes well: every machine does at once what it is told, what
-// it starts becomes ready, what it stops ends, and time passes whenever nothing else happens, until nothing does. In the same
-// way it is tried what would help work that waits, see Tries.
+// it starts becomes ready, what it stops ends, and time passes whenever nothing else happens, until nothing does. In
+// the same way it is tried what would help work that waits, see Tries.
 package forecast
 
 import (
@@ -148,8 +148,8 @@ func (d *dream) steer() bool {
 	return outcome.Results[0].Refusal.Code == cluster.OK
 }
 
-// rests tells that nothing of the job is under way, so that it need not be waited for: what only a user can end, or what
-// is in the hands of a node that left, is not.
+// rests tells that nothing of the job is under way, so that it need not be waited for: what only a user can end, or
+// what is in the hands of a node that left, is not.
 func (d *dream) rests() bool {
 	j := d.s.JobOf(d.job)
 	if d.s.Unfinished || j == nil {
@@ -234,7 +234,8 @@ func (d *dream) awaken() {
 // told tells whether the node of a slot has something to do about it.
 func (d *dream) told(r cluster.SlotRef) bool {
 	slot, _ := d.s.SlotAt(r)
-	return slot.Phase == cluster.Stopping || slot.Phase == cluster.Assigned || slot.Phase == cluster.Running && slot.Health == cluster.Untried
+	return slot.Phase == cluster.Stopping || slot.Phase == cluster.Assigned ||
+		slot.Phase == cluster.Running && slot.Health == cluster.Untried
 }
 
 func (d *dream) activate(n cluster.NodeIndex) {

@@ -89,7 +89,8 @@ func (w *world) join(name string, cpu int64) {
 			if writer != self {
 				seq = w.s.NodeOf(writer.Node()).LastSeq(1) + 1
 			}
-			replica.Apply(w.s, w.s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: w.s.Time + 1, Commands: r.Commands}, false)
+			replica.Apply(w.s, w.s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: w.s.Time + 1, Commands: r.Commands},
+				false)
 			break
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 // Limits of trials.
 const (
-	// settlingMax bounds the imagined entries of what settles before, trialMax those of one trial, trialsMax those of all. What
-	// runs only after more is not counted.
+	// settlingMax bounds the imagined entries of what settles before, trialMax those of one trial, trialsMax those of all.
+	// What runs only after more is not counted.
 	settlingMax, trialMax, trialsMax = 400, 150, 300
 	// trialMillis is how much time passes in a trial: what comes by itself by then needs no help.
 	trialMillis terms.Time = 10 * 60 * 1000
@@ -29,7 +29,8 @@ func Tries(s *cluster.State, job terms.JobName) explain.Try {
 type trials struct {
 	s   *cluster.State
 	job terms.JobName
-	// settled is the value when all that is under way has ended, alone what becomes of it by itself; nil before the first trial.
+	// settled is the value when all that is under way has ended, alone what becomes of it by itself; nil before the first
+	// trial.
 	settled, alone *cluster.State
 	// left is how many entries may be imagined yet.
 	left int
@@ -127,7 +128,8 @@ func (d *dream) obeyed(writer terms.PeerID, c command.Command) bool {
 // join lets a node join and offer.
 func (d *dream) join(name terms.NodeName, offer *terms.Offer) bool {
 	self := terms.NewPeerID(name, 1)
-	if d.s.NodeOf(name) != nil || d.fold(self, &command.PrepareJoin{Joiner: self, Attempt: 1}, d.s.Time).Results[0].Refusal.Code != cluster.OK {
+	if d.s.NodeOf(name) != nil || d.fold(self, &command.PrepareJoin{Joiner: self, Attempt: 1},
+		d.s.Time).Results[0].Refusal.Code != cluster.OK {
 		return false
 	}
 	if attempt, joins := d.s.Attempt(self); joins {
@@ -148,8 +150,8 @@ func (d *dream) calm() {
 	}
 }
 
-// pass lets time pass from deadline to deadline. After many it does so in steps that double: what is due meanwhile is done late, as
-// if no peer had told the time before.
+// pass lets time pass from deadline to deadline. After many it does so in steps that double: what is due meanwhile is
+// done late, as if no peer had told the time before.
 func (d *dream) pass() {
 	step := terms.Time(0)
 	for rounds := 0; d.entries < d.most; rounds++ {

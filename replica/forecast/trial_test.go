@@ -39,7 +39,8 @@ func newCrowd(seed uint64) *crowd {
 		p.PatienceMillis, p.ControllerLimit = uint32(h.rng.IntN(2)*1000), terms.Percent(50+h.rng.IntN(51))
 		for k, unit := range []int64{1000, 1 << 30} {
 			q := &p.Quotas[k]
-			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)) * unit, Share: int64(h.rng.IntN(3)), Static: h.rng.IntN(4) == 0, Limit: terms.Unlimited}
+			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)) * unit, Share: int64(h.rng.IntN(3)), Static: h.rng.IntN(4) == 0,
+				Limit: terms.Unlimited}
 			if path == "c" {
 				q.Reservation = 10 * unit
 			} else if h.rng.IntN(3) == 0 {
@@ -55,7 +56,8 @@ func newCrowd(seed uint64) *crowd {
 // write folds an entry and tells whether it was obeyed.
 func (h *crowd) write(by terms.PeerID, c command.Command) bool {
 	seq := h.s.NodeOf(by.Node()).LastSeq(1) + 1
-	o := replica.Apply(h.s, h.s.Index+1, &command.Entry{Writer: by, Seq: seq, Time: h.s.Time, Commands: []command.Command{c}}, false)
+	o := replica.Apply(h.s, h.s.Index+1,
+		&command.Entry{Writer: by, Seq: seq, Time: h.s.Time, Commands: []command.Command{c}}, false)
 	return o.Dropped == "" && o.Results[0].Refusal.Code == cluster.OK
 }
 
@@ -64,12 +66,14 @@ func (h *crowd) enter(name string, capacity terms.Resources) bool {
 	self := terms.NewPeerID(h.s.Node(n).Name, 1)
 	h.s.Wrote(n, 1, 1)
 	h.s.SetPeer(n, self)
-	return h.write(self, &command.Volunteer{Peer: self, Offer: terms.Offer{Capacity: capacity, PortFirst: 20000, PortLast: 29999, Rules: 1}})
+	return h.write(self, &command.Volunteer{Peer: self,
+		Offer: terms.Offer{Capacity: capacity, PortFirst: 20000, PortLast: 29999, Rules: 1}})
 }
 
 func (h *crowd) submit(number int) {
 	pool := []terms.PoolPath{"a", "b", "c/d", "c/e", terms.DefaultPool}[h.rng.IntN(5)]
-	spec := terms.Job{Name: terms.NewJobName(pool, fmt.Sprint("j", number)), Type: terms.Batch, Priority: uint32(h.rng.IntN(3)) * 10}
+	spec := terms.Job{Name: terms.NewJobName(pool, fmt.Sprint("j", number)), Type: terms.Batch,
+		Priority: uint32(h.rng.IntN(3)) * 10}
 	switch h.rng.IntN(7) {
 	case 0:
 		spec.Preemption = terms.NonPreemptible
@@ -79,7 +83,8 @@ func (h *crowd) submit(number int) {
 		spec.Controller = true
 	}
 	for i := range 1 + h.rng.IntN(2) {
-		t := terms.Task{Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(1 + h.rng.IntN(4)), Command: []string{"run"}, Placement: terms.Pack,
+		t := terms.Task{Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(1 + h.rng.IntN(4)),
+			Command: []string{"run"}, Placement: terms.Pack,
 			Resources: terms.Resources{int64(1+h.rng.IntN(8)) * 500, int64(h.rng.IntN(9)) << 29, 0}}
 		switch h.rng.IntN(6) {
 		case 0:
@@ -142,64 +147,79 @@ var deeds = []struct {
 	words *regexp.Regexp
 	do    func(h *crowd, job *cluster.Job, task int, words []string) bool
 }{
-	{"node", regexp.MustCompile(`^(?:another|a) node that has all (?:it|that one of its gang) needs$`), func(h *crowd, j *cluster.Job, task int, _ []string) bool {
-		return h.more(j, task, 1)
-	}},
-	{"gang nodes", regexp.MustCompile(`^(\d+) more nodes that each have all (?:it|that one of its gang) needs$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		return h.more(j, task, number(words[1]))
-	}},
-	{"nodes", regexp.MustCompile(`^nodes with (\S+ ?[A-Za-z]* ?)(cpu|memory) more$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		k, amount := quantity(words[1], words[2])
-		capacity := j.Spec.Tasks[task].Resources
-		capacity[k] = amount
-		return h.other(capacity)
-	}},
-	{"less", regexp.MustCompile(`^a task that needs no more than (\w+) has$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		return h.edit(j, task, func(_ *terms.Job, t *terms.Task) {
-			for k := range t.Resources {
-				t.Resources[k] = min(t.Resources[k], h.s.NodeOf(terms.NodeName(words[1])).Offer.Capacity[k])
-			}
-		})
-	}},
+	{"node", regexp.MustCompile(`^(?:another|a) node that has all (?:it|that one of its gang) needs$`),
+		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+			return h.more(j, task, 1)
+		}},
+	{"gang nodes", regexp.MustCompile(`^(\d+) more nodes that each have all (?:it|that one of its gang) needs$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			return h.more(j, task, number(words[1]))
+		}},
+	{"nodes", regexp.MustCompile(`^nodes with (\S+ ?[A-Za-z]* ?)(cpu|memory) more$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			k, amount := quantity(words[1], words[2])
+			capacity := j.Spec.Tasks[task].Resources
+			capacity[k] = amount
+			return h.other(capacity)
+		}},
+	{"less", regexp.MustCompile(`^a task that needs no more than (\w+) has$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) {
+				for k := range t.Resources {
+					t.Resources[k] = min(t.Resources[k], h.s.NodeOf(terms.NodeName(words[1])).Offer.Capacity[k])
+				}
+			})
+		}},
 	{"end", regexp.MustCompile(`^the end of (\S+)$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
 		return h.write("n0~1", &command.KillJob{Job: terms.JobName(words[1])})
 	}},
-	{"priority", regexp.MustCompile(`^a priority above (\d+)(?:, that of .*|: less .*)$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		return h.edit(j, task, func(spec *terms.Job, _ *terms.Task) { spec.Priority = uint32(number(words[1]) + 1) })
-	}},
-	{"gang", regexp.MustCompile(`^a gang of at most (\d+)$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MinAvailable = uint32(number(words[1])) })
-	}},
-	{"max_running", regexp.MustCompile(`^a max_running above (\d+)$`), func(h *crowd, j *cluster.Job, task int, words []string) bool {
-		return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MaxRunning = uint32(number(words[1]) + 1) })
-	}},
-	{"preemptible", regexp.MustCompile(`^preemptible: true, by a stop and a new start of the job$`), func(h *crowd, j *cluster.Job, task int, _ []string) bool {
-		return h.anew(j, func(spec *terms.Job) { spec.Preemption = terms.Preemptible })
-	}},
-	{"revocable", regexp.MustCompile(`^revocable: false, by a stop and a new start of the job$`), func(h *crowd, j *cluster.Job, task int, _ []string) bool {
-		return h.anew(j, func(spec *terms.Job) { spec.Revocable = false })
-	}},
-	{"reservation", regexp.MustCompile(`^(\S+ ?[A-Za-z]* ?)(cpu|memory) more reserved for pool (\S+?)(, with less for the pools beside it)?$`),
+	{"priority", regexp.MustCompile(`^a priority above (\d+)(?:, that of .*|: less .*)$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			return h.edit(j, task, func(spec *terms.Job, _ *terms.Task) { spec.Priority = uint32(number(words[1]) + 1) })
+		}},
+	{"gang", regexp.MustCompile(`^a gang of at most (\d+)$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MinAvailable = uint32(number(words[1])) })
+		}},
+	{"max_running", regexp.MustCompile(`^a max_running above (\d+)$`),
+		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MaxRunning = uint32(number(words[1]) + 1) })
+		}},
+	{"preemptible", regexp.MustCompile(`^preemptible: true, by a stop and a new start of the job$`),
+		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+			return h.anew(j, func(spec *terms.Job) { spec.Preemption = terms.Preemptible })
+		}},
+	{"revocable", regexp.MustCompile(`^revocable: false, by a stop and a new start of the job$`),
+		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+			return h.anew(j, func(spec *terms.Job) { spec.Revocable = false })
+		}},
+	{"reservation", regexp.MustCompile(
+		`^(\S+ ?[A-Za-z]* ?)(cpu|memory) more reserved for pool (\S+?)(, with less for the pools beside it)?$`),
 		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
 			k, amount := quantity(words[1], words[2])
 			return h.reserve(terms.PoolPath(words[3]), k, amount, words[4] != "")
 		}},
-	{"limit", regexp.MustCompile(`^a limit of pool (\S+) that is (\S+ ?[A-Za-z]* ?)(cpu|memory) higher$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
-		k, amount := quantity(words[2], words[3])
-		return h.pool(words[1], func(p *terms.Pool) { p.Quotas[k].Limit += amount })
-	}},
-	{"share", regexp.MustCompile(`^a share of (\d+) of (cpu|memory) for pool (\S+)$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
-		return h.pool(words[3], func(p *terms.Pool) { p.Quotas[kind(words[2])].Share = int64(number(words[1])) })
-	}},
-	{"controller_limit", regexp.MustCompile(`^a controller_limit of pool (\S+) of (\d+) percent$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
-		return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.Percent(number(words[2])) })
-	}},
-	{"controller_limit", regexp.MustCompile(`^no controller_limit of pool (\S+)$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
-		return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.NoPercent })
-	}},
-	{"slack_limit", regexp.MustCompile(`^a slack_limit of pool (\S+) of (\d+) percent$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
-		return h.pool(words[1], func(p *terms.Pool) { p.SlackLimit = terms.Percent(number(words[2])) })
-	}},
+	{"limit", regexp.MustCompile(`^a limit of pool (\S+) that is (\S+ ?[A-Za-z]* ?)(cpu|memory) higher$`),
+		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+			k, amount := quantity(words[2], words[3])
+			return h.pool(words[1], func(p *terms.Pool) { p.Quotas[k].Limit += amount })
+		}},
+	{"share", regexp.MustCompile(`^a share of (\d+) of (cpu|memory) for pool (\S+)$`),
+		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+			return h.pool(words[3], func(p *terms.Pool) { p.Quotas[kind(words[2])].Share = int64(number(words[1])) })
+		}},
+	{"controller_limit", regexp.MustCompile(`^a controller_limit of pool (\S+) of (\d+) percent$`),
+		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+			return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.Percent(number(words[2])) })
+		}},
+	{"controller_limit", regexp.MustCompile(`^no controller_limit of pool (\S+)$`),
+		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+			return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.NoPercent })
+		}},
+	{"slack_limit", regexp.MustCompile(`^a slack_limit of pool (\S+) of (\d+) percent$`),
+		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+			return h.pool(words[1], func(p *terms.Pool) { p.SlackLimit = terms.Percent(number(words[2])) })
+		}},
 }
 
 func number(text string) int {
@@ -226,7 +246,8 @@ func quantity(text, word string) (terms.Kind, int64) {
 	}
 	value, unit, _ := strings.Cut(text, " ")
 	size, _ := strconv.ParseFloat(value, 64)
-	return terms.Memory, int64(size * float64(map[string]int64{"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]))
+	return terms.Memory, int64(size * float64(map[string]int64{"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20,
+		"GiB": 1 << 30}[unit]))
 }
 
 func (h *crowd) more(j *cluster.Job, task, count int) bool {
@@ -330,8 +351,8 @@ func (h *crowd) do(t *testing.T, j *cluster.Job, task int, hint string) string {
 	return strings.Join(kinds, " and ")
 }
 
-// TestHintsHelp does, by its words, whatever is said to help work that waits in random clusters, and wants more of it to run then
-// than without: as many as is said, or all.
+// TestHintsHelp does, by its words, whatever is said to help work that waits in random clusters, and wants more of it
+// to run then than without: as many as is said, or all.
 func TestHintsHelp(t *testing.T) {
 	clusters := uint64(400)
 	if testing.Short() {
@@ -365,7 +386,8 @@ func TestHintsHelp(t *testing.T) {
 		})
 	}
 	t.Logf("done: %v; wrong: %v", helped, wrong)
-	for _, kind := range []string{"node", "gang nodes", "nodes", "less", "end", "priority", "gang", "max_running", "preemptible", "revocable",
+	for _, kind := range []string{"node", "gang nodes", "nodes", "less", "end", "priority", "gang", "max_running",
+		"preemptible", "revocable",
 		"reservation", "limit", "share"} {
 		if helped[kind] == 0 && !testing.Short() {
 			t.Errorf("no hint at %s was tried", kind)
@@ -375,7 +397,8 @@ func TestHintsHelp(t *testing.T) {
 
 var partly = regexp.MustCompile(` \((\d+) of \d+ would run\)$`)
 
-// help does what a hint says on a copy, and returns of what kind it is, and what is wrong if not so much more runs then as it says.
+// help does what a hint says on a copy, and returns of what kind it is, and what is wrong if not so much more runs then
+// as it says.
 func (h *crowd) help(t *testing.T, j *cluster.Job, task terms.TaskName, hint string) (kind, wrong string) {
 	alone, with := &crowd{rng: h.rng, s: h.s.Copy()}, &crowd{rng: h.rng, s: h.s.Copy()}
 	alone.settle()

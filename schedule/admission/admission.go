@@ -51,10 +51,11 @@ func (g *Gang) class() terms.Class {
 	return terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller)
 }
 
-// bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as well,
-// but in the last, which others are below as well.
+// bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as
+// well, but in the last, which others are below as well.
 var bounds = [terms.ClassCount][]bound{
-	{entitled, ceiling}, {entitled, reserved, ceiling}, {entitled, controlled, ceiling}, {entitled, reserved, controlled, ceiling},
+	{entitled, ceiling}, {entitled, reserved, ceiling}, {entitled, controlled, ceiling},
+	{entitled, reserved, controlled, ceiling},
 	{slack, ceiling},
 }
 
@@ -66,11 +67,12 @@ type Admission struct {
 	// free is what is neither used nor kept, below 0 where the bound has shrunk; ever is what would be free if all work
 	// were done that ends.
 	free, ever room
-	// awaited are the classes for whose first gang room is kept, kept is what they are to have of the entitlement, free or not.
+	// awaited are the classes for whose first gang room is kept, kept is what they are to have of the entitlement, free or
+	// not.
 	awaited [terms.ClassCount]bool
 	kept    terms.Amounts
-	// lent is what of what is free is kept: those may have it that have ended before due, when the first gang that is awaited will
-	// have its room at the latest, 0 if that is not known.
+	// lent is what of what is free is kept: those may have it that have ended before due, when the first gang that is
+	// awaited will have its room at the latest, 0 if that is not known.
 	lent     room
 	now, due terms.Time
 }
@@ -104,8 +106,8 @@ func New(p *Pool) Admission {
 // Room returns how many of the equal gangs can be admitted now.
 func (a *Admission) Room(g *Gang) uint32 { return a.room(g, bounds[g.class()]) }
 
-// Entitled returns how many of the equal gangs could be admitted now if the pools beside held only what they are entitled
-// to.
+// Entitled returns how many of the equal gangs could be admitted now if the pools beside held only what they are
+// entitled to.
 func (a *Admission) Entitled(g *Gang) uint32 { return a.room(g, ownBounds(g.class())) }
 
 func (a *Admission) room(g *Gang, within []bound) uint32 {
@@ -120,7 +122,8 @@ func (a *Admission) room(g *Gang, within []bound) uint32 {
 	return uint32(times)
 }
 
-// Passes tells whether what has ended after so many milliseconds at the latest may have what is kept for gangs that are awaited.
+// Passes tells whether what has ended after so many milliseconds at the latest may have what is kept for gangs that are
+// awaited.
 func (a *Admission) Passes(runsAtMost terms.Time) bool {
 	return runsAtMost > 0 && a.due > 0 && a.now+runsAtMost <= a.due
 }
@@ -136,7 +139,8 @@ func (a *Admission) freeFor(b bound, kind int, passes bool) int64 {
 	return a.free[b][kind]
 }
 
-// Fits tells whether work of a class that needs so much can be admitted now, and may pass those that are awaited or not.
+// Fits tells whether work of a class that needs so much can be admitted now, and may pass those that are awaited or
+// not.
 func (a *Admission) Fits(class terms.Class, need *terms.Amounts, passes bool) bool {
 	for _, b := range bounds[class] {
 		for k, amount := range need {
@@ -185,8 +189,9 @@ func (a *Admission) Give(g *Gang, count uint32) {
 }
 
 // Await is told of a gang that is not admitted now, for want of room here or on the machines. If it is the first of its
-// class, what it needs is kept for it from now on, but for what comes free before it can begin in any case. Units returns what runs in
-// the pool and ends by itself; it is asked only for the first gang that is awaited, and if that keeps something from others.
+// class, what it needs is kept for it from now on, but for what comes free before it can begin in any case. Units
+// returns what runs in the pool and ends by itself; it is asked only for the first gang that is awaited, and if that
+// keeps something from others.
 func (a *Admission) Await(g *Gang, units func() []Unit) {
 	class := g.class()
 	if a.awaited[class] || !a.ever.hold(g) {

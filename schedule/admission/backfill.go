@@ -6,9 +6,9 @@ import (
 	"starling/terms"
 )
 
-// Who passes a gang that is awaited. Nothing may delay it that comes behind it, and that must be certain from what is known: that
-// some units have to end before it can begin, whatever else happens; or by when enough will have ended at the latest. The second is
-// the rule of EASY: Lifka, The ANL/IBM SP scheduling system, 1995.
+// Who passes a gang that is awaited. Nothing may delay it that comes behind it, and that must be certain from what is
+// known: that some units have to end before it can begin, whatever else happens; or by when enough will have ended at
+// the latest. The second is the rule of EASY: Lifka, The ANL/IBM SP scheduling system, 1995.
 
 // Unit is what runs of a pool and ends together: a single instance, or all of a gang.
 type Unit struct {
@@ -39,8 +39,9 @@ func (r *room) hold(g *Gang) bool {
 func (r *room) add(u *Unit, times int64) {
 	for k := range terms.AmountCount {
 		for b, amount := range [boundCount]int64{
-			entitled: u.Work.NonSlack[k], slack: u.Work.Slack[k], reserved: u.Work.NonPreemptible[k], controlled: u.Work.Controller[k],
-			ceiling: u.Work.NonSlack[k] + u.Work.Slack[k],
+			entitled: u.Work.NonSlack[k], slack: u.Work.Slack[k], reserved: u.Work.NonPreemptible[k],
+			controlled: u.Work.Controller[k],
+			ceiling:    u.Work.NonSlack[k] + u.Work.Slack[k],
 		} {
 			r[b][k] += amount * times
 		}
@@ -59,7 +60,8 @@ func (a *Admission) keeps(g *Gang) bool {
 	return true
 }
 
-// coming returns what comes free before a gang can begin in any case: what those units take without which there is never room.
+// coming returns what comes free before a gang can begin in any case: what those units take without which there is
+// never room.
 func (a *Admission) coming(g *Gang, units []Unit) (sum room) {
 	for i := range units {
 		without := a.ever

@@ -6,8 +6,8 @@ import (
 	"starling/terms/pool"
 )
 
-// Ceilings tells what pools with others below them leave to those. All that are below a limit are entitled to no more than
-// that together, but one may still hold what another, which asked later, is entitled to.
+// Ceilings tells what pools with others below them leave to those. All that are below a limit are entitled to no more
+// than that together, but one may still hold what another, which asked later, is entitled to.
 type Ceilings struct {
 	parents []int
 	// left is, by pool, how much more may be held below its limit, there and below.

@@ -75,8 +75,8 @@ func (h *history) units(ended int) func() []Unit {
 	}
 }
 
-// pass admits what can be admitted when so many have ended, and returns the awaited ones of the first so many that wait. What is
-// admitted never ends.
+// pass admits what can be admitted when so many have ended, and returns the awaited ones of the first so many that
+// wait. What is admitted never ends.
 func (h *history) pass(t *testing.T, admitted []bool, most, ended int) (awaited []int) {
 	a := New(&h.pool)
 	for i := range h.waiting[:most] {
@@ -145,7 +145,8 @@ func TestNobodyIsDelayed(t *testing.T) {
 		first := awaited[0]
 		alone, _ := h.starts(t, first+1)
 		if starts[first] != alone[first] || first == 0 && starts[0] > len(h.running) {
-			t.Errorf("round %d: gang %d starts after %d ends of %d, alone after %d", round, first, starts[first], len(h.running), alone[first])
+			t.Errorf("round %d: gang %d starts after %d ends of %d, alone after %d", round, first, starts[first],
+				len(h.running), alone[first])
 		}
 		if t.Failed() {
 			t.Fatalf("%+v", h)

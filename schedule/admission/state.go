@@ -19,7 +19,8 @@ func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms
 // GangOf returns a job's work that needs so much each time, as admission sees it.
 func GangOf(j *cluster.Job, need terms.Amounts, count uint32) *Gang {
 	return &Gang{
-		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible(), Controller: j.Spec.Controller,
+		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible(),
+		Controller: j.Spec.Controller,
 		RunsAtMost: j.Spec.RunsAtMost(),
 	}
 }

@@ -23,8 +23,8 @@ type Pool struct {
 type Entitlement struct {
 	// Total is NonSlack and Slack together, but of overcommitted kinds, whose slack is beyond it.
 	Total, NonSlack, Slack terms.Amounts
-	// Firm is the most that work may hold which is never preempted: what the pool reserves, and of a kind of which that is nothing
-	// what it holds already, and what is left of what no pool reserves.
+	// Firm is the most that work may hold which is never preempted: what the pool reserves, and of a kind of which that is
+	// nothing what it holds already, and what is left of what no pool reserves.
 	Firm terms.Amounts
 }
 
@@ -123,8 +123,8 @@ func (l *ledger) firm(p *Pool, k int) int64 {
 	return p.Allocated.NonPreemptible[k] + l.unreserved[k]
 }
 
-// TakeFirm notes in the entitlements of the pools that a leaf holds so much more that is never preempted: of what no pool
-// reserves so much less is left for others.
+// TakeFirm notes in the entitlements of the pools that a leaf holds so much more that is never preempted: of what no
+// pool reserves so much less is left for others.
 func TakeFirm(specs []terms.Pool, all []Entitlement, leaf int, more terms.Amounts) {
 	for k, taken := range more {
 		if taken == 0 || specs[leaf].Quotas[k].Reservation > 0 {

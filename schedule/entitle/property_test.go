@@ -135,8 +135,9 @@ func (d division) checkPool(t *testing.T, number int, q *terms.Quota) {
 	}
 }
 
-// TestMoreReserved checks that a pool which reserves more gets no less, but for the unit that did not divide; and but for work that is
-// never preempted in a pool that begins to reserve, which counts against that from then on and no more against what nobody reserves.
+// TestMoreReserved checks that a pool which reserves more gets no less, but for the unit that did not divide; and but
+// for work that is never preempted in a pool that begins to reserve, which counts against that from then on and no more
+// against what nobody reserves.
 func TestMoreReserved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 2000 {
@@ -193,7 +194,8 @@ func BenchmarkEntitlements(b *testing.B) {
 					p.Parent = -1
 				}
 				for k := range spec.Quotas {
-					spec.Quotas[k] = terms.Quota{Reservation: in.Capacity[k] / int64(2*pools), Limit: terms.Unlimited, Share: int64(1 + i%3)}
+					spec.Quotas[k] = terms.Quota{Reservation: in.Capacity[k] / int64(2*pools), Limit: terms.Unlimited,
+						Share: int64(1 + i%3)}
 					p.Demand.NonSlack[k] = in.Capacity[k] / int64(pools) * int64(i*7919%4)
 				}
 				in.Pools = append(in.Pools, p)

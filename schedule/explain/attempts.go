@@ -13,7 +13,8 @@ func (e *explainer) tried(h held) string {
 	if policy.AttemptsMax == 0 || policy.AttemptsMax == terms.RestartsUnlimited {
 		return plural(int(all.Made), "attempt", "attempts") + " so far"
 	}
-	text := fmt.Sprintf("attempts: %d of %d within %s", e.within(h), policy.AttemptsMax, duration(terms.Time(policy.IntervalMillis)))
+	text := fmt.Sprintf("attempts: %d of %d within %s", e.within(h), policy.AttemptsMax,
+		duration(terms.Time(policy.IntervalMillis)))
 	if all.Made > e.within(h) {
 		text += fmt.Sprintf(", %d in all", all.Made)
 	}

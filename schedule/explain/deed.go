@@ -35,8 +35,8 @@ func Why(j *cluster.Job, d *cluster.Deed) string {
 	return what + " (policy of the task)"
 }
 
-// Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7 (policy of the
-// task)".
+// Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7
+// (policy of the task)".
 func Deed(j *cluster.Job, d *cluster.Deed) string {
 	if d.Before != "" {
 		return "the job is stopped: " + Why(j, d)
@@ -70,8 +70,8 @@ func spent(restarts uint32) string {
 	return fmt.Sprintf("was restarted %d times already", restarts)
 }
 
-// End says as what a job has ended, and because of which other job if so: "stopped: job load, which it comes after, did not
-// succeed".
+// End says as what a job has ended, and because of which other job if so: "stopped: job load, which it comes after, did
+// not succeed".
 func End(j *cluster.Job) string {
 	if j.Fate.Last.Before != "" {
 		return j.Status().String() + ": " + Why(j, &j.Fate.Last)
@@ -112,7 +112,8 @@ func (e *explainer) restarting(first uint32) Finding {
 		Reason: "begins anew when all that is to end has ended: " + Deed(e.job, d)}
 	for _, t := range e.job.Tasks {
 		if live := t.Live(); t.Restarting && live > 0 {
-			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet", plural(int(live), "instance", "instances"), t.Name))
+			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet", plural(int(live), "instance", "instances"),
+				t.Name))
 		}
 	}
 	return f
@@ -132,19 +133,21 @@ func byPolicy(slots []held) (decided, others []held) {
 
 // decided explains instances that ended and that are not tried again before a policy is followed.
 func (e *explainer) decided(slots []held) Finding {
-	f := Finding{Reason: "ended, and what a policy says follows later", Since: earliest(slots), Until: slots[0].slot.Deadline}
+	f := Finding{Reason: "ended, and what a policy says follows later", Since: earliest(slots),
+		Until: slots[0].slot.Deadline}
 	for _, h := range slots {
 		f.Until = min(f.Until, h.slot.Deadline)
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
-		return fmt.Sprintf("%s was on %s: %s; a policy is followed at %s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h),
+		return fmt.Sprintf("%s was on %s: %s; a policy is followed at %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
+			e.ending(h),
 			clock(h.slot.Deadline))
 	})
 	return f
 }
 
-// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the job)"; ""
-// if none does.
+// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the
+// job)"; "" if none does.
 func Follows(j *cluster.Job, task int) string {
 	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
 	due := j.Tasks[task].Completion.Due
@@ -160,6 +163,7 @@ func Follows(j *cluster.Job, task int) string {
 // completed explains a task that is complete, of which a policy is to be followed.
 func (e *explainer) completed() (f Finding, follows bool) {
 	text := Follows(e.job, e.number)
-	return Finding{Task: e.task.Name, Reason: "all instances have succeeded, and what a policy says follows later: " + text,
-		Until: e.task.Completion.Due}, text != ""
+	return Finding{Task: e.task.Name,
+		Reason: "all instances have succeeded, and what a policy says follows later: " + text,
+		Until:  e.task.Completion.Due}, text != ""
 }

@@ -1,7 +1,8 @@
 // Package explain answers "why is this not running?" from the value alone.
 //
 // It finds every reason that holds, not only the first, and proves it: a task that waits is held against every node,
-// and every obstacle on every node is counted. It may look at all nodes, because it is asked by people, not by the fold.
+// and every obstacle on every node is counted. It may look at all nodes, because it is asked by people, not by the
+// fold.
 package explain
 
 import (
@@ -38,11 +39,12 @@ type Obstacle struct {
 	Nodes int
 }
 
-// Said returns what an allocation on a node that does not run yet waits for, as the peer there says; "" if that is not known.
+// Said returns what an allocation on a node that does not run yet waits for, as the peer there says; "" if that is not
+// known.
 type Said func(id terms.AllocationID, node terms.NodeName) string
 
-// Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is
-// wanted runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. What would make room is
+// Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is wanted
+// runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. What would make room is
 // said only when try has shown that it does, see package forecast; nothing of that kind is if try is nil.
 func Job(s *cluster.State, j *cluster.Job, said Said, try Try) []Finding {
 	var found []Finding
@@ -103,7 +105,8 @@ func (e *explainer) findings() []Finding {
 		found = append(found, f)
 	} else if count := e.task.Waits(); count > 0 && e.spec == nil {
 		found = append(found, Finding{
-			Task: e.task.Name, Instances: count, Slot: first, Reason: fmt.Sprintf("wait for nothing: version %d has no such task", e.job.Version),
+			Task: e.task.Name, Instances: count, Slot: first,
+			Reason: fmt.Sprintf("wait for nothing: version %d has no such task", e.job.Version),
 		})
 	} else if count > 0 && !e.job.Idle(e.number) {
 		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
@@ -247,7 +250,8 @@ func (e *explainer) stopping(slots []held) Finding {
 		}
 		return line
 	})
-	if d := &e.job.Fate.Last; d.Entry != 0 && slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByFate() }) {
+	if d := &e.job.Fate.Last; d.Entry != 0 &&
+		slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByFate() }) {
 		f.Details = append(f.Details, "by a policy: "+Deed(e.job, d))
 	}
 	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == cluster.ByPreemption }) {
@@ -276,13 +280,15 @@ func (e *explainer) failed(slots []held) Finding {
 		spent = func(held) string { return "" } // the reason says so
 	}
 	f.Details = lines(slots, "instances", func(h held) string {
-		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures, spent(h))
+		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h),
+			h.slot.Failures, spent(h))
 	})
 	again := "submit the job again"
 	if e.job.Finished == 0 && !e.job.Stop {
 		again = "and submit it: what failed gets another try with a new version"
 	}
-	f.Details = append(f.Details, fmt.Sprintf("would help: read starling logs %s/%s[%d], correct what is wrong, %s", e.job.Name(),
+	f.Details = append(f.Details, fmt.Sprintf("would help: read starling logs %s/%s[%d], correct what is wrong, %s",
+		e.job.Name(),
 		e.task.Name, slots[0].index, again))
 	return f
 }

@@ -134,7 +134,8 @@ func (st *story) pools(t *testing.T, d *datadriven.TestData) {
 }
 
 func (st *story) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
-	st.s.SetPreemption(r, cluster.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(), Rule: uint8(rule)})
+	st.s.SetPreemption(r, cluster.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(),
+		Rule: uint8(rule)})
 	st.s.StopSlot(r, cluster.ByPreemption)
 }
 
@@ -221,7 +222,8 @@ func words(findings []explain.Finding) string {
 	}
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s %d from [%d]: %s%s%s\n", f.Task, f.Instances, f.Slot, f.Reason, when("since", f.Since), when("until", f.Until))
+		fmt.Fprintf(&b, "%s %d from [%d]: %s%s%s\n", f.Task, f.Instances, f.Slot, f.Reason, when("since", f.Since),
+			when("until", f.Until))
 		for _, line := range f.Details {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}

@@ -12,8 +12,8 @@ import (
 	"starling/terms/pool"
 )
 
-// help says what may let an instance run, and more that may only together with that: a node is of no use to work that its pool
-// does not admit.
+// help says what may let an instance run, and more that may only together with that: a node is of no use to work that
+// its pool does not admit.
 func (c *survey) help(p *prospect) (all, more hints) {
 	switch {
 	case c.offers == 0:
@@ -22,7 +22,8 @@ func (c *survey) help(p *prospect) (all, more hints) {
 		return hints{{c.another("a node that has all it needs", 1)}, {c.smaller()}}, nil
 	case c.e.crowded():
 		most := c.e.spec.MaxRunning
-		return hints{{ofJob(fmt.Sprintf("a max_running above %d", most), func(_ *terms.Job, t *terms.Task) { t.MaxRunning = most + 1 })}}, nil
+		return hints{{ofJob(fmt.Sprintf("a max_running above %d", most),
+			func(_ *terms.Job, t *terms.Task) { t.MaxRunning = most + 1 })}}, nil
 	case p.served() || c.leaving(p) > 0:
 		return nil, nil
 	}
@@ -53,8 +54,8 @@ func (c *survey) room(p *prospect) (group []hint) {
 // endsMax bounds the jobs of a node of which it is tried what their end brings.
 const endsMax = 4
 
-// ends are those jobs on a node whose end may make the room there: what is enough by its resources first, then the least important
-// and of equal ones the youngest.
+// ends are those jobs on a node whose end may make the room there: what is enough by its resources first, then the
+// least important and of equal ones the youngest.
 func (c *survey) ends(m *miss) []hint {
 	type other struct {
 		job    *cluster.Job
@@ -63,7 +64,8 @@ func (c *survey) ends(m *miss) []hint {
 	var all []other
 	for _, r := range m.node.Held {
 		j := c.s.Job(r.Job)
-		if j.ID == c.e.job.ID || j.Spec.Type == terms.Daemon || slices.ContainsFunc(all, func(o other) bool { return o.job.ID == j.ID }) {
+		if j.ID == c.e.job.ID || j.Spec.Type == terms.Daemon ||
+			slices.ContainsFunc(all, func(o other) bool { return o.job.ID == j.ID }) {
 			continue
 		}
 		o := other{job: j}
@@ -76,7 +78,8 @@ func (c *survey) ends(m *miss) []hint {
 		all = append(all, o)
 	}
 	slices.SortStableFunc(all, func(a, b other) int {
-		return cmp.Or(cmp.Compare(a.enough, b.enough), cmp.Compare(a.job.Spec.Priority, b.job.Spec.Priority), cmp.Compare(b.job.ID, a.job.ID))
+		return cmp.Or(cmp.Compare(a.enough, b.enough), cmp.Compare(a.job.Spec.Priority, b.job.Spec.Priority),
+			cmp.Compare(b.job.ID, a.job.ID))
 	})
 	var ends []hint
 	for _, o := range all[:min(len(all), endsMax)] {
@@ -129,7 +132,8 @@ func (c *survey) smaller() hint {
 		}
 		for i := len(t.Devices) - 1; i >= 0; i-- {
 			d, offered := &t.Devices[i], node.DeviceOf(t.Devices[i].Kind)
-			if d.Amount = min(d.Amount, terms.WholeDevice*terms.Millidevices(offered.Count)); d.Amount == 0 || !d.Takes(offered.Model) {
+			if d.Amount = min(d.Amount, terms.WholeDevice*terms.Millidevices(offered.Count)); d.Amount == 0 ||
+				!d.Takes(offered.Model) {
 				t.Devices = slices.Delete(t.Devices, i, i+1)
 			}
 		}
@@ -148,10 +152,12 @@ func (p *prospect) advantage() (all hints) {
 		return []hint{ofJob(text, func(j *terms.Job, _ *terms.Task) { j.Priority = above + 1 })}
 	}
 	if level := p.yielding.priority; level > 0 {
-		all = append(all, urgent(level-1, fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1)))
+		all = append(all, urgent(level-1,
+			fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1)))
 	} else if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
 		first := p.e.s.Job(p.queue.First[0])
-		all = append(all, urgent(first.Spec.Priority, fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name())))
+		all = append(all, urgent(first.Spec.Priority,
+			fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name())))
 	}
 	most := p.gang.Fit
 	for i := range p.bounds {
@@ -223,16 +229,17 @@ func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
 	return append(all, append(group, p.nodes(b)))
 }
 
-// slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is a part of
-// what the pool reserves.
+// slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is
+// a part of what the pool reserves.
 func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
 	group := []hint{p.nodes(b)}
 	percent, reserved := p.spec.SlackLimit, p.spec.Quotas[b.kind].Reservation
 	if !b.kind.Overcommitted() && percent != terms.NoPercent {
 		if part := percentOf(b.held+b.need, reserved); part <= 100 && part > percent {
-			group = append(group, ofPool(fmt.Sprintf("a slack_limit of pool %s of %d percent", p.path, part), p.change(p.path, func(s *terms.Pool) {
-				s.SlackLimit = part
-			})))
+			group = append(group, ofPool(fmt.Sprintf("a slack_limit of pool %s of %d percent", p.path, part),
+				p.change(p.path, func(s *terms.Pool) {
+					s.SlackLimit = part
+				})))
 		}
 		if percent > 0 {
 			whole := ((b.held+b.need)*100 + int64(percent) - 1) / int64(percent)
@@ -242,7 +249,8 @@ func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
 	return hints{group, {anew("revocable: false", func(j *terms.Job, _ *terms.Task) { j.Revocable = false })}}
 }
 
-// percentOf returns how many percent an amount is of the whole, rounded up; terms.NoPercent if that is more than the whole.
+// percentOf returns how many percent an amount is of the whole, rounded up; terms.NoPercent if that is more than the
+// whole.
 func percentOf(amount, whole int64) terms.Percent {
 	if whole == 0 || amount > whole {
 		return terms.NoPercent
@@ -256,7 +264,8 @@ func (p *prospect) nodes(b *bound) hint {
 		brought := terms.Amounts{}
 		brought[b.kind] = amount_
 		c := newSurvey(p.e)
-		return hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, amount_)), trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
+		return hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, amount_)),
+			trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
 	}
 	h := of(b.missing())
 	if b.missing() < b.need {
@@ -277,9 +286,10 @@ func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]te
 
 // limit is a hint at a limit that is higher by so much.
 func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
-	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, amount(k, more)), p.change(path, func(s *terms.Pool) {
-		s.Quotas[k].Limit += more
-	}))
+	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, amount(k, more)),
+		p.change(path, func(s *terms.Pool) {
+			s.Quotas[k].Limit += more
+		}))
 }
 
 // share is a hint at a share, as large as the largest beside the pool.
@@ -289,7 +299,8 @@ func (p *prospect) share(at int, k terms.Kind) hint {
 		most = max(most, tree[i].Quotas[k].Share)
 	}
 	path := tree[at].Path
-	return ofPool(fmt.Sprintf("a share of %d of %s for pool %s", most, k, path), p.change(path, func(s *terms.Pool) { s.Quotas[k].Share = most }))
+	return ofPool(fmt.Sprintf("a share of %d of %s for pool %s", most, k, path),
+		p.change(path, func(s *terms.Pool) { s.Quotas[k].Share = most }))
 }
 
 // controllers is a hint at more that controllers may hold.
@@ -302,7 +313,8 @@ func (p *prospect) controllers(b *bound) hint {
 	return ofPool(text, p.change(p.path, func(s *terms.Pool) { s.ControllerLimit = part }))
 }
 
-// reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is more.
+// reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is
+// more.
 func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
 	h := p.reserved(book, at, b.kind, b.missing())
 	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
@@ -315,7 +327,8 @@ func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
 	return h
 }
 
-// reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it is idle first.
+// reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it
+// is idle first.
 func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int64) hint {
 	tree := p.e.s.Pools()
 	left := p.e.s.Capacity()[k]
@@ -344,8 +357,8 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 	})
 }
 
-// occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What is
-// bound by less leaves room in fewer bounds.
+// occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What
+// is bound by less leaves room in fewer bounds.
 func (p *prospect) occupant() *cluster.Job {
 	if len(p.bounds) == 0 {
 		return nil
@@ -385,7 +398,8 @@ func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum t
 // important, and of equal ones the youngest.
 func (e *explainer) ender(short *terms.Amounts, holds func(*cluster.Job) terms.Amounts) (best *cluster.Job) {
 	e.s.EachJob(func(j *cluster.Job) bool {
-		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == terms.Daemon || best != nil && j.Spec.Priority > best.Spec.Priority {
+		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == terms.Daemon ||
+			best != nil && j.Spec.Priority > best.Spec.Priority {
 			return true
 		}
 		held := holds(j)

@@ -10,8 +10,8 @@ import (
 
 // Trial is what a user could do, as it is tried on a copy of the value before it is said that it would help.
 type Trial struct {
-	// Pools changes the tree of pools, Job makes a new version of the job; either may be nil. Anew tells that the job must end first
-	// and be run again.
+	// Pools changes the tree of pools, Job makes a new version of the job; either may be nil. Anew tells that the job must
+	// end first and be run again.
 	Pools func(tree []terms.Pool)
 	Job   func(j *terms.Job, t *terms.Task)
 	Anew  bool
@@ -20,8 +20,8 @@ type Trial struct {
 	Ends  []terms.JobName
 }
 
-// Try returns how many of those instances of a task that wait, and would not come to run by themselves, would run if that was done in
-// this order and all went well.
+// Try returns how many of those instances of a task that wait, and would not come to run by themselves, would run if
+// that was done in this order and all went well.
 type Try func(task terms.TaskName, what []*Trial) uint32
 
 // hint is what may help. Instead is tried if it does not.
@@ -37,8 +37,8 @@ type hints [][]hint
 // triesMax bounds what is tried for one finding: each takes as long as some entries do.
 const triesMax = 24
 
-// verified returns what would help a task: what does when it is tried. If nothing does by itself, it is tried whether the first of
-// all groups help together with those of more: then there is more than one thing in the way.
+// verified returns what would help a task: what does when it is tried. If nothing does by itself, it is tried whether
+// the first of all groups help together with those of more: then there is more than one thing in the way.
 func (e *explainer) verified(all, more hints) (lines []string) {
 	if e.try == nil {
 		return nil
@@ -85,8 +85,8 @@ func (v *verifying) alone(h *hint) string {
 // togetherMax bounds what is said to help only together: nobody does more than that at once.
 const togetherMax = 3
 
-// together tries all groups at once, of each the first hint or the last, with the most that it may take, and leaves out what
-// is not needed. No other job is to end for what that alone does not bring.
+// together tries all groups at once, of each the first hint or the last, with the most that it may take, and leaves out
+// what is not needed. No other job is to end for what that alone does not bring.
 func (v *verifying) together(all hints) []string {
 	var chosen, others []*hint
 	for _, group := range all {

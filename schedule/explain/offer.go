@@ -9,8 +9,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// offer is that of a node which is like the nearest, has room for so many instances of the task, and brings certain amounts instead
-// of what those need.
+// offer is that of a node which is like the nearest, has room for so many instances of the task, and brings certain
+// amounts instead of what those need.
 func (c *survey) offer(instances int64, brought terms.Amounts) terms.Offer {
 	o := terms.Offer{PortFirst: portFirst, PortLast: portLast, Rules: c.e.s.Rules}
 	if len(c.misses) > 0 {
@@ -42,8 +42,8 @@ func (c *survey) offer(instances int64, brought terms.Amounts) terms.Offer {
 // The ports of nodes in trials.
 const portFirst, portLast = 20000, 29999
 
-// beside returns the tasks whose instances must run beside those of the task, itself last: those that virtual peers run, and if
-// a node is to take any of its gang, those of that.
+// beside returns the tasks whose instances must run beside those of the task, itself last: those that virtual peers
+// run, and if a node is to take any of its gang, those of that.
 func (c *survey) beside(any bool) (all []*terms.Task) {
 	for i := range c.e.job.Spec.Tasks {
 		if t := &c.e.job.Spec.Tasks[i]; t.Name != c.e.task.Name && (any && c.e.job.HasGang() || c.e.job.Spec.Shares()) {
@@ -55,11 +55,13 @@ func (c *survey) beside(any bool) (all []*terms.Task) {
 
 // provide gives an offer the devices that so many instances need.
 func provide(o *terms.Offer, d *terms.DeviceRequest, instances int64) {
-	one := terms.DeviceOffer{Kind: d.Kind, Count: uint32((int64(d.Amount)*instances + int64(terms.WholeDevice) - 1) / int64(terms.WholeDevice))}
+	one := terms.DeviceOffer{Kind: d.Kind,
+		Count: uint32((int64(d.Amount)*instances + int64(terms.WholeDevice) - 1) / int64(terms.WholeDevice))}
 	if len(d.Models) > 0 {
 		one.Model = d.Models[0]
 	}
-	at, found := slices.BinarySearchFunc(o.Devices, d.Kind, func(o terms.DeviceOffer, kind string) int { return cmp.Compare(o.Kind, kind) })
+	at, found := slices.BinarySearchFunc(o.Devices, d.Kind,
+		func(o terms.DeviceOffer, kind string) int { return cmp.Compare(o.Kind, kind) })
 	if !found {
 		o.Devices = slices.Insert(o.Devices, at, one)
 		return
@@ -77,7 +79,8 @@ func satisfy(o *terms.Offer, k *constraint.Constraint) {
 	case len(k.Any) > 0:
 		satisfy(o, &k.Any[0])
 	case k.Label != "":
-		if k.Within != "" && (k.Operator == constraint.Less || k.Operator == constraint.LessOrEqual || k.Operator == constraint.Equal) {
+		if k.Within != "" && (k.Operator == constraint.Less || k.Operator == constraint.LessOrEqual ||
+			k.Operator == constraint.Equal) {
 			set(o, k.Within, "another")
 		}
 	case k.Attribute != terms.NodeAttribute:
@@ -98,13 +101,15 @@ func satisfyAttribute(o *terms.Offer, k *constraint.Constraint) {
 		set(o, k.Attribute, k.Values[0])
 	default:
 		number, _ := strconv.ParseInt(k.Values[0], 10, 64)
-		set(o, k.Attribute, strconv.FormatInt(number+map[constraint.Operator]int64{constraint.Less: -1, constraint.Greater: 1}[k.Operator], 10))
+		set(o, k.Attribute, strconv.FormatInt(number+
+			map[constraint.Operator]int64{constraint.Less: -1, constraint.Greater: 1}[k.Operator], 10))
 	}
 }
 
 // set gives an offer an attribute.
 func set(o *terms.Offer, name, value string) {
-	at, found := slices.BinarySearchFunc(o.Attributes, name, func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
+	at, found := slices.BinarySearchFunc(o.Attributes, name,
+		func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
 	if !found {
 		o.Attributes = slices.Insert(o.Attributes, at, terms.EnvVar{})
 	}

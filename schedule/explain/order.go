@@ -58,7 +58,8 @@ func standing(s *cluster.State, name terms.JobName) string {
 // progress tells how far a task is.
 func (e *explainer) progress(task int) string {
 	t := e.job.Tasks[task]
-	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[cluster.Succeeded], plural(int(t.Desired), "instance", "instances"))
+	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[cluster.Succeeded],
+		plural(int(t.Desired), "instance", "instances"))
 	for _, part := range []struct {
 		count uint32
 		words string
@@ -88,7 +89,9 @@ func (e *explainer) vain() (f Finding, vain bool) {
 		}
 	}
 	return Finding{
-		Task: e.task.Name, Instances: e.spec.Instances, Reason: "will not run: it comes after others, and " + strings.Join(causes, ", "),
-		Details: []string{fmt.Sprintf("would help: read starling why %s of what has failed, correct it, and submit the job again", e.job.Name())},
+		Task: e.task.Name, Instances: e.spec.Instances,
+		Reason: "will not run: it comes after others, and " + strings.Join(causes, ", "),
+		Details: []string{fmt.Sprintf(
+			"would help: read starling why %s of what has failed, correct it, and submit the job again", e.job.Name())},
 	}, true
 }

@@ -98,7 +98,8 @@ func (p *prospect) lowered() (all []bound) {
 		if need > left[k] && need <= p.Pool.Entitlement.NonSlack[k]-p.Pool.Allocated.NonSlack[k] {
 			spec := &p.e.s.Pools()[above]
 			most := spec.Quotas[k].Limit
-			all = append(all, bound{by: byCeiling, kind: terms.Kind(k), most: most, held: most - left[k], need: need, above: spec.Path})
+			all = append(all, bound{by: byCeiling, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
+				above: spec.Path})
 		}
 	}
 	return all
@@ -111,17 +112,20 @@ func (p *prospect) bound(b *bound) string {
 	most, held, need := amount(b.kind, b.most), amount(b.kind, b.held), amount(b.kind, b.need)
 	switch b.by {
 	case bySlack:
-		return fmt.Sprintf("revocable work of pool %s may hold %s now and holds %s: %s more is needed", p.path, most, held, need)
+		return fmt.Sprintf("revocable work of pool %s may hold %s now and holds %s: %s more is needed", p.path, most, held,
+			need)
 	case byReservation:
 		if p.spec.Quotas[b.kind].Reservation == 0 {
 			return fmt.Sprintf("pool %s reserves no %s, and what is not preemptible may hold %s of what no pool reserves and holds %s: %s more is needed",
 				p.path, b.kind, most, held, need)
 		}
-		return fmt.Sprintf("pool %s reserves %s, and what is not preemptible holds %s of that: %s more is needed", p.path, most, held, need)
+		return fmt.Sprintf("pool %s reserves %s, and what is not preemptible holds %s of that: %s more is needed", p.path,
+			most, held, need)
 	case byControllers:
 		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)
 	case byCeiling:
-		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most, held,
+		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most,
+			held,
 			amount(b.kind, b.missing()))
 	}
 	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need)
@@ -143,7 +147,8 @@ func (p *prospect) reason() string {
 
 func (p *prospect) name(id terms.JobID) terms.JobName { return p.e.s.Job(id).Name() }
 
-// details say how the pool stands, the place in its queue, and what of the gang would fit, but for what is said already.
+// details say how the pool stands, the place in its queue, and what of the gang would fit, but for what is said
+// already.
 func (p *prospect) details(said string) []string {
 	if p == nil {
 		return nil
@@ -182,7 +187,8 @@ func (p *prospect) uses(said string) (all []string) {
 func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) string {
 	quota := &p.spec.Quotas[kind]
 	u := book.Use(p.Number, kind)
-	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled), whole(kind, u.Entitled), amount(kind, u.Held))
+	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled),
+		whole(kind, u.Entitled), amount(kind, u.Held))
 	if u.Borrowed > 0 {
 		line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
 	}
@@ -193,10 +199,12 @@ func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) strin
 		line += ", may have at most " + amount(kind, quota.Limit)
 	}
 	if p.Unit.Revocable {
-		line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled), amount(kind, u.SlackHeld))
+		line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled),
+			amount(kind, u.SlackHeld))
 	}
 	for i := range p.bounds {
-		if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) && !strings.HasSuffix(said, p.bound(b)) {
+		if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) &&
+			!strings.HasSuffix(said, p.bound(b)) {
 			line += fmt.Sprintf(": %s more is needed", amount(kind, b.need))
 		}
 	}
@@ -259,7 +267,8 @@ func (p *prospect) together() string {
 	g := &p.gang
 	switch {
 	case g.Members > 0 && g.Attribute != "" && g.Value != "":
-		return fmt.Sprintf("%d must run together in one %s, and %s has room for %d of them now", g.Members, g.Attribute, g.Value, g.Fit)
+		return fmt.Sprintf("%d must run together in one %s, and %s has room for %d of them now", g.Members, g.Attribute,
+			g.Value, g.Fit)
 	case g.Members > 0 && g.Attribute != "":
 		return fmt.Sprintf("%d must run together in one %s, and no node is in one", g.Members, g.Attribute)
 	case g.Members > 0:

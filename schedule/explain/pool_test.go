@@ -12,9 +12,9 @@ import (
 	"starling/terms"
 )
 
-// TestNothingWaitsWithoutReason places random jobs in random pools, lets some end and others give way, and wants a reason
-// for all that still waits: if none is found, the pool or the nodes have room that placement did not see, or the other
-// way round.
+// TestNothingWaitsWithoutReason places random jobs in random pools, lets some end and others give way, and wants a
+// reason for all that still waits: if none is found, the pool or the nodes have room that placement did not see, or the
+// other way round.
 func TestNothingWaitsWithoutReason(t *testing.T) {
 	reasons := map[string]int{}
 	for seed := range uint64(200) {
@@ -43,7 +43,8 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"waits for its pool", "waits for room for its gang", "waits for room", "waits for the end of others"} {
+	for _, want := range []string{"waits for its pool", "waits for room for its gang", "waits for room",
+		"waits for the end of others"} {
 		found := 0
 		for reason, count := range reasons {
 			if strings.HasPrefix(reason, want) {
@@ -102,7 +103,8 @@ func pooledCluster(r *rand.Rand) *cluster.State {
 
 func pooledJob(r *rand.Rand, name string) *terms.Job {
 	j := &terms.Job{Name: terms.JobName(name), Type: terms.Batch, Priority: uint32(r.IntN(3)) * 10, Tasks: []terms.Task{{
-		Name: "t", Instances: 1 + r.Uint32N(5), Command: []string{"true"}, Placement: terms.Pack, Resources: terms.Resources{500 + r.Int64N(4)*500},
+		Name: "t", Instances: 1 + r.Uint32N(5), Command: []string{"true"}, Placement: terms.Pack,
+		Resources: terms.Resources{500 + r.Int64N(4)*500},
 	}}}
 	task := &j.Tasks[0]
 	switch r.IntN(6) {

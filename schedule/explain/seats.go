@@ -13,7 +13,8 @@ import (
 
 // plain returns the slots that wait for any node.
 func plain(slots []held) []held {
-	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.Wish != cluster.AnyNode || h.slot.Version != 0 })
+	return slices.DeleteFunc(slices.Clone(slots),
+		func(h held) bool { return h.slot.Wish != cluster.AnyNode || h.slot.Version != 0 })
 }
 
 // special explains seats that wait for a particular node, or for a particular version.
@@ -32,7 +33,8 @@ func (e *explainer) special() []Finding {
 		return len(found) < linesMax
 	})
 	if rest := e.task.SpecialWaits() - len(found); rest > 0 {
-		found[len(found)-1].Details = append(found[len(found)-1].Details, fmt.Sprintf("and %s more", plural(rest, "instance waits", "instances wait")))
+		found[len(found)-1].Details = append(found[len(found)-1].Details,
+			fmt.Sprintf("and %s more", plural(rest, "instance waits", "instances wait")))
 	}
 	return found
 }
@@ -86,7 +88,8 @@ func (e *explainer) seat(r cluster.SlotRef) string {
 // postponed explains instances that failed and are tried on another node later.
 func (e *explainer) postponed(slots []held) Finding {
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
-	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline, Since: earliest(slots)}
+	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline,
+		Since: earliest(slots)}
 	f.Details = lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s was on %s: %s; is tried elsewhere at %s (%s)", e.name(h.index), e.s.Node(h.slot.Node).Name,
 			e.ending(h), clock(h.slot.Deadline), e.tried(h))
@@ -96,11 +99,14 @@ func (e *explainer) postponed(slots []held) Finding {
 
 // away explains instances whose node left and may return.
 func (e *explainer) away(slots []held) Finding {
-	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline, Since: earliest(slots)}
+	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline,
+		Since: earliest(slots)}
 	f.Details = lines(slots, "instances", func(h held) string {
-		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
+		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
+			clock(h.slot.Deadline))
 		if e.job.MayLive(cluster.SlotRef{Task: uint16(e.number)}, &h.slot) {
-			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name, clock(h.slot.Deadline))
+			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
+				clock(h.slot.Deadline))
 		}
 		return line
 	})
@@ -125,22 +131,29 @@ func (e *explainer) turn(slots []held) Finding {
 	f := Finding{Since: u.BeganAt}
 	switch {
 	case u.State == cluster.Paused:
-		f.Reason = fmt.Sprintf("run version %d: the update to version %d is paused: %s", slots[0].slot.Version, u.To, u.Reason)
+		f.Reason = fmt.Sprintf("run version %d: the update to version %d is paused: %s", slots[0].slot.Version, u.To,
+			u.Reason)
 		f.Details = []string{fmt.Sprintf("would help: starling job update resume %s", e.job.Name())}
 	case u.State.Final():
-		f.Reason = fmt.Sprintf("run version %d: the update to version %d is %s: %s", slots[0].slot.Version, u.To, u.State, u.Reason)
-		f.Details = []string{fmt.Sprintf("would help: starling job revert %s %d, or a new version", e.job.Name(), slots[0].slot.Version)}
+		f.Reason = fmt.Sprintf("run version %d: the update to version %d is %s: %s", slots[0].slot.Version, u.To, u.State,
+			u.Reason)
+		f.Details = []string{fmt.Sprintf("would help: starling job revert %s %d, or a new version", e.job.Name(),
+			slots[0].slot.Version)}
 	case !u.Promoted:
-		f.Reason = fmt.Sprintf("run version %d: wait until the canaries of version %d are promoted", slots[0].slot.Version, u.To)
-		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy", e.job.Name())}
+		f.Reason = fmt.Sprintf("run version %d: wait until the canaries of version %d are promoted", slots[0].slot.Version,
+			u.To)
+		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy",
+			e.job.Name())}
 	case u.LookedAt != 0 && e.spec != nil:
 		c := e.without(slots[0]).survey()
-		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To, c.verdict())
+		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To,
+			c.verdict())
 		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
 		ill := e.task.New[cluster.Untried] + e.task.New[cluster.Ready] + e.task.New[cluster.Unhealthy]
-		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time", plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
+		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time",
+			plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
 	return f
 }

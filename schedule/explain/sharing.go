@@ -46,8 +46,8 @@ func (c *survey) aim() {
 	}
 }
 
-// leaving returns how many instances of the pool's jobs have been told to end, if only virtual peers are lacking that are the
-// task's by the counts.
+// leaving returns how many instances of the pool's jobs have been told to end, if only virtual peers are lacking that
+// are the task's by the counts.
 func (c *survey) leaving(p *prospect) (count int) {
 	if p == nil || c.allotment == nil || c.e.served() || len(p.bounds) == 0 ||
 		slices.ContainsFunc(p.bounds, func(b bound) bool { return b.kind != terms.VirtualPeers }) {
@@ -78,7 +78,8 @@ func (c *survey) allotted(p *prospect) (all []string) {
 	}
 	all = c.allotment.Details()
 	if len(c.e.s.Pools()) > 1 {
-		all = append(all, p.use(book, terms.VirtualPeers, ""), fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
+		all = append(all, p.use(book, terms.VirtualPeers, ""),
+			fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
 	}
 	all = append(all, fmt.Sprintf("needs %s per instance", c.needs()))
 	group := []hint{}

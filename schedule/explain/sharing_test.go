@@ -13,8 +13,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// TestWhatHelpsSharing does what would help instances that wait for virtual peers, in random pools, and wants their task to
-// have more then.
+// TestWhatHelpsSharing does what would help instances that wait for virtual peers, in random pools, and wants their
+// task to have more then.
 func TestWhatHelpsSharing(t *testing.T) {
 	helped := map[string]int{}
 	for seed := range uint64(300) {
@@ -40,7 +40,8 @@ func TestWhatHelpsSharing(t *testing.T) {
 						help, _, _ = strings.Cut(help, " (")
 						kind := tryHelp(t, s.Copy(), j.ID, task, help)
 						if helped[kind]++; strings.HasPrefix(kind, "no ") {
-							t.Errorf("seed %d: %s/%s: %s: %q does not help: %s: %q", seed, j.Name(), e.task.Name, f.Reason, help, kind, f.Details)
+							t.Errorf("seed %d: %s/%s: %s: %q does not help: %s: %q", seed, j.Name(), e.task.Name, f.Reason, help, kind,
+								f.Details)
 						}
 					}
 				}
@@ -119,7 +120,8 @@ func addShared(s *cluster.State, name string, peers uint32, disk bool) {
 	n := s.EnsureNode(terms.NodeName(name)).Index
 	s.Wrote(n, 1, 1)
 	s.SetPeer(n, terms.NewPeerID(s.Node(n).Name, 1))
-	o := &terms.Offer{Capacity: terms.Resources{64_000, 64 << 30}, Devices: []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: peers}}}
+	o := &terms.Offer{Capacity: terms.Resources{64_000, 64 << 30},
+		Devices: []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: peers}}}
 	if disk {
 		o.Attributes = []terms.EnvVar{{Name: "disk", Value: "ssd"}}
 	}
@@ -127,7 +129,8 @@ func addShared(s *cluster.State, name string, peers uint32, disk bool) {
 }
 
 func sharedJob(r *rand.Rand, number int) *terms.Job {
-	schedulers := []terms.TaskScheduler{terms.TaskGreedy, terms.TaskRoundRobin, terms.TaskPercentage, terms.TaskFixed, terms.TaskColocated}
+	schedulers := []terms.TaskScheduler{terms.TaskGreedy, terms.TaskRoundRobin, terms.TaskPercentage, terms.TaskFixed,
+		terms.TaskColocated}
 	j := &terms.Job{Name: terms.JobName(fmt.Sprint("lab/j", number)), Type: terms.Batch, Priority: uint32(r.IntN(3)) * 10,
 		TaskScheduler: schedulers[r.IntN(len(schedulers))], Percent: uint32(r.IntN(4)) * 20}
 	for i := range 1 + r.IntN(3) {

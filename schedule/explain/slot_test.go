@@ -24,14 +24,17 @@ func TestSlot(t *testing.T) {
 	}{
 		{rolls, false, 0, cluster.Slot{}, "a machine"},
 		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at, Cause: cluster.ByPolicy}, "what a policy says, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at, Cause: cluster.ByPolicy},
+			"what a policy says, at 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Deadline: at}, "a machine, or what a policy says at 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Assigned}, "its start"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Stopping, Cause: cluster.ByUpdate}, "its end: a new version takes its place"},
+		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Stopping, Cause: cluster.ByUpdate},
+			"its end: a new version takes its place"},
 		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running}, "its checks"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Ready, Deadline: at}, "its health, at 06:00:05 UTC"},
+		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Ready, Deadline: at},
+			"its health, at 06:00:05 UTC"},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Healthy}, ""},
 		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Succeeded}, ""},
 		{rolls, false, 0, old, "its turn"},
@@ -61,7 +64,8 @@ func TestSlot(t *testing.T) {
 func TestSlotOfIdleJob(t *testing.T) {
 	s := cluster.NewState()
 	id := s.AddJob(&terms.Job{Name: "b", Type: terms.Batch, Tasks: []terms.Task{
-		{Name: "first", Instances: 1, Command: []string{"true"}}, {Name: "second", Instances: 1, Command: []string{"true"}, After: []terms.TaskName{"first"}},
+		{Name: "first", Instances: 1, Command: []string{"true"}},
+		{Name: "second", Instances: 1, Command: []string{"true"}, After: []terms.TaskName{"first"}},
 	}}).ID
 	want := func(task int, want string) {
 		t.Helper()

@@ -36,8 +36,8 @@ func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
 	return f
 }
 
-// reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the nodes
-// are full.
+// reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the
+// nodes are full.
 func (c *survey) reason(p *prospect) string {
 	switch {
 	case c.offers == 0 || c.possible == 0:
@@ -45,7 +45,8 @@ func (c *survey) reason(p *prospect) string {
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:
-		return fmt.Sprintf("waits for virtual peers that are coming free: %s not ended yet", plural(c.leaving(p), "instance has", "instances have"))
+		return fmt.Sprintf("waits for virtual peers that are coming free: %s not ended yet",
+			plural(c.leaving(p), "instance has", "instances have"))
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
@@ -56,7 +57,8 @@ func (c *survey) reason(p *prospect) string {
 		return "placement follows with the next entry"
 	}
 	if c.meant > 0 {
-		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name, strings.Join(c.misses[0].words, ", "))
+		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name,
+			strings.Join(c.misses[0].words, ", "))
 	}
 	return "waits for room: " + c.verdict()
 }
@@ -184,7 +186,8 @@ func newSurvey(e *explainer) *survey {
 		}
 	}
 	c.constraints, c.ports = make([]int, len(spec.Constraints)), make([]int, len(spec.Ports))
-	c.devices, c.deviceless, c.models = make([]int, len(spec.Devices)), make([]int, len(spec.Devices)), make([]int, len(spec.Devices))
+	c.devices, c.deviceless, c.models = make([]int, len(spec.Devices)), make([]int, len(spec.Devices)),
+		make([]int, len(spec.Devices))
 	return c
 }
 
@@ -268,7 +271,8 @@ func (p *surroundings) failing(k *constraint.Constraint) string {
 		value, exists := p.Attribute(leaf.Attribute)
 		switch {
 		case leaf.Label != "":
-			words = append(words, fmt.Sprintf("%s with %s=%s%s", plural(int(p.Instances(leaf)), "instance", "instances"), leaf.Label, leaf.Values[0], p.around(leaf)))
+			words = append(words, fmt.Sprintf("%s with %s=%s%s", plural(int(p.Instances(leaf)), "instance", "instances"),
+				leaf.Label, leaf.Values[0], p.around(leaf)))
 		case exists:
 			words = append(words, fmt.Sprintf("%s is %s", leaf.Attribute, value))
 		default:
@@ -309,7 +313,8 @@ func (c *survey) checkResources(m *miss) {
 		switch {
 		case need[k] > offered:
 		case claimed[k] > 0:
-			m.add(false, "%s short, with %s kept for %s", amount(kind, short), amount(kind, claimed[k]), some(c.claimants[m.node.Index]))
+			m.add(false, "%s short, with %s kept for %s", amount(kind, short), amount(kind, claimed[k]),
+				some(c.claimants[m.node.Index]))
 			continue
 		default:
 			m.add(false, "%s short", amount(kind, short))
@@ -336,7 +341,8 @@ func (c *survey) checkDevices(m *miss) {
 			m.add(false, "no %s has %s free", d.Kind, d.Amount)
 		case m.node.DeviceTimes(&d, 1) == 0:
 			c.devices[i]++
-			m.add(false, "%d of %s free", m.node.DeviceTimes(&one, terms.DevicesMax), devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
+			m.add(false, "%d of %s free", m.node.DeviceTimes(&one, terms.DevicesMax),
+				devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
 		}
 	}
 }
@@ -389,7 +395,8 @@ func (c *survey) details() (proof []string) {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
 	}
 	if idle := c.nodes - c.offers; idle > 0 {
-		proof = append(proof, plural(idle, "node takes no work yet: it has not volunteered", "nodes take no work yet: they have not volunteered"))
+		proof = append(proof, plural(idle, "node takes no work yet: it has not volunteered",
+			"nodes take no work yet: they have not volunteered"))
 	}
 	if c.gone > 0 {
 		proof = append(proof, plural(c.gone, "node has left the cluster", "nodes have left the cluster"))

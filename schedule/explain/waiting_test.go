@@ -19,7 +19,8 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := randomCluster(r)
 		for i := range 12 {
-			j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", i)), Type: terms.Batch, Tasks: []terms.Task{randomTask(r)}})
+			j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", i)), Type: terms.Batch,
+				Tasks: []terms.Task{randomTask(r)}})
 			if r.IntN(3) > 0 {
 				s.Index++
 				place.Waiting(s, nil, nil)
@@ -34,9 +35,11 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				}
 			}
 			for n := range s.Nodes() {
-				fits, found := place.Fits(s, e.key(), cluster.NodeIndex(n)), s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
+				fits, found := place.Fits(s, e.key(), cluster.NodeIndex(n)),
+					s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
 				if fits != found {
-					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found, e.spec, c.misses)
+					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found,
+						e.spec, c.misses)
 				}
 				if fits {
 					able++
@@ -82,17 +85,21 @@ func randomCluster(r *rand.Rand) *cluster.State {
 }
 
 func randomTask(r *rand.Rand) terms.Task {
-	t := terms.Task{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"}, Placement: terms.Pack + terms.Placement(r.IntN(2)),
+	t := terms.Task{Name: "t", Instances: r.Uint32N(4), Command: []string{"true"},
+		Placement: terms.Pack + terms.Placement(r.IntN(2)),
 		Resources: terms.Resources{r.Int64N(3) * 500, r.Int64N(3) << 29, r.Int64N(2) << 29}}
 	if r.IntN(3) == 0 {
-		t.Constraints = []constraint.Constraint{{Attribute: "zone", Operator: constraint.Operator(r.IntN(2) + 1), Values: []string{"1"}}}
+		t.Constraints = []constraint.Constraint{{Attribute: "zone", Operator: constraint.Operator(r.IntN(2) + 1),
+			Values: []string{"1"}}}
 	}
 	if r.IntN(2) == 0 {
 		t.Labels = []terms.EnvVar{{Name: "app", Value: "a"}}
 	}
 	if r.IntN(3) == 0 {
-		t.Constraints = append(t.Constraints, constraint.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)), Values: []string{"a"},
-			Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
+		t.Constraints = append(t.Constraints,
+			constraint.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)),
+				Values: []string{"a"},
+				Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
 	}
 	if r.IntN(4) == 0 {
 		t.PerNodeMax = 1

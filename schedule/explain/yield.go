@@ -230,7 +230,8 @@ func (p *prospect) contest(c *survey) []string {
 		for i, id := range f.jobs {
 			names = append(names, fmt.Sprintf("%s (%d)", p.name(id), f.each[i]))
 		}
-		all = append(all, fmt.Sprintf("%s not give way: %s: %s", plural(f.count, "instance does", "instances do"), p.text(why), some(names)))
+		all = append(all, fmt.Sprintf("%s not give way: %s: %s", plural(f.count, "instance does", "instances do"),
+			p.text(why), some(names)))
 	}
 	return all
 }
@@ -260,7 +261,8 @@ func (y *yielding) announce(p *prospect) (all []string) {
 			duration(terms.Time(p.spec.PatienceMillis)))
 	}
 	for rule, why := range [...]string{
-		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement", preempt.ByPriority: "less important",
+		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement",
+		preempt.ByPriority: "less important",
 	} {
 		var names []string
 		for _, one := range y.next {
@@ -269,7 +271,8 @@ func (y *yielding) announce(p *prospect) (all []string) {
 			}
 		}
 		if len(names) > 0 {
-			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s", plural(len(names), "instance is", "instances are"), when, why, some(names)))
+			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s", plural(len(names), "instance is", "instances are"), when,
+				why, some(names)))
 		}
 	}
 	return all

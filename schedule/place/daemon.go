@@ -28,7 +28,8 @@ func (p *pass) lacksRoom(key cluster.TaskKey, pages []int) {
 // preemptible can run elsewhere. It returns false if there is more to do.
 func (p *pass) feedDaemons() (finished bool) {
 	slices.SortStableFunc(p.shorts, func(a, b short) int {
-		return cmp.Or(cmp.Compare(p.s.Job(jobOf(b.key)).Spec.Priority, p.s.Job(jobOf(a.key)).Spec.Priority), cmp.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(p.s.Job(jobOf(b.key)).Spec.Priority, p.s.Job(jobOf(a.key)).Spec.Priority),
+			cmp.Compare(a.key, b.key))
 	})
 	for _, one := range p.shorts {
 		id, task := one.key.Split()
@@ -52,8 +53,8 @@ func (p *pass) feedDaemons() (finished bool) {
 	return true
 }
 
-// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if nobody could
-// give way for that, or something stops there already: when that has ended, the daemon has its turn first.
+// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if
+// nobody could give way for that, or something stops there already: when that has ended, the daemon has its turn first.
 func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	id, task := key.Split()
 	claims, _ := p.s.ClaimsOf(id)
@@ -93,8 +94,8 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	return true
 }
 
-// daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a gang that
-// run elsewhere go with it.
+// daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
+// gang that run elsewhere go with it.
 func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
 	c, gangs := &tenants{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
 	for _, r := range p.s.Node(n).Held {

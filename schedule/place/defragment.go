@@ -10,13 +10,13 @@ import (
 	"starling/terms"
 )
 
-// Defragmenting leaves devices where typical work can use them, and typical is what holds devices now. Two things make what
-// is left useless, and an instance goes where the first grows least, and among those where the second does:
+// Defragmenting leaves devices where typical work can use them, and typical is what holds devices now. Two things make
+// what is left useless, and an instance goes where the first grows least, and among those where the second does:
 //
 //   - Devices are stranded where less is left of something else than goes with them in the mean: whoever took the
 //     processors of a machine took its devices too.
-//   - What is left of each device, or of the whole devices of a node, is too little for what is asked for (after Weng et
-//     al., Beware of Fragmentation, USENIX ATC 2023), each request counting as often as it runs.
+//   - What is left of each device, or of the whole devices of a node, is too little for what is asked for (after Weng
+//     et al., Beware of Fragmentation, USENIX ATC 2023), each request counting as often as it runs.
 
 // shapesMax bounds the shapes of a kind of device that count as typical.
 const shapesMax = 64
@@ -41,7 +41,8 @@ type typical struct {
 	pieces    []*pieces
 }
 
-// pieces remembers of how much use what is left of one device of a model is to those who ask for a share; -1 is not asked.
+// pieces remembers of how much use what is left of one device of a model is to those who ask for a share; -1 is not
+// asked.
 type pieces struct {
 	model string
 	use   [terms.WholeDevice + 1]int64

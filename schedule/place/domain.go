@@ -11,8 +11,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// domainsMax bounds in how many domains the members of a gang are placed to see whether all of them find a node there. They
-// are counted in all domains before, so that the first is nearly always enough.
+// domainsMax bounds in how many domains the members of a gang are placed to see whether all of them find a node there.
+// They are counted in all domains before, so that the first is nearly always enough.
 const domainsMax = 64
 
 // roomMax bounds how much room is counted on a node.
@@ -43,7 +43,8 @@ func (q *search) in(d *domain) *search {
 	return q
 }
 
-// locate bounds the search to the domain where instances of the job are, or as long as none is, to the nodes that are in one.
+// locate bounds the search to the domain where instances of the job are, or as long as none is, to the nodes that are
+// in one.
 func (q *search) locate() {
 	id, _ := q.key.Split()
 	j := q.s.Job(id)
@@ -55,8 +56,8 @@ func (q *search) locate() {
 	q.domain.value, q.domain.any = value, !found
 }
 
-// homeOf returns in which domain the first instance of a job is that has a node and was not told to stop; ok is false if
-// there is none. The others belong there, too.
+// homeOf returns in which domain the first instance of a job is that has a node and was not told to stop; ok is false
+// if there is none. The others belong there, too.
 func homeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 	for task := 0; task < len(j.Tasks) && !ok; task++ {
 		if j.Tasks[task].Live() == 0 {
@@ -74,8 +75,8 @@ func homeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 	return value, ok
 }
 
-// togetherBy returns an attribute by whose values the members of a gang are to be together: the one that their job names,
-// or else of the first rule by which they ask to be near their own kind; "" for none.
+// togetherBy returns an attribute by whose values the members of a gang are to be together: the one that their job
+// names, or else of the first rule by which they ask to be near their own kind; "" for none.
 func togetherBy(j *cluster.Job) (attribute string) {
 	attribute = j.Spec.Within
 	for task := 0; task < len(j.Tasks) && attribute == ""; task++ {
@@ -94,9 +95,9 @@ func togetherBy(j *cluster.Job) (attribute string) {
 	return attribute
 }
 
-// domains returns where the members of a gang are tried, one after the other; nil is everywhere. Those come first that have
-// room for all that the job asks for, and of them the tightest; then the others that have room for its members, and of those
-// the roomiest. If the gang was tried before, only those are that have grown.
+// domains returns where the members of a gang are tried, one after the other; nil is everywhere. Those come first that
+// have room for all that the job asks for, and of them the tightest; then the others that have room for its members,
+// and of those the roomiest. If the gang was tried before, only those are that have grown.
 func (p *turns) domains(j *cluster.Job, tried bool) (all []*domain) {
 	if togetherBy(j) == "" {
 		return []*domain{nil}
@@ -142,7 +143,8 @@ func (p *turns) rooms(j *cluster.Job, tried bool) (all []room) {
 	return all
 }
 
-// valuesOf returns the numbers of the values of an attribute in its division: all, or those of nodes on pages that have grown.
+// valuesOf returns the numbers of the values of an attribute in its division: all, or those of nodes on pages that have
+// grown.
 func (p *turns) valuesOf(attribute string, division *cluster.Division, grown bool) (all []int) {
 	if !grown {
 		for at := range division.Values {
@@ -168,7 +170,8 @@ func (p *turns) valuesOf(attribute string, division *cluster.Division, grown boo
 // room is what a domain has room for.
 type room struct {
 	*domain
-	// fits tells that there is room for the members of the gang, each task by itself, whole that there is for all that asks.
+	// fits tells that there is room for the members of the gang, each task by itself, whole that there is for all that
+	// asks.
 	fits, whole bool
 	// sum is how many instances there is room for, of each task by itself.
 	sum uint64
@@ -225,8 +228,8 @@ func (m *measure) of(d *domain) room {
 	return r
 }
 
-// room returns for how many instances of the task the nodes of a domain have room, by all rules but those about what runs
-// around and those that are soft.
+// room returns for how many instances of the task the nodes of a domain have room, by all rules but those about what
+// runs around and those that are soft.
 func (q *search) room(d *domain) (count uint32) {
 	for _, kept := range q.purposes() {
 		for _, page := range d.nodes {

@@ -9,8 +9,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some of
-// them are not to be tried yet.
+// missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some
+// of them are not to be tried yet.
 func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 	blocked = true
 	spare, beyond := uint32(0), j.MissingAny()
@@ -24,15 +24,16 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 		spare += asks - missing
 		if missing > 0 || beyond > 0 {
 			key := cluster.KeyOf(j.ID, task)
-			blocked = blocked && (!p.s.Queued(key) || p.s.Blocked(key)) && (!p.s.Queued(key.Special()) || p.s.Blocked(key.Special()))
+			blocked = blocked && (!p.s.Queued(key) || p.s.Blocked(key)) &&
+				(!p.s.Queued(key.Special()) || p.s.Blocked(key.Special()))
 		}
 	}
 	// Whether a pool admits members that may be of any task depends on which of them find nodes.
 	return members + beyond, blocked && (!mixed(j) || beyond == 0 && p.s.GangTried(j)), spare >= beyond
 }
 
-// mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself finds
-// none where there is less, but whether one task after the other finds room for all depends on what runs there.
+// mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself
+// finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
 func mixed(j *cluster.Job) bool {
 	tasks, social, beyond := 0, false, j.Spec.GangBeyond()
 	for task := range j.Tasks {
@@ -44,8 +45,8 @@ func mixed(j *cluster.Job) bool {
 	return tasks > 1 || social
 }
 
-// lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only those that
-// it lost: such as had a node before, or new ones in the stead of those that failed for good.
+// lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only
+// those that it lost: such as had a node before, or new ones in the stead of those that failed for good.
 func lacks(j *cluster.Job, key cluster.TaskKey) uint32 {
 	_, task := key.Split()
 	row, t := j.GangRow(task), j.Tasks[task]
@@ -150,8 +151,8 @@ func (p *turns) comesLater(j *cluster.Job) (later bool) {
 	return later
 }
 
-// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by itself,
-// those of one domain if they belong into one.
+// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by
+// itself, those of one domain if they belong into one.
 func (p *pass) possibleGang(j *cluster.Job) bool {
 	searches := searchesOf(p.s, j)
 	possible := func(d *domain) bool {
@@ -180,9 +181,10 @@ func searchesOf(s *cluster.State, j *cluster.Job) []*search {
 	return searches
 }
 
-// membersIn returns how many instances of each task a gang needs: what is missing of each, and of those that may be of any
-// task as many of the first ones as nodes could have. Left are those that no nodes could have.
-func membersIn(j *cluster.Job, searches []*search, could func(q *search, most uint32) uint32) (counts []uint32, left uint32) {
+// membersIn returns how many instances of each task a gang needs: what is missing of each, and of those that may be of
+// any task as many of the first ones as nodes could have. Left are those that no nodes could have.
+func membersIn(j *cluster.Job, searches []*search, could func(q *search, most uint32) uint32) (counts []uint32,
+	left uint32) {
 	beyond := j.MissingAny()
 	counts = make([]uint32, len(j.Tasks))
 	for task, q := range searches {
@@ -213,8 +215,8 @@ func (p *turns) blockGang(j *cluster.Job) {
 	}
 }
 
-// trial is a copy of the value with members of a gang placed, and what is left of the spots then. Without a value there is no
-// room for all; refused tells that the pool refused some.
+// trial is a copy of the value with members of a gang placed, and what is left of the spots then. Without a value there
+// is no room for all; refused tells that the pool refused some.
 type trial struct {
 	s       *cluster.State
 	placed  []cluster.SlotRef
@@ -222,8 +224,9 @@ type trial struct {
 	refused bool
 }
 
-// tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for all
-// tasks together, and one task after the other might not find it; then in each domain in which they may be together.
+// tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for
+// all tasks together, and one task after the other might not find it; then in each domain in which they may be
+// together.
 func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 	for task, row := range j.Tasks {
 		missing := j.Missing(task)
@@ -250,8 +253,8 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 	return trial{refused: refused}
 }
 
-// tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang needs
-// beyond them.
+// tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
+// needs beyond them.
 func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) trial {
 	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()

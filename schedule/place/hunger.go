@@ -40,10 +40,11 @@ type hunger struct {
 	tenants *tenants
 }
 
-// hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for it
-// already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
+// hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for
+// it already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
 func (p *turns) hungry(h head, gang *admission.Gang) {
-	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable || len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
+	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable ||
+		len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
 		return
 	}
@@ -51,7 +52,8 @@ func (p *turns) hungry(h head, gang *admission.Gang) {
 		// Only who might be awaited is looked at: the turns of the others may be passed over.
 		class := terms.ClassOf(false, gang.NonPreemptible, gang.Controller)
 		lowest, ok := p.s.LowestPriority(p.number, false)
-		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority || !p.admission.FitsWithin(class, &gang.Need) {
+		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority ||
+			!p.admission.FitsWithin(class, &gang.Need) {
 			return
 		}
 	}
@@ -59,8 +61,8 @@ func (p *turns) hungry(h head, gang *admission.Gang) {
 	p.heads[p.number] = append(p.heads[p.number], h)
 }
 
-// refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the same
-// limit still holds it; then so much of it may run.
+// refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the
+// same limit still holds it; then so much of it may run.
 func (p *turns) refusedHead(h head, gang *admission.Gang) head {
 	if p.daemons() {
 		return h
@@ -77,15 +79,18 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	for _, task := range p.tasksOf(h) {
 		spec := j.TaskSpecOf(task, j.Version)
 		for i := range spec.Constraints {
-			spec.Constraints[i].EachLeaf(func(leaf *constraint.Constraint) { seeks = seeks || leaf.Label != "" && leaf.GainsByMore() })
+			spec.Constraints[i].EachLeaf(func(leaf *constraint.Constraint) {
+				seeks = seeks ||
+					leaf.Label != "" && leaf.GainsByMore()
+			})
 		}
 	}
 	return seeks
 }
 
-// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the pool that has
-// waited longest comes first. Where nobody could give way it looks again only when something is different. It returns false if there
-// is more to do.
+// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the
+// pool that has waited longest comes first. Where nobody could give way it looks again only when something is
+// different. It returns false if there is more to do.
 func (p *pass) feed() (finished bool) {
 	finished = true
 	moved := p.s.TakeMoved()
@@ -134,8 +139,8 @@ func (p *pass) byPatience() []int {
 	return numbers
 }
 
-// feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be more
-// to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
+// feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be
+// more to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
 func (p *pass) feedPool(number int, heads []head) (more bool) {
 	p.shed(number)
 	for i := range heads {
@@ -263,7 +268,8 @@ func (p *pass) keep(number int, h *head) {
 func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (claims []cluster.Claim) {
 	tasks := p.tasksOf(h)
 	for _, seat := range seats {
-		claims = append(claims, cluster.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count, Need: in.Wants[seat.Want].Need})
+		claims = append(claims, cluster.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count,
+			Need: in.Wants[seat.Want].Need})
 	}
 	return claims
 }
@@ -295,8 +301,8 @@ func (p *pass) membersOf(j *cluster.Job) (counts []uint32, left uint32) {
 	return counts, 0
 }
 
-// lacksNodes tells whether no nodes could have all members that a gang needs, or some of them wait for a particular one: nothing is
-// preempted or kept for less, nor elsewhere.
+// lacksNodes tells whether no nodes could have all members that a gang needs, or some of them wait for a particular
+// one: nothing is preempted or kept for less, nor elsewhere.
 func (p *pass) lacksNodes(h *head) bool {
 	if h.key != 0 {
 		return false
@@ -324,14 +330,15 @@ func (p *pass) lift(id terms.JobID) (claims cluster.Claims, lifted bool) {
 func (p *turns) findClaimers() {
 	for _, id := range p.s.ClaimingJobs() {
 		j := p.s.Job(id)
-		if claims, _ := p.s.ClaimsOf(id); j != nil && !claims.Patient && p.s.PoolOf(j) == p.number && j.Spec.Revocable == p.revocable {
+		if claims, _ := p.s.ClaimsOf(id); j != nil && !claims.Patient && p.s.PoolOf(j) == p.number &&
+			j.Spec.Revocable == p.revocable {
 			p.claimers = append(p.claimers, id)
 		}
 	}
 }
 
-// hold keeps what is claimed for a job in its pool as well, from those behind it. Otherwise one of them is admitted into
-// what the first who gave way has freed, and all did so in vain.
+// hold keeps what is claimed for a job in its pool as well, from those behind it. Otherwise one of them is admitted
+// into what the first who gave way has freed, and all did so in vain.
 func (p *turns) hold(id terms.JobID) {
 	claims, ok := p.s.ClaimsOf(id)
 	if !ok || claims.Patient || p.daemons() {
@@ -369,16 +376,16 @@ func (p *pass) runsOn(id terms.JobID, seats []cluster.Claim) []uint32 {
 	return counts
 }
 
-// restore claims again what a job did not take, if it may still come free. What it has taken, or does not need, is no claim any
-// more. Before is how many of its instances ran on the nodes before it could.
+// restore claims again what a job did not take, if it may still come free. What it has taken, or does not need, is no
+// claim any more. Before is how many of its instances ran on the nodes before it could.
 func (p *pass) restore(id terms.JobID, claims cluster.Claims, before []uint32) {
 	left := slices.Clone(claims.Seats)
 	for i, now := range p.runsOn(id, left) {
 		left[i].Count -= min(left[i].Count, now-min(now, before[i]))
 	}
 	kept := p.trimmed(id, cluster.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
-	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang needs all of
-	// it, and what the pool may hold goes to the first.
+	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang
+	// needs all of it, and what the pool may hold goes to the first.
 	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
 		kept = cluster.Claims{}
 	}
@@ -408,7 +415,8 @@ func (p *pass) awaitsBeside(id terms.JobID) bool {
 	})
 }
 
-// handOver notes that what has still to leave for a job leaves for the next one of the pool: the job has what it wanted.
+// handOver notes that what has still to leave for a job leaves for the next one of the pool: the job has what it
+// wanted.
 func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
 	others := p.beside(id)
 	if len(others) == 0 {
@@ -427,8 +435,8 @@ func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
 	}
 }
 
-// retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there for others with
-// patience is given up. That is so for all lanes of the job, whose turns follow each other.
+// retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there
+// for others with patience is given up. That is so for all lanes of the job, whose turns follow each other.
 func (p *pass) retries(id terms.JobID, seats []cluster.Claim) bool {
 	if p.dropPatient(seats) {
 		p.retrying = append(p.retrying, id)
@@ -436,8 +444,8 @@ func (p *pass) retries(id terms.JobID, seats []cluster.Claim) bool {
 	return slices.Contains(p.retrying, id)
 }
 
-// dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was anything: it
-// counts on room that comes free later, and may not have what was freed for others.
+// dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
+// anything: it counts on room that comes free later, and may not have what was freed for others.
 func (p *pass) dropPatient(seats []cluster.Claim) (dropped bool) {
 	for _, id := range p.s.ClaimingJobs() {
 		claims, _ := p.s.ClaimsOf(id)
@@ -457,8 +465,9 @@ func united(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// trimmed returns what of the claims of a job it still waits for and may have. What is kept for it where others were told to stop is
-// no more than is there: others of its tasks may have taken that, who stopped may start there again, and the node may offer less.
+// trimmed returns what of the claims of a job it still waits for and may have. What is kept for it where others were
+// told to stop is no more than is there: others of its tasks may have taken that, who stopped may start there again,
+// and the node may offer less.
 func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
@@ -485,8 +494,8 @@ func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Clai
 	return kept
 }
 
-// backed returns how many instances have room on the node of a claim of a job beside some of its claims, and those of others to whom
-// somebody gives way, when all have stopped that were told to.
+// backed returns how many instances have room on the node of a claim of a job beside some of its claims, and those of
+// others to whom somebody gives way, when all have stopped that were told to.
 func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim) uint32 {
 	node := p.s.Node(claim.Node)
 	free, claimed := p.s.FreeAmounts(claim.Node), node.Claimed()
@@ -528,7 +537,8 @@ func (p *pass) leaves(r cluster.SlotRef) bool {
 	return ok && slot.Phase == cluster.Stopping
 }
 
-// trimClaims gives back what nobody waits for any more, or can have: of two for whom too much is kept the later job loses it.
+// trimClaims gives back what nobody waits for any more, or can have: of two for whom too much is kept the later job
+// loses it.
 func (p *pass) trimClaims() {
 	for _, id := range slices.Backward(slices.Clone(p.s.ClaimingJobs())) {
 		claims, _ := p.s.ClaimsOf(id)

@@ -12,7 +12,8 @@ import (
 	"starling/terms"
 )
 
-// What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its own.
+// What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its
+// own.
 
 // Outlook is what lies before waiting work of a job.
 type Outlook struct {
@@ -36,9 +37,11 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 		return nil, false
 	}
 	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()},
+		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
-	o = &Outlook{pass: p, job: j, Number: number, Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
+	o = &Outlook{pass: p, job: j, Number: number,
+		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
 	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
@@ -60,12 +63,14 @@ type Queue struct {
 	Room bool
 }
 
-// Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all else.
+// Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all
+// else.
 func (o *Outlook) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
-		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool), looks: heldBackMax}
+		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
+			looks: heldBackMax}
 		o.eachTurn(revocable, func(next cluster.Turn) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)

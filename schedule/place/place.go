@@ -1,8 +1,8 @@
 // Package place answers "where does it go?": it gives nodes to the instances that wait and are admitted.
 //
-// The unit is the gang: all of it is given nodes or nothing is. Every pool gives their turns to those that wait in it, in
-// their order, as far as it is entitled to more; package share says who is admitted. What is revocable comes after all
-// else, since it takes what the others leave.
+// The unit is the gang: all of it is given nodes or nothing is. Every pool gives their turns to those that wait in it,
+// in their order, as far as it is entitled to more; package share says who is admitted. What is revocable comes after
+// all else, since it takes what the others leave.
 //
 // A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
 // nobody else can help it, so the result is that of trying all. Equal instances are placed together, so that the cost
@@ -81,8 +81,8 @@ func (q *search) pack(pages []int, want uint32) (placed uint32) {
 	return placed
 }
 
-// packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no more,
-// and the others are as they were, unless rules ask about what the task itself runs.
+// packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no
+// more, and the others are as they were, unless rules ask about what the task itself runs.
 func (q *search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
 	for t := q.tight(page, kept); placed < want; {
 		n, ok := t.next()
@@ -135,8 +135,8 @@ func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
 	return count
 }
 
-// fitting returns the nodes of a page, one bit each, that are kept for a purpose and have the resources. If none has, the next
-// search passes the page over.
+// fitting returns the nodes of a page, one bit each, that are kept for a purpose and have the resources. If none has,
+// the next search passes the page over.
 func (q *search) fitting(page int, kept terms.Purpose) uint64 {
 	q.s.Visit(1)
 	nodes, loose := q.s.Fitting(page, kept, &q.spec.Resources)
@@ -290,8 +290,8 @@ func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 	return false
 }
 
-// Suits tells whether what runs on a node satisfies the rules of the newest version of its task there, whatever room is left. It must
-// not be counted. Preferences are no rules; neither is it asked in which domain the job is.
+// Suits tells whether what runs on a node satisfies the rules of the newest version of its task there, whatever room is
+// left. It must not be counted. Preferences are no rules; neither is it asked in which domain the job is.
 func Suits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 	id, task := key.Split()
 	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)

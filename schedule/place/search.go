@@ -32,8 +32,8 @@ type search struct {
 	members bool
 	// spot bounds how many instances go where; nil does not.
 	spot *spot
-	// domain bounds where instances may go; nil does not. chosen tells that it was chosen for the search, and does not follow
-	// from where instances of the job are.
+	// domain bounds where instances may go; nil does not. chosen tells that it was chosen for the search, and does not
+	// follow from where instances of the job are.
 	domain *domain
 	chosen bool
 	// asked is the node that a rule is asked about.

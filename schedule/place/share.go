@@ -63,7 +63,8 @@ func (p *pass) eachSharing(visit func(*sharing)) {
 	}
 	for number, jobs := range byPool {
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
-			x := &sharing{Pool: share.Pool{Number: number, Jobs: jobs, Entitled: share.Peers(peers), Ground: share.NewGround(p.s, jobs, p.fits)}}
+			x := &sharing{Pool: share.Pool{Number: number, Jobs: jobs, Entitled: share.Peers(peers),
+				Ground: share.NewGround(p.s, jobs, p.fits)}}
 			x.in = share.Of(p.s, &x.Pool)
 			x.key = x.Fingerprint(x.in) &^ 1
 			if x.Ground != nil {
@@ -127,8 +128,8 @@ func (p *pass) fits(key cluster.TaskKey) func(cluster.NodeIndex) bool {
 	}
 }
 
-// settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to give
-// way who are where others must be, and bounds where the others may go.
+// settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to
+// give way who are where others must be, and bounds where the others may go.
 func (p *pass) settle(x *sharing) {
 	plan, unmet := share.Plan{Peers: make([][]share.Peers, len(x.Jobs))}, false
 	for i, id := range x.Jobs {
@@ -176,12 +177,14 @@ func (p *pass) gains(id terms.JobID) bool {
 	})
 }
 
-// runs returns how many instances of a task virtual peers run and were not told to stop, on some nodes, and those of them
-// that could give way. What is of a version that such do not run is none of them.
-func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (count uint32, victims []preempt.Victim) {
+// runs returns how many instances of a task virtual peers run and were not told to stop, on some nodes, and those of
+// them that could give way. What is of a version that such do not run is none of them.
+func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (count uint32,
+	victims []preempt.Victim) {
 	j := p.s.Job(id)
 	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-		if p.s.Visit(1); !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() || !on(slot.Node) {
+		if p.s.Visit(1); !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() ||
+			!on(slot.Node) {
 			return true
 		}
 		count++
@@ -194,7 +197,8 @@ func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (
 	return count, victims
 }
 
-// yield tells so many of the victims, all of one task, to give way to somebody of the jobs, in the order that preempt has.
+// yield tells so many of the victims, all of one task, to give way to somebody of the jobs, in the order that preempt
+// has.
 func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
 	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
 	all := preempt.Shed(victims, terms.Amounts{}, over)

@@ -7,7 +7,8 @@ import (
 	"starling/schedule/share"
 )
 
-// spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by machines.
+// spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by
+// machines.
 type spots map[cluster.TaskKey]*spot
 
 // spot is one task's. left is by the groups of the ground.

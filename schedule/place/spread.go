@@ -147,8 +147,8 @@ func (q *search) groups(pages []int) []group {
 	return groups
 }
 
-// values returns a heap of groups, one for each value of the attribute that the task is spread over. When packing, pages
-// come one after the other, so that only the first with room has to be looked at.
+// values returns a heap of groups, one for each value of the attribute that the task is spread over. When packing,
+// pages come one after the other, so that only the first with room has to be looked at.
 func (q *search) values() []group {
 	division := q.s.EnsureDivision(q.spec.SpreadOver)
 	groups := make([]group, 0, len(division.Values))
@@ -224,8 +224,8 @@ func (q *search) rank(c *candidate) {
 // leftMax is above what left returns.
 const leftMax = 1 << 12
 
-// countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as they
-// are when a blocked task is tried again, each node is counted when it is asked for.
+// countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as
+// they are when a blocked task is tried again, each node is counted when it is asked for.
 func (q *search) countOwn(pages []int) {
 	if q.own != nil {
 		return

@@ -15,7 +15,7 @@ import (
 
 // TestStories plays the stories below testdata.
 //
-//	nodes a b cpu=4000 memory=8 gpu=2/A100 ports=8000-8003 zone=x these offer that much (memory in GiB), or something else
+//	nodes a b cpu=4000 memory=8 gpu=2/A100 ports=8000-8003 zone=x these offer that much (memory in GiB) or something else
 //	job web 3 cpu=1000 memory=1 gpu=1000/A100 port=0,8080 spread  a job comes, with ports to choose or by number
 //	job web 3 in=zone/a/b not=zone/c has=zone min=cores/8        with constraints
 //	job web 3 label=app/web with=app/db apart=app/web/rack       with a label, beside some and away from others with one
@@ -134,17 +134,21 @@ func job(plain []string, set map[string]string) *terms.Job {
 	for _, kind := range []string{"fpga", "gpu"} {
 		if set[kind] != "" {
 			parts := strings.Split(set[kind], "/")
-			t.Devices = append(t.Devices, terms.DeviceRequest{Kind: kind, Amount: terms.Millidevices(number(parts[0])), Models: parts[1:]})
+			t.Devices = append(t.Devices, terms.DeviceRequest{Kind: kind, Amount: terms.Millidevices(number(parts[0])),
+				Models: parts[1:]})
 		}
 	}
-	for word, operator := range map[string]constraint.Operator{"in": constraint.In, "not": constraint.NotIn, "has": constraint.Exists, "min": constraint.GreaterOrEqual} {
+	for word, operator := range map[string]constraint.Operator{"in": constraint.In, "not": constraint.NotIn,
+		"has": constraint.Exists, "min": constraint.GreaterOrEqual} {
 		if values := strings.Split(set[word], "/"); values[0] != "" {
-			t.Constraints = append(t.Constraints, constraint.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
+			t.Constraints = append(t.Constraints,
+				constraint.Constraint{Attribute: values[0], Operator: operator, Values: values[1:]})
 		}
 	}
 	setRules(&t, set)
 	return &terms.Job{
-		Name: terms.JobName(plain[0]), Type: terms.Batch, MinAvailable: uint32(number(set["gang"])), Within: set["within"], Tasks: []terms.Task{t},
+		Name: terms.JobName(plain[0]), Type: terms.Batch, MinAvailable: uint32(number(set["gang"])), Within: set["within"],
+		Tasks: []terms.Task{t},
 	}
 }
 
@@ -153,7 +157,8 @@ func setRules(t *terms.Task, set map[string]string) {
 	if name, value, ok := strings.Cut(set["label"], "/"); ok {
 		t.Labels = []terms.EnvVar{{Name: name, Value: value}}
 	}
-	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal, "less": constraint.Less} {
+	for word, operator := range map[string]constraint.Operator{"with": constraint.Greater, "apart": constraint.Equal,
+		"less": constraint.Less} {
 		if parts := append(strings.Split(set[word], "/"), ""); parts[0] != "" {
 			one := constraint.Constraint{Label: parts[0], Values: parts[1:2], Operator: operator, Within: parts[2]}
 			if operator == constraint.Less {
@@ -163,8 +168,9 @@ func setRules(t *terms.Task, set map[string]string) {
 		}
 	}
 	if parts := strings.Split(set["soft"], "/"); parts[0] != "" {
-		t.Constraints = append(t.Constraints, constraint.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
-			Soft: true, PatienceMillis: uint32(number(parts[2]))})
+		t.Constraints = append(t.Constraints,
+			constraint.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
+				Soft: true, PatienceMillis: uint32(number(parts[2]))})
 	}
 	t.PerNodeMax, t.SpreadOver = uint32(number(set["machine"])), set["over"]
 }

@@ -5,9 +5,10 @@ import (
 	"starling/terms"
 )
 
-// Succeed returns the value as it would be with an instance of the newest version in the place of an earlier one, whose own room counts as
-// free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled out by its volumes. So several can be tried
-// one after the other. If it finds none, the value tells only what was visited. Pools are not asked.
+// Succeed returns the value as it would be with an instance of the newest version in the place of an earlier one, whose
+// own room counts as free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled
+// out by its volumes. So several can be tried one after the other. If it finds none, the value tells only what was
+// visited. Pools are not asked.
 func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) (trial *cluster.State, found bool) {
 	trial = s.Copy()
 	slot, _ := trial.SlotAt(r)

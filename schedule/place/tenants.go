@@ -11,7 +11,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one entry.
+// tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one
+// entry.
 type tenants struct {
 	nodes   []preempt.Node
 	victims []preempt.Victim
@@ -104,7 +105,8 @@ func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts
 }
 
 // victimOf returns an instance as one that could give way; ok is false if it could not, however preemptible its job is.
-func victimOf(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot, need *terms.Amounts) (v preempt.Victim, ok bool) {
+func victimOf(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot, need *terms.Amounts) (v preempt.Victim,
+	ok bool) {
 	j := s.Job(r.Job)
 	stage, yields := stageOf(slot.Phase)
 	v = preempt.Victim{

@@ -57,7 +57,8 @@ func plainSpecial(s *cluster.State, key cluster.TaskKey, shapes []cluster.Shape)
 		there := func(n cluster.NodeIndex) bool { return n == slot.Node }
 		elsewhere := func(n cluster.NodeIndex) bool { return n != slot.Node }
 		tries := [][]func(cluster.NodeIndex) bool{
-			cluster.AnyNode: {anywhere}, cluster.PreferNode: {there, anywhere}, cluster.AvoidNode: {elsewhere, there}, cluster.OnlyNode: {there},
+			cluster.AnyNode: {anywhere}, cluster.PreferNode: {there, anywhere}, cluster.AvoidNode: {elsewhere, there},
+			cluster.OnlyNode: {there},
 		}[slot.Wish]
 		for _, among := range tries {
 			if n, ok := choose(s, key, choice{among: among, shapes: shapes}); ok {
@@ -137,8 +138,8 @@ func (u use) growth(offer *terms.Offer, spec *terms.Task, shapes []cluster.Shape
 	return stranded, useless
 }
 
-// lost returns how much of what is left of devices is more than goes, in the mean of all shapes, with what else is free,
-// and adds up what each shape could not use.
+// lost returns how much of what is left of devices is more than goes, in the mean of all shapes, with what else is
+// free, and adds up what each shape could not use.
 func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []cluster.Shape) (stranded, useless int64) {
 	total, devices, with := int64(0), int64(0), terms.Resources{}
 	for _, l := range left {
@@ -198,7 +199,8 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 	all := usage(s)
 	for n, u := range all {
 		n := cluster.NodeIndex(n)
-		if !u.takes(s.Node(n), spec) || !(ruled{s, all, spec.Labels}).suit(n, by.rules) || !by.among(n) || spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
+		if !u.takes(s.Node(n), spec) || !(ruled{s, all, spec.Labels}).suit(n, by.rules) || !by.among(n) ||
+			spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
 			continue
 		}
 		kept := keptFor(s.Node(n).Offer, spec)
@@ -262,7 +264,8 @@ func (u use) amounts(offer *terms.Offer, spec *terms.Task) (used, left int64) {
 }
 
 func mentionsExclusive(c constraint.Constraint) bool {
-	return c.Attribute == "exclusive" || slices.ContainsFunc(c.All, mentionsExclusive) || slices.ContainsFunc(c.Any, mentionsExclusive)
+	return c.Attribute == "exclusive" || slices.ContainsFunc(c.All, mentionsExclusive) ||
+		slices.ContainsFunc(c.Any, mentionsExclusive)
 }
 
 // value returns what a node offers as an attribute, "" if it does not.
@@ -298,8 +301,10 @@ func (r ruled) holds(n cluster.NodeIndex, c constraint.Constraint) bool {
 		return slices.ContainsFunc(c.Any, func(c constraint.Constraint) bool { return r.holds(n, c) })
 	case c.Label == "":
 		return map[constraint.Operator]bool{
-			constraint.Equal: value(s, n, c.Attribute) == c.Values[0], constraint.NotEqual: value(s, n, c.Attribute) != c.Values[0],
-			constraint.In: slices.Contains(c.Values, value(s, n, c.Attribute)), constraint.NotIn: !slices.Contains(c.Values, value(s, n, c.Attribute)),
+			constraint.Equal:    value(s, n, c.Attribute) == c.Values[0],
+			constraint.NotEqual: value(s, n, c.Attribute) != c.Values[0],
+			constraint.In:       slices.Contains(c.Values, value(s, n, c.Attribute)),
+			constraint.NotIn:    !slices.Contains(c.Values, value(s, n, c.Attribute)),
 		}[c.Operator]
 	}
 	count, any := int64(0), int64(0)
@@ -313,8 +318,10 @@ func (r ruled) holds(n cluster.NodeIndex, c constraint.Constraint) bool {
 		return true // the first of those that are to be together
 	}
 	return map[constraint.Operator]bool{
-		constraint.Equal: count == int64(c.Count), constraint.NotEqual: count != int64(c.Count), constraint.Less: count < int64(c.Count),
-		constraint.LessOrEqual: count <= int64(c.Count), constraint.Greater: count > int64(c.Count), constraint.GreaterOrEqual: count >= int64(c.Count),
+		constraint.Equal: count == int64(c.Count), constraint.NotEqual: count != int64(c.Count),
+		constraint.Less:        count < int64(c.Count),
+		constraint.LessOrEqual: count <= int64(c.Count), constraint.Greater: count > int64(c.Count),
+		constraint.GreaterOrEqual: count >= int64(c.Count),
 	}[c.Operator]
 }
 
@@ -332,8 +339,9 @@ type use struct {
 func usage(s *cluster.State) []use {
 	all := make([]use, s.Nodes())
 	for n := range all {
-		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]terms.Millidevices{}, instances: map[cluster.TaskKey]int64{},
-			counted: map[cluster.TaskKey]int64{}, labels: map[terms.EnvVar]int64{}}
+		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]terms.Millidevices{},
+			instances: map[cluster.TaskKey]int64{},
+			counted:   map[cluster.TaskKey]int64{}, labels: map[terms.EnvVar]int64{}}
 		for _, given := range s.Node(cluster.NodeIndex(n)).Ports {
 			all[n].ports[given.Number] = true
 		}
@@ -475,7 +483,8 @@ func (c *scene) job(last terms.JobID) *terms.Job {
 	spec := &terms.Job{Name: terms.JobName(fmt.Sprint("j", last+1)), Type: terms.Batch}
 	for i := range 1 + c.rng.IntN(2) {
 		t := terms.Task{
-			Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)), Placement: terms.Placement(1 + c.rng.IntN(3)),
+			Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(c.rng.IntN(12)),
+			Placement: terms.Placement(1 + c.rng.IntN(3)),
 			Resources: terms.Resources{int64(c.rng.IntN(10)) * 200, int64(c.rng.IntN(3)) << 29, 0},
 		}
 		c.rules(&t)
@@ -530,10 +539,13 @@ func (c *scene) rule(depth int) constraint.Constraint {
 	case draw == 2:
 		return constraint.Constraint{Attribute: "exclusive", Operator: constraint.In, Values: []string{"db", "x"}}
 	case draw == 3:
-		return constraint.Constraint{Attribute: "zone", Operator: constraint.Operator(1 + c.rng.IntN(4)), Values: []string{"1"}}
+		return constraint.Constraint{Attribute: "zone", Operator: constraint.Operator(1 + c.rng.IntN(4)),
+			Values: []string{"1"}}
 	}
-	operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual, constraint.Greater, constraint.GreaterOrEqual}
-	return constraint.Constraint{Label: []string{"app", "tier"}[c.rng.IntN(2)], Values: []string{fmt.Sprint(c.rng.IntN(2))},
+	operators := []constraint.Operator{constraint.Equal, constraint.NotEqual, constraint.Less, constraint.LessOrEqual,
+		constraint.Greater, constraint.GreaterOrEqual}
+	return constraint.Constraint{Label: []string{"app", "tier"}[c.rng.IntN(2)],
+		Values:   []string{fmt.Sprint(c.rng.IntN(2))},
 		Operator: operators[c.rng.IntN(6)], Count: uint32(c.rng.IntN(3)), Within: []string{"", "zone", "rack"}[c.rng.IntN(3)]}
 }
 
@@ -592,7 +604,8 @@ func TestTwin(t *testing.T) {
 			}
 			plain(dumb)
 			if done(s) != done(dumb) || s.Digest() != copied.Digest() {
-				t.Fatalf("scene %d, step %d: digest %x, the dumb twin has %x, a copy %x", seed, step, done(s), done(dumb), copied.Digest())
+				t.Fatalf("scene %d, step %d: digest %x, the dumb twin has %x, a copy %x", seed, step, done(s), done(dumb),
+					copied.Digest())
 			}
 			if c.rng.IntN(10) == 0 {
 				copied = s.Copy()
@@ -624,7 +637,8 @@ func faults(s *cluster.State) []string {
 		for _, key := range s.QueuedKeys() {
 			id, task := key.Split()
 			if Fits(s, key, n) && !key.IsSpecial() {
-				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), s.Job(id).Tasks[task].Name, node.Name))
+				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), s.Job(id).Tasks[task].Name,
+					node.Name))
 			}
 		}
 	}

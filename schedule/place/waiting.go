@@ -10,7 +10,8 @@ import (
 	"starling/terms"
 )
 
-// heldBackMax bounds, for each pool and entry, how many of those that wait are asked whether nodes could ever have them.
+// heldBackMax bounds, for each pool and entry, how many of those that wait are asked whether nodes could ever have
+// them.
 const heldBackMax = 8
 
 // pass gives nodes to what waits, with one entry.
@@ -19,8 +20,8 @@ type pass struct {
 	visit Visit
 	// left is how much this entry may still place.
 	left uint32
-	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown those
-	// of which claims were lifted in this round.
+	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown
+	// those of which claims were lifted in this round.
 	all, grown, regrown []int
 	gaps                *gaps
 	// later are the lanes with seats of slots that were ordered with this entry already.
@@ -38,11 +39,12 @@ type pass struct {
 	hunger
 }
 
-// Waiting places what waits, is admitted and fits. It returns false if it stopped at the limit of placements, so that there may be
-// more.
+// Waiting places what waits, is admitted and fits. It returns false if it stopped at the limit of placements, so that
+// there may be more.
 //
-// What is placed may let others in: those who asked for neighbours, or for whom no room was kept as long as somebody before
-// them could take it. So everybody has a turn until a round places nothing, and placing again would change nothing.
+// What is placed may let others in: those who asked for neighbours, or for whom no room was kept as long as somebody
+// before them could take it. So everybody has a turn until a round places nothing, and placing again would change
+// nothing.
 func Waiting(s *cluster.State, visit Visit, evict Evict) (finished bool) {
 	s.WakeLapsed()
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}}
@@ -177,7 +179,8 @@ func (p *turns) wanted(t cluster.Turn) bool {
 		return false
 	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
 		return true
-	case p.admission.Fits(t.Class, &t.Need, p.admission.Guarantees() && p.admission.Passes(p.s.Job(jobOf(t.Key)).Spec.RunsAtMost())):
+	case p.admission.Fits(t.Class, &t.Need,
+		p.admission.Guarantees() && p.admission.Passes(p.s.Job(jobOf(t.Key)).Spec.RunsAtMost())):
 	case p.looks > 0 && !p.admission.Awaits(t.Class):
 		return true
 	default:
@@ -352,7 +355,8 @@ func (q *search) possible(count uint32) bool { return q.could(q.domain, count, f
 // could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
 func (q *search) could(d *domain, most uint32, empty bool) (count uint32) {
 	d.each(q.s, func(n cluster.NodeIndex) bool {
-		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork || d != nil && !d.has(q.s.Node(n)) {
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork ||
+			d != nil && !d.has(q.s.Node(n)) {
 			return true
 		}
 		yields := q.s.Yields(n)

@@ -40,7 +40,8 @@ func BenchmarkChoose(b *testing.B) {
 			partial bool
 			gangs   bool
 		}{
-			{"one", 1, true, false}, {"gang of 100", 100, false, false}, {"1000 singles", 1000, true, false}, {"100 among gangs", 100, false, true},
+			{"one", 1, true, false}, {"gang of 100", 100, false, false}, {"1000 singles", 1000, true, false},
+			{"100 among gangs", 100, false, true},
 			{"nobody helps", 1 << 20, false, false},
 		} {
 			in := fullCluster(nodes)

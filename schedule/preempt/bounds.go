@@ -20,8 +20,8 @@ func (c *choice) rule(v *Victim) Rule {
 	return 0
 }
 
-// exceeds tells whether a pool has something left that it is not entitled to, of a kind that is wanted and is part of an
-// amount.
+// exceeds tells whether a pool has something left that it is not entitled to, of a kind that is wanted and is part of
+// an amount.
 func (c *choice) exceeds(pool int, need *terms.Amounts) bool {
 	for k, over := range c.over[pool] {
 		if over > 0 && need[k] > 0 && c.wanted[k] {
@@ -69,7 +69,8 @@ func (c *choice) slackRelieves() bool {
 // mayGo tells whether a victim may be ended by itself, as things are.
 func (c *choice) mayGo(i int32) bool {
 	v := &c.in.Victims[i]
-	return !c.gone[i] && (v.Gang == NoGang || c.surplus(v) > 0) && (c.rules[i] != ByEntitlement || c.exceeds(v.Pool, &v.Need))
+	return !c.gone[i] && (v.Gang == NoGang || c.surplus(v) > 0) &&
+		(c.rules[i] != ByEntitlement || c.exceeds(v.Pool, &v.Need))
 }
 
 // surplus returns how many instances of a victim's task may go before its gang breaks.
@@ -85,7 +86,8 @@ func (c *choice) surplus(v *Victim) uint32 {
 func (c *choice) mayBreak(id int32) bool {
 	g := &c.gangs[id]
 	first := g.members[0]
-	return !g.broken && c.rules[first] != 0 && (c.rules[first] != ByEntitlement || c.exceeds(c.in.Victims[first].Pool, &g.need))
+	return !g.broken && c.rules[first] != 0 &&
+		(c.rules[first] != ByEntitlement || c.exceeds(c.in.Victims[first].Pool, &g.need))
 }
 
 // spend notes what a victim takes of what limits the choice; by -1 it gives that back.

@@ -12,6 +12,6 @@
 // if any one of the chosen stayed.
 //
 // The choice is made step by step, not among all sets of victims. What is wanted may be found impossible, rarely, where
-// gangs and what others are entitled to leave only one way; and with several wants somebody may go who could have stayed
-// if all had other seats.
+// gangs and what others are entitled to leave only one way; and with several wants somebody may go who could have
+// stayed if all had other seats.
 package preempt

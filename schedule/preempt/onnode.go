@@ -6,10 +6,10 @@ import (
 	"starling/terms"
 )
 
-// OnNode returns who gives way to one instance of the first want, which can run only on the first node: of all who could, those
-// without whom it does not fit, least valuable first; nobody if it fits as it is, or not even with all of them gone. Amounts are
-// counted here; fits, unless nil, says of a plan whether the rest would do. Members of gangs are spared before all others; if a gang
-// breaks all of it goes, wherever it runs.
+// OnNode returns who gives way to one instance of the first want, which can run only on the first node: of all who
+// could, those without whom it does not fit, least valuable first; nobody if it fits as it is, or not even with all of
+// them gone. Amounts are counted here; fits, unless nil, says of a plan whether the rest would do. Members of gangs are
+// spared before all others; if a gang breaks all of it goes, wherever it runs.
 func OnNode(in *Input, fits func(*Plan) bool) Plan {
 	c := &onNode{in: in, gone: make([]bool, len(in.Victims)), fits: fits, room: in.Nodes[0].Free}
 	for i := range in.Victims {
@@ -32,7 +32,8 @@ func OnNode(in *Input, fits func(*Plan) bool) Plan {
 	}
 	c.spare(NoGang)
 	plan := c.plan()
-	slices.SortStableFunc(plan.Victims, func(a, b Chosen) int { return compareVictims(&in.Victims[a.Victim], &in.Victims[b.Victim]) })
+	slices.SortStableFunc(plan.Victims,
+		func(a, b Chosen) int { return compareVictims(&in.Victims[a.Victim], &in.Victims[b.Victim]) })
 	return plan
 }
 
@@ -86,8 +87,8 @@ func (c *onNode) spare(gang int) {
 	c.spareOf(slices.DeleteFunc(slices.Clone(c.local), func(i int) bool { return c.in.Victims[i].Gang != gang }))
 }
 
-// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half: who
-// must go are mostly few, and a try is a copy of the value of its own.
+// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half:
+// who must go are mostly few, and a try is a copy of the value of its own.
 func (c *onNode) spareOf(some []int) {
 	for _, i := range some {
 		c.mark(i, false)

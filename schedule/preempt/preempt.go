@@ -14,9 +14,9 @@ type Input struct {
 	Pool      int
 	Revocable bool
 	Priority  uint32
-	// Room is what the pool may hold beyond what it holds, revocable or not as the wanted work is; below 0 if it holds more
-	// already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not wanted
-	// do not matter.
+	// Room is what the pool may hold beyond what it holds, revocable or not as the wanted work is; below 0 if it holds
+	// more already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not
+	// wanted do not matter.
 	Room terms.Amounts
 	// Circle are the pools that share the room, if it is bounded by the limit of one above: then victims of any of them
 	// make room.
@@ -51,8 +51,8 @@ type Node struct {
 // NoGang is the gang of a victim whose job has none.
 const NoGang = -1
 
-// Victim is an instance that is preemptible and was not told to stop. Its node need not be among the nodes: then nothing
-// can be placed there, but the victim may have to go with its gang or for its pool.
+// Victim is an instance that is preemptible and was not told to stop. Its node need not be among the nodes: then
+// nothing can be placed there, but the victim may have to go with its gang or for its pool.
 type Victim struct {
 	Slot cluster.SlotRef
 	Node cluster.NodeIndex

@@ -13,7 +13,8 @@ import (
 // runs returns a victim that runs: of job and index, on a node, with so much processor.
 func runs(job, index, node int, cpu int64) Victim {
 	return Victim{
-		Slot: cluster.SlotRef{Job: terms.JobID(job), Index: uint32(index)}, Node: cluster.NodeIndex(node), Need: terms.Amounts{cpu},
+		Slot: cluster.SlotRef{Job: terms.JobID(job), Index: uint32(index)}, Node: cluster.NodeIndex(node),
+		Need: terms.Amounts{cpu},
 		Pool: 1, Stage: Running, Gang: NoGang,
 	}
 }
@@ -72,25 +73,30 @@ func TestChooseOrder(t *testing.T) {
 			"revocable before delayed, ordered, lower priority, later start, and higher slot",
 			Input{Wants: wants(1, 6), Room: plenty, Over: over(0, 9), Nodes: nodes(0), Victims: []Victim{
 				with(runs(1, 0, 0, 1), func(v *Victim) { v.Since = 5 }), with(runs(1, 1, 0, 1), func(v *Victim) { v.Since = 5 }),
-				with(runs(2, 0, 0, 1), func(v *Victim) { v.Priority = 1 }), with(runs(3, 0, 0, 1), func(v *Victim) { v.Revocable, v.Priority = true, 9 }),
+				with(runs(2, 0, 0, 1), func(v *Victim) { v.Priority = 1 }),
+				with(runs(3, 0, 0, 1), func(v *Victim) { v.Revocable, v.Priority = true, 9 }),
 				with(runs(4, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = Ordered, 9 }),
-				with(runs(5, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = Delayed, 9 }), with(runs(6, 0, 0, 1), func(v *Victim) { v.Since = 4 }),
+				with(runs(5, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = Delayed, 9 }),
+				with(runs(6, 0, 0, 1), func(v *Victim) { v.Since = 4 }),
 			}},
 			"3[0] as revocable, 5[0] by entitlement, 4[0] by entitlement, 1[1] by entitlement, 1[0] by entitlement, 6[0] by entitlement; 0 on 0: 6",
 		},
 		{
 			"room that adds up to enough on several nodes helps nobody",
-			Input{Wants: wants(2, 1), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0), Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
+			Input{Wants: wants(2, 1), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0),
+				Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
 			"nobody",
 		},
 		{
 			"all of a gang or nobody",
-			Input{Wants: wants(1, 3), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0), Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
+			Input{Wants: wants(1, 3), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0),
+				Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
 			"nobody",
 		},
 		{
 			"as many single instances as can be",
-			Input{Wants: wants(1, 3), Partial: true, Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0), Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
+			Input{Wants: wants(1, 3), Partial: true, Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0),
+				Victims: []Victim{runs(1, 0, 0, 1), runs(1, 1, 1, 1)}},
 			"1[1] by entitlement, 1[0] by entitlement; 0 on 0: 1, 0 on 1: 1",
 		},
 		{
@@ -114,28 +120,33 @@ func TestChooseOwnPool(t *testing.T) {
 	checkChoices(t, []choiceCase{
 		{
 			"its own pool's lower priority, and not the same",
-			Input{Wants: wants(1, 2), Partial: true, Pool: 1, Priority: 3, Room: plenty, Over: over(0, 0), Nodes: nodes(0), Victims: []Victim{
-				with(runs(1, 0, 0, 1), func(v *Victim) { v.Priority = 3 }), with(runs(2, 0, 0, 1), func(v *Victim) { v.Priority = 2 }),
-			}},
+			Input{Wants: wants(1, 2), Partial: true, Pool: 1, Priority: 3, Room: plenty, Over: over(0, 0), Nodes: nodes(0),
+				Victims: []Victim{
+					with(runs(1, 0, 0, 1), func(v *Victim) { v.Priority = 3 }),
+					with(runs(2, 0, 0, 1), func(v *Victim) { v.Priority = 2 }),
+				}},
 			"2[0] by priority; 0 on 0: 1",
 		},
 		{
 			"a pool that is out of room makes its own work give way, although the node has room",
-			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{1}, Over: over(0, 0), Nodes: nodes(0, 5), Victims: []Victim{
-				runs(1, 0, 0, 1), with(runs(2, 0, 0, 1), func(v *Victim) { v.Revocable = true }),
-			}},
+			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{1}, Over: over(0, 0), Nodes: nodes(0, 5),
+				Victims: []Victim{
+					runs(1, 0, 0, 1), with(runs(2, 0, 0, 1), func(v *Victim) { v.Revocable = true }),
+				}},
 			"1[0] by priority; 0 on 1: 1",
 		},
 		{
 			"room on the machine and in the pool by the same one",
-			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{}, Over: over(0, 0), Nodes: nodes(0, 0), Victims: []Victim{
-				runs(1, 0, 0, 2), with(runs(2, 0, 1, 2), func(v *Victim) { v.Revocable = true }),
-			}},
+			Input{Wants: wants(2, 1), Pool: 1, Priority: 3, Room: terms.Amounts{}, Over: over(0, 0), Nodes: nodes(0, 0),
+				Victims: []Victim{
+					runs(1, 0, 0, 2), with(runs(2, 0, 1, 2), func(v *Victim) { v.Revocable = true }),
+				}},
 			"1[0] by priority; 0 on 0: 1",
 		},
 		{
 			"revocable work takes from no other",
-			Input{Wants: wants(1, 1), Revocable: true, Priority: 9, Room: plenty, Over: over(9, 9), Nodes: nodes(0), Victims: []Victim{runs(1, 0, 0, 1)}},
+			Input{Wants: wants(1, 1), Revocable: true, Priority: 9, Room: plenty, Over: over(9, 9), Nodes: nodes(0),
+				Victims: []Victim{runs(1, 0, 0, 1)}},
 			"nobody",
 		},
 		{
@@ -156,18 +167,21 @@ func TestChooseGangs(t *testing.T) {
 	checkChoices(t, []choiceCase{
 		{
 			"what a gang can spare",
-			Input{Wants: wants(1, 2), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0), Victims: gangOf4, Gangs: []Gang{{Surplus: []uint32{2}}}},
+			Input{Wants: wants(1, 2), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0), Victims: gangOf4,
+				Gangs: []Gang{{Surplus: []uint32{2}}}},
 			"7[3] by entitlement, 7[2] by entitlement; 0 on 2: 1, 0 on 3: 1",
 		},
 		{
 			"a gang breaks if nothing else helps",
-			Input{Wants: wants(1, 3), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0), Victims: gangOf4, Gangs: []Gang{{Surplus: []uint32{2}}}},
+			Input{Wants: wants(1, 3), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0), Victims: gangOf4,
+				Gangs: []Gang{{Surplus: []uint32{2}}}},
 			"7[3] by entitlement, 7[2] by entitlement, 7[1] by entitlement, 7[0] by entitlement; 0 on 0: 1, 0 on 2: 1, 0 on 3: 1",
 		},
 		{
 			"a more valuable single one before a gang",
-			Input{Wants: wants(1, 1), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0, 0), Victims: append(slices.Clone(gangOf4),
-				with(runs(1, 0, 4, 1), func(v *Victim) { v.Priority = 8 })), Gangs: []Gang{{Surplus: []uint32{0}}}},
+			Input{Wants: wants(1, 1), Room: plenty, Over: over(0, 9), Nodes: nodes(0, 0, 0, 0, 0),
+				Victims: append(slices.Clone(gangOf4),
+					with(runs(1, 0, 4, 1), func(v *Victim) { v.Priority = 8 })), Gangs: []Gang{{Surplus: []uint32{0}}}},
 			"1[0] by entitlement; 0 on 4: 1",
 		},
 	})
@@ -182,7 +196,8 @@ func story(in *Input) string {
 	var victims, seats []string
 	for _, chosen := range plan.Victims {
 		r := in.Victims[chosen.Victim].Slot
-		victims = append(victims, fmt.Sprintf("%d[%d] %s", r.Job, r.Index, [...]string{"", "as revocable", "by entitlement", "by priority"}[chosen.Rule]))
+		victims = append(victims, fmt.Sprintf("%d[%d] %s", r.Job, r.Index,
+			[...]string{"", "as revocable", "by entitlement", "by priority"}[chosen.Rule]))
 	}
 	for _, seat := range plan.Seats {
 		seats = append(seats, fmt.Sprintf("%d on %d: %d", seat.Want, seat.Node, seat.Count))

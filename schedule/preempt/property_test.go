@@ -44,14 +44,15 @@ func TestPlans(t *testing.T) {
 		}
 		other := shuffled(rng, in)
 		again, _ := Choose(other)
-		if named, renamed := slots(in, &plan), slots(other, &again); !slices.Equal(named, renamed) || !reflect.DeepEqual(plan.Seats, again.Seats) {
+		if named, renamed := slots(in, &plan),
+			slots(other, &again); !slices.Equal(named, renamed) || !reflect.DeepEqual(plan.Seats, again.Seats) {
 			t.Fatalf("seed %d: another order of the input gives %v %v, not\n%s", seed, renamed, again.Seats, picture(in, &plan))
 		}
 	}
 }
 
-// TestPlanIsFound compares with trying everything: where no gangs and no bounds of what others give make it hard, a plan
-// is found whenever there is one, for as many as possible; elsewhere nearly always.
+// TestPlanIsFound compares with trying everything: where no gangs and no bounds of what others give make it hard, a
+// plan is found whenever there is one, for as many as possible; elsewhere nearly always.
 func TestPlanIsFound(t *testing.T) {
 	missed := uint64(0)
 	for seed := range cases(t) / 5 {
@@ -123,7 +124,8 @@ func slots(in *Input, p *Plan) (all []string) {
 
 // picture shows a case and its plan.
 func picture(in *Input, p *Plan) string {
-	text := fmt.Sprintf("pool %d revocable %v priority %d partial %v room %v circle %v over %v gangs %v\n", in.Pool, in.Revocable, in.Priority, in.Partial,
+	text := fmt.Sprintf("pool %d revocable %v priority %d partial %v room %v circle %v over %v gangs %v\n", in.Pool,
+		in.Revocable, in.Priority, in.Partial,
 		in.Room, in.Circle, in.Over, in.Gangs)
 	for _, want := range in.Wants {
 		most := []uint32{}

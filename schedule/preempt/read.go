@@ -4,7 +4,8 @@ import "slices"
 
 func newChoice(in *Input) *choice {
 	c := &choice{
-		in: in, room: in.Room, over: slices.Clone(in.Over), rules: make([]Rule, len(in.Victims)), gone: make([]bool, len(in.Victims)),
+		in: in, room: in.Room, over: slices.Clone(in.Over), rules: make([]Rule, len(in.Victims)),
+		gone:      make([]bool, len(in.Victims)),
 		makesRoom: make([]bool, len(in.Victims)),
 		gangs:     make([]gang, len(in.Gangs)), nodes: make([]node, len(in.Nodes)), sites: make([]int32, len(in.Victims)),
 	}
@@ -59,7 +60,8 @@ func (c *choice) readVictims() {
 		if c.rules[i] = c.rule(v); c.rules[i] == 0 {
 			continue
 		}
-		c.makesRoom[i] = c.rules[i] == ByPriority || v.Pool >= in.Circle.First && v.Pool < in.Circle.End && (!v.Revocable || in.Revocable || slack)
+		c.makesRoom[i] = c.rules[i] == ByPriority ||
+			v.Pool >= in.Circle.First && v.Pool < in.Circle.End && (!v.Revocable || in.Revocable || slack)
 		if int(v.Node) < len(c.at) && c.at[v.Node] > 0 {
 			c.sites[i] = c.at[v.Node] - 1
 			c.nodes[c.sites[i]].count++

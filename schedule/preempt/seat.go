@@ -25,8 +25,8 @@ func (c *choice) seat(want int, most uint32) (seated uint32) {
 	return seated
 }
 
-// seatSome finds room for one instance, or for several where nobody has to go. If the pool is out of room, who makes some
-// has to go anyway: that is the first to make room on the machines as well.
+// seatSome finds room for one instance, or for several where nobody has to go. If the pool is out of room, who makes
+// some has to go anyway: that is the first to make room on the machines as well.
 func (c *choice) seatSome(want int, most uint32) uint32 {
 	need, singles, broken := &c.in.Wants[want].Need, len(c.singles), len(c.broken)
 	at, found := int32(0), false
@@ -120,8 +120,8 @@ func (c *choice) lacking() (short terms.Amounts) {
 	return short
 }
 
-// relieve lets those go who make room in the pool, wherever they are, until it holds no more than it may. It returns false if that
-// cannot be.
+// relieve lets those go who make room in the pool, wherever they are, until it holds no more than it may. It returns
+// false if that cannot be.
 func (c *choice) relieve() bool {
 	for {
 		short := c.lacking()

@@ -271,7 +271,8 @@ func (w *twin) wrong(p *Plan) string {
 	for _, u := range units {
 		rest := slices.DeleteFunc(slices.Clone(victims), func(i int) bool { return slices.Contains(u.victims, i) })
 		// Several wants may find other seats if all move: that is not searched for.
-		if w.unseated(p, rest) == "" && w.affords(w.held(rest), w.seats(p)) || len(w.in.Wants) == 1 && w.room(rest) >= seated {
+		if w.unseated(p, rest) == "" && w.affords(w.held(rest), w.seats(p)) ||
+			len(w.in.Wants) == 1 && w.room(rest) >= seated {
 			return fmt.Sprintf("%v can be spared", w.in.Victims[u.victims[0]].Slot)
 		}
 	}
@@ -317,7 +318,8 @@ func (w *twin) unseated(p *Plan, victims []int) string {
 
 // randomInput has few of everything. Plain ones have one want, no gangs and no bound of what others give.
 func randomInput(rng *rand.Rand, plain bool) *Input {
-	in := &Input{Pool: rng.IntN(3), Revocable: rng.IntN(5) == 0, Priority: uint32(rng.IntN(4)), Over: make([]terms.Amounts, 3)}
+	in := &Input{Pool: rng.IntN(3), Revocable: rng.IntN(5) == 0, Priority: uint32(rng.IntN(4)),
+		Over: make([]terms.Amounts, 3)}
 	kinds := 1 + rng.IntN(2)
 	amount := func(most int64) (a terms.Amounts) {
 		for k := range kinds {

@@ -10,8 +10,9 @@ import (
 	"starling/terms/fingerprint"
 )
 
-// Ground is where the virtual peers are, for a pool whose jobs mind: one that has tasks which run on some machines only, or
-// a job of which each copy runs on one machine. Nodes are grouped by which tasks they can run, or each is a group.
+// Ground is where the virtual peers are, for a pool whose jobs mind: one that has tasks which run on some machines
+// only, or a job of which each copy runs on one machine. Nodes are grouped by which tasks they can run, or each is a
+// group.
 type Ground struct {
 	s    *cluster.State
 	jobs []terms.JobID
@@ -75,10 +76,13 @@ func (g *Ground) ask(t *terms.Task) int {
 	})
 }
 
-// survey groups the nodes. Those of a class are alike, unless somebody asks for a node by its name or for several devices.
+// survey groups the nodes. Those of a class are alike, unless somebody asks for a node by its name or for several
+// devices.
 func (g *Ground) survey() {
 	named := slices.ContainsFunc(g.asks, func(a ask) bool {
-		return len(a.spec.Devices) > 1 || slices.ContainsFunc(a.spec.Constraints, func(c constraint.Constraint) bool { return c.Mentions(terms.NodeAttribute) })
+		return len(a.spec.Devices) > 1 ||
+			slices.ContainsFunc(a.spec.Constraints,
+				func(c constraint.Constraint) bool { return c.Mentions(terms.NodeAttribute) })
 	})
 	tags, number := map[uint32][]string{}, map[uint64]int{}
 	g.of = make([]int, g.s.Nodes())
@@ -122,8 +126,8 @@ func (g *Ground) tags(n cluster.NodeIndex) (tags []string) {
 	return tags
 }
 
-// peers returns how many peers of a node the pool may count on: those that it offers if it takes work, and all that work for
-// the pool.
+// peers returns how many peers of a node the pool may count on: those that it offers if it takes work, and all that
+// work for the pool.
 func (g *Ground) peers(node *cluster.Node) Peers {
 	if node.Offer == nil {
 		return 0
@@ -173,7 +177,8 @@ func (g *Ground) fingerprint() (h uint64) {
 	return h
 }
 
-// Bound bounds the copies of colocated jobs, unless they are, by what each machine holds of them if it runs nothing else.
+// Bound bounds the copies of colocated jobs, unless they are, by what each machine holds of them if it runs nothing
+// else.
 func (g *Ground) Bound(in *Input) {
 	for i, id := range g.jobs {
 		job, j, need := &in.Jobs[i], g.s.Job(id), terms.Resources{}
@@ -192,13 +197,13 @@ func (g *Ground) Bound(in *Input) {
 	}
 }
 
-// Change is a number of peers of a group more or less for a task; Place has the number of the job, and the place of the task
-// in its order.
+// Change is a number of peers of a group more or less for a task; Place has the number of the job, and the place of the
+// task in its order.
 type Change = Running
 
-// Settle returns who is to come to which group, and who is to leave which, for the plan of an input to be met. Who leaves
-// follows from the counts alone. If nobody has to, those who come go where other work leaves them room; if there is no way,
-// some are sent where it does not, and wait until it gives way.
+// Settle returns who is to come to which group, and who is to leave which, for the plan of an input to be met. Who
+// leaves follows from the counts alone. If nobody has to, those who come go where other work leaves them room; if there
+// is no way, some are sent where it does not, and wait until it gives way.
 func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	running, usable, bounded := g.running(), g.usable(), *in
 	expected := g.expected(plan, running, usable)
@@ -220,8 +225,8 @@ func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	return come, nil
 }
 
-// settleAll settles with all peers, those first on which nobody else is: a group of which not all is usable is two, and the
-// second comes behind all groups.
+// settleAll settles with all peers, those first on which nobody else is: a group of which not all is usable is two, and
+// the second comes behind all groups.
 func (g *Ground) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) (after []Running) {
 	parted, count := *in, len(in.Groups)
 	parted.Groups = slices.Clone(in.Groups)
@@ -334,8 +339,9 @@ func (g *Ground) usable() []Peers {
 	return usable
 }
 
-// expected returns what runs, and that for which others leave a place, as if it ran there: otherwise it is sent elsewhere, the place is given
-// up, and they left in vain. No task has more than the plan says by it, and no group more than is usable.
+// expected returns what runs, and that for which others leave a place, as if it ran there: otherwise it is sent
+// elsewhere, the place is given up, and they left in vain. No task has more than the plan says by it, and no group more
+// than is usable.
 func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []Running) {
 	all = slices.Clip(running)
 	taken := make([]Peers, len(g.groups))

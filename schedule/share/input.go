@@ -92,8 +92,8 @@ type Job struct {
 // Task is one task of a job.
 type Task struct {
 	State TaskState
-	// Min is what the task needs for the job to run, and at least 1 if that needs coverage; Max what it takes at most, 0 for no bound. A job with
-	// a task of which Max is below Min gets nothing.
+	// Min is what the task needs for the job to run, and at least 1 if that needs coverage; Max what it takes at most, 0
+	// for no bound. A job with a task of which Max is below Min gets nothing.
 	Min, Max Peers
 	// Part is what the task is to have of the job's peers, for TaskPercentage.
 	Part BasisPoints

@@ -22,12 +22,13 @@ type Move struct {
 	Peers    Peers
 }
 
-// Moves returns which peers leave which task, and where they go, for the counts to be met; by group, then by task. Peers
-// that may stay do, and where no job is colocated no other way puts fewer peers on a task on which they are not now. Copies
-// of a colocated job that run stay, too, unless that leaves no room for others: then all copies go where Counts found it.
+// Moves returns which peers leave which task, and where they go, for the counts to be met; by group, then by task.
+// Peers that may stay do, and where no job is colocated no other way puts fewer peers on a task on which they are not
+// now. Copies of a colocated job that run stay, too, unless that leaves no room for others: then all copies go where
+// Counts found it.
 //
-// The plan is that of the input. What runs is of the jobs of the input: peers of a job that has ended are idle. No group
-// runs more than its peers.
+// The plan is that of the input. What runs is of the jobs of the input: peers of a job that has ended are idle. No
+// group runs more than its peers.
 func Moves(in *Input, plan *Plan, running []Running) (all []Move) {
 	s := settle(in, plan, running)
 	for i := range s.groups {
@@ -36,8 +37,8 @@ func Moves(in *Input, plan *Plan, running []Running) (all []Move) {
 	return all
 }
 
-// Settle returns what runs after the moves, by group, then by task. If there are not enough peers for the plan, which may
-// be one for more than the input has, some tasks have fewer than that says.
+// Settle returns what runs after the moves, by group, then by task. If there are not enough peers for the plan, which
+// may be one for more than the input has, some tasks have fewer than that says.
 func Settle(in *Input, plan *Plan, running []Running) (all []Running) {
 	s := settle(in, plan, running)
 	for i := range s.groups {
@@ -169,8 +170,8 @@ func (g *holding) keep(h *hold, peers Peers) {
 	g.free -= peers
 }
 
-// evict decides who stays where he is, of those that are not colocated: as many as the group has beside the copies, those
-// first that their tasks can use. Then it counts by stock.
+// evict decides who stays where he is, of those that are not colocated: as many as the group has beside the copies,
+// those first that their tasks can use. Then it counts by stock.
 func (s *shift) evict() {
 	s.idle = make([]Peers, len(s.supply.stocks))
 	kept := make([]Peers, len(s.lines))
@@ -220,7 +221,8 @@ func (s *shift) leave() {
 	}
 }
 
-// arrive gives lines the peers that their stocks promise: those that have to move anyway, and then, if idle is set, any.
+// arrive gives lines the peers that their stocks promise: those that have to move anyway, and then, if idle is set,
+// any.
 func (s *shift) arrive(idle bool) {
 	// waiting lists the lines that have still to come to a stock.
 	waiting := make([][]int, len(s.supply.stocks))

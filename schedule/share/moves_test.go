@@ -25,11 +25,13 @@ func TestMoves(t *testing.T) {
 			[]Running{{0, Place{0, 0}, 1}, {0, Place{0, 1}, 2}}, "[{0 {0 1} {0 0} 1}]"},
 		{"coverage lost", Input{Scheduler: JobRoundRobin, Groups: peers(1), Jobs: two[:1]},
 			[]Running{{0, Place{0, 1}, 1}}, "[{0 {0 1} {-1 -1} 1}]"},
-		{"the idle come first where nobody has to go", Input{Scheduler: JobRoundRobin, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 2}},
-			Jobs: []Job{{Tasks: []Task{{Max: 1}, {}}}}},
+		{"the idle come first where nobody has to go",
+			Input{Scheduler: JobRoundRobin, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 2}},
+				Jobs: []Job{{Tasks: []Task{{Max: 1}, {}}}}},
 			[]Running{{0, Place{0, 0}, 1}, {0, Place{0, 1}, 1}}, "[{1 {-1 -1} {0 1} 2}]"},
-		{"who has the tag makes room for who needs it", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 1, Tags: special}, {Machine: 1, Peers: 1}},
-			Jobs: []Job{{Tasks: []Task{{}, {Tags: special}}}}},
+		{"who has the tag makes room for who needs it",
+			Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 1, Tags: special}, {Machine: 1, Peers: 1}},
+				Jobs: []Job{{Tasks: []Task{{}, {Tags: special}}}}},
 			[]Running{{0, Place{0, 0}, 1}}, "[{0 {0 0} {0 1} 1} {1 {-1 -1} {0 0} 1}]"},
 		{"a copy stays where it is", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
 			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
@@ -37,18 +39,22 @@ func TestMoves(t *testing.T) {
 		{"a copy that lost a part stays", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
 			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
 			[]Running{{1, Place{0, 1}, 1}}, "[{1 {-1 -1} {0 0} 1}]"},
-		{"a whole copy stays before a part of one", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
-			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
+		{"a whole copy stays before a part of one",
+			Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
+				Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
 			[]Running{{0, Place{0, 1}, 1}, {1, Place{0, 0}, 1}, {1, Place{0, 1}, 1}}, "[{0 {0 1} {-1 -1} 1}]"},
-		{"a copy comes where nobody has to leave for it", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
-			Jobs: []Job{{Tasks: []Task{{Max: 1}}}, {Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
+		{"a copy comes where nobody has to leave for it",
+			Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
+				Jobs: []Job{{Tasks: []Task{{Max: 1}}}, {Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}}},
 			[]Running{{0, Place{0, 0}, 1}}, "[{1 {-1 -1} {1 0} 1} {1 {-1 -1} {1 1} 1}]"},
 		{"unless there is no other way", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 2}, {Machine: 1, Peers: 3}},
 			Jobs: []Job{{Tasks: []Task{{Max: 1}}}, {Scheduler: TaskColocated, Tasks: tasks(2)}}},
 			[]Running{{0, Place{0, 0}, 1}},
 			"[{0 {0 0} {1 0} 1} {0 {-1 -1} {1 1} 1} {1 {-1 -1} {0 0} 1} {1 {-1 -1} {1 0} 1} {1 {-1 -1} {1 1} 1}]"},
-		{"a copy goes where the others leave it room", Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 3}, {Machine: 1, Peers: 2}},
-			Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)}, {Scheduler: TaskColocated, Tasks: tasks(3)}}},
+		{"a copy goes where the others leave it room",
+			Input{Scheduler: JobGreedy, Groups: []Group{{Peers: 3}, {Machine: 1, Peers: 2}},
+				Jobs: []Job{{Scheduler: TaskColocated, Saturation: 2, Tasks: tasks(2)},
+					{Scheduler: TaskColocated, Tasks: tasks(3)}}},
 			[]Running{{0, Place{0, 0}, 1}, {0, Place{0, 1}, 1}},
 			"[{0 {0 0} {1 0} 1} {0 {0 1} {1 1} 1} {0 {-1 -1} {1 2} 1} {1 {-1 -1} {0 0} 1} {1 {-1 -1} {0 1} 1}]"},
 	}
@@ -124,7 +130,8 @@ func checkRunning(t *testing.T, in *Input, plan *Plan, running []Running) {
 			}
 			for at, here := range machines {
 				if at[0] == i && want > 0 {
-					checkCopies(t, &in.Jobs[i], at[1], []Peers{here[j], here[slices.IndexFunc(plan.Peers[i], func(n Peers) bool { return n > 0 })]})
+					checkCopies(t, &in.Jobs[i], at[1],
+						[]Peers{here[j], here[slices.IndexFunc(plan.Peers[i], func(n Peers) bool { return n > 0 })]})
 				}
 			}
 		}

@@ -154,7 +154,8 @@ func FuzzCounts(f *testing.F) {
 			in.Groups = append(in.Groups, Group{next() % 4, tags(), Peers(next()%40 - 5)})
 		}
 		for range next() % 6 {
-			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil, next()%2 == 0, nil}
+			job := Job{next() % 3, BasisPoints(next()*60 - 100), TaskScheduler(next() % 6), Peers(next()%40 - 5), nil,
+				next()%2 == 0, nil}
 			for range next() % 5 {
 				state, least, most := TaskState(next()%3), Peers(next()%20-3), Peers(next()%30-3)
 				job.Tasks = append(job.Tasks, Task{state, least, most, BasisPoints(next()*60 - 100), tags(), Peers(next()%20 - 3)})

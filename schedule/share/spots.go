@@ -2,8 +2,8 @@ package share
 
 import "slices"
 
-// stay finds spots for the copies of all colocated jobs, so that those that run keep theirs, and those that come go where
-// nobody runs as far as beside is set; nil if there is no way.
+// stay finds spots for the copies of all colocated jobs, so that those that run keep theirs, and those that come go
+// where nobody runs as far as beside is set; nil if there is no way.
 func (s *shift) stay(beside bool) [][]spot {
 	if !slices.ContainsFunc(s.lines, func(l line) bool { return l.colocated }) {
 		return make([][]spot, len(s.in.Jobs))
@@ -53,7 +53,8 @@ func (s *shift) comeBeside(d *division, parties []*party) {
 	for _, party := range parties {
 		size := Peers(party.size)
 		for _, number := range d.floor.order {
-			for d.floor.machines[number].free-taken[number] >= size && party.total < s.plan.of(party.number) && d.fitCopy(party, number) {
+			for d.floor.machines[number].free-taken[number] >= size && party.total < s.plan.of(party.number) &&
+				d.fitCopy(party, number) {
 				party.total += size
 			}
 		}
@@ -101,8 +102,8 @@ type parts struct {
 	present [][]int
 }
 
-// copyAt returns the stocks of the peers that make up one of the copies that run on a machine, nil if there is no room for
-// those of its peers that are missing; runs is false if none of it is there.
+// copyAt returns the stocks of the peers that make up one of the copies that run on a machine, nil if there is no room
+// for those of its peers that are missing; runs is false if none of it is there.
 func copyAt(d *division, party *party, here parts, number int) (stocks []int, missing, runs bool) {
 	rooms := slices.Clone(d.floor.machines[here.machine].rooms)
 	s, present := d.supply, here.present

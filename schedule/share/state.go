@@ -21,7 +21,8 @@ type Pool struct {
 // Of returns what the counts of a pool depend on.
 func Of(s *cluster.State, p *Pool) *Input {
 	peers, g := p.Entitled, p.Ground
-	in := &Input{Scheduler: JobScheduler(s.Pools()[p.Number].JobScheduler), Groups: []Group{{Peers: peers}}, Jobs: make([]Job, len(p.Jobs))}
+	in := &Input{Scheduler: JobScheduler(s.Pools()[p.Number].JobScheduler), Groups: []Group{{Peers: peers}},
+		Jobs: make([]Job, len(p.Jobs))}
 	if g != nil {
 		in.Groups, in.Spare = g.groups, max(g.all-peers, 0)
 	}
@@ -42,14 +43,15 @@ func Of(s *cluster.State, p *Pool) *Input {
 func percent(p uint32) BasisPoints { return BasisPoints(p) * whole / 100 }
 
 func scheduler(s terms.TaskScheduler) TaskScheduler {
-	return [...]TaskScheduler{terms.TaskGreedy: TaskGreedy, terms.TaskRoundRobin: TaskRoundRobin, terms.TaskPercentage: TaskPercentage,
-		terms.TaskFixed: TaskFixed, terms.TaskColocated: TaskColocated}[s]
+	return [...]TaskScheduler{terms.TaskGreedy: TaskGreedy, terms.TaskRoundRobin: TaskRoundRobin,
+		terms.TaskPercentage: TaskPercentage,
+		terms.TaskFixed:      TaskFixed, terms.TaskColocated: TaskColocated}[s]
 }
 
-// taskOf returns a task with as many peers as it can use at most: one for each instance that has not ended, as far as they
-// may run at a time, and no more than there are. One that waits for others is closed until those are complete; what runs of
-// it, because an output of theirs was lost since, has what it needs and goes on. In a copy an instance keeps its place until
-// its task is complete: the rest of the copy may still run.
+// taskOf returns a task with as many peers as it can use at most: one for each instance that has not ended, as far as
+// they may run at a time, and no more than there are. One that waits for others is closed until those are complete;
+// what runs of it, because an output of theirs was lost since, has what it needs and goes on. In a copy an instance
+// keeps its place until its task is complete: the rest of the copy may still run.
 func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
 	live := t.Live() - surplus(t)
@@ -92,10 +94,12 @@ func (p *Pool) Fingerprint(in *Input) uint64 {
 	}
 	for i := range in.Jobs {
 		job := &in.Jobs[i]
-		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part), uint64(job.Scheduler), fingerprint.Bit(job.CoverageOptional)))
+		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part),
+			uint64(job.Scheduler), fingerprint.Bit(job.CoverageOptional)))
 		for k := range job.Tasks {
 			t := &job.Tasks[k]
-			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part), fingerprint.Text(0, t.Tags...)))
+			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part),
+				fingerprint.Text(0, t.Tags...)))
 		}
 	}
 	if p.Ground != nil {

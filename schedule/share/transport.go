@@ -1,8 +1,8 @@
 package share
 
-// transport changes what lines have, by stock, until each has what it wants and the fewest have come: the cheapest flow,
-// along the shortest path for each line that lacks some. The first paths are one step long: from a line that has too
-// many, or from the idle.
+// transport changes what lines have, by stock, until each has what it wants and the fewest have come: the cheapest
+// flow, along the shortest path for each line that lacks some. The first paths are one step long: from a line that has
+// too many, or from the idle.
 func (s *shift) transport() {
 	spare := make([][]int, len(s.idle))
 	for i := range s.lines {
@@ -127,8 +127,8 @@ func (s *shift) detour(number int) bool {
 	return true
 }
 
-// cheapest returns the stock in which the cheapest way ends, and the line that has peers of it to spare, none if they are
-// idle.
+// cheapest returns the stock in which the cheapest way ends, and the line that has peers of it to spare, none if they
+// are idle.
 func (s *shift) cheapest(steps []step) (end, source int) {
 	best := far
 	end, source = none, none

@@ -1,6 +1,6 @@
-// Package imprint hashes everything that can be reached from a value, down to where it lies in memory: facts, what is kept
-// lazily beside them, and the room behind the end of slices, which a careless append writes to. Tests take it before and
-// after what must not write.
+// Package imprint hashes everything that can be reached from a value, down to where it lies in memory: facts, what is
+// kept lazily beside them, and the room behind the end of slices, which a careless append writes to. Tests take it
+// before and after what must not write.
 package imprint
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// Of returns the imprint of what a pointer leads to. It is only good for comparing with another one of the same pointer in
-// the same process, and what is hashed must not change meanwhile.
+// Of returns the imprint of what a pointer leads to. It is only good for comparing with another one of the same pointer
+// in the same process, and what is hashed must not change meanwhile.
 func Of(pointer any) uint64 {
 	p := &press{sum: 14695981039346656037, seen: map[place]bool{}}
 	p.press(reflect.ValueOf(pointer))

@@ -23,7 +23,8 @@ type comparison struct {
 func (m *Model) Differences(s *cluster.State, outcome *replica.Outcome) []string {
 	c := &comparison{m: m, s: s, found: m.wrongs}
 	c.outcome(outcome)
-	same(c, about{"", "index, time and rules"}, [3]uint64{uint64(s.Index), uint64(s.Time), uint64(s.Rules)}, [3]uint64{uint64(m.index), uint64(m.time), uint64(m.rules)})
+	same(c, about{"", "index, time and rules"}, [3]uint64{uint64(s.Index), uint64(s.Time), uint64(s.Rules)},
+		[3]uint64{uint64(m.index), uint64(m.time), uint64(m.rules)})
 	same(c, about{"", "last job"}, s.LastJob, m.lastJob)
 	c.ring()
 	c.jobs()
@@ -56,7 +57,8 @@ func (c *comparison) outcome(o *replica.Outcome) {
 	same(c, about{"", "results"}, len(o.Results), len(c.m.refused))
 	for i, refused := range c.m.refused {
 		if r := o.Results[i].Refusal; (r.Code != cluster.OK) != refused {
-			c.found = append(c.found, fmt.Sprintf("command %d: the fold says %s %q, the model refused: %v", i, r.Code, r.Reason, refused))
+			c.found = append(c.found, fmt.Sprintf("command %d: the fold says %s %q, the model refused: %v", i, r.Code, r.Reason,
+				refused))
 		}
 	}
 }
@@ -111,8 +113,10 @@ func (c *comparison) job(fast *cluster.Job, j *Job) {
 	same(c, about{name, "jobs that it waits for"}, fmt.Sprint(fast.Awaits), fmt.Sprint(j.awaits))
 	same(c, about{name, "suspended"}, fast.Suspended, j.suspended)
 	same(c, about{name, "fate"}, fast.Fate, j.fate)
-	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished}, [3]terms.Index{j.submitted, j.changed, j.finished})
-	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt}, [2]terms.Time{j.submittedAt, j.finishedAt})
+	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished},
+		[3]terms.Index{j.submitted, j.changed, j.finished})
+	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt},
+		[2]terms.Time{j.submittedAt, j.finishedAt})
 	c.versions(fast, j)
 	same(c, about{name, "version of the list of members"}, fast.Roster.Version, j.roster)
 	record := fast.Update
@@ -134,7 +138,8 @@ func (c *comparison) versions(fast *cluster.Job, j *Job) {
 	}
 	for i, v := range fast.Versions() {
 		slow := j.versions[i]
-		same(c, about{name, "version"}, [3]uint32{v.Number, v.Of, uint32(v.Kind)}, [3]uint32{slow.Number, slow.Of, uint32(slow.Kind)})
+		same(c, about{name, "version"}, [3]uint32{v.Number, v.Of, uint32(v.Kind)},
+			[3]uint32{slow.Number, slow.Of, uint32(slow.Kind)})
 		same(c, about{name, "outcome"}, v.Outcome, slow.Outcome)
 		same(c, about{name, "version's entry"}, v.Index, slow.Index)
 		if !v.Spec.Equal(slow.Spec) {
@@ -161,7 +166,8 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 	}
 	fast.EachBeside(t.job.ID, t.number, func(r cluster.SlotRef, got cluster.Slot) bool {
 		if int(r.Index) >= len(t.slots) || !t.slots[r.Index].seats[r.Seat].taken() {
-			c.found = append(c.found, fmt.Sprintf("%s[%d] %s seat: the fold has %+v, the model nothing", who, r.Index, r.Seat, got))
+			c.found = append(c.found, fmt.Sprintf("%s[%d] %s seat: the fold has %+v, the model nothing", who, r.Index, r.Seat,
+				got))
 		}
 		return true
 	})
@@ -170,8 +176,10 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 		if got != s.Slot {
 			same(c, about{fmt.Sprintf("%s[%d]", who, s.slot.index), s.kind.String() + " seat"}, got, s.Slot)
 		}
-		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && got.Made != s.slot.attempts.Made || !slices.Equal(got.Latest, s.slot.attempts.Latest) {
-			c.found = append(c.found, fmt.Sprintf("%s[%d] attempts: the fold has %+v, the model %+v", who, s.slot.index, got, s.slot.attempts))
+		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && got.Made != s.slot.attempts.Made ||
+			!slices.Equal(got.Latest, s.slot.attempts.Latest) {
+			c.found = append(c.found, fmt.Sprintf("%s[%d] attempts: the fold has %+v, the model %+v", who, s.slot.index, got,
+				s.slot.attempts))
 		}
 		if other := s.slot.ordered(s.Order); s.Phase.Holds() && other != s {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] has two allocations #%d", who, s.slot.index, s.Order))

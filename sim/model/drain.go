@@ -42,8 +42,8 @@ func (m *Model) leaveNode(s *seat) {
 	}
 }
 
-// drains moves from drained nodes what its jobs can spare and others have room for. Batch work may end by itself, what has volumes stays, and
-// daemons stay as long as anything else is there; when patience is over nothing does.
+// drains moves from drained nodes what its jobs can spare and others have room for. Batch work may end by itself, what
+// has volumes stays, and daemons stay as long as anything else is there; when patience is over nothing does.
 func (m *Model) drains() {
 	var leaving []*seat
 	trial, spare := m.succession(), map[*task]uint32{}

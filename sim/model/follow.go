@@ -10,9 +10,10 @@ import (
 	"starling/terms/constraint"
 )
 
-// follow does what the fold decided with an entry for those that wait, in its order: who was placed, and who gave way. Whether it may place
-// somebody there is checked; that it chose well is for the twins beside packages place, preempt, admission, share and entitle, and for the
-// promises of the simulator. What it keeps for them until the next entry is taken over.
+// follow does what the fold decided with an entry for those that wait, in its order: who was placed, and who gave way.
+// Whether it may place somebody there is checked; that it chose well is for the twins beside packages place, preempt,
+// admission, share and entitle, and for the promises of the simulator. What it keeps for them until the next entry is
+// taken over.
 func (m *Model) follow(outcome *replica.Outcome) {
 	m.left, m.claims = nil, nil // what is kept is for whom the fold says
 	for i := range outcome.Effects {
@@ -33,7 +34,8 @@ func (m *Model) follow(outcome *replica.Outcome) {
 	m.takeOver()
 }
 
-// followRest follows what the fold did without telling: who gave way, some of whom held nothing any more, and then who was placed.
+// followRest follows what the fold did without telling: who gave way, some of whom held nothing any more, and then who
+// was placed.
 func (m *Model) followRest() {
 	m.eachSeat(func(s *seat, now *cluster.Slot) {
 		told := now.Cause == cluster.ByPreemption && s.Cause != now.Cause
@@ -100,7 +102,8 @@ func (m *Model) slotOf(name *terms.SlotName) *slot {
 	return j.tasks[at].slots[name.Index]
 }
 
-// place gives a seat of a slot that waits the node that the fold gave to it. While an update runs, its instances are to be healthy in time.
+// place gives a seat of a slot that waits the node that the fold gave to it. While an update runs, its instances are to
+// be healthy in time.
 func (m *Model) place(slot *slot) {
 	var s *seat
 	var now cluster.Slot
@@ -128,7 +131,8 @@ func (m *Model) place(slot *slot) {
 		q.spec = slot.task.spec(version)
 		m.checkPlace(s.ref(), q, m.Nodes[now.Node])
 		s.Slot = cluster.Slot{
-			Order: m.index, Since: m.time, Node: now.Node, Version: version, Phase: cluster.Assigned, Failures: s.Failures, Health: s.Health,
+			Order: m.index, Since: m.time, Node: now.Node, Version: version, Phase: cluster.Assigned, Failures: s.Failures,
+			Health: s.Health,
 		}
 		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
 			s.Deadline = m.time + terms.Time(limit)
@@ -148,14 +152,16 @@ func (m *Model) checkPlace(r cluster.SlotRef, q search, n *Node) {
 	}
 	rooms := m.left
 	if !rooms[n.number].fits(q.spec) {
-		m.wrong("%v was placed on %s, which has no room for it: %v of %v are free", r, n.Name, rooms[n.number].free, n.offer.Capacity)
+		m.wrong("%v was placed on %s, which has no room for it: %v of %v are free", r, n.Name, rooms[n.number].free,
+			n.offer.Capacity)
 	}
 	if !m.suits(rooms, q, rooms[n.number], func(*constraint.Constraint) bool { return false }) {
 		m.wrong("%v was placed on %s against its rules", r, n.Name)
 	}
 }
 
-// receive takes over which ports and devices a seat was given, and checks that they are those that it asks for and nobody else has.
+// receive takes over which ports and devices a seat was given, and checks that they are those that it asks for and
+// nobody else has.
 func (m *Model) receive(s *seat) {
 	spec, node := s.spec(), m.fold.Node(s.Node)
 	others := m.left[s.Node]

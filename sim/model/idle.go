@@ -13,9 +13,10 @@ import (
 	"starling/terms/constraint"
 )
 
-// Idle tells of something that waits although its pool admits it and a node has room for it, or would have if somebody gave way who
-// has to; "" if there is none. It looks at daemons, and in each pool at the jobs that wait, in their order, up to the first that the pool
-// does not admit. Gangs that are not whole and jobs that share virtual peers have promises of their own.
+// Idle tells of something that waits although its pool admits it and a node has room for it, or would have if somebody
+// gave way who has to; "" if there is none. It looks at daemons, and in each pool at the jobs that wait, in their
+// order, up to the first that the pool does not admit. Gangs that are not whole and jobs that share virtual peers have
+// promises of their own.
 func (m *Model) Idle() string {
 	rooms := m.rooms()
 	entitled, ceilings := entitle.Entitlements(entitle.Of(m.fold)), admission.CeilingsOf(m.fold, nil)
@@ -33,7 +34,8 @@ func (m *Model) Idle() string {
 				}
 				admits := func(need terms.Amounts) bool { return gate.Room(admission.GangOf(fast, need, 1)) > 0 }
 				found, refused := m.idle(rooms, j, admits)
-				if found == "" && i == 0 && !revocable && len(m.claims) == 0 && m.limits.Preemptions >= terms.DefaultLimits().Preemptions {
+				if found == "" && i == 0 && !revocable && len(m.claims) == 0 &&
+					m.limits.Preemptions >= terms.DefaultLimits().Preemptions {
 					found = m.starving(j, entitled, admits)
 				}
 				if found != "" {
@@ -71,11 +73,15 @@ func (m *Model) waiting(number int, revocable bool) (all []*Job) {
 		}
 		return terms.PriorityMax - int(j.newest().Priority)
 	}
-	slices.SortStableFunc(all, func(a, b *Job) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(all, func(a,
+		b *Job) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
+	})
 	return all
 }
 
-// idle names a task of a job of which something waits, is admitted, and has room; refused tells that some of it is not admitted.
+// idle names a task of a job of which something waits, is admitted, and has room; refused tells that some of it is not
+// admitted.
 func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (found string, refused bool) {
 	j.each(func(s *seat) {
 		spec := s.spec()
@@ -94,8 +100,8 @@ func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (fo
 	return found, refused
 }
 
-// starving tells of an instance of a job that is admitted and waits, although a less important one of its pool, or one of a pool that holds
-// more than it is entitled to, has the room that it needs.
+// starving tells of an instance of a job that is admitted and waits, although a less important one of its pool, or one
+// of a pool that holds more than it is entitled to, has the room that it needs.
 func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(terms.Amounts) bool) (found string) {
 	waits := m.firstOfTasks(j, admits)
 	if len(waits) == 0 {
@@ -117,29 +123,33 @@ func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(ter
 	return found
 }
 
-// plain tells whether amounts and the node itself are all that counts for a task: whoever gives way for others makes room, but it is not
-// looked for who has a port or a device, and what runs around the task would change.
+// plain tells whether amounts and the node itself are all that counts for a task: whoever gives way for others makes
+// room, but it is not looked for who has a port or a device, and what runs around the task would change.
 func plain(spec *terms.Task) bool {
 	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
 	return !social && len(spec.Devices)+len(spec.Ports) == 0
 }
 
-// firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is plain.
+// firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is
+// plain.
 func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*seat) {
 	j.each(func(s *seat) {
 		spec, same := s.spec(), func(other *seat) bool { return other.slot.task == s.slot.task }
-		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && plain(spec) && !slices.ContainsFunc(all, same) && admits(amountsOf(spec)) {
+		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && plain(spec) &&
+			!slices.ContainsFunc(all, same) && admits(amountsOf(spec)) {
 			all = append(all, s)
 		}
 	})
 	return all
 }
 
-// yields tells whether an instance has to give way to a job: it is less important in the same pool, or its pool holds more than it is
-// entitled to, by as much as the instance has of each resource. Gangs and revocable jobs have promises of their own.
+// yields tells whether an instance has to give way to a job: it is less important in the same pool, or its pool holds
+// more than it is entitled to, by as much as the instance has of each resource. Gangs and revocable jobs have promises
+// of their own.
 func (m *Model) yields(v *seat, j *Job, entitled []entitle.Entitlement) bool {
 	spec, own := v.job().newest(), j.newest()
-	if v.Phase != cluster.Running || spec.Type == terms.Daemon || spec.NonPreemptible() || spec.Revocable || spec.HasGang() {
+	if v.Phase != cluster.Running || spec.Type == terms.Daemon || spec.NonPreemptible() || spec.Revocable ||
+		spec.HasGang() {
 		return false
 	}
 	if spec.Name.Pool() == own.Name.Pool() {

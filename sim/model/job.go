@@ -256,7 +256,8 @@ func lasts(old, spec *terms.Job) bool {
 func (j *Job) outgrown(spec *terms.Job) bool {
 	for i := range spec.Tasks {
 		for _, t := range j.tasks {
-			if now := t.spec(0); t.name == spec.Tasks[i].Name && t.sealed.Entry > 0 && now != nil && now.Instances != spec.Tasks[i].Instances {
+			if now := t.spec(0); t.name == spec.Tasks[i].Name && t.sealed.Entry > 0 && now != nil &&
+				now.Instances != spec.Tasks[i].Instances {
 				return true
 			}
 		}
@@ -312,8 +313,8 @@ func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
 	m.dropVersions(j)
 }
 
-// adopt makes instances as good as ones of the newest version be of it. Those for which other rules about nodes count stay only where
-// they may: without themselves, and without those that may not.
+// adopt makes instances as good as ones of the newest version be of it. Those for which other rules about nodes count
+// stay only where they may: without themselves, and without those that may not.
 func (m *Model) adopt(t *task) {
 	var all []*seat
 	for _, main := range []bool{true, false} {
@@ -339,8 +340,8 @@ func (m *Model) adopt(t *task) {
 	}
 }
 
-// asGood tells whether an instance of an earlier version is as good as one of the newest, if its node does: it is the same program with
-// the same plugins, and nobody asked for a restart since.
+// asGood tells whether an instance of an earlier version is as good as one of the newest, if its node does: it is the
+// same program with the same plugins, and nobody asked for a restart since.
 func (t *task) asGood(version uint32) bool {
 	for _, v := range t.job.versions {
 		if v.Kind == cluster.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
@@ -395,8 +396,8 @@ func (j *Job) good(below uint32) uint32 {
 	return best
 }
 
-// want changes how many slots of a task there should be. What was not wanted and is again begins anew, if nothing has come
-// of it.
+// want changes how many slots of a task there should be. What was not wanted and is again begins anew, if nothing has
+// come of it.
 func (m *Model) want(t *task, count uint32) {
 	before := t.desired
 	t.desired = count
@@ -556,13 +557,14 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 	return false
 }
 
-// ordered returns the seat with the allocation of an order, nil if none has it. An empty seat may have kept the order of
-// what went aside.
+// ordered returns the seat with the allocation of an order, nil if none has it. An empty seat may have kept the order
+// of what went aside.
 func (s *slot) ordered(order terms.Index) *seat {
 	var found *seat
 	for kind := range s.seats {
 		one := &s.seats[kind]
-		if order != 0 && one.taken() && one.Order == order && (found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
+		if order != 0 && one.taken() && one.Order == order &&
+			(found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
 			found = one
 		}
 	}

@@ -1,6 +1,7 @@
 // Package model is the fold once more, as plainly as it can be said and as slow as that is: no books, no queues, no
-// counters; whatever follows from something else is computed from it anew. It shares with the fold only the nouns and the
-// commands, and package reconcile, which it asks about all slots where the fold asks about one. So a mistake would have to be made twice.
+// counters; whatever follows from something else is computed from it anew. It shares with the fold only the nouns and
+// the commands, and package reconcile, which it asks about all slots where the fold asks about one. So a mistake would
+// have to be made twice.
 //
 // Who is placed where and who gives way it does not decide: it follows the fold, and checks that it may (see follow).
 package model
@@ -43,7 +44,8 @@ type Model struct {
 	changed []*Job
 	// Forgotten are the names of jobs that were forgotten.
 	Forgotten map[terms.JobName]bool
-	// closed are the jobs that have ended with the entry, told by what allocations were told to end with it, the first time.
+	// closed are the jobs that have ended with the entry, told by what allocations were told to end with it, the first
+	// time.
 	closed  []*Job
 	told    map[allocation]cluster.Cause
 	lastJob terms.JobID
@@ -97,7 +99,8 @@ type request struct {
 // New returns the value before the first entry, under the given limits.
 func New(limits terms.Limits) *Model {
 	return &Model{
-		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{}, pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
+		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{},
+		pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
 		Forgotten: map[terms.JobName]bool{},
 	}
 }
@@ -327,13 +330,17 @@ func (m *Model) forgetJobs() {
 			m.forget(j)
 		}
 	}
-	slices.SortFunc(m.ended, func(a, b *Job) int { return cmp.Or(cmp.Compare(a.finished, b.finished), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(m.ended, func(a,
+		b *Job) int {
+		return cmp.Or(cmp.Compare(a.finished, b.finished), cmp.Compare(a.ID, b.ID))
+	})
 	for len(m.ended) > int(m.limits.FinishedJobs) || len(m.ended) > 1 && m.endedSlots() > int(m.limits.FinishedSlots) {
 		m.forget(m.ended[0])
 	}
 }
 
-// finish ends a job if its type lets it end, it is not suspended, nothing of it waits or runs, and no policy is to follow.
+// finish ends a job if its type lets it end, it is not suspended, nothing of it waits or runs, and no policy is to
+// follow.
 func (m *Model) finish(j *Job) {
 	wants := slices.ContainsFunc(j.newest().Tasks, func(t terms.Task) bool { return t.Instances > 0 })
 	open := j.newest().Type == terms.Batch && wants && !j.suspended && !slices.ContainsFunc(j.tasks, m.followsCompletion)

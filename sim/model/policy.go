@@ -10,7 +10,8 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// Policies, plainly: what happened to an instance stands in its seat, and what follows is found there again when it is due.
+// Policies, plainly: what happened to an instance stands in its seat, and what follows is found there again when it is
+// due.
 
 // policy returns the first policy that is about what happened to the instance in a seat, and whether the job has it.
 func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle.Policy, ofJob bool) {
@@ -156,8 +157,8 @@ func (m *Model) followsCompletion(t *task) bool {
 	return t.completion.Due > 0 || m.onCompletion(t) != nil && !t.completion.Followed
 }
 
-// completed notes when what a policy says of it is to be done, or that nothing is; it returns true for now. What was to be
-// done of a job that is suspended is noted again when that goes on.
+// completed notes when what a policy says of it is to be done, or that nothing is; it returns true for now. What was to
+// be done of a job that is suspended is noted again when that goes on.
 func (m *Model) completed(t *task) bool {
 	p := m.onCompletion(t)
 	switch {
@@ -302,7 +303,8 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 		used, all := t.used(), []*seat(nil)
 		t.each(func(s *seat) { all = append(all, s) })
 		for _, s := range besideFirst(all) {
-			goes := s.Phase == cluster.Stopping && (s.Cause == cluster.ByUpdate || s.Cause == cluster.ByScale || s.Cause == cluster.ByRival)
+			goes := s.Phase == cluster.Stopping &&
+				(s.Cause == cluster.ByUpdate || s.Cause == cluster.ByScale || s.Cause == cluster.ByRival)
 			switch {
 			case s.slot.gone() || !s.taken() || goes || s.slot.index >= used:
 			case s.Phase.Holds():

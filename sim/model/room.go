@@ -173,7 +173,8 @@ func (r *room) gone(kind string) (count int) {
 }
 
 // choosePorts returns a port for every request, if there are enough. Fixed ones come first; the others go round the
-// offered range from where the last search ended, and take what a task of the job asks for only where nothing else is free.
+// offered range from where the last search ended, and take what a task of the job asks for only where nothing else is
+// free.
 func (r *room) choosePorts(j *terms.Job, spec *terms.Task) ([]uint16, bool) {
 	chosen, mine := make([]uint16, len(spec.Ports)), map[uint16]bool{}
 	for i, p := range spec.Ports {

@@ -20,7 +20,8 @@ func (s *seat) search() search { return search{s.slot.task, s.spec(), s.special(
 
 // suits tells whether the rules of a task hold on a node, of the soft ones those that count.
 func (m *Model) suits(rooms []*room, q search, r *room, counts func(*constraint.Constraint) bool) bool {
-	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) || r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !m.within(q.t.job, r.node) {
+	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) ||
+		r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !m.within(q.t.job, r.node) {
 		return false
 	}
 	for _, c := range q.spec.Constraints {
@@ -31,7 +32,8 @@ func (m *Model) suits(rooms []*room, q search, r *room, counts func(*constraint.
 	return true
 }
 
-// holdsFor tells whether a rule of a task holds on a node. Where it asks for company of its own kind, the first may start.
+// holdsFor tells whether a rule of a task holds on a node. Where it asks for company of its own kind, the first may
+// start.
 func holdsFor(t *terms.Task, rooms []*room, r *room, c *constraint.Constraint) bool {
 	part := func(part constraint.Constraint) bool { return holdsFor(t, rooms, r, &part) }
 	switch {
@@ -44,7 +46,8 @@ func holdsFor(t *terms.Task, rooms []*room, r *room, c *constraint.Constraint) b
 	}
 	label := terms.EnvVar{Name: c.Label, Value: c.Values[0]}
 	alone := !slices.ContainsFunc(rooms, func(other *room) bool { return other.labels[label] > 0 })
-	if alone && slices.Contains(t.Labels, label) && !compared(c.Operator, 0, int(c.Count)) && compared(c.Operator, 1, int(c.Count)) {
+	if alone && slices.Contains(t.Labels, label) && !compared(c.Operator, 0, int(c.Count)) &&
+		compared(c.Operator, 1, int(c.Count)) {
 		return true
 	}
 	return holdsAt(rooms, r, c)
@@ -155,9 +158,10 @@ func (m *Model) mayStay(s *seat, gone map[*seat]bool) bool {
 	if r.node.offer == nil || r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
 		return false
 	}
-	return (spec.PerNodeMax == 0 || r.own[t] < int(spec.PerNodeMax)) && !slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool {
-		return !c.Soft && !holdsFor(spec, rooms, r, &c)
-	})
+	return (spec.PerNodeMax == 0 || r.own[t] < int(spec.PerNodeMax)) &&
+		!slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool {
+			return !c.Soft && !holdsFor(spec, rooms, r, &c)
+		})
 }
 
 func (n *Node) attribute(name string) (value string, exists bool) {

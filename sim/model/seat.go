@@ -130,7 +130,8 @@ func (m *Model) seatDue(s *seat) {
 	}
 }
 
-// awayDue ends the wait for an instance that is out of reach: it has stopped itself by now, or another node is looked for.
+// awayDue ends the wait for an instance that is out of reach: it has stopped itself by now, or another node is looked
+// for.
 func (m *Model) awayDue(s *seat) {
 	switch {
 	case s.spec().Disconnect.StopAfterMillis == 0:
@@ -267,7 +268,8 @@ func (m *Model) returned(s *seat, ready bool) {
 	}
 }
 
-// stop tells the allocation of a seat to end. What may run out of reach is waited for; what does not run is over at once.
+// stop tells the allocation of a seat to end. What may run out of reach is waited for; what does not run is over at
+// once.
 func (m *Model) stop(s *seat, cause cluster.Cause) {
 	row := s.Slot
 	row.Cause = cause
@@ -296,7 +298,8 @@ func (s *seat) over(cause cluster.Cause) bool {
 	main := s.slot.main()
 	newest, _ := main.standing()
 	has := main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate
-	return s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival || s.kind == cluster.CanarySeat && s.job().update.Promoted && has
+	return s.kind == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival ||
+		s.kind == cluster.CanarySeat && s.job().update.Promoted && has
 }
 
 // vacate decides what follows an allocation that was told to stop, by the cause.
@@ -335,7 +338,8 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 // dropIdle forgets a promoted canary that has nothing to take a main seat with.
 func (m *Model) dropIdle(s *seat) {
 	canary := &s.slot.seats[cluster.CanarySeat]
-	if s.kind == cluster.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() && !canary.Phase.Holds() {
+	if s.kind == cluster.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() &&
+		!canary.Phase.Holds() {
 		m.put(canary, cluster.Slot{})
 	}
 }
@@ -386,7 +390,8 @@ func (m *Model) renew(s *seat, row cluster.Slot) {
 // wait lets a seat wait for a node: a daemon's for its own, one with volumes for the one that has them.
 func (m *Model) wait(s *seat, row cluster.Slot, wish cluster.Wish) {
 	j, t := s.job(), s.slot.task
-	if s.kind == cluster.AwaySeat || s.kind == cluster.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
+	if s.kind == cluster.AwaySeat ||
+		s.kind == cluster.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
 		m.put(s, cluster.Slot{})
 		return
 	}

@@ -11,8 +11,8 @@ import (
 // listedMax is up to how many slots of a task reconcile is asked about all of them.
 const listedMax = 64
 
-// settle keeps a seat's row after an event, asks reconcile what becomes of its slot, and does it. Event says what the row
-// cannot.
+// settle keeps a seat's row after an event, asks reconcile what becomes of its slot, and does it. Event says what the
+// row cannot.
 func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidate)) {
 	t, main, before := s.slot.task, s.slot.main(), s.slot.main().Phase
 	m.put(s, row)
@@ -24,7 +24,8 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 		if slot != s.slot && len(t.slots) > listedMax {
 			continue
 		}
-		one := reconcile.Slot{Index: slot.index, Closed: t.job.newest().Type == terms.Daemon && !m.able(t, m.Nodes[slot.index])}
+		one := reconcile.Slot{Index: slot.index,
+			Closed: t.job.newest().Type == terms.Daemon && !m.able(t, m.Nodes[slot.index])}
 		for kind := range slot.seats {
 			c, ok := candidate(&slot.seats[kind])
 			if !ok {
@@ -48,8 +49,9 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 func (m *Model) question(t *task) reconcile.Task {
 	j := t.job
 	q := reconcile.Task{
-		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch, Daemon: j.newest().Type == terms.Daemon,
-		Spec: t.spec(0), Policy: &terms.UpdatePolicy{},
+		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
+		Daemon: j.newest().Type == terms.Daemon,
+		Spec:   t.spec(0), Policy: &terms.UpdatePolicy{},
 	}
 	if j.stop || q.Spec == nil {
 		q.Count = 0
@@ -125,11 +127,13 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 	m.fillAll(s, &decision, question)
 }
 
-// fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of the main seat.
+// fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of
+// the main seat.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
 	canary, away := &s.seats[cluster.CanarySeat], &s.seats[cluster.AwaySeat]
 	main := s.main()
-	if lost := main.Phase.Holds() && main.Phase != cluster.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() && away.Order == decision.Main.Holder {
+	if lost := main.Phase.Holds() && main.Phase != cluster.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() &&
+		away.Order == decision.Main.Holder {
 		m.put(main, cluster.Slot{Phase: cluster.Stopped})
 		away.Deadline = decision.Until
 		m.move(away, cluster.MainSeat)
@@ -205,8 +209,8 @@ func emptied(v *reconcile.Verdict, p cluster.Phase) bool {
 	return v.Action == reconcile.Place && p != cluster.Waiting
 }
 
-// again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are, the
-// older is given up.
+// again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are,
+// the older is given up.
 func (m *Model) again(s *seat, question *reconcile.Task) {
 	row, policy, before := s.Slot, &question.Spec.Reschedule, s.slot.attempts
 	next := retries.Attempt{At: m.time, DelayMillis: reconcile.NextDelay(policy, before.Latest, row.Since)}

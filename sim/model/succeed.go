@@ -13,7 +13,8 @@ type former struct {
 	portNext uint16
 }
 
-// succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all of it back.
+// succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all
+// of it back.
 type succession struct {
 	m     *Model
 	lacks uint32
@@ -27,12 +28,14 @@ func (t *succession) exhausted() bool { return t.lacks >= t.m.limits.Trials }
 // onTheWay tells whether an instance of the task is on its way to a node.
 func (t *task) onTheWay() (found bool) {
 	t.each(func(s *seat) {
-		found = found || s.Phase == cluster.Waiting && s.slot.index < t.desired || s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
+		found = found || s.Phase == cluster.Waiting && s.slot.index < t.desired ||
+			s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
 	})
 	return found
 }
 
-// succeeds tells whether there is room for who takes the place of what runs: on its own node, or else on the first that has room.
+// succeeds tells whether there is room for who takes the place of what runs: on its own node, or else on the first that
+// has room.
 func (t *succession) succeeds(s *seat) bool {
 	task, tied := s.slot.task, s.job().newest().Type == terms.Daemon
 	switch {
@@ -58,12 +61,14 @@ func (t *succession) succeeds(s *seat) bool {
 		return false
 	}
 	t.trail = append(t.trail, former{s, before, place.node.portNext})
-	s.Slot = cluster.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(), Phase: cluster.Assigned}
+	s.Slot = cluster.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(),
+		Phase: cluster.Assigned}
 	place.give(s)
 	return true
 }
 
-// firstRoom returns the first room of some that can run an instance, if need be without the rules that are not soft any more; nil if none can.
+// firstRoom returns the first room of some that can run an instance, if need be without the rules that are not soft any
+// more; nil if none can.
 func (m *Model) firstRoom(rooms []*room, q search, among func(*room) bool) *room {
 	for _, impatient := range []bool{false, true} {
 		counts := func(c *constraint.Constraint) bool { return !impatient || m.softEnd(q.t, q.special, c) > m.time }

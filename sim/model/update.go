@@ -438,8 +438,8 @@ func (m *Model) tryCanaries(j *Job) {
 	}
 }
 
-// rollTask gives a task the slots that the newest version wants, then moves what it may, at most a batch at a time. It tells whether nothing
-// is left to do.
+// rollTask gives a task the slots that the newest version wants, then moves what it may, at most a batch at a time. It
+// tells whether nothing is left to do.
 func (m *Model) rollTask(t *task) bool {
 	if wanted := t.wanted(); wanted != t.desired {
 		m.resize(t, wanted)
@@ -511,7 +511,8 @@ func (m *Model) movable(t *task) (all []*seat) {
 	defer trial.undo()
 	from := replica.LookFrom(m.index, &t.job.update, t.desired)
 	before := func(s *seat) bool { return s.slot.index < from }
-	outdated = slices.Concat(slices.DeleteFunc(slices.Clone(outdated), before), slices.DeleteFunc(outdated, func(s *seat) bool { return !before(s) }))
+	outdated = slices.Concat(slices.DeleteFunc(slices.Clone(outdated), before),
+		slices.DeleteFunc(outdated, func(s *seat) bool { return !before(s) }))
 	most, spare := len(t.slots), int(t.spare(batch))
 	if batch > 0 {
 		most = int(batch - min(batch, t.underWay()))
@@ -520,7 +521,8 @@ func (m *Model) movable(t *task) (all []*seat) {
 		looked := 0
 		for _, s := range outdated {
 			healthy := s.condition() == cluster.Healthy
-			if healthy == ill || looked == most+int(m.limits.Trials) || s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0 {
+			if healthy == ill || looked == most+int(m.limits.Trials) ||
+				s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0 {
 				continue
 			}
 			looked++

@@ -20,7 +20,8 @@ func (t *task) after() (all []*task) {
 
 // complete tells whether there are as many instances as there are to be, and all have succeeded.
 func (t *task) complete() bool {
-	return t.full() && len(t.slots) == int(t.desired) && !slices.ContainsFunc(t.slots, func(s *slot) bool { return s.main().Phase != cluster.Succeeded })
+	return t.full() && len(t.slots) == int(t.desired) &&
+		!slices.ContainsFunc(t.slots, func(s *slot) bool { return s.main().Phase != cluster.Succeeded })
 }
 
 // full tells whether as many instances are wanted as the newest version has.
@@ -61,7 +62,8 @@ func (t *task) held() bool {
 
 // vain tells whether a task comes after one that is over and not complete, or after another one in vain.
 func (t *task) vain() bool {
-	return slices.ContainsFunc(t.after(), func(before *task) bool { return before.full() && !before.busy() && !before.complete() || before.vain() })
+	return slices.ContainsFunc(t.after(),
+		func(before *task) bool { return before.full() && !before.busy() && !before.complete() || before.vain() })
 }
 
 // abandon wants nothing of tasks in vain.

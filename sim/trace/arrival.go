@@ -2,9 +2,9 @@ package trace
 
 import "math/rand/v2"
 
-// arrivals returns the tasks, by number, in the order in which they arrive: all of them in a random order. Unless enough
-// is 0, tasks are drawn again until all together ask for so many thousandths of GPUs, and those that would come after
-// that much has arrived are left out.
+// arrivals returns the tasks, by number, in the order in which they arrive: all of them in a random order. Unless
+// enough is 0, tasks are drawn again until all together ask for so many thousandths of GPUs, and those that would come
+// after that much has arrived are left out.
 func arrivals(tasks []Task, enough int64, seed uint64) []int {
 	random := rand.New(rand.NewPCG(seed, 0))
 	order, demand := make([]int, len(tasks)), int64(0)

@@ -7,8 +7,8 @@ import (
 	"starling/terms"
 )
 
-// gauge measures fragmentation: how much of the GPUs that are left is of no use to a task of the trace, averaged over all
-// of them (Weng et al., Beware of Fragmentation, USENIX ATC 2023). A task without GPU has no use for any.
+// gauge measures fragmentation: how much of the GPUs that are left is of no use to a task of the trace, averaged over
+// all of them (Weng et al., Beware of Fragmentation, USENIX ATC 2023). A task without GPU has no use for any.
 type gauge struct {
 	shapes []Shape
 	// tasks counts those of each shape, total all of them.

@@ -42,7 +42,8 @@ func Plot(to io.Writer, results []*Result) error {
 	p.add(`<title>GPUs allocated and fragmented over the demand that has arrived</title>`)
 	p.add(`<rect width="100%%" height="100%%" fill="white"/>`)
 	p.axes()
-	p.line([]Point{{}, {Arrived: min(p.right, 100), Allocated: min(p.right, 100)}}, `stroke="#999999" stroke-dasharray="2 4"`, allocated)
+	p.line([]Point{{}, {Arrived: min(p.right, 100), Allocated: min(p.right, 100)}},
+		`stroke="#999999" stroke-dasharray="2 4"`, allocated)
 	for i, r := range results {
 		colour := plotColours[i%len(plotColours)]
 		p.line(r.Curve, fmt.Sprintf(`stroke="%s" stroke-width="2"`, colour), allocated)
@@ -95,6 +96,7 @@ func (p *plot) legend(row int, colour string, r *Result) {
 	y := plotTop + plotHeight + plotForWords + plotRow*(row+1)
 	last := r.Curve[len(r.Curve)-1]
 	p.add(`<path d="M%d %dh36" stroke="%s" stroke-width="2"/>`, plotLeft, y-4, colour)
-	p.add(`<text x="%d" y="%d">%s: %.2f %% allocated, %.2f %% fragmented at %.0f %%</text>`, plotLeft+44, y, r.Policy, last.Allocated,
+	p.add(`<text x="%d" y="%d">%s: %.2f %% allocated, %.2f %% fragmented at %.0f %%</text>`, plotLeft+44, y, r.Policy,
+		last.Allocated,
 		last.Fragmented, last.Arrived)
 }

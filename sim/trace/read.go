@@ -41,7 +41,8 @@ type Shape struct {
 
 // ReadMachines reads machines from CSV; file is its name in errors, which tell line, position and column.
 func ReadMachines(file string, from io.Reader) ([]Machine, error) {
-	t := newTable(file, from, columns{needed: []string{"sn", "cpu_milli", "memory_mib", "gpu"}, allowed: []string{"model"}})
+	t := newTable(file, from, columns{needed: []string{"sn", "cpu_milli", "memory_mib", "gpu"},
+		allowed: []string{"model"}})
 	var all []Machine
 	for t.next() {
 		m := Machine{Name: terms.NodeName(t.name("sn")), Resources: t.resources(),
@@ -94,7 +95,8 @@ func (t *table) devices() terms.Millidevices {
 	case count == 1 && part == 0:
 		t.wrong("gpu_milli", "must be above 0 where num_gpu is 1")
 	case count > 1 && part != terms.WholeDevice:
-		t.wrong("gpu_milli", "must be %d where num_gpu is %d, is %d: several devices are given whole", terms.WholeDevice, count, part)
+		t.wrong("gpu_milli", "must be %d where num_gpu is %d, is %d: several devices are given whole", terms.WholeDevice,
+			count, part)
 	}
 	return count * part
 }

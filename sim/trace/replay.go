@@ -55,8 +55,8 @@ func (a *amounts) add(r *terms.Resources, gpus int64) {
 	a[terms.GPU] += gpus
 }
 
-// Replay lets all machines join and then all tasks arrive. It fails if the fold refuses an entry, if there are no GPUs to
-// inflate for, and when ctx ends.
+// Replay lets all machines join and then all tasks arrive. It fails if the fold refuses an entry, if there are no GPUs
+// to inflate for, and when ctx ends.
 func Replay(ctx context.Context, t *Trace, o Options) (*Result, error) {
 	r := newReplay(t)
 	if err := r.populate(); err != nil {
@@ -87,7 +87,8 @@ func Replay(ctx context.Context, t *Trace, o Options) (*Result, error) {
 }
 
 func newReplay(t *Trace) *replay {
-	return &replay{trace: t, s: cluster.NewState(), seqs: map[terms.PeerID]uint64{}, gauge: newGauge(t.Tasks, len(t.Machines)),
+	return &replay{trace: t, s: cluster.NewState(), seqs: map[terms.PeerID]uint64{},
+		gauge:   newGauge(t.Tasks, len(t.Machines)),
 		waiting: map[Shape][]terms.JobName{}}
 }
 
@@ -128,7 +129,8 @@ func (r *replay) join(m *Machine) error {
 func (r *replay) arrive(number int, t *Task, placement terms.Placement) error {
 	job := terms.JobName(fmt.Sprint("task-", number))
 	submit := &command.SubmitJob{Spec: terms.Job{Name: job, Type: terms.Batch, Tasks: []terms.Task{{
-		Name: "main", Instances: 1, Command: []string{"true"}, Resources: t.Resources, Devices: t.request(), Placement: placement,
+		Name: "main", Instances: 1, Command: []string{"true"}, Resources: t.Resources, Devices: t.request(),
+		Placement: placement,
 	}}}}
 	begun := time.Now()
 	err := r.write(terms.NewPeerID(r.trace.Machines[0].Name, 1), submit)
@@ -161,8 +163,9 @@ func (r *replay) draw() {
 // write folds an entry with one command.
 func (r *replay) write(writer terms.PeerID, c command.Command) error {
 	r.seqs[writer]++
-	outcome := replica.Apply(r.s, r.s.Index+1, &command.Entry{Writer: writer, Seq: r.seqs[writer], Time: 1, Cause: r.s.Index,
-		Commands: []command.Command{c}}, false)
+	outcome := replica.Apply(r.s, r.s.Index+1,
+		&command.Entry{Writer: writer, Seq: r.seqs[writer], Time: 1, Cause: r.s.Index,
+			Commands: []command.Command{c}}, false)
 	switch {
 	case outcome.Dropped != "":
 		return fmt.Errorf("%s of %s was passed over: %s", c.Kind(), writer, outcome.Dropped)

@@ -65,7 +65,8 @@ func TestReplay(t *testing.T) {
 		if got, want := r.Kinds[2], (Use{"gpu", 195, 95}); got != want {
 			t.Errorf("%s: got %+v, want %+v", policy, got, want)
 		}
-		if want := (Obstacle{"there are fewer than 4 gpu", 3}); len(r.Reasons) != 1 || !slices.Contains(r.Reasons[0].Obstacles, want) {
+		if want := (Obstacle{"there are fewer than 4 gpu", 3}); len(r.Reasons) != 1 ||
+			!slices.Contains(r.Reasons[0].Obstacles, want) {
 			t.Errorf("%s: got reasons %v, want one with %v", policy, r.Reasons, want)
 		}
 		if got := len(r.Curve); got != 196 || r.Curve[195].Allocated != r.Kinds[2].Allocated {
@@ -91,7 +92,8 @@ func TestReplayKeepsTheBooks(t *testing.T) {
 			r.s.Node(n).EachDeviceInUse(gpu, func(_ uint32, amount terms.Millidevices) { used += int64(amount) })
 		}
 		if fresh.sum != r.gauge.sum || used != r.allocated[terms.GPU] {
-			t.Errorf("arrival %d: got %d useless and %d allocated, want %d and %d", i, r.gauge.sum, r.allocated[terms.GPU], fresh.sum, used)
+			t.Errorf("arrival %d: got %d useless and %d allocated, want %d and %d", i, r.gauge.sum, r.allocated[terms.GPU],
+				fresh.sum, used)
 		}
 	}
 	for _, problem := range r.s.Audit() {
@@ -111,7 +113,8 @@ func TestReplayIsRefused(t *testing.T) {
 	}
 	bare := &Trace{recorded.Machines[2:], recorded.Tasks}
 	want := "inflate to 130 percent of the GPUs: the machines have 0"
-	if _, err := Replay(context.Background(), bare, Options{Placement: terms.Pack, Inflate: 130}); err == nil || !strings.HasPrefix(err.Error(), want) {
+	if _, err := Replay(context.Background(), bare, Options{Placement: terms.Pack, Inflate: 130}); err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -141,11 +144,14 @@ func TestUseless(t *testing.T) {
 }
 
 func TestMean(t *testing.T) {
-	few := &Result{Policy: "pack", Seeds: []uint64{1}, Placed: 1, Kinds: []Use{{"gpu", 10, 20}}, Curve: []Point{{0, 0, 4}, {1, 1, 3}},
+	few := &Result{Policy: "pack", Seeds: []uint64{1}, Placed: 1, Kinds: []Use{{"gpu", 10, 20}},
+		Curve:   []Point{{0, 0, 4}, {1, 1, 3}},
 		Reasons: []Group{{2, []Obstacle{{"cpu is short", 8}}}}}
-	many := &Result{Policy: "pack", Seeds: []uint64{2}, Placed: 3, Kinds: []Use{{"gpu", 30, 50}}, Curve: []Point{{0, 0, 2}},
+	many := &Result{Policy: "pack", Seeds: []uint64{2}, Placed: 3, Kinds: []Use{{"gpu", 30, 50}},
+		Curve:   []Point{{0, 0, 2}},
 		Reasons: []Group{{6, []Obstacle{{"cpu is short", 4}}}, {9, []Obstacle{{"memory is short", 1}}}}}
-	want := &Result{Policy: "pack", Seeds: []uint64{1, 2}, Placed: 2, Kinds: []Use{{"gpu", 20, 35}}, Curve: []Point{{0, 0, 3}},
+	want := &Result{Policy: "pack", Seeds: []uint64{1, 2}, Placed: 2, Kinds: []Use{{"gpu", 20, 35}},
+		Curve:   []Point{{0, 0, 3}},
 		Reasons: []Group{{4.5, []Obstacle{{"memory is short", 1}}}, {4, []Obstacle{{"cpu is short", 5}}}}}
 	if got := Mean([]*Result{few, many}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -161,7 +167,8 @@ func TestPlotNeedsGPUs(t *testing.T) {
 // TestPlot reads the plot as XML and counts its lines: the ideal, and two for each result.
 func TestPlot(t *testing.T) {
 	text := strings.Builder{}
-	results := []*Result{{Policy: "pack", Curve: []Point{{0, 0, 5}, {1, 1, 4}}}, {Policy: "spread", Curve: []Point{{0, 0, 5}}}}
+	results := []*Result{{Policy: "pack", Curve: []Point{{0, 0, 5}, {1, 1, 4}}},
+		{Policy: "spread", Curve: []Point{{0, 0, 5}}}}
 	if err := Plot(&text, results); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ type Result struct {
 	Seconds             float64 `json:"seconds"`
 	PlacementsPerSecond float64 `json:"placements_per_second"`
 	Reasons             []Group `json:"unplaced_reasons"`
-	// Curve has a point for every percent of the GPUs that the tasks which have arrived ask for; none if there are no GPUs.
+	// Curve has a point for every percent of the GPUs that the tasks which have arrived ask for; none if there are no
+	// GPUs.
 	Curve []Point `json:"curve"`
 }
 
@@ -66,7 +67,8 @@ func percent(part float64, of int64) float64 {
 
 // result sums the replay up.
 func (r *replay) result(o Options, arrived int) *Result {
-	result := &Result{Policy: o.Placement.String(), Seeds: []uint64{o.Seed}, Arrived: float64(arrived), Placed: float64(r.placed),
+	result := &Result{Policy: o.Placement.String(), Seeds: []uint64{o.Seed}, Arrived: float64(arrived),
+		Placed:   float64(r.placed),
 		Unplaced: float64(arrived - r.placed), Seconds: r.took.Seconds(), Reasons: r.reasons(), Curve: r.curve}
 	if result.Seconds > 0 {
 		result.PlacementsPerSecond = result.Placed / result.Seconds

@@ -147,8 +147,8 @@ func (c *Constraint) Social() bool {
 // GainsByMore tells whether a constraint about a label may begin to hold when there are more instances.
 func (c *Constraint) GainsByMore() bool { return c.Operator != Less && c.Operator != LessOrEqual }
 
-// Begins tells whether a constraint about a label fails where there is no instance and holds where there is one: it asks for
-// company, and the first of those that do so has none.
+// Begins tells whether a constraint about a label fails where there is no instance and holds where there is one: it
+// asks for company, and the first of those that do so has none.
 func (c *Constraint) Begins() bool {
 	return c.Label != "" && !c.Operator.compare(0, int64(c.Count)) && c.Operator.compare(1, int64(c.Count))
 }

@@ -75,7 +75,8 @@ func label(within string, operator Operator, count uint32) Constraint {
 }
 
 func TestJoined(t *testing.T) {
-	p := &place{attributes: map[string]string{"zone": "b"}, instances: map[[3]string]uint32{{"app", "db", ""}: 1, {"app", "db", "rack"}: 3}}
+	p := &place{attributes: map[string]string{"zone": "b"},
+		instances: map[[3]string]uint32{{"app", "db", ""}: 1, {"app", "db", "rack"}: 3}}
 	yes := Constraint{Attribute: "zone", Operator: Exists}
 	no := Constraint{Attribute: "zone", Operator: NotExists}
 	cases := []struct {
@@ -111,7 +112,8 @@ func TestGains(t *testing.T) {
 			more, fewer = more || !before && after, fewer || before && !after
 		}
 		if c.GainsByMore() != more || c.GainsByFewer() != fewer {
-			t.Errorf("%s: gains by more %v, by fewer %v, want %v and %v", operator, c.GainsByMore(), c.GainsByFewer(), more, fewer)
+			t.Errorf("%s: gains by more %v, by fewer %v, want %v and %v", operator, c.GainsByMore(), c.GainsByFewer(), more,
+				fewer)
 		}
 	}
 }
@@ -131,19 +133,30 @@ func TestProblems(t *testing.T) {
 		{Constraint{}, []string{"c: must have exactly one of attribute, label, all and any"}},
 		{Constraint{Attribute: "a", Label: "b"}, []string{"c: must have exactly one of attribute, label, all and any"}},
 		{Constraint{Attribute: "a", Operator: Exists, PatienceMillis: 1}, []string{"c.soft: must be at most 24 hours"}},
-		{Constraint{Any: []Constraint{{Attribute: "a", Operator: Exists, Soft: true}}}, []string{"c.any[0].soft: must be absent: only a whole constraint is soft"}},
-		{Constraint{Any: []Constraint{{Attribute: "a"}}}, []string{`c.any[0].operator: must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`}},
-		{Constraint{Attribute: "a", Operator: Exists, Count: 1}, []string{"c.within: within and count must be absent without label"}},
-		{Constraint{Label: "a", Operator: In, Values: []string{"b"}}, []string{`c.operator: must be "=", "!=", "<", "<=", ">" or ">=" for a label, whose instances it counts`}},
+		{Constraint{Any: []Constraint{{Attribute: "a", Operator: Exists, Soft: true}}},
+			[]string{"c.any[0].soft: must be absent: only a whole constraint is soft"}},
+		{Constraint{Any: []Constraint{{Attribute: "a"}}},
+			[]string{`c.any[0].operator: must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`}},
+		{Constraint{Attribute: "a", Operator: Exists, Count: 1},
+			[]string{"c.within: within and count must be absent without label"}},
+		{Constraint{Label: "a", Operator: In, Values: []string{"b"}},
+			[]string{`c.operator: must be "=", "!=", "<", "<=", ">" or ">=" for a label, whose instances it counts`}},
 		{Constraint{Label: "a", Operator: Less, Count: 1}, []string{"c.values: must have exactly one value for a label"}},
-		{Constraint{All: []Constraint{nested}, Operator: Equal}, []string{"c.operator: must be absent beside all or any", "c.all[0].all[0].all[0].all[0].all: must have at most 5 constraints within each other"}},
+		{Constraint{All: []Constraint{nested}, Operator: Equal},
+			[]string{"c.operator: must be absent beside all or any",
+				"c.all[0].all[0].all[0].all[0].all: must have at most 5 constraints within each other"}},
 		{Constraint{All: make([]Constraint, 65)}, []string{"c.all: must have at most 64 elements"}},
-		{Constraint{Attribute: long, Operator: Exists}, []string{"c.attribute: must have at most 252 bytes", "c.attribute: must be UTF-8 without zero bytes"}},
-		{Constraint{Attribute: "a", Operator: Equal, Values: []string{"\xff"}}, []string{"c.values[0]: must be UTF-8 without zero bytes, of at most 65536 bytes"}},
+		{Constraint{Attribute: long, Operator: Exists},
+			[]string{"c.attribute: must have at most 252 bytes", "c.attribute: must be UTF-8 without zero bytes"}},
+		{Constraint{Attribute: "a", Operator: Equal, Values: []string{"\xff"}},
+			[]string{"c.values[0]: must be UTF-8 without zero bytes, of at most 65536 bytes"}},
 	}
 	for i, c := range cases {
 		var got []string
-		c.c.Problems("c", func(field, format string, args ...any) { got = append(got, field+": "+fmt.Sprintf(format, args...)) })
+		c.c.Problems("c", func(field, format string,
+			args ...any) {
+			got = append(got, field+": "+fmt.Sprintf(format, args...))
+		})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("case %d: got %q, want %q", i, got, c.want)
 		}

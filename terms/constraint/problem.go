@@ -70,7 +70,8 @@ func (c *Constraint) problems(field string, report Report, depth int) {
 // leafProblems reports what is wrong with the fields of a constraint that asks about something itself, or with those
 // that are there although it does not.
 func (c *Constraint) leafProblems(field string, report Report) {
-	for _, name := range [...]struct{ field, text string }{{".attribute", c.Attribute}, {".label", c.Label}, {".within", c.Within}} {
+	for _, name := range [...]struct{ field, text string }{{".attribute", c.Attribute}, {".label", c.Label},
+		{".within", c.Within}} {
 		if len(name.text) > NameBytesMax {
 			report(field+name.field, "must have at most %d bytes", NameBytesMax)
 		}

@@ -1,10 +1,12 @@
 // Package domain gives the instances of jobs their names in DNS, and tells what a name means.
 //
 // In the zone starling, 3.worker.train.ml.starling is instance 3 of task worker of job train in pool ml, and
-// worker.train.ml.starling all instances of the task, and train.ml.starling all of the job. The path of a pool stands in the order of DNS, the narrowest first:
-// a/b is b.a. Jobs of the default pool are named without it, or with it: worker.train.starling, worker.train.default.starling.
+// worker.train.ml.starling all instances of the task, and train.ml.starling all of the job. The path of a pool stands
+// in the order of DNS, the narrowest first: a/b is b.a. Jobs of the default pool are named without it, or with it:
+// worker.train.starling, worker.train.default.starling.
 //
-// A first label that is a number is an instance's. So a task whose own name is a number has names of its instances alone.
+// A first label that is a number is an instance's. So a task whose own name is a number has names of its instances
+// alone.
 package domain
 
 import (
@@ -62,8 +64,8 @@ func (z Zone) Name(n Name) string {
 	return strings.Join(append(append(labels, path...), string(z)), ".")
 }
 
-// Within returns what stands before the zone, in lower case, as names in DNS have no case; ok is false for names of other
-// zones. A dot at the end of a full name may be there or not.
+// Within returns what stands before the zone, in lower case, as names in DNS have no case; ok is false for names of
+// other zones. A dot at the end of a full name may be there or not.
 func (z Zone) Within(full string) (name string, ok bool) {
 	full = lower(strings.TrimSuffix(full, "."))
 	if full == string(z) {
@@ -88,8 +90,8 @@ func Parse(name string) (n Name, ok bool) {
 	return n, true
 }
 
-// Path returns the name of the job, or the path of the pool, that a name without its zone may be: names of tasks lie below
-// it. ok is false if there cannot be one.
+// Path returns the name of the job, or the path of the pool, that a name without its zone may be: names of tasks lie
+// below it. ok is false if there cannot be one.
 func Path(name string) (path terms.JobName, ok bool) {
 	labels := strings.Split(name, ".")
 	slices.Reverse(labels)

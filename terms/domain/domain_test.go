@@ -113,7 +113,8 @@ func TestZoneProblem(t *testing.T) {
 	}
 }
 
-// TestEveryInstanceHasAName draws instances whose names are in lower case: each is found by its name, which DNS can hold.
+// TestEveryInstanceHasAName draws instances whose names are in lower case: each is found by its name, which DNS can
+// hold.
 func TestEveryInstanceHasAName(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	text := func(most int) string {
@@ -136,7 +137,8 @@ func TestEveryInstanceHasAName(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"3.worker.train.ml.starling", "worker.train.default.starling.", "0.0.0", "STARLING", "a/b.c.starling"} {
+	for _, seed := range []string{"3.worker.train.ml.starling", "worker.train.default.starling.", "0.0.0", "STARLING",
+		"a/b.c.starling"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, full string) {

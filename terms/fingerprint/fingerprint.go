@@ -1,5 +1,5 @@
-// Package fingerprint hashes what users and machines state, and gives the digest of the value the arithmetic for it. Two jobs
-// that differ in anything have different fingerprints, but by accident: they are no protection against intent.
+// Package fingerprint hashes what users and machines state, and gives the digest of the value the arithmetic for it.
+// Two jobs that differ in anything have different fingerprints, but by accident: they are no protection against intent.
 package fingerprint
 
 import (
@@ -73,13 +73,15 @@ func Bit(b bool) uint64 {
 func Job(s *terms.Job) uint64 {
 	h := Text(tagJob, string(s.Name))
 	h = Mix(Mix(h, uint64(s.Type)), updatePolicy(&s.Update))
-	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), uint64(s.Preemption), Bit(s.Revocable), Bit(s.Controller),
+	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), uint64(s.Preemption), Bit(s.Revocable),
+		Bit(s.Controller),
 		Bit(s.KillOnPreempt), uint64(s.TaskScheduler)<<32|uint64(s.Percent), uint64(s.Coverage)<<8|uint64(s.Grow)))
 	h = Mix(h, Text(tagJob, s.Within))
 	for _, name := range s.After {
 		h = Mix(h, Text(tagJob, string(name)))
 	}
-	h = Mix(h, Words(tagJob, uint64(s.MinSuccess)<<32|uint64(s.MaxRestarts), uint64(s.KeepMillis), ofLifecycle(s.Policies)))
+	h = Mix(h, Words(tagJob, uint64(s.MinSuccess)<<32|uint64(s.MaxRestarts), uint64(s.KeepMillis),
+		ofLifecycle(s.Policies)))
 	for _, q := range s.Plugins {
 		h = Mix(h, Text(tagJob, q.Name))
 		for _, a := range q.Arguments {
@@ -94,7 +96,8 @@ func Job(s *terms.Job) uint64 {
 
 func updatePolicy(u *terms.UpdatePolicy) uint64 {
 	return Words(tagJob, uint64(u.BatchSize), uint64(u.Canaries), Bit(u.AutoPromote), uint64(u.MinHealthyMillis),
-		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax), Bit(u.Rollback),
+		uint64(u.HealthyDeadlineMillis), uint64(u.ProgressDeadlineMillis), uint64(u.AttemptsMax), uint64(u.FailuresMax),
+		Bit(u.Rollback),
 		Bit(u.StartPaused), Bit(u.SameNode))
 }
 
@@ -124,14 +127,18 @@ func task(t *terms.Task) uint64 {
 	if t.StopDelayMillis > 0 { // the digests of what older programs know stay as they were
 		h = Mix(h, uint64(t.StopDelayMillis))
 	}
-	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.Percent), uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]), uint64(t.Resources[terms.Disk]),
+	return Mix(h, Words(tagJob, uint64(t.Instances), uint64(t.MinAvailable)<<32|uint64(t.MaxRunning), uint64(t.Percent),
+		uint64(t.MaxRunMillis), uint64(t.Resources[terms.CPU]), uint64(t.Resources[terms.Memory]),
+		uint64(t.Resources[terms.Disk]),
 		uint64(t.Placement), uint64(t.Restart.AttemptsMax), uint64(t.Restart.DelayMillis), uint64(t.Restart.DelayMaxMillis),
 		uint64(t.Restart.ResetMillis), uint64(t.StopGraceMillis), uint64(t.OnMembersChange)))
 }
 
 func policies(t *terms.Task) uint64 {
-	h := Words(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis), uint64(t.Reschedule.DelayMillis),
-		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis), Bit(t.Disconnect.Wait),
+	h := Words(tagJob, uint64(t.Reschedule.AttemptsMax), uint64(t.Reschedule.IntervalMillis),
+		uint64(t.Reschedule.DelayMillis),
+		uint64(t.Reschedule.DelayMaxMillis), uint64(t.Reschedule.Growth), uint64(t.Disconnect.LostAfterMillis),
+		Bit(t.Disconnect.Wait),
 		uint64(t.Disconnect.Keep), uint64(t.Disconnect.StopAfterMillis))
 	h = Mix(h, Words(tagJob, uint64(t.MaxRestarts), ofLifecycle(t.Policies)))
 	for i := range t.Checks {
@@ -175,7 +182,8 @@ func ofConstraint(c *constraint.Constraint) uint64 {
 // Offer hashes all that a node gives.
 func Offer(o *terms.Offer) uint64 {
 	h := Text(tagNode, o.Address)
-	h = Mix(h, Words(tagNode, uint64(o.Capacity[terms.CPU]), uint64(o.Capacity[terms.Memory]), uint64(o.Capacity[terms.Disk]),
+	h = Mix(h, Words(tagNode, uint64(o.Capacity[terms.CPU]), uint64(o.Capacity[terms.Memory]),
+		uint64(o.Capacity[terms.Disk]),
 		uint64(o.PortFirst), uint64(o.PortLast), uint64(o.Rules)))
 	for _, a := range o.Attributes {
 		h = Mix(h, Text(tagNode, a.Name, a.Value))
@@ -192,13 +200,17 @@ func Pool(s *terms.Pool) uint64 {
 	for _, q := range s.Quotas {
 		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
 	}
-	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis), uint64(s.JobScheduler)))
+	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis),
+		uint64(s.JobScheduler)))
 }
 
 // Limits hashes the limits of a cluster.
 func Limits(l *terms.Limits) uint64 {
-	return Words(tagLimits, uint64(l.Jobs), uint64(l.FinishedJobs), uint64(l.FinishedSlots), uint64(l.Tasks), uint64(l.JobInstances),
-		uint64(l.Instances), uint64(l.Gang), uint64(l.Versions), uint64(l.Attempts), uint64(l.Requests), uint64(l.Nodes), uint64(l.Lives),
-		uint64(l.Pools), uint64(l.Placements), uint64(l.Preemptions), uint64(l.Trials), uint64(l.JobAmount), uint64(l.PoolAmount),
+	return Words(tagLimits, uint64(l.Jobs), uint64(l.FinishedJobs), uint64(l.FinishedSlots), uint64(l.Tasks),
+		uint64(l.JobInstances),
+		uint64(l.Instances), uint64(l.Gang), uint64(l.Versions), uint64(l.Attempts), uint64(l.Requests), uint64(l.Nodes),
+		uint64(l.Lives),
+		uint64(l.Pools), uint64(l.Placements), uint64(l.Preemptions), uint64(l.Trials), uint64(l.JobAmount),
+		uint64(l.PoolAmount),
 		uint64(l.ClusterAmount))
 }

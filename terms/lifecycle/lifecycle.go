@@ -19,7 +19,8 @@ const (
 	InstanceEvicted
 	// TaskCompleted: all instances of a task have succeeded.
 	TaskCompleted
-	// TaskFailed: an instance of a task has failed for good: it is out of restarts and of other nodes, or has run too long.
+	// TaskFailed: an instance of a task has failed for good: it is out of restarts and of other nodes, or has run too
+	// long.
 	TaskFailed
 	// Any is each of them.
 	Any
@@ -70,8 +71,8 @@ type Policy struct {
 	// ExitCodes are those of failed instances that it hears, each once.
 	ExitCodes []uint32
 	Action    Action
-	// DelayMillis is how long after the event the action follows. A restart of the instance uses it instead of the delay of its
-	// restarts.
+	// DelayMillis is how long after the event the action follows. A restart of the instance uses it instead of the delay
+	// of its restarts.
 	DelayMillis uint32
 }
 

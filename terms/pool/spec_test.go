@@ -14,15 +14,19 @@ func TestSpecProblems(t *testing.T) {
 		want   string
 	}{
 		{"the default", func(*terms.Pool) {}, ""},
-		{"negative share", func(s *terms.Pool) { s.Quotas[terms.GPU].Share = -1 }, "a/b.gpu.share: must be 0 to 1000000, is -1"},
+		{"negative share", func(s *terms.Pool) { s.Quotas[terms.GPU].Share = -1 },
+			"a/b.gpu.share: must be 0 to 1000000, is -1"},
 		{"limit as the reservation", func(s *terms.Pool) { s.Quotas[terms.CPU] = terms.Quota{Reservation: 5, Limit: 5} }, ""},
 		{"limit that is none", func(s *terms.Pool) { s.Quotas[terms.CPU].Limit = terms.BytesMax + 1 },
 			"a/b.cpu.limit: must be at most 2^60, is 1152921504606846977: leave it out for no limit"},
 		{"controllers", func(s *terms.Pool) { s.ControllerLimit = 101 }, "a/b.controller_limit: must be 0 to 100, is 101"},
 		{"slack", func(s *terms.Pool) { s.SlackLimit = terms.NoPercent }, "a/b.slack_limit: must be 0 to 100, is 255"},
-		{"owner", func(s *terms.Pool) { s.Owners = []string{""} }, `a/b.owners: an owner must be 1 to 256 bytes of UTF-8 without zero bytes, is ""`},
-		{"owners", func(s *terms.Pool) { s.Owners = strings.Split(strings.Repeat("o", 65), "") }, "a/b.owners: must have at most 64 owners, has 65"},
-		{"depth", func(s *terms.Pool) { s.Path = "1/2/3/4/5/6/7/8/9" }, "1/2/3/4/5/6/7/8/9: must have at most 8 names, has 9"},
+		{"owner", func(s *terms.Pool) { s.Owners = []string{""} },
+			`a/b.owners: an owner must be 1 to 256 bytes of UTF-8 without zero bytes, is ""`},
+		{"owners", func(s *terms.Pool) { s.Owners = strings.Split(strings.Repeat("o", 65), "") },
+			"a/b.owners: must have at most 64 owners, has 65"},
+		{"depth", func(s *terms.Pool) { s.Path = "1/2/3/4/5/6/7/8/9" },
+			"1/2/3/4/5/6/7/8/9: must have at most 8 names, has 9"},
 		{"name", func(s *terms.Pool) { s.Path = "a//b" }, `a//b: name "" must not be empty`},
 	}
 	for _, c := range cases {

@@ -49,7 +49,8 @@ func (t Tree) Find(path terms.PoolPath) (int, bool) {
 	return slices.BinarySearchFunc(t, path, func(s terms.Pool, path terms.PoolPath) int { return s.Path.Compare(path) })
 }
 
-// Parents returns the number of each pool's parent, Root for the pools at the top and for those whose parent is missing.
+// Parents returns the number of each pool's parent, Root for the pools at the top and for those whose parent is
+// missing.
 func (t Tree) Parents() []int {
 	parents := make([]int, len(t))
 	var above []int // the pools that lead to the present one
@@ -92,8 +93,8 @@ func (t Tree) Update(spec terms.Pool, busy Busy) (Tree, []terms.Problem) {
 	return checked(changed, busy)
 }
 
-// Change returns the tree with pools put in, in the places of those with the same paths, and others taken out. It checks
-// nothing.
+// Change returns the tree with pools put in, in the places of those with the same paths, and others taken out. It
+// checks nothing.
 func (t Tree) Change(put []terms.Pool, gone []terms.PoolPath) Tree {
 	changed, away := Tree(slices.Clone(put)), map[terms.PoolPath]bool{}
 	for _, path := range gone {

@@ -59,12 +59,14 @@ func TestProblems(t *testing.T) {
 		{"less than nothing", []string{"a -5/10"}, nil, "a.memory.reservation: must be 0 to 2^60, is -5"},
 		{"more than anything", []string{"a 1152921504606846976/1152921504606846976", "b 1/1"}, nil,
 			"root.memory.reservation: the pools at the top reserve more than 2^60 together"},
-		{"a path that is none", []string{"a/"}, nil, `a/: name "" must not be empty; a/: its parent a does not exist: create that first`},
+		{"a path that is none", []string{"a/"}, nil,
+			`a/: name "" must not be empty; a/: its parent a does not exist: create that first`},
 		{"the root", []string{"root"}, nil,
 			`root: "root" is the whole tree, whose quota is what the cluster has: begin with the name of a pool below it`},
 		{"below the default", []string{"default/a"}, nil,
 			"default: is for jobs, and jobs live in pools with none below: take default/a away"},
-		{"below jobs", []string{"a", "a/x"}, Busy{"a"}, "a: is for jobs, and jobs live in pools with none below: take a/x away"},
+		{"below jobs", []string{"a", "a/x"}, Busy{"a"},
+			"a: is for jobs, and jobs live in pools with none below: take a/x away"},
 		{"jobs in a leaf", []string{"a", "a/x"}, Busy{"a/x"}, ""},
 		{"jobs nowhere", nil, Busy{"a"}, "a: must stay while it has jobs: stop them first"},
 	}
@@ -76,10 +78,12 @@ func TestProblems(t *testing.T) {
 	if got, want := text(Tree{}.Problems(nil)), "default: must be there, for the jobs that name no pool"; got != want {
 		t.Errorf("an empty tree: got %s, want %s", got, want)
 	}
-	if got, want := text(treeOf("a", "a").Problems(nil)), "a: must stand once, and the pools in the order of their paths"; got != want {
+	if got, want := text(treeOf("a", "a").Problems(nil)),
+		"a: must stand once, and the pools in the order of their paths"; got != want {
 		t.Errorf("a pool that stands twice: got %s, want %s", got, want)
 	}
-	if got, want := text(make(Tree, SizeMax+1).Problems(nil)), "root: must have at most 16384 pools, has 16385"; got != want {
+	if got, want := text(make(Tree, SizeMax+1).Problems(nil)),
+		"root: must have at most 16384 pools, has 16385"; got != want {
 		t.Errorf("many pools: got %s, want %s", got, want)
 	}
 }

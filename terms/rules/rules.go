@@ -1,14 +1,15 @@
 // Package rules numbers the versions of the fold, and tells what each of them has.
 //
-// All peers fold under the number that stands in the value, whatever their programs know beyond it. What makes a program
-// take what another refuses, or fold it otherwise, is a row of a table here or elsewhere, and counts since its number: a
-// command, a plugin, a limit, a step of the fold. Rows are never changed, only added.
+// All peers fold under the number that stands in the value, whatever their programs know beyond it. What makes a
+// program take what another refuses, or fold it otherwise, is a row of a table here or elsewhere, and counts since its
+// number: a command, a plugin, a limit, a step of the fold. Rows are never changed, only added.
 package rules
 
 // Number is a version of the fold. A program that knows one knows all below it.
 type Number uint32
 
-// First is the number with which a journal begins. A cluster that has had no job yet raises it to what its programs know.
+// First is the number with which a journal begins. A cluster that has had no job yet raises it to what its programs
+// know.
 const First Number = 1
 
 // StopDelays has delays between the order to stop and the signal: a second order does not begin that time again.
@@ -17,8 +18,8 @@ const StopDelays Number = 2
 // Released is the newest number by which a released program folds.
 const Released = StopDelays
 
-// Next is behind everything that is released. What counts since then is there to try mixed versions with: a program that
-// is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
+// Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
+// that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
 const Next = Released + 1
 
 // Row is something that exists since a number of the rules.

@@ -169,11 +169,13 @@ func (a *agent) start(ctx context.Context) error {
 			a.Hint("warning: a member that gives nothing, because its offer is refused: %s", status.OfferRefusal)
 			return
 		}
-		a.Hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase, status.Index, a.LogPath)
+		a.Hint("waiting to become a member: %s, at entry %d; if it stays so, the log tells more: %s", status.Phase,
+			status.Index, a.LogPath)
 	})
 }
 
-// startHost starts everything of this machine as soon as the journal answers. What is wrong with its offer is told before.
+// startHost starts everything of this machine as soon as the journal answers. What is wrong with its offer is told
+// before.
 func (a *agent) startHost(ctx context.Context, listener net.Listener, known *secret.Secret) error {
 	offer, err := a.offer()
 	if err != nil {
@@ -209,7 +211,8 @@ func (a *agent) offer() (terms.Offer, error) {
 	maps.Copy(attributes, a.config.Attributes)
 	offer := host.OfferOf(capacity, attributes)
 	offer.Address = a.config.Advertise
-	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst, a.config.PortLast
+	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst,
+		a.config.PortLast
 	return offer, nil
 }
 
@@ -227,7 +230,8 @@ func (a *agent) openJournal(ctx context.Context) error {
 	var err error
 	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
 		Name: string(a.config.Node), DataDir: filepath.Join(a.folder.Path, "etcd"), Log: host.EngineLog{Log: a.log},
-		ClientURL: a.config.EtcdListen, PeerURL: peerURL, InitialCluster: a.config.Members, Certificates: a.config.Certificates,
+		ClientURL: a.config.EtcdListen, PeerURL: peerURL, InitialCluster: a.config.Members,
+		Certificates: a.config.Certificates,
 	})
 	if err != nil {
 		return err

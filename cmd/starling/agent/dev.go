@@ -81,7 +81,8 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 	command.Flags().StringVar(&d.data, "data", "", "keep the data in `DIR`")
 	command.Flags().StringVar(&d.ports, "ports", fmt.Sprintf("%d-%d", settings.PortFirstDefault, settings.PortLastDefault),
 		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
-	command.Flags().StringVar(&d.dns, "dns", "", "answer the names of instances over DNS at `HOST:PORT`, such as 127.0.0.1:5300")
+	command.Flags().StringVar(&d.dns, "dns", "",
+		"answer the names of instances over DNS at `HOST:PORT`, such as 127.0.0.1:5300")
 	return command
 }
 
@@ -122,7 +123,8 @@ func (d *dev) start(ctx context.Context) error {
 		name := devNode(i)
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Secret: d.secret, Log: d.log,
+			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Secret: d.secret,
+			Log: d.log,
 		})
 		if err != nil {
 			listener.Close()
@@ -229,7 +231,8 @@ func (d *dev) banner() {
 	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"), d.hosts[0].Address())
+	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"),
+		d.hosts[0].Address())
 	names := ""
 	if at := d.hosts[0].Names(); at != nil {
 		names = "; names over DNS at " + at.String()

@@ -17,7 +17,8 @@ import (
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// OutLive and ErrLive tell that Out and Err are terminals on which lines can be written over, OutColour that Out shows colours.
+	// OutLive and ErrLive tell that Out and Err are terminals on which lines can be written over, OutColour that Out shows
+	// colours.
 	OutColour, OutLive, ErrLive bool
 	// Size returns how many columns and rows the terminal has, 0 for as many as are wanted; nil is always that.
 	Size func() (columns, rows int)

@@ -7,8 +7,8 @@ import (
 
 const colourEnd = "\x1b[0m"
 
-// Cut returns a text of one line with at most so many characters, the last of which says if there were more. Colours count
-// for nothing, and end with the text.
+// Cut returns a text of one line with at most so many characters, the last of which says if there were more. Colours
+// count for nothing, and end with the text.
 func Cut(text string, charactersMax int) string {
 	if width(text) <= charactersMax {
 		return text

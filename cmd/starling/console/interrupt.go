@@ -10,7 +10,8 @@ import (
 
 // Attached returns a context that ends with the first Ctrl-C or SIGTERM, and with the timeout if there is one; the
 // second signal ends the process as usual. interrupted tells whether it was a signal.
-func Attached(ctx context.Context, timeout time.Duration) (following context.Context, interrupted func() bool, release func()) {
+func Attached(ctx context.Context, timeout time.Duration) (following context.Context, interrupted func() bool,
+	release func()) {
 	following, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	signals := following
 	context.AfterFunc(signals, stop)

@@ -60,8 +60,8 @@ func (p *Progress) Say(text string) {
 	}
 }
 
-// Draw prints a picture: in place of the last one on a terminal that can, as far as that has room for it, with the first line
-// and those around the focus, and otherwise behind it. The last picture is whole in any case.
+// Draw prints a picture: in place of the last one on a terminal that can, as far as that has room for it, with the
+// first line and those around the focus, and otherwise behind it. The last picture is whole in any case.
 func (p *Progress) Draw(text string, focus int, last bool) error {
 	p.Clear()
 	if p.ErrLive && p.OutLive && !last {
@@ -87,8 +87,8 @@ func (p *Progress) redraw() {
 	}
 }
 
-// around returns the lines around one if that is not among the first that a terminal of so many rows has room for. Beside
-// them are the first, a line that tells of those before, the one that tells of those behind, and the cursor's.
+// around returns the lines around one if that is not among the first that a terminal of so many rows has room for.
+// Beside them are the first, a line that tells of those before, the one that tells of those behind, and the cursor's.
 func around(lines []string, focus, rows int) []string {
 	const beside = 4
 	room := rows - beside
@@ -99,8 +99,8 @@ func around(lines []string, focus, rows int) []string {
 	return append([]string{lines[0], fmt.Sprintf("… %d before", from-1)}, lines[from:]...)
 }
 
-// fitted returns as much of the lines as the terminal has room for: what it wrapped or scrolled away could not be written
-// over. A row is left for the cursor.
+// fitted returns as much of the lines as the terminal has room for: what it wrapped or scrolled away could not be
+// written over. A row is left for the cursor.
 func (p *Progress) fitted(lines []string) []string {
 	columns, rows := p.size()
 	if rows > 2 && len(lines) >= rows {

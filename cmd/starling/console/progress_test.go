@@ -28,12 +28,14 @@ func TestProgressLineByLine(t *testing.T) {
 	p.Set("a", "1 waiting")
 	p.Set("a", "succeeded")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], "  a: 1 waiting") || !strings.HasSuffix(lines[1], "  a: succeeded") {
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], "  a: 1 waiting") ||
+		!strings.HasSuffix(lines[1], "  a: succeeded") {
 		t.Errorf("got %q, want a line for each change", lines)
 	}
 }
 
-// TestProgressFitsTerminal writes no line that the terminal would wrap, and no more than it shows: it could not be written over.
+// TestProgressFitsTerminal writes no line that the terminal would wrap, and no more than it shows: it could not be
+// written over.
 func TestProgressFitsTerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewProgress(&Console{Err: &out, ErrLive: true, Size: func() (int, int) { return 12, 4 }}, nil)
@@ -57,13 +59,16 @@ func TestDraw(t *testing.T) {
 		want    string
 	}{
 		{"a terminal, whether it has colours or not", Console{ErrLive: true, OutLive: true, Size: size},
-			"one\n" + red + "foursco…" + colourEnd + "\n" + "\x1b[2A\x1b[J" + "1\n2\n… 2 more\n" + "\x1b[3A\x1b[J" + "the last is whole\n"},
-		{"a file", Console{ErrLive: true, Size: size}, "one\n" + red + "fourscore" + colourEnd + "\n" + "1\n2\n3\n4\n" + "the last is whole\n"},
+			"one\n" + red + "foursco…" + colourEnd + "\n" + "\x1b[2A\x1b[J" + "1\n2\n… 2 more\n" + "\x1b[3A\x1b[J" +
+				"the last is whole\n"},
+		{"a file", Console{ErrLive: true, Size: size},
+			"one\n" + red + "fourscore" + colourEnd + "\n" + "1\n2\n3\n4\n" + "the last is whole\n"},
 	} {
 		var out bytes.Buffer
 		c.console.Out, c.console.Err = &out, &out
 		p := NewProgress(&c.console, nil)
-		for i, picture := range []string{"one\n" + red + "fourscore" + colourEnd + "\n", "1\n2\n3\n4\n", "the last is whole\n"} {
+		for i, picture := range []string{"one\n" + red + "fourscore" + colourEnd + "\n", "1\n2\n3\n4\n",
+			"the last is whole\n"} {
 			if err := p.Draw(picture, 0, i == 2); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +87,8 @@ func TestAround(t *testing.T) {
 		want        string
 	}{
 		{0, 0, "job 1 2 3 4 5 6 7 8 9"}, {9, 11, "job 1 2 3 4 5 6 7 8 9"}, {3, 7, "job 1 2 3 4 … 5 more"},
-		{5, 7, "job … 3 before 4 5 6 … 3 more"}, {6, 7, "job … 4 before 5 6 7 … 2 more"}, {9, 7, "job … 5 before 6 7 8 9"}, {9, 3, "job … 9 more"},
+		{5, 7, "job … 3 before 4 5 6 … 3 more"}, {6, 7, "job … 4 before 5 6 7 … 2 more"}, {9, 7, "job … 5 before 6 7 8 9"},
+		{9, 3, "job … 9 more"},
 	} {
 		p := NewProgress(&Console{Size: func() (int, int) { return 0, c.rows }}, nil)
 		got := strings.Join(p.fitted(around(lines, c.focus, c.rows)), " ")

@@ -15,8 +15,8 @@ import (
 	"starling/terms/domain"
 )
 
-// ServeNames answers the names of instances over DNS at an address until the host stops. Beyond loopback it does so only if
-// insecure: whoever asks learns where everything runs.
+// ServeNames answers the names of instances over DNS at an address until the host stops. Beyond loopback it does so
+// only if insecure: whoever asks learns where everything runs.
 func (h *Host) ServeNames(ctx context.Context, address string, insecure bool) error {
 	at, err := netip.ParseAddrPort(strings.Replace(address, "localhost:", "127.0.0.1:", 1))
 	if err != nil {
@@ -115,8 +115,8 @@ func jobCalled(s *cluster.State, name terms.JobName) (found *cluster.Job) {
 	return found
 }
 
-// taskCalled returns the number of the task of a name, or else of the first whose name differs from it in case alone; -1
-// if there is none.
+// taskCalled returns the number of the task of a name, or else of the first whose name differs from it in case alone;
+// -1 if there is none.
 func taskCalled(j *cluster.Job, name terms.TaskName) int {
 	number := j.TaskIndex(name)
 	for i := range j.Tasks {

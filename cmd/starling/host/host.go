@@ -100,12 +100,14 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	h.Peer = peer.Start(ctx, peer.Config{
-		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse, Secret: config.Secret,
+		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
+		Secret:  config.Secret,
 		Fetch:   client.NewOutputs().Fetch,
 		Reports: config.Folder, Version: config.Version,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
-	handler := api.NewServer(backend{h.Peer}, api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
+	handler := api.NewServer(backend{h.Peer},
+		api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
 	h.serving.Go(func() {
 		if err := api.Serve(ctx, config.Listener, handler); err != nil {
 			config.Log.Error("the API has stopped", "error", err)
@@ -229,7 +231,8 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address", address)
+		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address",
+			address)
 	case err != nil && !errors.As(err, &network):
 		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
 	}
@@ -238,7 +241,8 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 
 // setAttribute puts an attribute into its place in an offer, or replaces what is there.
 func setAttribute(offer *terms.Offer, name, value string) {
-	at, has := slices.BinarySearchFunc(offer.Attributes, name, func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
+	at, has := slices.BinarySearchFunc(offer.Attributes, name,
+		func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
 	offer.Attributes = slices.Clone(offer.Attributes)
 	if !has {
 		offer.Attributes = slices.Insert(offer.Attributes, at, terms.EnvVar{Name: name})

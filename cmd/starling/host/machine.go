@@ -53,11 +53,12 @@ func Attributes(node terms.NodeName) map[string]string {
 	}
 }
 
-// WithPeers returns the devices with as many virtual peers as there are whole processors, at least one, if they do not say
-// how many.
+// WithPeers returns the devices with as many virtual peers as there are whole processors, at least one, if they do not
+// say how many.
 func WithPeers(devices []terms.DeviceOffer, capacity terms.Resources) []terms.DeviceOffer {
 	kind := terms.VirtualPeers.String()
-	at, told := slices.BinarySearchFunc(devices, kind, func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	at, told := slices.BinarySearchFunc(devices, kind,
+		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
 	if told {
 		return devices
 	}

@@ -34,10 +34,12 @@ type crew struct {
 func newCrew(t *testing.T) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crew{t: t, peer: peer.Start(ctx, peer.Config{
-		Node: "a", Journal: memory.New().Open(), Driver: fake.Open(fake.NewMachine(func(driver.Task) fake.Behaviour { return fake.Behaviour{} })),
+		Node: "a", Journal: memory.New().Open(),
+		Driver:   fake.Open(fake.NewMachine(func(driver.Task) fake.Behaviour { return fake.Behaviour{} })),
 		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Log: slog.New(slog.DiscardHandler),
 		Offer: terms.Offer{
-			Capacity: terms.Resources{8000, 8 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1, Address: "127.0.0.1:1",
+			Capacity: terms.Resources{8000, 8 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1,
+			Address:    "127.0.0.1:1",
 			Attributes: []terms.EnvVar{{Name: "rack", Value: "r1"}}, Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 4}},
 		},
 	})}
@@ -58,10 +60,12 @@ func newCrew(t *testing.T) *crew {
 		t.Fatal(err)
 	}
 	for i, spec := range []terms.Job{
-		{Name: "spread", Type: terms.Stateless, Tasks: []terms.Task{{Name: "main", Instances: 9, Placement: terms.Pack, SpreadOver: "rack", PerNodeMax: 4,
-			Ports: []terms.PortRequest{{Name: "http"}}, Labels: []terms.EnvVar{{Name: "app", Value: "web"}}}}},
-		{Name: "gang", Type: terms.Batch, MinAvailable: 9, Tasks: []terms.Task{{Name: "main", Instances: 9, Placement: terms.Defragment,
-			Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}}}}},
+		{Name: "spread", Type: terms.Stateless,
+			Tasks: []terms.Task{{Name: "main", Instances: 9, Placement: terms.Pack, SpreadOver: "rack", PerNodeMax: 4,
+				Ports: []terms.PortRequest{{Name: "http"}}, Labels: []terms.EnvVar{{Name: "app", Value: "web"}}}}},
+		{Name: "gang", Type: terms.Batch, MinAvailable: 9,
+			Tasks: []terms.Task{{Name: "main", Instances: 9, Placement: terms.Defragment,
+				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}}}}},
 		{Name: "devices", Type: terms.Stateless, Tasks: []terms.Task{{Name: "main", Instances: 5, Placement: terms.Defragment,
 			Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 250}}}}},
 	} {
@@ -124,8 +128,8 @@ func (c *crew) read(job terms.JobName) error {
 	return nil
 }
 
-// TestReadersBesideTheFold has many readers compute on what a peer gives them, at the same entry and then while it folds
-// others. Under the race detector none writes what another reads, and what one was given first stays as it was.
+// TestReadersBesideTheFold has many readers compute on what a peer gives them, at the same entry and then while it
+// folds others. Under the race detector none writes what another reads, and what one was given first stays as it was.
 func TestReadersBesideTheFold(t *testing.T) {
 	c := newCrew(t)
 	first, err := c.peer.State(context.Background(), 0)

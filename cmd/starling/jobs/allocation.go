@@ -39,9 +39,10 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
 			Args:  usage.OneArgument("an ALLOCATION"),
 			RunE: func(command *cobra.Command, args []string) error {
-				return onAllocation(r, command, args[0], func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
-					return peer.EndAllocation(ctx, which, one.elsewhere)
-				})
+				return onAllocation(r, command, args[0],
+					func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
+						return peer.EndAllocation(ctx, which, one.elsewhere)
+					})
 			},
 			ValidArgsFunction: target.Complete(r),
 		})
@@ -64,9 +65,10 @@ command fails. It is meant for programs: without an ALLOCATION it is about the o
 			if name == "" {
 				return usage.Error(command, errors.New("name an ALLOCATION: $STARLING_ALLOCATION is set only in an instance"))
 			}
-			return onAllocation(r, command, name, func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
-				return peer.SealTask(ctx, which)
-			})
+			return onAllocation(r, command, name,
+				func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
+					return peer.SealTask(ctx, which)
+				})
 		},
 		ValidArgsFunction: target.Complete(r),
 	}
@@ -76,7 +78,8 @@ command fails. It is meant for programs: without an ALLOCATION it is about the o
 func onAllocation(r *remote.Remote, command *cobra.Command, name string,
 	act func(ctx context.Context, peer *client.Client, which string) (proto.Message, error)) error {
 	readings, err := target.Parse(name)
-	if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number < 0 }); err != nil || len(readings) == 0 {
+	if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number < 0 }); err != nil ||
+		len(readings) == 0 {
 		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
 	ctx, cancel := remote.AnswerContext(command)

@@ -61,7 +61,8 @@ always a task.`,
 		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := target.Parse(args[0])
-			if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 }); err != nil || len(readings) == 0 {
+			if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 }); err != nil ||
+				len(readings) == 0 {
 				return usage.Error(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
 			}
 			which, err := target.Resolve(command.Context(), r, readings)
@@ -106,7 +107,8 @@ succeeded stays so. The job keeps its name, its versions and its place in the qu
 }
 
 // change makes a change against the version that a job has now, or that is stated, and follows it.
-func change(ctx context.Context, r *remote.Remote, job string, options runOptions, make func(peer *client.Client, against uint32) error) error {
+func change(ctx context.Context, r *remote.Remote, job string, options runOptions,
+	make func(peer *client.Client, against uint32) error) error {
 	peer, err := r.Dial()
 	if err != nil {
 		return err

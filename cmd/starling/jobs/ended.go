@@ -9,18 +9,20 @@ import (
 	starlingv1 "starling/api/v1"
 )
 
-// endInJournal finds in the journal how a job has ended that is forgotten, as far as that is remembered; from is an entry before its end.
+// endInJournal finds in the journal how a job has ended that is forgotten, as far as that is remembered; from is an
+// entry before its end.
 func endInJournal(ctx context.Context, peer *client.Client, name string, from uint64) *starlingv1.JobStatusResponse {
 	e := &ending{name: name, slots: map[string]*starlingv1.Slot{}}
 	// What was read before an error is what there is to say.
-	_ = peer.TailJournal(ctx, &starlingv1.TailJournalRequest{From: from}, func(answer *starlingv1.TailJournalResponse) error {
-		for _, effect := range answer.GetEntry().GetEffects() {
-			if effect.GetJob() == name && !e.status.GetJob().GetFinal() {
-				e.take(effect)
+	_ = peer.TailJournal(ctx, &starlingv1.TailJournalRequest{From: from},
+		func(answer *starlingv1.TailJournalResponse) error {
+			for _, effect := range answer.GetEntry().GetEffects() {
+				if effect.GetJob() == name && !e.status.GetJob().GetFinal() {
+					e.take(effect)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	return e.status
 }
 

@@ -18,7 +18,8 @@ func TestEndInJournal(t *testing.T) {
 	e := &ending{name: "two", slots: map[string]*starlingv1.Slot{}}
 	write := func(now terms.Time, c command.Command) {
 		seq++
-		outcome := replica.Apply(s, s.Index+1, &command.Entry{Writer: "a~1", Seq: seq, Time: now, Commands: []command.Command{c}}, true)
+		outcome := replica.Apply(s, s.Index+1,
+			&command.Entry{Writer: "a~1", Seq: seq, Time: now, Commands: []command.Command{c}}, true)
 		for i := range outcome.Effects {
 			if effect := &outcome.Effects[i]; effect.Slot.Job == "two" {
 				m := &starlingv1.EffectWords{Kind: effect.Kind.String(), Text: words.Effect(effect), Node: string(effect.Node)}
@@ -31,9 +32,10 @@ func TestEndInJournal(t *testing.T) {
 	}
 	write(1, &command.PrepareJoin{Joiner: "a~1", Attempt: 1})
 	write(2, &command.Volunteer{Peer: "a~1", Offer: terms.Offer{Capacity: terms.Resources{4000, 1 << 30, 0}, Rules: 1}})
-	write(3, &command.SubmitJob{Spec: terms.Job{Name: "two", Type: terms.Batch, KeepMillis: terms.KeepLeast, Tasks: []terms.Task{{
-		Name: "main", Instances: 3, Command: []string{"work"}, Placement: terms.Pack, Resources: terms.Resources{1000, 0, 0},
-	}}}})
+	write(3, &command.SubmitJob{Spec: terms.Job{Name: "two", Type: terms.Batch, KeepMillis: terms.KeepLeast,
+		Tasks: []terms.Task{{
+			Name: "main", Instances: 3, Command: []string{"work"}, Placement: terms.Pack, Resources: terms.Resources{1000, 0, 0},
+		}}}})
 	reports := &command.ReportTasks{Peer: "a~1"}
 	for _, a := range replica.ViewOf(s, "a~1") {
 		news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: cluster.ByItself}
@@ -50,14 +52,16 @@ func TestEndInJournal(t *testing.T) {
 	if j := s.JobOf("two"); j != nil {
 		t.Fatalf("the job is %s, want it forgotten", j.Status())
 	}
-	if job := e.status.GetJob(); !job.GetFinal() || job.GetStatus() != "failed" || tally(job.GetCounts()) != "1 succeeded, 2 failed" {
+	if job := e.status.GetJob(); !job.GetFinal() || job.GetStatus() != "failed" ||
+		tally(job.GetCounts()) != "1 succeeded, 2 failed" {
 		t.Errorf("got %v", job)
 	}
 	for i, want := range []struct {
 		ended string
 		code  int32
 	}{{"exited", 0}, {"exited", 3}, {"killed by a signal", 128 + 9}} {
-		if slot := e.status.GetSlots()[i]; slot.GetEnded() != want.ended || slot.GetExitCode() != want.code || slot.GetNode() != "a" {
+		if slot := e.status.GetSlots()[i]; slot.GetEnded() != want.ended || slot.GetExitCode() != want.code ||
+			slot.GetNode() != "a" {
 			t.Errorf("slot %d: got %v, want %v", i, slot, want)
 		}
 	}

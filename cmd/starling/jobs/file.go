@@ -124,7 +124,8 @@ func stale(ctx context.Context, peer *client.Client, job string, against uint32,
 	case against == 0:
 		return fmt.Errorf("%w\nhint: it has version %d now: starling job history %s", err, version, job)
 	}
-	return fmt.Errorf("%w\nhint: it has version %d now, this change was made against %d: starling job diff %s %d %d", err, version, against,
+	return fmt.Errorf("%w\nhint: it has version %d now, this change was made against %d: starling job diff %s %d %d", err,
+		version, against,
 		job, against, version)
 }
 
@@ -206,5 +207,6 @@ func failures(r *remote.Remote, t *tracker) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0], failed[0])
+	return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0],
+		failed[0])
 }

@@ -91,14 +91,15 @@ const (
 	flatDepth = 10
 )
 
-// extent is how much room a drawing has: the cells of a bar, and the characters of a name and of a state, 0 for as many as
-// they have.
+// extent is how much room a drawing has: the cells of a bar, and the characters of a name and of a state, 0 for as many
+// as they have.
 type extent struct {
 	bar, name, state int
 }
 
-// graph draws the tasks as trees: each below the one that it comes after which comes last itself, and so likely holds it
-// longest. In columns that are too few it has shorter bars, or none, and then shorter texts; 0 columns are enough for all.
+// graph draws the tasks as trees: each below the one that it comes after which comes last itself, and so likely holds
+// it longest. In columns that are too few it has shorter bars, or none, and then shorter texts; 0 columns are enough
+// for all.
 func graph(answer *starlingv1.JobStatusResponse, columns int) *console.Table {
 	g := newGrove(answer)
 	t := g.draw(extent{bar: barCells})
@@ -128,7 +129,8 @@ func (g *grove) draw(e extent) *console.Table {
 		for i, spec := range tasks {
 			branch, below := g.branch(i == len(tasks)-1, depth)
 			task := g.tasks[spec.GetName()]
-			cells := []string{shortened(indent+branch+spec.GetName(), e.name), shortened(stateText(task), e.state), bar(g.job, spec, task, e.bar)}
+			cells := []string{shortened(indent+branch+spec.GetName(), e.name), shortened(stateText(task), e.state),
+				bar(g.job, spec, task, e.bar)}
 			if others := g.others(spec); others != "" {
 				cells = append(cells, "also after "+others)
 			}
@@ -155,14 +157,18 @@ func (g *grove) branch(last bool, depth int) (branch, below string) {
 	return "├ ", "│"
 }
 
-// shortened returns a text with at most so many characters, 0 for as many as it has. Of the lines of a tree, which begin
-// alike, the end is what tells.
+// shortened returns a text with at most so many characters, 0 for as many as it has. Of the lines of a tree, which
+// begin alike, the end is what tells.
 func shortened(text string, charactersMax int) string {
 	characters := []rune(text)
 	if charactersMax == 0 || len(characters) <= charactersMax {
 		return text
 	}
-	if indent := strings.IndexFunc(text, func(c rune) bool { return !strings.ContainsRune("│├└─ ", c) }); utf8.RuneCountInString(text[:indent]) > charactersMax/2 {
+	if indent := strings.IndexFunc(text,
+		func(c rune) bool {
+			return !strings.ContainsRune("│├└─ ",
+				c)
+		}); utf8.RuneCountInString(text[:indent]) > charactersMax/2 {
 		return "…" + string(characters[len(characters)-charactersMax+1:])
 	}
 	return console.Cut(text, charactersMax)
@@ -180,7 +186,8 @@ type grove struct {
 
 func newGrove(answer *starlingv1.JobStatusResponse) *grove {
 	g := &grove{
-		job: answer.GetJob(), jobs: answer.GetSpec().GetAfter(), tasks: map[string]*starlingv1.Task{}, specs: map[string]*starlingv1.TaskSpec{},
+		job: answer.GetJob(), jobs: answer.GetSpec().GetAfter(), tasks: map[string]*starlingv1.Task{},
+		specs: map[string]*starlingv1.TaskSpec{},
 		below: map[string][]*starlingv1.TaskSpec{}, depth: map[string]int{},
 	}
 	for _, task := range answer.GetTasks() {
@@ -219,11 +226,12 @@ func (g *grove) depthOf(name string) int {
 // others lists the tasks that one comes after, but for the one above it.
 func (g *grove) others(spec *starlingv1.TaskSpec) string {
 	parent := g.parent(spec)
-	return strings.Join(slices.DeleteFunc(slices.Clone(spec.GetAfter()), func(name string) bool { return name == parent }), ", ")
+	return strings.Join(slices.DeleteFunc(slices.Clone(spec.GetAfter()),
+		func(name string) bool { return name == parent }), ", ")
 }
 
-// stateText says how far a task is: "running", "waiting for split, count", "complete, then restart_job at 06:00:05 UTC (policy of
-// the job)".
+// stateText says how far a task is: "running", "waiting for split, count", "complete, then restart_job at 06:00:05 UTC
+// (policy of the job)".
 func stateText(task *starlingv1.Task) string {
 	if task.GetState() == "held" {
 		return "waiting for " + strings.Join(task.GetHeldBy(), ", ")
@@ -234,15 +242,16 @@ func stateText(task *starlingv1.Task) string {
 	return task.GetState()
 }
 
-// bar shows how many of the wanted instances have succeeded, or run if the task has no end: "████······ 4 of 10, 3 running".
-// A bar without cells leaves only the words.
+// bar shows how many of the wanted instances have succeeded, or run if the task has no end: "████······ 4 of 10, 3
+// running". A bar without cells leaves only the words.
 func bar(job *starlingv1.Job, spec *starlingv1.TaskSpec, task *starlingv1.Task, cells int) string {
 	c, wanted := task.GetCounts(), max(task.GetCounts().GetDesired(), spec.GetInstances())
 	if task.GetSealedBy() != "" {
 		wanted = c.GetDesired()
 	}
 	done, rest := c.GetSucceeded(), &starlingv1.Counts{
-		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(), Away: c.GetAway(),
+		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(),
+		Away:     c.GetAway(),
 		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
 	}
 	if job.GetType() != "batch" {
@@ -252,7 +261,8 @@ func bar(job *starlingv1.Job, spec *starlingv1.TaskSpec, task *starlingv1.Task, 
 	if wanted > 0 {
 		full = int(min(uint64(done)*uint64(cells)/uint64(wanted), uint64(cells)))
 	}
-	text := strings.TrimPrefix(fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", cells-full), done, wanted), " ")
+	text := strings.TrimPrefix(fmt.Sprintf("%s%s %d of %d", strings.Repeat("█", full), strings.Repeat("·", cells-full),
+		done, wanted), " ")
 	if more := tally(rest); more != noInstances {
 		text += ", " + more
 	}

@@ -11,15 +11,19 @@ import (
 // diamond is a job in the middle of its way: two tasks between the first and the last, of which nothing runs yet.
 func diamond() *starlingv1.JobStatusResponse {
 	return &starlingv1.JobStatusResponse{
-		Job: &starlingv1.Job{Name: "words", Type: "batch", Status: "running", Counts: &starlingv1.Counts{Desired: 17, Succeeded: 6, Running: 2, Waiting: 9}},
+		Job: &starlingv1.Job{Name: "words", Type: "batch", Status: "running",
+			Counts: &starlingv1.Counts{Desired: 17, Succeeded: 6, Running: 2, Waiting: 9}},
 		Spec: &starlingv1.JobSpec{Tasks: []*starlingv1.TaskSpec{
 			{Name: "split", Instances: 1}, {Name: "merge", Instances: 1, After: []string{"split", "index", "count"}},
-			{Name: "count", Instances: 10, After: []string{"split"}}, {Name: "index", Instances: 4, After: []string{"count"}}, {Name: "lint", Instances: 1},
+			{Name: "count", Instances: 10, After: []string{"split"}}, {Name: "index", Instances: 4, After: []string{"count"}},
+			{Name: "lint", Instances: 1},
 		}},
 		Tasks: []*starlingv1.Task{
 			{Name: "split", State: "complete", Counts: &starlingv1.Counts{Desired: 1, Succeeded: 1}},
-			{Name: "merge", State: "held", HeldBy: []string{"index", "count"}, Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}},
-			{Name: "count", State: "running", Counts: &starlingv1.Counts{Desired: 10, Succeeded: 5, Running: 2, Failed: 0, Waiting: 3}},
+			{Name: "merge", State: "held", HeldBy: []string{"index", "count"},
+				Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}},
+			{Name: "count", State: "running",
+				Counts: &starlingv1.Counts{Desired: 10, Succeeded: 5, Running: 2, Failed: 0, Waiting: 3}},
 			{Name: "index", State: "held", HeldBy: []string{"count"}, Counts: &starlingv1.Counts{Desired: 4, Waiting: 4}},
 			{Name: "lint", State: "failed", Counts: &starlingv1.Counts{Desired: 1, Failed: 1}},
 		},
@@ -57,7 +61,8 @@ func TestGraphAfterJobs(t *testing.T) {
 	answer := diamond()
 	answer.Spec.After = []string{"lab/fetch", "clean"}
 	var got strings.Builder
-	if err := graph(answer, 0).Write(&got); err != nil || !strings.HasPrefix(got.String(), "words           running                   after lab/fetch, clean\n") {
+	if err := graph(answer, 0).Write(&got); err != nil ||
+		!strings.HasPrefix(got.String(), "words           running                   after lab/fetch, clean\n") {
 		t.Errorf("got\n%s%v, want the jobs that come before in the first line", got.String(), err)
 	}
 }
@@ -98,24 +103,28 @@ lint          failed     0 of 1, 1 failed
 
 // TestGraphOfLongRow keeps a workflow of as many tasks as there may be, one after the other, on a screen.
 func TestGraphOfLongRow(t *testing.T) {
-	row := &starlingv1.JobStatusResponse{Job: &starlingv1.Job{Name: "row", Type: "batch", Status: "running"}, Spec: &starlingv1.JobSpec{}}
+	row := &starlingv1.JobStatusResponse{Job: &starlingv1.Job{Name: "row", Type: "batch", Status: "running"},
+		Spec: &starlingv1.JobSpec{}}
 	for i := range 64 {
 		spec := &starlingv1.TaskSpec{Name: fmt.Sprintf("t%d", i), Instances: 1}
 		if i > 0 {
 			spec.After = []string{fmt.Sprintf("t%d", i-1)}
 		}
 		row.Spec.Tasks = append(row.Spec.Tasks, spec)
-		row.Tasks = append(row.Tasks, &starlingv1.Task{Name: spec.GetName(), State: "waiting", Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}})
+		row.Tasks = append(row.Tasks, &starlingv1.Task{Name: spec.GetName(), State: "waiting",
+			Counts: &starlingv1.Counts{Desired: 1, Waiting: 1}})
 	}
 	for _, c := range []struct {
 		columns, widthMax int
 		last              string
 	}{
-		{0, 130, "└ t63  waiting  ···················· 0 of 1"}, {80, 80, "└ t63  waiting  0 of 1"}, {40, 40, "└ t63  waiting  0 of 1"},
+		{0, 130, "└ t63  waiting  ···················· 0 of 1"}, {80, 80, "└ t63  waiting  0 of 1"},
+		{40, 40, "└ t63  waiting  0 of 1"},
 	} {
 		drawn := graph(row, c.columns)
 		var got strings.Builder
-		if err := drawn.Write(&got); err != nil || drawn.Width() > c.widthMax || !strings.HasSuffix(got.String(), c.last+"\n") {
+		if err := drawn.Write(&got); err != nil || drawn.Width() > c.widthMax ||
+			!strings.HasSuffix(got.String(), c.last+"\n") {
 			t.Errorf("%d columns: got %d columns that end with\n%s%v, want at most %d, and %q", c.columns, drawn.Width(),
 				got.String()[strings.LastIndex(strings.TrimSpace(got.String()), "\n"):], err, c.widthMax, c.last)
 		}

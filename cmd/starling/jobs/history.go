@@ -53,7 +53,8 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 		if before != nil {
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
-		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by, console.Dash(stateWords(v.GetOutcome())), changes)
+		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by,
+			console.Dash(stateWords(v.GetOutcome())), changes)
 		before = spec
 	}
 	if d := answer.GetJob().GetDeed(); d != nil {
@@ -84,7 +85,8 @@ between that and the newest. It tells of each difference what it does: it is mad
 replace those whose machine does not satisfy a new rule, or starts or stops some.`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 3 {
-				return usage.Error(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a job's NAME, and takes up to two VERSIONs",
+					command.CommandPath()))
 			}
 			return nil
 		},
@@ -111,7 +113,8 @@ replace those whose machine does not satisfy a new rule, or starts or stops some
 			if !r.ForPeople() {
 				return r.Show(answer, nil)
 			}
-			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(), changesText(answer.GetChanges()))
+			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(),
+				changesText(answer.GetChanges()))
 			return err
 		},
 	}

@@ -10,7 +10,8 @@ import (
 
 // Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRun(r), newScale(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newStop(r), newWhy(r)}
+	return []*cobra.Command{newRun(r), newScale(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newStop(r),
+		newWhy(r)}
 }
 
 func newJob(r *remote.Remote) *cobra.Command {
@@ -20,6 +21,7 @@ func newJob(r *remote.Remote) *cobra.Command {
 		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobOutput(r), newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
+	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobOutput(r), newJobHistory(r), newJobDiff(r), newJobRevert(r),
+		newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
 	return command
 }

@@ -36,7 +36,8 @@ is never written over, and none is there that is not whole.`,
 		Example: "  starling job output words\n  starling job output words/top[0] results",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usage.Error(command, fmt.Errorf("%s needs a NAME, NAME/TASK or NAME/TASK[INDEX], and may have a DIR", command.CommandPath()))
+				return usage.Error(command, fmt.Errorf("%s needs a NAME, NAME/TASK or NAME/TASK[INDEX], and may have a DIR",
+					command.CommandPath()))
 			}
 			return nil
 		},

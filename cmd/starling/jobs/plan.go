@@ -40,7 +40,8 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 			changes, brought := false, map[terms.JobName]bool{}
 			for i := range documents {
 				if first := firstOf(documents[i].Spec.After, brought); first != "" {
-					r.Hint("%s: comes after %s, which this file brings or changes: it can be planned when that is done", documents[i].Spec.Name, first)
+					r.Hint("%s: comes after %s, which this file brings or changes: it can be planned when that is done",
+						documents[i].Spec.Name, first)
 					changes, brought[documents[i].Spec.Name] = true, true
 					continue
 				}
@@ -86,19 +87,22 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 		fmt.Fprintf(b, "%s: nothing would change, it keeps version %d\n", answer.GetJob(), answer.GetVersion())
 		for _, t := range answer.GetTasks() {
 			if n := t.GetOutdated(); n > 0 {
-				fmt.Fprintf(b, "%s of %s %s of an older version: %s\n", console.Counted(n, "instance"), t.GetTask(), are(n), halfwayText(answer.GetJob(), answer.GetUpdate()))
+				fmt.Fprintf(b, "%s of %s %s of an older version: %s\n", console.Counted(n, "instance"), t.GetTask(), are(n),
+					halfwayText(answer.GetJob(), answer.GetUpdate()))
 			}
 		}
 		return b.String()
 	default:
-		fmt.Fprintf(b, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetVersion(), answer.GetVersion()+1, changesText(answer.GetChanges()))
+		fmt.Fprintf(b, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetVersion(), answer.GetVersion()+1,
+			changesText(answer.GetChanges()))
 	}
 	for _, t := range answer.GetTasks() {
 		fmt.Fprintf(b, "task %s: %s\n", t.GetTask(), taskPlanText(t))
 	}
 	planSteps(b, answer)
 	for _, f := range answer.GetFindings() {
-		fmt.Fprintf(b, "in the end, %s of %s: %s\n", console.Counted(f.GetInstances(), "instance"), f.GetTask(), f.GetReason())
+		fmt.Fprintf(b, "in the end, %s of %s: %s\n", console.Counted(f.GetInstances(), "instance"), f.GetTask(),
+			f.GetReason())
 	}
 	if u := answer.GetUpdate(); u.GetFinal() && u.GetState() != succeeded {
 		fmt.Fprintf(b, "although all else goes well, the %s\n", updateText(u))
@@ -128,7 +132,8 @@ func halfwayText(job string, u *starlingv1.Update) string {
 	case u.GetState() == paused:
 		return fmt.Sprintf("%s; \"starling job update resume %s\" goes on", text, job)
 	case u.GetFinal() && u.GetState() != succeeded:
-		return fmt.Sprintf("%s; \"starling job restart %s\" replaces all instances by ones of version %d", text, job, u.GetTo())
+		return fmt.Sprintf("%s; \"starling job restart %s\" replaces all instances by ones of version %d", text, job,
+			u.GetTo())
 	}
 	return text
 }
@@ -139,7 +144,8 @@ func taskPlanText(t *starlingv1.TaskPlan) string {
 		count uint32
 		word  string
 	}{
-		{t.GetPlaced(), "placed"}, {t.GetReplaced(), "replaced"}, {t.GetUpdatedInPlace(), "updated in place"}, {t.GetStopped(), "stopped"},
+		{t.GetPlaced(), "placed"}, {t.GetReplaced(), "replaced"}, {t.GetUpdatedInPlace(), "updated in place"},
+		{t.GetStopped(), "stopped"},
 		{t.GetUnchanged(), "unchanged"}, {t.GetWaiting(), "waiting"}, {t.GetOutdated(), "still of an older version"},
 	} {
 		if one.count > 0 {

@@ -15,7 +15,8 @@ func TestPlanText(t *testing.T) {
 		},
 		Tasks: []*starlingv1.TaskPlan{{Task: "main", Replaced: 2, Stopped: 1}, {Task: "side"}},
 		Waves: []*starlingv1.Wave{
-			{Steps: []*starlingv1.Step{{Job: "web", Task: "main", Number: 2, Stops: "a"}, {Job: "web", Task: "main", Stops: "a", Starts: "a"}}},
+			{Steps: []*starlingv1.Step{{Job: "web", Task: "main", Number: 2, Stops: "a"},
+				{Job: "web", Task: "main", Stops: "a", Starts: "a"}}},
 			{AfterMillis: 5000, Needs: "promote", Steps: []*starlingv1.Step{
 				{Job: "web", Task: "main", Number: 1, Stops: "a", Starts: "b"}, {Job: "other", Task: "x", Starts: "a"},
 			}},

@@ -139,7 +139,8 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 		}
 		return exit.Silent(slot.GetExitCode())
 	case "out of memory":
-		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for", name, slot.GetNode())
+		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for",
+			name, slot.GetNode())
 	case "could not be started":
 		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}
@@ -155,7 +156,8 @@ func startProblem(ctx context.Context, peer *client.Client, submitted *starlingv
 	question := &starlingv1.TailJournalRequest{From: submitted.GetIndex()}
 	err := peer.TailJournal(ctx, question, func(answer *starlingv1.TailJournalResponse) error {
 		for _, effect := range answer.GetEntry().GetEffects() {
-			if _, why, found := strings.Cut(effect.GetText(), "could not be started"); found && effect.GetJob() == submitted.GetJob() {
+			if _, why, found := strings.Cut(effect.GetText(), "could not be started"); found &&
+				effect.GetJob() == submitted.GetJob() {
 				reason = why
 			}
 		}

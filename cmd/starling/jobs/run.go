@@ -23,7 +23,8 @@ type runOptions struct {
 // flags declares how a job is followed after a change.
 func (o *runOptions) flags(command *cobra.Command) {
 	command.Flags().BoolVarP(&o.detach, "detach", "d", false, "return when the change is submitted")
-	command.Flags().DurationVar(&o.timeout, "timeout", 0, "stop following after this `DURATION`, such as 30s; the jobs go on")
+	command.Flags().DurationVar(&o.timeout, "timeout", 0,
+		"stop following after this `DURATION`, such as 30s; the jobs go on")
 }
 
 func newRun(r *remote.Remote) *cobra.Command {
@@ -49,7 +50,8 @@ Ctrl-C detaches: the jobs go on.`,
 			case dashed == 0 && len(args) > 0, dashed < 0 && len(args) == 1:
 				return nil
 			case dashed < 0 && len(args) > 1:
-				return usage.Error(command, fmt.Errorf("starling run takes one FILE, got %q as well; a program goes behind --", args[1]))
+				return usage.Error(command, fmt.Errorf("starling run takes one FILE, got %q as well; a program goes behind --",
+					args[1]))
 			}
 			return usage.Error(command, errors.New("starling run needs a FILE, or -- and a PROGRAM"))
 		},
@@ -61,7 +63,8 @@ Ctrl-C detaches: the jobs go on.`,
 		},
 	}
 	options.flags(command)
-	command.Flags().Var(&options.against, "against", "the `VERSION` that the file was made against, 0 for a new job (default: the present one)")
+	command.Flags().Var(&options.against, "against",
+		"the `VERSION` that the file was made against, 0 for a new job (default: the present one)")
 	return command
 }
 

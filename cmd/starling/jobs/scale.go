@@ -127,13 +127,15 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 }
 
 // rescaled returns the job with its new numbers, nil if it has them already.
-func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms.Job, sizes []jobspec.Size) (*terms.Job, error) {
+func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms.Job,
+	sizes []jobspec.Size) (*terms.Job, error) {
 	now := status.GetJob()
 	switch {
 	case status == nil:
 		return nil, fmt.Errorf("there is no job %s: `starling ps` lists them", job)
 	case now.GetStatus() == "stopping", now.GetFinal() && (now.GetType() == "batch" || now.GetStatus() == "stopped"):
-		return nil, exit.Fail(exit.Conflict, "job %s is %s, so it is not scaled any more: `starling run FILE` starts it again", job, now.GetStatus())
+		return nil, exit.Fail(exit.Conflict,
+			"job %s is %s, so it is not scaled any more: `starling run FILE` starts it again", job, now.GetStatus())
 	}
 	old, problems := wire.SpecOf(status.GetSpec())
 	if len(problems) > 0 {
@@ -144,7 +146,8 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms
 			return string(s.Task) == task.GetName() || s.Task == "" && len(status.GetTasks()) == 1
 		}
 		if task.GetSealedBy() != "" && slices.ContainsFunc(sizes, isMeant) {
-			return nil, exit.Fail(exit.Conflict, "task %s of job %s is not scaled any more: %s has sealed it, so that no instance of it begins",
+			return nil, exit.Fail(exit.Conflict,
+				"task %s of job %s is not scaled any more: %s has sealed it, so that no instance of it begins",
 				task.GetName(), job, task.GetSealedBy())
 		}
 	}
@@ -158,9 +161,12 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms
 	return spec, nil
 }
 
-// earlierVersions returns the versions of a job before the present one, the newest first, if it has a task without instances.
-func earlierVersions(ctx context.Context, peer *client.Client, status *starlingv1.JobStatusResponse) (earlier []*terms.Job, err error) {
-	if !slices.ContainsFunc(status.GetSpec().GetTasks(), func(t *starlingv1.TaskSpec) bool { return t.GetInstances() == 0 }) {
+// earlierVersions returns the versions of a job before the present one, the newest first, if it has a task without
+// instances.
+func earlierVersions(ctx context.Context, peer *client.Client,
+	status *starlingv1.JobStatusResponse) (earlier []*terms.Job, err error) {
+	if !slices.ContainsFunc(status.GetSpec().GetTasks(),
+		func(t *starlingv1.TaskSpec) bool { return t.GetInstances() == 0 }) {
 		return nil, nil
 	}
 	history, err := peer.JobHistory(ctx, terms.JobName(status.GetJob().GetName()))
@@ -175,8 +181,8 @@ func earlierVersions(ctx context.Context, peer *client.Client, status *starlingv
 	return earlier, nil
 }
 
-// scaled tells whether a job has as many instances as it is to have, and nothing is on its way. What is to come after other
-// tasks is not waited for, nor the update of a batch job, which ends with its tasks.
+// scaled tells whether a job has as many instances as it is to have, and nothing is on its way. What is to come after
+// other tasks is not waited for, nor the update of a batch job, which ends with its tasks.
 func scaled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()

@@ -65,12 +65,15 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "COMMAND")
 	tasks.Colour = r.OutColour
 	for _, task := range answer.GetTasks() {
-		tasks.Row(task.GetName(), stateText(task), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()), commandOf(answer, task.GetName()))
+		tasks.Row(task.GetName(), stateText(task), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()),
+			commandOf(answer, task.GetName()))
 	}
-	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS", "WAITS FOR")
+	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS",
+		"WAITS FOR")
 	slots.Colour = r.OutColour
 	for _, slot := range answer.GetSlots() {
-		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()), age(slot.GetSince()),
+		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()),
+			age(slot.GetSince()),
 			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
 	}
 	for i, t := range []*console.Table{head, tasks, slots} {

@@ -62,18 +62,19 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 }
 
 // settled tells whether a job has got where it will stay: a batch job has ended; the update of another has, and all its
-// instances run. An update that is paused is not waited for, nor the health of instances where none ran before, nor a job
-// that is suspended.
+// instances run. An update that is paused is not waited for, nor the health of instances where none ran before, nor a
+// job that is suspended.
 func settled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
 	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
-	return job.GetFinal() || rests(job) || job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
+	return job.GetFinal() || rests(job) ||
+		job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
 }
 
-// rests tells whether a job is suspended or has no instances, and nothing of it runs any more: nothing happens until its user
-// wants it to.
+// rests tells whether a job is suspended or has no instances, and nothing of it runs any more: nothing happens until
+// its user wants it to.
 func rests(job *starlingv1.Job) bool {
 	c := job.GetCounts()
 	return (job.GetStatus() == suspended || job.GetStatus() == idle) && c.GetRunning()+c.GetAssigned()+c.GetStopping() == 0

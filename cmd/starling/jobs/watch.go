@@ -60,7 +60,10 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 				return err
 			}
 			p.Clear()
-			if err := r.ShowNext(last, func() string { return last.GetName() + ": " + updateText(last.GetUpdate()) + "\n" }); err != nil {
+			if err := r.ShowNext(last, func() string {
+				return last.GetName() + ": " + updateText(last.GetUpdate()) +
+					"\n"
+			}); err != nil {
 				return err
 			}
 			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {
@@ -94,7 +97,8 @@ func watchUpdate(p *console.Progress, status *starlingv1.JobStatusResponse) {
 	p.Show(names, texts)
 }
 
-// slotProgress says how far an instance is: "version 1 -> 2, running on a, ready, waits for its health, at 12:00:05 UTC".
+// slotProgress says how far an instance is: "version 1 -> 2, running on a, ready, waits for its health, at 12:00:05
+// UTC".
 func slotProgress(slot *starlingv1.Slot, u *starlingv1.Update) string {
 	parts := []string{fmt.Sprintf("version %d", cmp.Or(slot.GetVersion(), u.GetTo()))}
 	if slot.GetVersion() != 0 && slot.GetVersion() != u.GetTo() && !u.GetFinal() {

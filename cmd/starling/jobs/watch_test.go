@@ -15,8 +15,10 @@ func TestWatchUpdate(t *testing.T) {
 	status := &starlingv1.JobStatusResponse{
 		Job: &starlingv1.Job{Name: "web", Update: &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2}},
 		Slots: []*starlingv1.Slot{
-			{Task: "main", Seat: "main", Version: 2, Phase: "running", Health: "ready", Node: "a", WaitsFor: "its health, at 06:00:05 UTC"},
-			{Task: "main", Seat: "main", Number: 1, Version: 1, Phase: "running", Health: "healthy", Node: "b", WaitsFor: "its turn"},
+			{Task: "main", Seat: "main", Version: 2, Phase: "running", Health: "ready", Node: "a",
+				WaitsFor: "its health, at 06:00:05 UTC"},
+			{Task: "main", Seat: "main", Number: 1, Version: 1, Phase: "running", Health: "healthy", Node: "b",
+				WaitsFor: "its turn"},
 			{Task: "main", Seat: "canary", Number: 1, Phase: "waiting", Health: "untried", WaitsFor: "a machine"},
 		},
 	}

@@ -63,7 +63,8 @@ func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.Wh
 	if err == nil {
 		err = t.Check(status)
 	}
-	answer.Findings = slices.DeleteFunc(answer.GetFindings(), func(f *starlingv1.Finding) bool { return f.GetTask() != "" && f.GetTask() != t.Task })
+	answer.Findings = slices.DeleteFunc(answer.GetFindings(),
+		func(f *starlingv1.Finding) bool { return f.GetTask() != "" && f.GetTask() != t.Task })
 	return answer, err
 }
 
@@ -71,7 +72,8 @@ func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.Wh
 func findings(answer *starlingv1.WhyResponse) string {
 	text := strings.Builder{}
 	job := answer.GetJob()
-	fmt.Fprintf(&text, "%s is %s: %d wanted, %s\n", job.GetName(), job.GetStatus(), job.GetCounts().GetDesired(), tally(job.GetCounts()))
+	fmt.Fprintf(&text, "%s is %s: %d wanted, %s\n", job.GetName(), job.GetStatus(), job.GetCounts().GetDesired(),
+		tally(job.GetCounts()))
 	if len(answer.GetFindings()) == 0 && !job.GetFinal() {
 		fmt.Fprintln(&text, "nothing keeps it from running")
 	}

@@ -12,7 +12,8 @@ func TestJobWords(t *testing.T) {
 		{span(-time.Second), "0s"}, {span(59 * time.Second), "59s"}, {span(61 * time.Second), "1m01s"},
 		{span(25 * time.Hour), "1d01h"}, {span(90 * time.Minute), "1h30m"},
 		{tally(nil), "no instances"}, {tally(&starlingv1.Counts{Running: 2, Waiting: 1}), "2 running, 1 waiting"},
-		{tally(&starlingv1.Counts{Running: 1, Postponed: 1, Delayed: 1}), "1 running, 1 waiting to restart, 1 postponed"}, {age(nil), "-"},
+		{tally(&starlingv1.Counts{Running: 1, Postponed: 1, Delayed: 1}), "1 running, 1 waiting to restart, 1 postponed"},
+		{age(nil), "-"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
@@ -26,9 +27,12 @@ func TestSuspendedIsSettled(t *testing.T) {
 		job  *starlingv1.Job
 		want bool
 	}{
-		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 3, Waiting: 2, Succeeded: 1}}, true},
-		{&starlingv1.Job{Type: "stateless", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 2}, Update: &starlingv1.Update{From: 1, State: "ROLLING_FORWARD"}}, true},
-		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 1, Stopping: 1}}, false},
+		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 3, Waiting: 2, Succeeded: 1}},
+			true},
+		{&starlingv1.Job{Type: "stateless", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 2},
+			Update: &starlingv1.Update{From: 1, State: "ROLLING_FORWARD"}}, true},
+		{&starlingv1.Job{Type: "batch", Status: suspended, Counts: &starlingv1.Counts{Desired: 2, Waiting: 1, Stopping: 1}},
+			false},
 		{&starlingv1.Job{Type: "batch", Status: "pending", Counts: &starlingv1.Counts{Desired: 2, Waiting: 2}}, false},
 	} {
 		for name, reached := range map[string]func(*starlingv1.JobStatusResponse) bool{"settled": settled, "scaled": scaled} {
@@ -43,7 +47,8 @@ func TestSuspendedIsSettled(t *testing.T) {
 func TestScaledWorkflow(t *testing.T) {
 	status := func(starting uint32) *starlingv1.JobStatusResponse {
 		return &starlingv1.JobStatusResponse{
-			Job: &starlingv1.Job{Type: "batch", Status: "running", Counts: &starlingv1.Counts{Desired: 5, Running: 4 - starting, Assigned: starting, Waiting: 1},
+			Job: &starlingv1.Job{Type: "batch", Status: "running",
+				Counts: &starlingv1.Counts{Desired: 5, Running: 4 - starting, Assigned: starting, Waiting: 1},
 				Update: &starlingv1.Update{From: 1, To: 2, State: "ROLLING_FORWARD"}},
 			Tasks: []*starlingv1.Task{
 				{Name: "map", State: "running", Counts: &starlingv1.Counts{Desired: 4, Running: 4 - starting, Assigned: starting}},
@@ -52,6 +57,7 @@ func TestScaledWorkflow(t *testing.T) {
 		}
 	}
 	if scaled(status(1)) || !scaled(status(0)) {
-		t.Errorf("got %v while an instance starts, %v when all run, want false and true", scaled(status(1)), scaled(status(0)))
+		t.Errorf("got %v while an instance starts, %v when all run, want false and true", scaled(status(1)),
+			scaled(status(0)))
 	}
 }

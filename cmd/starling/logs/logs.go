@@ -66,7 +66,8 @@ meant; NAME.TASK is always a task.`,
 	}
 	command.Flags().BoolVarP(&logs.follow, "follow", "f", false, "wait for the start, and go on until all has ended")
 	command.Flags().BoolVar(&logs.stderr, "stderr", false, "show standard error")
-	command.Flags().Int64Var(&logs.tailBytes, "tail", -1, "begin that many `BYTES` before the end (default: all that is kept)")
+	command.Flags().Int64Var(&logs.tailBytes, "tail", -1,
+		"begin that many `BYTES` before the end (default: all that is kept)")
 	return command
 }
 
@@ -93,14 +94,17 @@ func (l *reader) run(ctx context.Context, t target.Target) error {
 	return l.readAll(ctx, chosen)
 }
 
-// withOutput leaves out the instances that were never placed, if there are others and it does not wait for them to start.
+// withOutput leaves out the instances that were never placed, if there are others and it does not wait for them to
+// start.
 func (l *reader) withOutput(chosen []target.Target, answer *starlingv1.JobStatusResponse) []target.Target {
-	placed := slices.DeleteFunc(slices.Clone(chosen), func(t target.Target) bool { return t.Find(answer).GetAllocation() == "" })
+	placed := slices.DeleteFunc(slices.Clone(chosen),
+		func(t target.Target) bool { return t.Find(answer).GetAllocation() == "" })
 	missing := len(chosen) - len(placed)
 	if l.follow || len(placed) == 0 || missing == 0 {
 		return chosen
 	}
-	l.remote.Hint("without %s never placed; the reasons: starling why %s", console.Counted(missing, "instance"), answer.GetJob().GetName())
+	l.remote.Hint("without %s never placed; the reasons: starling why %s", console.Counted(missing, "instance"),
+		answer.GetJob().GetName())
 	return placed
 }
 
@@ -153,8 +157,10 @@ func (l *reader) readInstance(ctx context.Context, t target.Target, out io.Write
 }
 
 // readAllocation shows the output of one allocation and returns which it was.
-func (l *reader) readAllocation(ctx context.Context, t target.Target, tailBytes int64, out io.Writer) (allocation string, err error) {
-	question := &starlingv1.LogsRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number), Follow: l.follow}
+func (l *reader) readAllocation(ctx context.Context, t target.Target, tailBytes int64,
+	out io.Writer) (allocation string, err error) {
+	question := &starlingv1.LogsRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number),
+		Follow: l.follow}
 	if l.stderr {
 		question.Stream = "stderr"
 	}

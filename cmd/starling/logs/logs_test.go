@@ -23,7 +23,8 @@ func TestWithOutput(t *testing.T) {
 		chosen, want []target.Target
 		said         string
 	}{
-		{"one of two", false, []target.Target{placed, waiting}, []target.Target{placed}, "without 1 instance never placed; the reasons: starling why web\n"},
+		{"one of two", false, []target.Target{placed, waiting}, []target.Target{placed},
+			"without 1 instance never placed; the reasons: starling why web\n"},
 		{"all", false, []target.Target{placed}, []target.Target{placed}, ""},
 		{"none", false, []target.Target{waiting}, []target.Target{waiting}, ""},
 		{"who follows", true, []target.Target{placed, waiting}, []target.Target{placed, waiting}, ""},

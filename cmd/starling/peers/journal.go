@@ -38,7 +38,8 @@ func newJournalTail(r *remote.Remote) *cobra.Command {
 	}
 	command.Flags().BoolVarP(&question.Follow, "follow", "f", false, "go on with every new entry")
 	command.Flags().Uint64Var(&question.From, "from", 0, "begin with the entry at `INDEX`")
-	command.Flags().Uint32VarP(&question.Last, "last", "n", 20, "begin with the newest `N` entries, 0 for all that the peer remembers")
+	command.Flags().Uint32VarP(&question.Last, "last", "n", 20,
+		"begin with the newest `N` entries, 0 for all that the peer remembers")
 	return command
 }
 
@@ -59,7 +60,8 @@ func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.
 // entryWords tells an entry to people: a line of its own, one per command, one per effect.
 func entryWords(e *starlingv1.JournalEntry) string {
 	text := strings.Builder{}
-	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"), console.Dash(e.GetWriter()))
+	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"),
+		console.Dash(e.GetWriter()))
 	if e.GetDropped() != "" {
 		fmt.Fprintf(&text, "    dropped: %s\n", e.GetDropped())
 	}

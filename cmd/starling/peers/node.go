@@ -57,7 +57,8 @@ has volumes there stays with them. What still runs there after the deadline is s
 			return watchDrain(command.Context(), r, peer, args[0])
 		},
 	}
-	drain.Flags().DurationVar(&deadline, "deadline", deadline, "after this `DURATION` what still runs there is stopped; 0 is at once")
+	drain.Flags().DurationVar(&deadline, "deadline", deadline,
+		"after this `DURATION` what still runs there is stopped; 0 is at once")
 	drain.Flags().BoolVar(&off, "off", false, "take the drain back")
 	drain.Flags().BoolVar(&watch, "watch", false, "wait until nothing runs there")
 	return drain

@@ -51,7 +51,8 @@ func newRing(r *remote.Remote) *cobra.Command {
 }
 
 func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
-	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "KEPT", "DEVICES", "RUNS", "INDEX", "LAG", "DIGEST", "ADDRESS")
+	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "KEPT", "DEVICES", "RUNS",
+		"INDEX", "LAG", "DIGEST", "ADDRESS")
 	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
 		return strings.Compare(a.GetNode(), b.GetNode())
 	})

@@ -34,7 +34,8 @@ func TestKept(t *testing.T) {
 	for _, c := range []struct {
 		kept *starlingv1.Resources
 		want string
-	}{{nil, "-"}, {&starlingv1.Resources{CpuMillicores: 2900}, "2.9 cpu"}, {&starlingv1.Resources{CpuMillicores: 1000, MemoryBytes: 1 << 30}, "1 cpu, 1GiB memory"}} {
+	}{{nil, "-"}, {&starlingv1.Resources{CpuMillicores: 2900}, "2.9 cpu"},
+		{&starlingv1.Resources{CpuMillicores: 1000, MemoryBytes: 1 << 30}, "1 cpu, 1GiB memory"}} {
 		if got := kept(&starlingv1.Peer{Kept: c.kept}); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}

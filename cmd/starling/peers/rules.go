@@ -63,13 +63,15 @@ func adviseRules(r *remote.Remote, answer *starlingv1.RulesResponse) {
 			behind++
 		}
 	}
-	text := fmt.Sprintf("version %d of the rules is in force; the program of this peer knows up to %d", answer.GetRules(), answer.GetNewest())
+	text := fmt.Sprintf("version %d of the rules is in force; the program of this peer knows up to %d", answer.GetRules(),
+		answer.GetNewest())
 	switch {
 	case len(answer.GetMembers()) == 0:
 	case behind == 0:
 		text += "; all know a newer one: starling rules raise"
 	case behind < len(answer.GetMembers()):
-		text += fmt.Sprintf("; %d of %d peers know no newer one: install a newer program there first", behind, len(answer.GetMembers()))
+		text += fmt.Sprintf("; %d of %d peers know no newer one: install a newer program there first", behind,
+			len(answer.GetMembers()))
 	}
 	r.Hint("%s", text)
 }

@@ -174,7 +174,8 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 		if q.Static {
 			reserved += " static"
 		}
-		quotas.Row(k.String(), reserved, k.Round(q.Limit), fmt.Sprint(q.Share), k.Round(u.GetAllocated()), k.Round(u.GetDemand()),
+		quotas.Row(k.String(), reserved, k.Round(q.Limit), fmt.Sprint(q.Share), k.Round(u.GetAllocated()),
+			k.Round(u.GetDemand()),
 			k.Round(u.GetEntitlement()), k.Round(u.GetBorrowed()), k.Round(u.GetLent()))
 		if u.GetSlackAllocated()+u.GetSlackDemand() > 0 {
 			slack.Row(k.String(), k.Round(u.GetSlackAllocated()), k.Round(u.GetSlackDemand()), k.Round(u.GetSlackEntitlement()))
@@ -248,7 +249,8 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 			fmt.Fprintln(w)
 		}
 		first = false
-		fmt.Fprintf(w, "%s: %s is entitled to %s\n", one.GetKind(), answer.GetPool().GetSpec().GetPath(), k.Round(u.GetEntitlement()))
+		fmt.Fprintf(w, "%s: %s is entitled to %s\n", one.GetKind(), answer.GetPool().GetSpec().GetPath(),
+			k.Round(u.GetEntitlement()))
 		if only == "" && !isCut(one, answer.GetPool().GetSpec().GetPath()) && u.GetSlackAllocated()+u.GetSlackDemand() == 0 {
 			fmt.Fprintf(w, "  %s, and nothing cuts it\n", one.GetSentences()[0])
 			continue

@@ -22,7 +22,8 @@ func CompletionContext(command *cobra.Command) (context.Context, context.CancelF
 }
 
 // Complete offers what a peer lists for the only argument of a command; nothing if none answers.
-func (r *Remote) Complete(list func(ctx context.Context, peer *client.Client, typed string) ([]cobra.Completion, error)) cobra.CompletionFunc {
+func (r *Remote) Complete(list func(ctx context.Context, peer *client.Client, typed string) ([]cobra.Completion,
+	error)) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

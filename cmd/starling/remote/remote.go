@@ -1,4 +1,5 @@
-// Package remote is the way of a command to a peer: where it answers, for how long it is asked, and how answers are printed.
+// Package remote is the way of a command to a peer: where it answers, for how long it is asked, and how answers are
+// printed.
 package remote
 
 import (
@@ -40,7 +41,8 @@ type Remote struct {
 func (r *Remote) Declare(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&r.Address, "address", "",
 		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
-	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable, "print answers as `FORMAT`: table, json or yaml")
+	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable,
+		"print answers as `FORMAT`: table, json or yaml")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if r.format != formatTable && r.format != formatJSON && r.format != formatYAML {
 			return usage.Error(command, fmt.Errorf("unknown output format %q: use table, json or yaml", r.format))

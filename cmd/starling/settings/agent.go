@@ -81,22 +81,28 @@ func defaults() (*Agent, error) {
 func all() []setting {
 	return []setting{
 		{"node", scalar, "`NAME` of this machine in the cluster (default: its host name)", setNode},
-		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)", setPath(func(c *Agent) *string { return &c.Data })},
+		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)",
+			setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
 		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
 		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
-		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)", setEtcdListen},
-		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine", setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
+		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)",
+			setEtcdListen},
+		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine",
+			setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
-		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates", setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
+		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
+			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
-		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)", setCapacity(terms.Memory, jobspec.ParseBytes)},
-		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)", setCapacity(terms.Disk, jobspec.ParseBytes)},
+		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)",
+			setCapacity(terms.Memory, jobspec.ParseBytes)},
+		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)",
+			setCapacity(terms.Disk, jobspec.ParseBytes)},
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor)", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
@@ -272,7 +278,8 @@ func setLogFile(c *Agent, texts []string) error {
 }
 
 func setLogLevel(c *Agent, texts []string) error {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+		"error": slog.LevelError}
 	level, known := levels[texts[0]]
 	if !known {
 		return fmt.Errorf("must be debug, info, warn or error, is %q", texts[0])

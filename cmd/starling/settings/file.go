@@ -59,7 +59,8 @@ func Declare(command *cobra.Command) {
 func (c *Agent) contradictions() []error {
 	var problems []error
 	files := c.Certificates
-	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") && files != (etcd.Certificates{}) {
+	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") &&
+		files != (etcd.Certificates{}) {
 		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
 	}
 	_, member := c.Members[string(c.Node)]

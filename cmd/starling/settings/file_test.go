@@ -60,14 +60,16 @@ log: {file: "-", level: debug}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Node != "a" || c.Data != "here" || c.Address != "127.0.0.1:1" || c.Pulse != 3*time.Second || len(c.Members) != 3 ||
+	if c.Node != "a" || c.Data != "here" || c.Address != "127.0.0.1:1" || c.Pulse != 3*time.Second ||
+		len(c.Members) != 3 ||
 		c.EtcdListen != "http://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
 		t.Errorf("got %+v", c)
 	}
 	if want := (terms.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
 		t.Errorf("capacity: got %v, want %v", c.Capacity, want)
 	}
-	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" || c.Devices[1] != (terms.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
+	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" ||
+		c.Devices[1] != (terms.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
 		t.Errorf("devices: got %v", c.Devices)
 	}
 }
@@ -92,13 +94,15 @@ func TestAgentConfigPrecedence(t *testing.T) {
 func TestAgentConfigRefuses(t *testing.T) {
 	cases := []struct{ name, file, want string }{
 		{"unknown key", "nodee: a", `agent.yaml:1:1: unknown key "nodee"; did you mean "node"?`},
-		{"unknown inner key", smallConfig + "log:\n  levle: info", `:6:3: unknown key "log.levle"; did you mean "log.level"?`},
+		{"unknown inner key", smallConfig + "log:\n  levle: info",
+			`:6:3: unknown key "log.levle"; did you mean "log.level"?`},
 		{"duplicate", smallConfig + "node: b", "node"},
 		{"wrong shape", smallConfig + "data: [a]", ":5:7: data must be a single value"},
 		{"no mapping", smallConfig + "capacity: 5", ":5:11: must be a mapping"},
 		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
 		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
-		{"members", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:2'}}", "one or three nodes form the quorum, not 2"},
+		{"members", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:2'}}",
+			"one or three nodes form the quorum, not 2"},
 		{"member's URL", "node: a\netcd: {members: {a: 'h:1'}}", `member a: "h:1" is no URL`},
 		{"same URL", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:1', c: 'http://h:3'}}", "as well"},
 		{"no etcd", "node: a", "nothing says where the journal is"},

@@ -71,7 +71,8 @@ and of no use to a task of the trace, in the mean; placements are counted per se
 	flags.IntVar(&t.inflate, "inflate", 0, "let tasks arrive until they ask for so many `PERCENT` of the GPUs")
 	flags.StringVar(&t.seed, "seed", "1", "the seed of the random order, or several as `A-B`")
 	flags.StringVar(&t.plot, "plot", "", "draw GPUs allocated and fragmented over the demand into an SVG `FILE`")
-	if err := command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := command.RegisterFlagCompletionFunc("policy",
+		cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was declared above
 	}
 	return command
@@ -113,7 +114,8 @@ func (t *traceRun) run(ctx context.Context) error {
 	for _, policy := range t.policies {
 		var same []*trace.Result
 		for seed := t.seeds.From; seed <= t.seeds.To; seed++ {
-			o := trace.Options{Placement: terms.Placement(slices.Index(terms.Placements(), policy)), Inflate: t.inflate, Seed: seed}
+			o := trace.Options{Placement: terms.Placement(slices.Index(terms.Placements(), policy)), Inflate: t.inflate,
+				Seed: seed}
 			result, err := t.replay(ctx, &trace.Trace{Machines: machines, Tasks: tasks}, o)
 			switch {
 			case ctx.Err() != nil:
@@ -184,14 +186,16 @@ const reasonsShownMax = 5
 
 // showMeans tells people what came of each policy.
 func (t *traceRun) showMeans(means []*trace.Result) error {
-	list := console.NewTable("POLICY", "SEEDS", "ARRIVED", "PLACED", "UNPLACED", "CPU %", "MEMORY %", "GPU %", "GPU ASKED %", "GPU FRAGMENTED %", "PLACEMENTS/S")
+	list := console.NewTable("POLICY", "SEEDS", "ARRIVED", "PLACED", "UNPLACED", "CPU %", "MEMORY %", "GPU %",
+		"GPU ASKED %", "GPU FRAGMENTED %", "PLACEMENTS/S")
 	for _, m := range means {
 		cells := []string{m.Policy, fmt.Sprint(len(m.Seeds)), count(m.Arrived), count(m.Placed), count(m.Unplaced)}
 		for _, kind := range m.Kinds {
 			cells = append(cells, fmt.Sprintf("%.2f", kind.Allocated))
 		}
 		asked := m.Kinds[len(m.Kinds)-1].Arrived
-		list.Row(append(cells, fmt.Sprintf("%.2f", asked), fmt.Sprintf("%.2f", m.Fragmented), fmt.Sprintf("%.0f", m.PlacementsPerSecond))...)
+		list.Row(append(cells, fmt.Sprintf("%.2f", asked), fmt.Sprintf("%.2f", m.Fragmented),
+			fmt.Sprintf("%.0f", m.PlacementsPerSecond))...)
 	}
 	if err := list.Write(t.Out); err != nil {
 		return err

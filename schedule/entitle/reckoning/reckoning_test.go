@@ -13,8 +13,8 @@ import (
 	"starling/terms/pool"
 )
 
-// TestSentences tells stories about the cores of a cluster with so many of them, divided among the pools of a file. Each
-// line after it says what a pool's jobs hold and ask for.
+// TestSentences tells stories about the cores of a cluster with so many of them, divided among the pools of a file.
+// Each line after it says what a pool's jobs hold and ask for.
 func TestSentences(t *testing.T) {
 	datadriven.RunTest(t, "testdata/sentences", func(t *testing.T, d *datadriven.TestData) string {
 		file, work, _ := strings.Cut(d.Input, "\n---\n")

@@ -23,7 +23,8 @@ type teller struct {
 // Sentences tells how a pool's entitlement of one kind came about, what keeps it from more, and what would help.
 func (b *Book) Sentences(number int, k terms.Kind) []string {
 	t := &teller{
-		Book: b, number: number, kind: k, use: b.Use(number, k), trace: &b.traces[number], quota: &b.in.Pools[number].Spec.Quotas[k],
+		Book: b, number: number, kind: k, use: b.Use(number, k), trace: &b.traces[number],
+		quota:    &b.in.Pools[number].Spec.Quotas[k],
 		siblings: b.Siblings(number),
 	}
 	t.demand()
@@ -96,7 +97,8 @@ func (t *teller) source() {
 		t.say("%s %s %s, all for this pool", t.path(t.parent()), verb, t.text(t.Divided(t.number, t.kind)))
 		return
 	}
-	t.say("%s %s %s, divided among %d pools, which claim %s together", t.path(t.parent()), verb, t.text(t.Divided(t.number, t.kind)),
+	t.say("%s %s %s, divided among %d pools, which claim %s together", t.path(t.parent()), verb,
+		t.text(t.Divided(t.number, t.kind)),
 		pools, t.text(sum))
 }
 
@@ -154,7 +156,8 @@ func (t *teller) slack() {
 		t.say("beside that revocable work may use %s that nobody holds now: it holds %s and waits for %s",
 			t.text(u.SlackEntitled), t.text(u.SlackHeld), t.text(u.SlackAsked))
 	default:
-		t.say("%s of it is for revocable work, which holds %s and waits for %s", t.text(u.SlackEntitled), t.text(u.SlackHeld), t.text(u.SlackAsked))
+		t.say("%s of it is for revocable work, which holds %s and waits for %s", t.text(u.SlackEntitled),
+			t.text(u.SlackHeld), t.text(u.SlackAsked))
 	}
 }
 
@@ -214,9 +217,11 @@ func (t *teller) morePart(at int) []string {
 			others = append(others, fmt.Sprintf("%s (%s)", t.path(i), t.text(more)))
 		}
 	}
-	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that nobody reserves", t.path(at), k, t.path(parent), t.text(free))}
+	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that nobody reserves", t.path(at), k,
+		t.path(parent), t.text(free))}
 	if free <= 0 {
-		help[0] = fmt.Sprintf("a higher %s.%s.reservation, with lower ones elsewhere: all that %s has is reserved", t.path(at), k, t.path(parent))
+		help[0] = fmt.Sprintf("a higher %s.%s.reservation, with lower ones elsewhere: all that %s has is reserved",
+			t.path(at), k, t.path(parent))
 	}
 	const most = 3
 	if len(others) == 0 {

@@ -92,7 +92,8 @@ func (a *Allotment) Reason() string {
 		return "waits for virtual peers: its job gets none unless " + a.together(needed)
 	}
 	return fmt.Sprintf("waits for a virtual peer: the task has %d of %d of its job (by %s), the job %d of %d that pool %s gives to %s (by %s)",
-		a.has(a.plan), mine, a.j.Spec.TaskScheduler, mine, all, a.path, counted(len(a.d.Jobs), "job"), a.s.Pools()[a.d.Number].JobScheduler)
+		a.has(a.plan), mine, a.j.Spec.TaskScheduler, mine, all, a.path, counted(len(a.d.Jobs), "job"),
+		a.s.Pools()[a.d.Number].JobScheduler)
 }
 
 // earlier says what the tasks before it have.
@@ -169,7 +170,8 @@ func (a *Allotment) copies(open []int) string {
 func (a *Allotment) Details() (all []string) {
 	open, none := a.open(), sum(a.plan.Peers[a.job]) == 0
 	if none {
-		all = append(all, fmt.Sprintf("pool %s divides %s among %s (by %s): %d are given", a.path, counted(int(a.d.Entitled), "virtual peer"),
+		all = append(all, fmt.Sprintf("pool %s divides %s among %s (by %s): %d are given", a.path,
+			counted(int(a.d.Entitled), "virtual peer"),
 			counted(len(a.d.Jobs), "job"), a.s.Pools()[a.d.Number].JobScheduler, a.given()))
 	}
 	oneByOne := a.d.In.Scheduler == share.JobPriority || a.d.In.Scheduler == share.JobGreedy
@@ -177,11 +179,13 @@ func (a *Allotment) Details() (all []string) {
 		all = append(all, "before it come "+some(first))
 	}
 	if fit, there := a.fit(a.own()); fit < there {
-		all = append(all, fmt.Sprintf("%d of %s can run it: those of nodes that have what it requires", fit, counted(int(there), "virtual peer")))
+		all = append(all, fmt.Sprintf("%d of %s can run it: those of nodes that have what it requires", fit,
+			counted(int(there), "virtual peer")))
 	}
 	switch a.mine().Scheduler {
 	case share.TaskFixed:
-		all = append(all, fmt.Sprintf("by fixed, a task gets as many as it needs at least and never more: %d", max(a.own().Min, 1)))
+		all = append(all, fmt.Sprintf("by fixed, a task gets as many as it needs at least and never more: %d",
+			max(a.own().Min, 1)))
 	case share.TaskColocated:
 		if len(open) == 0 {
 			break
@@ -190,7 +194,8 @@ func (a *Allotment) Details() (all []string) {
 		if most := a.mine().Tasks[least].Max; least != a.task && a.has(a.plan) == most {
 			all = append(all, fmt.Sprintf("a copy needs an instance of each task, and %s has %d", a.name(least), most))
 		} else if copies := a.has(a.plan); copies > 0 {
-			all = append(all, fmt.Sprintf("it runs in %s, each of which takes %s on one machine", counted(int(copies), "copy"), counted(len(open), "virtual peer")))
+			all = append(all, fmt.Sprintf("it runs in %s, each of which takes %s on one machine", counted(int(copies), "copy"),
+				counted(len(open), "virtual peer")))
 		}
 	}
 	return all

@@ -43,17 +43,20 @@ type Help struct {
 func (a *Allotment) Help() (all []Help) {
 	if s := a.mine().Scheduler; s == share.TaskFixed || s == share.TaskGreedy {
 		if a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Scheduler = share.TaskRoundRobin })) {
-			all = append(all, Help{Text: "another task_scheduler, such as round-robin", Job: func(j *terms.Job) { j.TaskScheduler = terms.TaskRoundRobin }})
+			all = append(all, Help{Text: "another task_scheduler, such as round-robin",
+				Job: func(j *terms.Job) { j.TaskScheduler = terms.TaskRoundRobin }})
 		}
 	}
 	switch a.d.In.Scheduler {
 	case share.JobPriority:
 		if level, ok := a.priority(); ok {
-			all = append(all, Help{Text: fmt.Sprintf("a priority above %d", level-1), Job: func(j *terms.Job) { j.Priority = uint32(level) }})
+			all = append(all, Help{Text: fmt.Sprintf("a priority above %d", level-1),
+				Job: func(j *terms.Job) { j.Priority = uint32(level) }})
 		}
 	case share.JobPercentage:
 		if part, ok := a.part(); ok {
-			all = append(all, Help{Text: fmt.Sprintf("a percent of %d in the job file", part), Job: func(j *terms.Job) { j.Percent = uint32(part) }})
+			all = append(all, Help{Text: fmt.Sprintf("a percent of %d in the job file", part),
+				Job: func(j *terms.Job) { j.Percent = uint32(part) }})
 		}
 	}
 	if j := a.ender(); j != nil {
@@ -79,8 +82,8 @@ func (a *Allotment) priority() (level int, ok bool) {
 	return 0, false
 }
 
-// part returns the smallest percent above its own with which the task has more. A job that has none because of its part is
-// told the largest below first, which takes nothing from others.
+// part returns the smallest percent above its own with which the task has more. A job that has none because of its part
+// is told the largest below first, which takes nothing from others.
 func (a *Allotment) part() (part int, ok bool) {
 	try := func(percent int) bool {
 		return a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Part = share.BasisPoints(percent) * whole / 100 }))
@@ -99,8 +102,8 @@ func (a *Allotment) part() (part int, ok bool) {
 	return 0, false
 }
 
-// ender returns a job whose end would get the task more, nil if there is none: of those that have peers the least important,
-// and of equal ones the youngest.
+// ender returns a job whose end would get the task more, nil if there is none: of those that have peers the least
+// important, and of equal ones the youngest.
 func (a *Allotment) ender() *cluster.Job {
 	var others []int
 	for i := range a.d.In.Jobs {
@@ -132,8 +135,9 @@ func (a *Allotment) without(job int) *share.Input {
 	return in
 }
 
-// More returns how many peers more the pool would have to have for the task to have more, all on one new machine on which
-// all tasks can run; 0 if that would not help. Here tells that those that are there would do, if the pool were entitled to them.
+// More returns how many peers more the pool would have to have for the task to have more, all on one new machine on
+// which all tasks can run; 0 if that would not help. Here tells that those that are there would do, if the pool were
+// entitled to them.
 func (a *Allotment) More() (more share.Peers, here bool) {
 	works := func(more share.Peers) bool { return a.tried(a.larger(more, true)) }
 	for more = 1; !works(more); more *= 2 {
@@ -203,8 +207,8 @@ type Spot struct {
 	Count uint32
 }
 
-// Spots returns where those instances of the task are to go that wait although it has virtual peers for them; none if that does
-// not matter to the pool.
+// Spots returns where those instances of the task are to go that wait although it has virtual peers for them; none if
+// that does not matter to the pool.
 func (a *Allotment) Spots() (spots []Spot) {
 	if a.d.Ground == nil {
 		return nil
