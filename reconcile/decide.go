@@ -73,7 +73,7 @@ func (d *decider) seat(seat Seat) Verdict {
 		return Verdict{}
 	case d.slot.Closed:
 		return Verdict{Reason: NodeClosed}
-	case d.lost != nil && !d.lost.terminal():
+	case d.lost != nil:
 		return Verdict{Action: Place, Reason: AfterLoss, Holder: d.lost.Order}
 	case d.taken:
 		return d.vacant(Emptied)

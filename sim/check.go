@@ -112,9 +112,12 @@ const (
 	restMillisMax     = 90_000
 )
 
+// ringRest returns how long after the last fault the ring changed last, negative if before, in milliseconds.
+func (w *World) ringRest() terms.Time { return w.ringChanged - max(w.calmAt, w.movedAt) }
+
 // checkRest checks what must hold when nothing happens any more.
 func (w *World) checkRest() {
-	if took := w.ringChanged - max(w.calmAt, w.movedAt); took > ringRestMillisMax {
+	if took := w.ringRest(); took > ringRestMillisMax {
 		w.fail("the ring was whole only %d ms after the faults had ended", took)
 	}
 	if took := w.landedAt - max(w.calmAt, w.workedAt); took > restMillisMax {

@@ -158,7 +158,7 @@ func (w *World) report() Report {
 		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,
 	}
 	if w.calm {
-		r.RingRest, r.Rest = max(0, w.ringChanged-max(w.calmAt, w.movedAt)), max(0, w.landedAt-w.calmAt)
+		r.RingRest, r.Rest = max(0, w.ringRest()), max(0, w.landedAt-w.calmAt)
 	}
 	if r.Failure != nil {
 		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --trace --seeds %d", w.seed, w.failure, w.seed)
