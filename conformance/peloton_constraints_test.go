@@ -13,6 +13,7 @@ import (
 
 	"starling/cluster"
 	"starling/jobspec"
+	"starling/schedule"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -188,7 +189,7 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 			submit(s, running[key][value], []terms.EnvVar{{Name: key, Value: value}}, nil)
 		}
 	}
-	place.Waiting(s, nil, nil)
+	schedule.Run(s, nil, nil)
 	fits := place.Fits(s, submit(s, 1, nil, rules), 0)
 	switch {
 	case !applies && fits:
@@ -392,7 +393,7 @@ func (c *constraintCase) checkLimit() []string {
 		s.SetOffer(s.EnsureNode(terms.NodeName(fmt.Sprint("n", i))).Index, &terms.Offer{})
 	}
 	id, _ := submit(s, c.Instances, slices.Compact(labels), []constraint.Constraint{rule}).Split()
-	place.Waiting(s, nil, nil)
+	schedule.Run(s, nil, nil)
 	waits := int(s.Job(id).Tasks[0].Waits())
 	got := map[string]string{"running": strconv.Itoa(c.Instances - waits), "pending": strconv.Itoa(waits)}
 	var wrong []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/schedule/place"
+	"starling/schedule"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -258,7 +258,7 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluste
 		}
 		s.Assign(key, n, 1, nil)
 	}
-	place.Waiting(s, func(r cluster.SlotRef) {
+	schedule.Run(s, func(r cluster.SlotRef) {
 		slot, _ := s.SlotAt(r)
 		names = append(names, string(s.Node(slot.Node).Name))
 	}, nil)

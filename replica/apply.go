@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
+	"starling/schedule"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -67,7 +68,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	f.heedAll()
 	f.advance()
 	f.followJobs()
-	s.Unfinished = !place.Waiting(s, f.placed(), f.evict) || !finished
+	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
 	f.regroup()
 	s.ForgetJobs()

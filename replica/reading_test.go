@@ -6,10 +6,10 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/plugin/roster"
+	"starling/schedule"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/explain"
-	"starling/schedule/place"
 	"starling/sim/imprint"
 	"starling/terms"
 )
@@ -81,7 +81,7 @@ func (r *reading) copies(frozen cluster.Frozen) {
 	frozen.Copy().EachJob(func(j *cluster.Job) bool {
 		own := frozen.Copy()
 		explain.Job(own, own.Job(j.ID), nil, Tries(own, j.Name()))
-		place.DivisionOf(own, j.ID)
+		schedule.DivisionOf(own, j.ID)
 		for i := range j.Tasks {
 			if own.Job(j.ID).TaskSpecOf(i, j.Version) != nil {
 				explain.Obstacles(own, own.Job(j.ID), i)

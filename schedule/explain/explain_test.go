@@ -12,8 +12,8 @@ import (
 	"starling/cluster"
 	"starling/jobspec"
 	"starling/replica/forecast"
+	"starling/schedule"
 	"starling/schedule/explain"
-	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
 	"starling/terms/pool"
@@ -54,7 +54,7 @@ func TestStories(t *testing.T) {
 			case "submit":
 				return st.submit(t, d)
 			case "place":
-				place.Waiting(st.s, nil, st.evict)
+				schedule.Run(st.s, nil, st.evict)
 			case "pools":
 				st.pools(t, d)
 			case "slot":

@@ -7,23 +7,23 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/gang"
+	"starling/schedule"
 	"starling/schedule/admission"
 	"starling/schedule/entitle/reckoning"
-	"starling/schedule/place"
 	"starling/terms"
 )
 
 // prospect is what is known of work that waits in a pool.
 type prospect struct {
-	*place.Outlook
+	*schedule.Outlook
 	e     *explainer
 	path  terms.PoolPath
 	spec  *terms.Pool
-	queue *place.Queue
+	queue *schedule.Queue
 	// bounds are those of the pool that keep the work waiting, the widest first.
 	bounds []bound
 	// gang is the room for a gang that is admitted whole.
-	gang place.GangRoom
+	gang schedule.GangRoom
 	// yielding is what becomes of those who have the room.
 	yielding *yielding
 }
@@ -50,7 +50,7 @@ const (
 
 // prospect looks at a lane of the task; nil if it waits in no pool.
 func (e *explainer) prospect(key cluster.TaskKey) *prospect {
-	o, ok := place.NewOutlook(e.s.Copy(), key)
+	o, ok := schedule.NewOutlook(e.s.Copy(), key)
 	if !ok {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (e *explainer) prospect(key cluster.TaskKey) *prospect {
 	p.path = p.spec.Path
 	p.bounds = p.exceeded()
 	if e.job.GangState() >= gang.Growing {
-		p.gang = place.RoomOfGang(e.s.Copy(), e.job)
+		p.gang = schedule.RoomOfGang(e.s.Copy(), e.job)
 	}
 	p.yielding = p.yields()
 	return p

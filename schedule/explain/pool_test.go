@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/schedule/place"
+	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -60,7 +60,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 func placeAll(s *cluster.State) {
 	for range 5 {
 		s.Index++
-		place.Waiting(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+		schedule.Run(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
 	}
 }
 

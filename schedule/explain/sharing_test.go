@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
-	"starling/schedule/place"
+	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -101,7 +101,7 @@ func scan(text, format string, number *int) bool {
 func placeShares(s *cluster.State) {
 	for range 3 {
 		s.Index++
-		place.Waiting(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+		schedule.Run(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/schedule"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -23,7 +24,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				Tasks: []terms.Task{randomTask(r)}})
 			if r.IntN(3) > 0 {
 				s.Index++
-				place.Waiting(s, nil, nil)
+				schedule.Run(s, nil, nil)
 			}
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
 			c := e.survey()

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/schedule/place"
+	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -19,7 +19,7 @@ type yielding struct {
 	names  []string
 	claims cluster.Claims
 	// next would give way, from a time on if that is known.
-	next []place.Yielding
+	next []schedule.Yielding
 	at   terms.Time
 	// protected are those who do not give way, by what protects them.
 	protected [protectionCount]flock

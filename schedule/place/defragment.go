@@ -21,8 +21,8 @@ import (
 // shapesMax bounds the shapes of a kind of device that count as typical.
 const shapesMax = 64
 
-// gaps computes what is of no use.
-type gaps struct {
+// Gaps computes what is of no use.
+type Gaps struct {
 	// known are the shapes of what held devices when placement began, kinds the same by kind of device.
 	known   cluster.Shapes
 	kinds   []typical
@@ -30,6 +30,9 @@ type gaps struct {
 	// free is reused: what is left of each device of the node in question.
 	free []terms.Millidevices
 }
+
+// NewGaps returns what is of no use as things are now, to be counted when it is asked for.
+func NewGaps(s *cluster.State) *Gaps { return &Gaps{known: s.CopyShapes()} }
 
 // typical is what holds devices of a kind: the shapes that ask for most in all, and their sums.
 type typical struct {
@@ -49,7 +52,7 @@ type pieces struct {
 }
 
 // of returns what is typical of a kind of device, nil if nothing holds any.
-func (g *gaps) of(kind string) *typical {
+func (g *Gaps) of(kind string) *typical {
 	if !g.counted {
 		g.count()
 	}
@@ -61,7 +64,7 @@ func (g *gaps) of(kind string) *typical {
 	return nil
 }
 
-func (g *gaps) count() {
+func (g *Gaps) count() {
 	g.counted = true
 	demand := func(s *cluster.Shape) int64 { return int64(s.Instances) * int64(s.Request.Amount) }
 	shapes := g.known.All()
@@ -88,7 +91,7 @@ func (g *gaps) count() {
 
 // growth returns how much more of a node's devices is stranded with an instance of a task, in thousandths, and how much
 // more is useless to the typical instances, added up over all of them.
-func (g *gaps) growth(node *cluster.Node, spec *terms.Task, free terms.Resources) (stranded, useless int64) {
+func (g *Gaps) growth(node *cluster.Node, spec *terms.Task, free terms.Resources) (stranded, useless int64) {
 	rest := free.Minus(spec.Resources)
 	for _, offer := range node.Offer.Devices {
 		t := g.of(offer.Kind)
@@ -109,7 +112,7 @@ func (g *gaps) growth(node *cluster.Node, spec *terms.Task, free terms.Resources
 }
 
 // look notes what is left of the devices of a kind.
-func (g *gaps) look(node *cluster.Node, offer terms.DeviceOffer) {
+func (g *Gaps) look(node *cluster.Node, offer terms.DeviceOffer) {
 	g.free = g.free[:0]
 	for range offer.Count {
 		g.free = append(g.free, terms.WholeDevice)
@@ -122,7 +125,7 @@ func (g *gaps) look(node *cluster.Node, offer terms.DeviceOffer) {
 }
 
 // take takes what a request gets: the device with the least left for a share, or whole devices.
-func (g *gaps) take(q *terms.DeviceRequest) {
+func (g *Gaps) take(q *terms.DeviceRequest) {
 	for wanted := q.Amount; wanted > 0; {
 		best := -1
 		for i, left := range g.free {

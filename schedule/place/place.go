@@ -1,12 +1,6 @@
-// Package place answers "where does it go?": it gives nodes to the instances that wait and are admitted.
+// Package place answers "on which node does it go?", for instances that wait and are admitted.
 //
-// The unit is the gang: all of it is given nodes or nothing is. Every pool gives their turns to those that wait in it,
-// in their order, as far as it is entitled to more; package share says who is admitted. What is revocable comes after
-// all else, since it takes what the others leave.
-//
-// A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
-// nobody else can help it, so the result is that of trying all. Equal instances are placed together, so that the cost
-// is that of the nodes they need and not of the nodes there are.
+// Equal instances are placed together, so that the cost is that of the nodes they need and not of the nodes there are.
 package place
 
 import (
@@ -19,21 +13,21 @@ import (
 // Visit is called for every slot that was given a node; it may be nil.
 type Visit func(cluster.SlotRef)
 
-// among places up to most instances on nodes of the given pages and returns how many it placed.
-func (q *search) among(pages []int, most uint32) uint32 {
+// Among places up to most instances on nodes of the given pages and returns how many it placed.
+func (q *Search) Among(pages []int, most uint32) uint32 {
 	want, placed := min(q.task().Waits(), most), uint32(0)
-	if q.spec == nil {
+	if q.Spec == nil {
 		return 0
 	}
 	if q.domain != nil && q.domain.any && want > 1 {
 		// The first decides for the others.
-		if placed = q.among(pages, 1); placed > 0 {
+		if placed = q.Among(pages, 1); placed > 0 {
 			q.locate()
-			placed += q.among(pages, want-placed)
+			placed += q.Among(pages, want-placed)
 		}
 		return placed
 	}
-	q.s.Divide(q.key, q.spec)
+	q.s.Divide(q.key, q.Spec)
 	for {
 		before := placed
 		for phase := range q.phases() {
@@ -53,7 +47,7 @@ func (q *search) among(pages []int, most uint32) uint32 {
 }
 
 // best returns the node for one instance among those of the pages.
-func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) best(pages []int) (n cluster.NodeIndex, found bool) {
 	for phase := range q.phases() {
 		q.enter(phase)
 		if q.ranks() {
@@ -69,7 +63,7 @@ func (q *search) best(pages []int) (n cluster.NodeIndex, found bool) {
 }
 
 // pack places up to want instances on the first pages that have room.
-func (q *search) pack(pages []int, want uint32) (placed uint32) {
+func (q *Search) pack(pages []int, want uint32) (placed uint32) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
 			if placed == want {
@@ -83,7 +77,7 @@ func (q *search) pack(pages []int, want uint32) (placed uint32) {
 
 // packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no
 // more, and the others are as they were, unless rules ask about what the task itself runs.
-func (q *search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
+func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
 	for t := q.tight(page, kept); placed < want; {
 		n, ok := t.next()
 		if !ok {
@@ -98,7 +92,7 @@ func (q *search) packPage(page int, kept terms.Purpose, want uint32) (placed uin
 }
 
 // firstFit returns the node that packing takes first.
-func (q *search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
 			t := q.tight(page, kept)
@@ -111,35 +105,35 @@ func (q *search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
 }
 
 // purposes returns where instances may go, and where first: nodes that are kept for others come later or not at all.
-func (q *search) purposes() []terms.Purpose {
+func (q *Search) purposes() []terms.Purpose {
 	all := []terms.Purpose{terms.ExclusiveWork, terms.AnyWork, terms.DeviceWork}
 	switch {
 	case q.exclusive:
 		return all
-	case len(q.spec.Devices) > 0:
+	case len(q.Spec.Devices) > 0:
 		return all[2:]
 	}
 	return all[1:]
 }
 
 // fill gives a node as many instances as it takes, at most most.
-func (q *search) fill(n cluster.NodeIndex, most uint32) uint32 {
+func (q *Search) fill(n cluster.NodeIndex, most uint32) uint32 {
 	if q.minds {
 		most = 1
 	}
 	count := q.times(n, most)
 	q.assign(n, count)
 	if q.minds {
-		q.s.Divide(q.key, q.spec)
+		q.s.Divide(q.key, q.Spec)
 	}
 	return count
 }
 
 // fitting returns the nodes of a page, one bit each, that are kept for a purpose and have the resources. If none has,
 // the next search passes the page over.
-func (q *search) fitting(page int, kept terms.Purpose) uint64 {
+func (q *Search) fitting(page int, kept terms.Purpose) uint64 {
 	q.s.Visit(1)
-	nodes, loose := q.s.Fitting(page, kept, &q.spec.Resources)
+	nodes, loose := q.s.Fitting(page, kept, &q.Spec.Resources)
 	if loose {
 		q.s.Tighten(page, kept)
 	}
@@ -153,7 +147,7 @@ func nodeOf(page int, nodes uint64) cluster.NodeIndex {
 
 // tight are nodes of a page on which the task fits as far as resources go.
 type tight struct {
-	q     *search
+	q     *Search
 	first cluster.NodeIndex
 	nodes uint64
 	// left is what each would have left.
@@ -161,7 +155,7 @@ type tight struct {
 }
 
 // tight returns the nodes of a page that are kept for a purpose and have the resources.
-func (q *search) tight(page int, kept terms.Purpose) tight {
+func (q *Search) tight(page int, kept terms.Purpose) tight {
 	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
 	q.s.Visit(bits.OnesCount64(t.nodes))
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
@@ -189,36 +183,36 @@ func (t *tight) next() (n cluster.NodeIndex, ok bool) {
 }
 
 // left is what a node would have left after one instance: 1024ths of its processor and of its memory, together.
-func (q *search) left(n cluster.NodeIndex) int64 {
+func (q *Search) left(n cluster.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	score := int64(0)
 	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {
 		if offer.Capacity[k] > 0 {
-			score += (free[k] - q.spec.Resources[k]) / (offer.Capacity[k]>>10 + 1)
+			score += (free[k] - q.Spec.Resources[k]) / (offer.Capacity[k]>>10 + 1)
 		}
 	}
 	return score
 }
 
 // fits tells whether one instance can go to the node.
-func (q *search) fits(n cluster.NodeIndex) bool {
+func (q *Search) fits(n cluster.NodeIndex) bool {
 	free := q.s.Free(n)
-	if !q.s.Eligible(n) || !q.spec.Resources.Fits(&free) {
+	if !q.s.Eligible(n) || !q.Spec.Resources.Fits(&free) {
 		return false
 	}
 	return (q.exclusive || q.s.Node(n).Offer.Purpose() != terms.ExclusiveWork) && q.able(n)
 }
 
 // able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.
-func (q *search) able(n cluster.NodeIndex) bool {
+func (q *Search) able(n cluster.NodeIndex) bool {
 	q.s.Visit(1)
 	return (!q.avoids || n != q.avoided) && q.allowed(q.s.Node(n)) && q.requests(q.s.Node(n), 1) > 0
 }
 
 // times returns how many instances the node takes, at most most.
-func (q *search) times(n cluster.NodeIndex, most uint32) uint32 {
+func (q *Search) times(n cluster.NodeIndex, most uint32) uint32 {
 	free := q.s.Free(n)
-	most = q.spec.Resources.Times(&free, most)
+	most = q.Spec.Resources.Times(&free, most)
 	if q.simple {
 		return most
 	}
@@ -226,21 +220,21 @@ func (q *search) times(n cluster.NodeIndex, most uint32) uint32 {
 }
 
 // requests returns for how many instances the node has devices and ports, at most most.
-func (q *search) requests(node *cluster.Node, most uint32) uint32 {
+func (q *Search) requests(node *cluster.Node, most uint32) uint32 {
 	most = q.spot.at(node.Index, most)
-	if bound := q.spec.PerNodeMax; bound > 0 {
+	if bound := q.Spec.PerNodeMax; bound > 0 {
 		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, node.Index)))
 	}
-	for i := range q.spec.Devices {
-		most = node.DeviceTimes(&q.spec.Devices[i], most)
+	for i := range q.Spec.Devices {
+		most = node.DeviceTimes(&q.Spec.Devices[i], most)
 	}
 	return q.ports(node, most)
 }
 
 // ports returns for how many instances the node has ports, at most most.
-func (q *search) ports(node *cluster.Node, most uint32) uint32 {
+func (q *Search) ports(node *cluster.Node, most uint32) uint32 {
 	chosen := 0
-	for _, p := range q.spec.Ports {
+	for _, p := range q.Spec.Ports {
 		switch {
 		case p.Number == 0:
 			chosen++
@@ -254,7 +248,7 @@ func (q *search) ports(node *cluster.Node, most uint32) uint32 {
 		return most
 	}
 	free := node.PortsFree()
-	for _, p := range q.spec.Ports {
+	for _, p := range q.Spec.Ports {
 		if p.Number != 0 && p.Number >= node.Offer.PortFirst && p.Number <= node.Offer.PortLast {
 			free--
 		}
@@ -264,11 +258,11 @@ func (q *search) ports(node *cluster.Node, most uint32) uint32 {
 
 // Fits tells whether one instance of a task can go to a node now.
 func Fits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
-	return newSearch(s, key, nil).fitsNow(n)
+	return NewSearch(s, key, nil).fitsNow(n)
 }
 
 // fitsNow tells whether one instance can go to the node by the rules that hold now.
-func (q *search) fitsNow(n cluster.NodeIndex) bool {
+func (q *Search) fitsNow(n cluster.NodeIndex) bool {
 	for phase := range q.phases() {
 		q.enter(phase)
 		if q.fits(n) {
@@ -280,7 +274,7 @@ func (q *search) fitsNow(n cluster.NodeIndex) bool {
 
 // Allowed tells whether a node that offers something may run a task as far as the rules go that are not about room.
 func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
-	q := newSearch(s, key, nil)
+	q := NewSearch(s, key, nil)
 	for phase := range q.phases() {
 		q.enter(phase)
 		if q.allowed(s.Node(n)) {
@@ -295,7 +289,7 @@ func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 func Suits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 	id, task := key.Split()
 	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
-	q := &search{s: s, key: key, spec: spec, asked: s.Node(n)}
+	q := &Search{s: s, key: key, Spec: spec, asked: s.Node(n)}
 	if q.asked.Offer == nil || spec.PerNodeMax > 0 && s.OwnInstances(key, n) >= spec.PerNodeMax {
 		return false
 	}

@@ -2,10 +2,10 @@ package place
 
 import "starling/cluster"
 
-// special places, one by one, up to most of the seats of a task that wait for a particular node or version, on nodes of
+// Special places, one by one, up to most of the seats of a task that wait for a particular node or version, on nodes of
 // the given pages, and returns how many it placed.
 // Seats of a slot that was ordered with this entry already wait for the next: finished is false if there are any.
-func (q *search) special(pages []int, most uint32) (placed uint32, finished bool) {
+func (q *Search) Special(pages []int, most uint32) (placed uint32, finished bool) {
 	finished = true
 	for helped := true; helped && placed < most; {
 		helped = false
@@ -15,23 +15,23 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 			}
 			slot, _ := q.s.SlotAt(r)
 			id, task := q.key.Split()
-			one := searchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
-			if one.spec == nil {
+			one := SearchFor(q.s, q.key, q.s.Job(id).TaskSpecOf(task, slot.Version), nil)
+			if one.Spec == nil {
 				continue
 			}
 			if q.chosen {
-				one.in(q.domain)
+				one.In(q.domain)
 			}
-			if one.gaps = q.gaps; q.s.Job(id).SpecOf(slot.Version).Shares() {
+			if one.Gaps = q.Gaps; q.s.Job(id).SpecOf(slot.Version).Shares() {
 				one.spot = q.spot
 			}
 			one.own = q.own
 			n, ok := one.wished(&slot, pages)
 			q.own = one.own
-			now := q.admit != nil && q.s.OrderedNow(r)
+			now := q.Admit != nil && q.s.OrderedNow(r)
 			switch {
 			case !ok:
-			case q.admit != nil && !q.admit(one.spec, now):
+			case q.Admit != nil && !q.Admit(one.Spec, now):
 			case now:
 				finished = false
 			default:
@@ -46,8 +46,14 @@ func (q *search) special(pages []int, most uint32) (placed uint32, finished bool
 	return placed, finished
 }
 
+// Lane turns the search to the seats that wait for a particular node or version, or to the main ones among them.
+func (q *Search) Lane(members bool) *Search {
+	q.key, q.members = q.key.Special(), members
+	return q
+}
+
 // specials returns the seats that wait for a particular node or version, lowest first.
-func (q *search) specials() []cluster.SlotRef {
+func (q *Search) specials() []cluster.SlotRef {
 	id, task := q.key.Split()
 	waiting := make([]cluster.SlotRef, 0, q.task().SpecialWaits())
 	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
@@ -60,7 +66,7 @@ func (q *search) specials() []cluster.SlotRef {
 }
 
 // wished returns the node for one seat by what it wishes of its last one.
-func (q *search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
 	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fitsNow(slot.Node)
 	switch slot.Wish {
 	case cluster.OnlyNode:
@@ -77,4 +83,26 @@ func (q *search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, f
 		return slot.Node, last
 	}
 	return q.best(pages)
+}
+
+// Claimed places up to most instances where room is claimed for them.
+func (q *Search) Claimed(claims *cluster.Claims, most uint32) (placed uint32) {
+	if q.Spec == nil || len(claims.Seats) == 0 {
+		return 0
+	}
+	most = min(most, q.task().Waits())
+	q.s.Divide(q.key, q.Spec)
+	_, task := q.key.Split()
+	for _, seat := range claims.Seats {
+		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
+			q.assign(seat.Node, 1)
+			if q.domain != nil && q.domain.any {
+				q.locate()
+			}
+			if placed++; q.minds {
+				q.s.Divide(q.key, q.Spec)
+			}
+		}
+	}
+	return placed
 }

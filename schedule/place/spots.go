@@ -7,35 +7,43 @@ import (
 	"starling/schedule/share"
 )
 
-// spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by
+// Spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by
 // machines.
-type spots map[cluster.TaskKey]*spot
+type Spots map[cluster.TaskKey]*Spot
 
-// spot is one task's. left is by the groups of the ground.
-type spot struct {
+// Spot is one task's. left is by the groups of the ground.
+type Spot struct {
 	ground *share.Ground
 	left   []uint32
 }
 
 // of returns the spots of a lane's task, nil if it may go anywhere.
-func (s spots) of(key cluster.TaskKey) *spot {
+func (s Spots) of(key cluster.TaskKey) *Spot {
 	id, task := key.Split()
 	return s[cluster.KeyOf(id, task)]
 }
 
-// fork returns the spots of a job's tasks, to be tried without being taken.
-func (s spots) fork(j *cluster.Job) spots {
-	fork := spots{}
+// Bound lets none of a task go anywhere, but for whom is allowed later.
+func (s Spots) Bound(key cluster.TaskKey, ground *share.Ground) {
+	s[key] = &Spot{ground, make([]uint32, ground.Groups())}
+}
+
+// Allow lets so many more of a task go to a group.
+func (s Spots) Allow(key cluster.TaskKey, group int, count uint32) { s[key].left[group] += count }
+
+// Fork returns the spots of a job's tasks, to be tried without being taken.
+func (s Spots) Fork(j *cluster.Job) Spots {
+	fork := Spots{}
 	for task := range j.Tasks {
 		if key := cluster.KeyOf(j.ID, task); s[key] != nil {
-			fork[key] = &spot{s[key].ground, slices.Clone(s[key].left)}
+			fork[key] = &Spot{s[key].ground, slices.Clone(s[key].left)}
 		}
 	}
 	return fork
 }
 
-// join takes over what is left of them after a trial.
-func (s spots) join(others spots, j *cluster.Job) {
+// Join takes over what is left of them after a trial.
+func (s Spots) Join(others Spots, j *cluster.Job) {
 	for task := range j.Tasks {
 		if key := cluster.KeyOf(j.ID, task); others[key] != nil {
 			s[key] = others[key]
@@ -44,7 +52,7 @@ func (s spots) join(others spots, j *cluster.Job) {
 }
 
 // at returns how many more may go to a node, at most most.
-func (s *spot) at(n cluster.NodeIndex, most uint32) uint32 {
+func (s *Spot) at(n cluster.NodeIndex, most uint32) uint32 {
 	if s == nil {
 		return most
 	}
@@ -56,7 +64,7 @@ func (s *spot) at(n cluster.NodeIndex, most uint32) uint32 {
 }
 
 // take notes that some went to a node.
-func (s *spot) take(n cluster.NodeIndex, count uint32) {
+func (s *Spot) take(n cluster.NodeIndex, count uint32) {
 	if s != nil {
 		s.left[s.ground.Of(n)] -= count
 	}

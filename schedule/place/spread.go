@@ -39,7 +39,7 @@ type group struct {
 }
 
 // load looks at further nodes until some fit, if none of those it has does.
-func (g *group) load(q *search) {
+func (g *group) load(q *Search) {
 	if len(g.nodes) > 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (g *group) load(q *search) {
 			continue
 		}
 		page := g.rest[g.next]
-		q.s.EachRoomOf(page, purposes[g.order], &q.spec.Resources, func(n cluster.NodeIndex) {
+		q.s.EachRoomOf(page, purposes[g.order], &q.Spec.Resources, func(n cluster.NodeIndex) {
 			q.s.Visit(1)
 			if q.simple || q.able(n) {
 				c := candidate{node: n, class: uint64(g.order)<<32 + uint64(page.Page)}
@@ -72,12 +72,12 @@ func (g *group) before(other *group) bool {
 }
 
 // ranks tells whether candidates are ranked among all nodes, not page by page.
-func (q *search) ranks() bool {
-	return q.spec.Placement != terms.Pack || q.spec.SpreadOver != ""
+func (q *Search) ranks() bool {
+	return q.Spec.Placement != terms.Pack || q.Spec.SpreadOver != ""
 }
 
 // ranked places up to want instances one by one on the node that comes first, and returns how many it placed.
-func (q *search) ranked(pages []int, want uint32) uint32 {
+func (q *Search) ranked(pages []int, want uint32) uint32 {
 	groups := q.groups(pages)
 	placed := uint32(0)
 	for placed < want && len(groups) > 0 {
@@ -87,7 +87,7 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 		if !changes || q.able(first.node) {
 			placed += q.fill(first.node, 1)
 			g.instances++
-			if q.spec.Placement == terms.Spread {
+			if q.Spec.Placement == terms.Spread {
 				first.class += instanceRank
 			}
 		}
@@ -108,7 +108,7 @@ func (q *search) ranked(pages []int, want uint32) uint32 {
 }
 
 // first returns the node that comes first for one instance.
-func (q *search) first(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) first(pages []int) (n cluster.NodeIndex, found bool) {
 	groups := q.groups(pages)
 	if len(groups) == 0 {
 		return 0, false
@@ -117,26 +117,26 @@ func (q *search) first(pages []int) (n cluster.NodeIndex, found bool) {
 }
 
 // groups returns a heap of the heaps of all nodes of the pages that the task fits.
-func (q *search) groups(pages []int) []group {
-	if q.spec.SpreadOver == "" {
+func (q *Search) groups(pages []int) []group {
+	if q.Spec.SpreadOver == "" {
 		if nodes := q.candidates(pages); len(nodes) > 0 {
 			heapify(nodes)
 			return []group{{nodes: nodes}}
 		}
 		return nil
 	}
-	if q.spec.Placement == terms.Pack && len(pages) == q.s.RoomPages() {
+	if q.Spec.Placement == terms.Pack && len(pages) == q.s.RoomPages() {
 		return q.values()
 	}
 	var groups []group
 	numbers := map[string]int{}
 	for _, c := range q.candidates(pages) {
-		value, _ := q.s.Node(c.node).Offer.Attribute(q.spec.SpreadOver)
+		value, _ := q.s.Node(c.node).Offer.Attribute(q.Spec.SpreadOver)
 		number, known := numbers[value]
 		if !known {
 			number = len(groups)
 			numbers[value] = number
-			groups = append(groups, group{instances: q.s.OwnInstancesWithin(q.key, q.spec.SpreadOver, value)})
+			groups = append(groups, group{instances: q.s.OwnInstancesWithin(q.key, q.Spec.SpreadOver, value)})
 		}
 		groups[number].nodes = append(groups[number].nodes, c)
 	}
@@ -149,13 +149,13 @@ func (q *search) groups(pages []int) []group {
 
 // values returns a heap of groups, one for each value of the attribute that the task is spread over. When packing,
 // pages come one after the other, so that only the first with room has to be looked at.
-func (q *search) values() []group {
-	division := q.s.EnsureDivision(q.spec.SpreadOver)
+func (q *Search) values() []group {
+	division := q.s.EnsureDivision(q.Spec.SpreadOver)
 	groups := make([]group, 0, len(division.Values))
 	for i, value := range division.Values {
 		g := group{rest: division.Pages[i]}
 		if g.load(q); len(g.nodes) > 0 {
-			g.instances = q.s.OwnInstancesWithin(q.key, q.spec.SpreadOver, value)
+			g.instances = q.s.OwnInstancesWithin(q.key, q.Spec.SpreadOver, value)
 			groups = append(groups, g)
 		}
 	}
@@ -164,7 +164,7 @@ func (q *search) values() []group {
 }
 
 // candidates returns every node of the pages that the task fits.
-func (q *search) candidates(pages []int) []candidate {
+func (q *Search) candidates(pages []int) []candidate {
 	var nodes []cluster.NodeIndex
 	var ends []int
 	for _, kept := range q.purposes() {
@@ -180,23 +180,23 @@ func (q *search) candidates(pages []int) []candidate {
 	q.s.Visit(len(nodes))
 	heap := make([]candidate, len(nodes))
 	order := uint64(0)
-	if q.spec.Placement == terms.Spread {
+	if q.Spec.Placement == terms.Spread {
 		q.countOwn(pages)
 	}
-	if q.spec.Placement == terms.Defragment && q.gaps == nil {
-		q.gaps = &gaps{known: q.s.CopyShapes()}
+	if q.Spec.Placement == terms.Defragment && q.Gaps == nil {
+		q.Gaps = &Gaps{known: q.s.CopyShapes()}
 	}
 	for i, n := range nodes {
 		for i == ends[order] {
 			order++
 		}
 		heap[i].node = n
-		if q.spec.Placement == terms.Spread {
+		if q.Spec.Placement == terms.Spread {
 			heap[i].class = uint64(q.ownOn(n))*instanceRank + order
 		} else {
 			heap[i].class = order<<32 + uint64(n)/cluster.NodesPerPage
 		}
-		if q.spec.Placement == terms.Defragment {
+		if q.Spec.Placement == terms.Defragment {
 			heap[i].class = order
 		}
 		q.rank(&heap[i])
@@ -208,14 +208,14 @@ func (q *search) candidates(pages []int) []candidate {
 const instanceRank = 1 << 8
 
 // rank gives a candidate its score.
-func (q *search) rank(c *candidate) {
-	if q.spec.Placement == terms.Spread {
+func (q *Search) rank(c *candidate) {
+	if q.Spec.Placement == terms.Spread {
 		c.score = q.used(c.node)
 		return
 	}
 	c.score = q.left(c.node)
-	if q.spec.Placement == terms.Defragment {
-		stranded, useless := q.gaps.growth(q.s.Node(c.node), q.spec, q.s.Free(c.node))
+	if q.Spec.Placement == terms.Defragment {
+		stranded, useless := q.Gaps.growth(q.s.Node(c.node), q.Spec, q.s.Free(c.node))
 		c.stranded = stranded
 		c.score += useless * leftMax
 	}
@@ -226,7 +226,7 @@ const leftMax = 1 << 12
 
 // countOwn makes ready to tell how many instances of the task each node of the pages runs. If the pages are few, as
 // they are when a blocked task is tried again, each node is counted when it is asked for.
-func (q *search) countOwn(pages []int) {
+func (q *Search) countOwn(pages []int) {
 	if q.own != nil {
 		return
 	}
@@ -248,7 +248,7 @@ func (q *search) countOwn(pages []int) {
 }
 
 // ownOn returns how many instances of the task a node runs.
-func (q *search) ownOn(n cluster.NodeIndex) uint32 {
+func (q *Search) ownOn(n cluster.NodeIndex) uint32 {
 	if q.own[n] == 0 {
 		id, task := q.key.Split()
 		held := q.s.Node(n).Held
@@ -264,14 +264,14 @@ func (q *search) ownOn(n cluster.NodeIndex) uint32 {
 }
 
 // addOwn notes that a node runs more instances of the task.
-func (q *search) addOwn(n cluster.NodeIndex, count uint32) {
+func (q *Search) addOwn(n cluster.NodeIndex, count uint32) {
 	if q.own != nil && q.own[n] > 0 {
 		q.own[n] += count
 	}
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.
-func (q *search) used(n cluster.NodeIndex) int64 {
+func (q *Search) used(n cluster.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	used := int64(0)
 	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {

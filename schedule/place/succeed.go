@@ -15,9 +15,9 @@ func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) (trial *cluste
 	slot.Phase = cluster.Stopped
 	trial.SetSlot(r, slot)
 	j, n := trial.Job(r.Job), slot.Node
-	q := newSearch(trial, cluster.KeyOf(r.Job, int(r.Task)), nil)
+	q := NewSearch(trial, cluster.KeyOf(r.Job, int(r.Task)), nil)
 	found = q.fitsNow(n)
-	if tied := j.Spec.Type == terms.Daemon || len(q.spec.Volumes) > 0; !found && elsewhere && !tied {
+	if tied := j.Spec.Type == terms.Daemon || len(q.Spec.Volumes) > 0; !found && elsewhere && !tied {
 		n, found = q.firstFree()
 	}
 	if found {
@@ -27,7 +27,7 @@ func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) (trial *cluste
 }
 
 // firstFree returns the first node that can run an instance.
-func (q *search) firstFree() (n cluster.NodeIndex, found bool) {
+func (q *Search) firstFree() (n cluster.NodeIndex, found bool) {
 	for phase := range q.phases() {
 		q.enter(phase)
 		for page := range q.s.RoomPages() {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"starling/cluster"
-	"starling/schedule/place"
+	"starling/schedule"
 	"starling/schedule/share"
 	"starling/terms"
 )
@@ -21,7 +21,7 @@ const namesMax = 3
 // Allotment is what one task has, in the division of its pool.
 type Allotment struct {
 	s     *cluster.State
-	d     *place.Division
+	d     *schedule.Division
 	j     *cluster.Job
 	path  terms.PoolPath
 	order []int
@@ -32,7 +32,7 @@ type Allotment struct {
 
 // Of looks at a task whose instances virtual peers run; ok is false for others.
 func Of(s *cluster.State, j *cluster.Job, task int) (a *Allotment, ok bool) {
-	d, ok := place.DivisionOf(s, j.ID)
+	d, ok := schedule.DivisionOf(s, j.ID)
 	if !ok {
 		return nil, false
 	}

@@ -1,10 +1,11 @@
-package place
+package schedule
 
 import (
 	"cmp"
 	"slices"
 
 	"starling/cluster"
+	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -24,9 +25,9 @@ func (p *pass) lacksRoom(key cluster.TaskKey, pages []int) {
 	p.shorts[at].pages = united(p.shorts[at].pages, pages)
 }
 
-// feedDaemons preempts on the nodes where instances of daemons wait for room: a daemon belongs to its node, and what is
-// preemptible can run elsewhere. It returns false if there is more to do.
-func (p *pass) feedDaemons() (finished bool) {
+// preemptForDaemons preempts on the nodes where instances of daemons wait for room: a daemon belongs to its node, and
+// what is preemptible can run elsewhere. It returns false if there is more to do.
+func (p *pass) preemptForDaemons() (finished bool) {
 	slices.SortStableFunc(p.shorts, func(a, b short) int {
 		return cmp.Or(cmp.Compare(p.s.Job(jobOf(b.key)).Spec.Priority, p.s.Job(jobOf(a.key)).Spec.Priority),
 			cmp.Compare(a.key, b.key))
@@ -45,7 +46,7 @@ func (p *pass) feedDaemons() (finished bool) {
 			if p.left == 0 {
 				return false
 			}
-			if p.feedDaemon(one.key, n) {
+			if p.preemptForDaemon(one.key, n) {
 				p.left--
 			}
 		}
@@ -53,9 +54,10 @@ func (p *pass) feedDaemons() (finished bool) {
 	return true
 }
 
-// feedDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns false if
-// nobody could give way for that, or something stops there already: when that has ended, the daemon has its turn first.
-func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
+// preemptForDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns
+// false if nobody could give way for that, or something stops there already: when that has ended, the daemon has its
+// turn first.
+func (p *pass) preemptForDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	id, task := key.Split()
 	claims, _ := p.s.ClaimsOf(id)
 	coming, here := uint32(0), false
@@ -67,7 +69,7 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 	if !p.s.Eligible(n) || slices.ContainsFunc(p.s.Node(n).Held, p.leaves) || here || coming >= taskOf(p.s, key).Asks() {
 		return false
 	}
-	if newSearch(p.s, key, nil).ports(p.s.Node(n), 1) == 0 {
+	if !place.NewSearch(p.s, key, nil).HasPorts(n) {
 		return false // what is kept for it are amounts: a port that comes free is anybody's
 	}
 	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
@@ -97,7 +99,7 @@ func (p *pass) feedDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 // daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
 // gang that run elsewhere go with it.
 func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
-	c, gangs := &tenants{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
+	c, gangs := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
 	for _, r := range p.s.Node(n).Held {
 		j := p.s.Job(r.Job)
 		slot, _ := p.s.SlotAt(r)

@@ -1,4 +1,4 @@
-package place
+package schedule
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -599,7 +600,7 @@ func TestTwin(t *testing.T) {
 				change(value)
 				wealthy(value)
 			}
-			if !Waiting(s, nil, nil) || !Waiting(copied, nil, nil) {
+			if !Run(s, nil, nil) || !Run(copied, nil, nil) {
 				t.Fatalf("scene %d, step %d: Waiting stopped early", seed, step)
 			}
 			plain(dumb)
@@ -636,7 +637,7 @@ func faults(s *cluster.State) []string {
 		node := s.Node(n)
 		for _, key := range s.QueuedKeys() {
 			id, task := key.Split()
-			if Fits(s, key, n) && !key.IsSpecial() {
+			if place.Fits(s, key, n) && !key.IsSpecial() {
 				all = append(all, fmt.Sprintf("%s.%s waits although %s has room", s.Job(id).Name(), s.Job(id).Tasks[task].Name,
 					node.Name))
 			}

@@ -1,4 +1,4 @@
-package place
+package schedule
 
 import (
 	"cmp"
@@ -6,13 +6,11 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/admission"
+	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
 	"starling/terms/constraint"
 )
-
-// Evict tells an instance to give way to a job, by a rule.
-type Evict func(r cluster.SlotRef, to terms.JobID, rule preempt.Rule)
 
 // head is work that waits although its pool is entitled to room for it, or has less important work.
 type head struct {
@@ -36,8 +34,8 @@ type hunger struct {
 	retrying []terms.JobID
 	// plans is how often it may still be looked for who gives way.
 	plans int
-	// tenants are who could; nil if it has to be looked at anew.
-	tenants *tenants
+	// candidates are who could; nil if it has to be looked at anew.
+	candidates *candidates
 }
 
 // hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for
@@ -88,10 +86,10 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	return seeks
 }
 
-// feed lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the
+// preempt lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the
 // pool that has waited longest comes first. Where nobody could give way it looks again only when something is
 // different. It returns false if there is more to do.
-func (p *pass) feed() (finished bool) {
+func (p *pass) preempt() (finished bool) {
 	finished = true
 	moved := p.s.TakeMoved()
 	for _, number := range p.byPatience() {
@@ -114,7 +112,7 @@ func (p *pass) feed() (finished bool) {
 			}
 			p.s.SetHunger(number, &cluster.Hunger{At: was.At})
 		default:
-			more := p.feedPool(number, heads)
+			more := p.preemptForPool(number, heads)
 			next := &cluster.Hunger{At: max(due, p.s.Time+1), Failed: true}
 			if more {
 				next, finished = nil, false
@@ -139,9 +137,9 @@ func (p *pass) byPatience() []int {
 	return numbers
 }
 
-// feedPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may be
-// more to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
-func (p *pass) feedPool(number int, heads []head) (more bool) {
+// preemptForPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may
+// be more to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
+func (p *pass) preemptForPool(number int, heads []head) (more bool) {
 	p.shed(number)
 	for i := range heads {
 		if p.plans == 0 {
@@ -208,14 +206,14 @@ func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms
 		p.evict(victims[chosen.Victim].Slot, to, chosen.Rule)
 	}
 	p.s.Stir()
-	p.tenants = nil
+	p.candidates = nil
 }
 
 // giveWay tells those to stop who have to give way to the head, and claims the room.
 func (p *pass) giveWay(number int, h *head) bool {
 	kept, lifted := p.lift(h.job)
 	if lifted {
-		p.tenants = nil
+		p.candidates = nil
 	}
 	in := p.input(number, h)
 	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.choose(h, in) })
@@ -224,7 +222,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 	if !ok || len(plan.Victims) == 0 && !p.awaits(&claims) {
 		if lifted {
 			p.s.SetClaims(h.job, kept)
-			p.tenants = nil
+			p.candidates = nil
 		}
 		return false
 	}
@@ -256,11 +254,11 @@ func (p *pass) keep(number int, h *head) {
 	if in.Partial {
 		in.Wants[0].Count = 1
 	}
-	in.Victims = p.tenants.ending()
+	in.Victims = p.candidates.ending()
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
 		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.Stir()
-		p.tenants = nil
+		p.candidates = nil
 	}
 }
 
@@ -293,7 +291,7 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 // membersOf returns how many instances of each task a gang needs, and how many more no nodes could have.
 func (p *pass) membersOf(j *cluster.Job) (counts []uint32, left uint32) {
 	if j.MissingAny() > 0 {
-		return membersIn(j, searchesOf(p.s, j), func(q *search, most uint32) uint32 { return q.could(nil, most, true) })
+		return membersIn(j, searchesOf(p.s, j), func(q *place.Search, most uint32) uint32 { return q.Could(nil, most, true) })
 	}
 	for task := range j.Tasks {
 		counts = append(counts, j.Missing(task))

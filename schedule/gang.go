@@ -1,10 +1,11 @@
-package place
+package schedule
 
 import (
 	"slices"
 
 	"starling/cluster"
 	"starling/schedule/admission"
+	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -93,7 +94,7 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 			p.left = 0 // the next entry has room for all
 		default:
 			*p.s = *t.s
-			p.spots.join(t.spots, j)
+			p.spots.Join(t.spots, j)
 			for _, r := range t.placed {
 				if p.visit != nil {
 					p.visit(r)
@@ -155,17 +156,17 @@ func (p *turns) comesLater(j *cluster.Job) (later bool) {
 // itself, those of one domain if they belong into one.
 func (p *pass) possibleGang(j *cluster.Job) bool {
 	searches := searchesOf(p.s, j)
-	possible := func(d *domain) bool {
-		_, left := membersIn(j, searches, func(q *search, most uint32) uint32 { return q.could(d, most, false) })
+	possible := func(d *place.Domain) bool {
+		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Could(d, most, false) })
 		return left == 0
 	}
 	if j.Spec.Within == "" {
 		return possible(nil)
 	}
-	home, found := homeOf(p.s, j)
+	home, found := place.HomeOf(p.s, j)
 	division := p.s.EnsureDivision(j.Spec.Within)
 	for at, value := range division.Values {
-		d := &domain{attribute: j.Spec.Within, value: value, nodes: division.Pages[at]}
+		d := place.NewDomain(division, at)
 		if value != "" && (!found || value == home) && possible(d) {
 			return true
 		}
@@ -173,24 +174,25 @@ func (p *pass) possibleGang(j *cluster.Job) bool {
 	return false
 }
 
-func searchesOf(s *cluster.State, j *cluster.Job) []*search {
-	searches := make([]*search, len(j.Tasks))
+func searchesOf(s *cluster.State, j *cluster.Job) []*place.Search {
+	searches := make([]*place.Search, len(j.Tasks))
 	for task := range j.Tasks {
-		searches[task] = newSearch(s, cluster.KeyOf(j.ID, task), nil)
+		searches[task] = place.NewSearch(s, cluster.KeyOf(j.ID, task), nil)
 	}
 	return searches
 }
 
 // membersIn returns how many instances of each task a gang needs: what is missing of each, and of those that may be of
 // any task as many of the first ones as nodes could have. Left are those that no nodes could have.
-func membersIn(j *cluster.Job, searches []*search, could func(q *search, most uint32) uint32) (counts []uint32,
+func membersIn(j *cluster.Job, searches []*place.Search,
+	could func(q *place.Search, most uint32) uint32) (counts []uint32,
 	left uint32) {
 	beyond := j.MissingAny()
 	counts = make([]uint32, len(j.Tasks))
 	for task, q := range searches {
 		missing, asks := j.Missing(task), j.Tasks[task].Asks()
 		most := missing + min(beyond, asks-min(asks, missing))
-		if q.spec == nil || most == 0 {
+		if q.Spec == nil || most == 0 {
 			left += missing
 			continue
 		}
@@ -220,7 +222,7 @@ func (p *turns) blockGang(j *cluster.Job) {
 type trial struct {
 	s       *cluster.State
 	placed  []cluster.SlotRef
-	spots   spots
+	spots   place.Spots
 	refused bool
 }
 
@@ -231,12 +233,12 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 	for task, row := range j.Tasks {
 		missing := j.Missing(task)
 		missing -= min(missing, uint32(row.SpecialWaits())) // they may be of a version that needs less
-		if missing > 0 && !newSearch(p.s, cluster.KeyOf(j.ID, task), nil).enough(missing) {
+		if missing > 0 && !place.NewSearch(p.s, cluster.KeyOf(j.ID, task), nil).Enough(missing) {
 			return t
 		}
 	}
 	refused := false
-	try := func(d *domain, claims *cluster.Claims) bool {
+	try := func(d *place.Domain, claims *cluster.Claims) bool {
 		t = p.tryMembers(j, d, claims)
 		refused = refused || t.refused
 		return t.s != nil
@@ -255,8 +257,8 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 
 // tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
 // needs beyond them.
-func (p *turns) tryMembers(j *cluster.Job, d *domain, claims *cluster.Claims) trial {
-	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.fork(j)}}
+func (p *turns) tryMembers(j *cluster.Job, d *place.Domain, claims *cluster.Claims) trial {
+	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {
 		if missing := j.Missing(task); m.place(task, missing) < missing {
@@ -288,7 +290,7 @@ type members struct {
 	*turns
 	trial
 	job    terms.JobID
-	domain *domain
+	domain *place.Domain
 	claims *cluster.Claims
 }
 
@@ -316,55 +318,16 @@ func (m *members) place(task int, most uint32) (placed uint32) {
 		return 0
 	}
 	note := func(r cluster.SlotRef) { m.placed = append(m.placed, r) }
-	q := newSearch(m.trial.s, cluster.KeyOf(m.job, task), note).within(m.trial.spots).in(m.domain)
+	q := place.NewSearch(m.trial.s, cluster.KeyOf(m.job, task), note).Within(m.trial.spots).In(m.domain)
 	pages := m.all
-	if q.gaps = m.gaps; m.domain != nil {
-		pages = m.domain.pages
+	if q.Gaps = m.gaps; m.domain != nil {
+		pages = m.domain.Pages
 	}
-	placed = q.claimed(m.claims, most)
-	placed += q.among(pages, most-placed)
+	placed = q.Claimed(m.claims, most)
+	placed += q.Among(pages, most-placed)
 	if placed < most {
-		q.key, q.members = q.key.Special(), true
-		some, _ := q.special(pages, most-placed)
+		some, _ := q.Lane(true).Special(pages, most-placed)
 		placed += some
 	}
 	return placed
-}
-
-// claimed places up to most instances where room is claimed for them.
-func (q *search) claimed(claims *cluster.Claims, most uint32) (placed uint32) {
-	if q.spec == nil || len(claims.Seats) == 0 {
-		return 0
-	}
-	most = min(most, q.task().Waits())
-	q.s.Divide(q.key, q.spec)
-	_, task := q.key.Split()
-	for _, seat := range claims.Seats {
-		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
-			q.assign(seat.Node, 1)
-			if q.domain != nil && q.domain.any {
-				q.locate()
-			}
-			if placed++; q.minds {
-				q.s.Divide(q.key, q.spec)
-			}
-		}
-	}
-	return placed
-}
-
-// enough tells, at little cost, whether nodes may have room for so many instances of the task; if not they have not.
-func (q *search) enough(count uint32) bool {
-	for page := range q.s.RoomPages() {
-		for _, kept := range q.purposes() {
-			for nodes := q.fitting(page, kept); nodes != 0 && count > 0; nodes &= nodes - 1 {
-				free := q.s.Free(nodeOf(page, nodes))
-				count -= min(count, q.spec.Resources.Times(&free, count))
-			}
-			if count == 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -1,10 +1,11 @@
-package place
+package schedule
 
 import (
 	"slices"
 
 	"starling/cluster"
 	"starling/schedule/entitle"
+	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
@@ -20,9 +21,9 @@ type sharing struct {
 	divided, bounded bool
 }
 
-// share divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything is
-// placed: counts come first. What runs beyond them gives way, and what runs where others have to.
-func (p *pass) share() {
+// divide divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything
+// is placed: counts come first. What runs beyond them gives way, and what runs where others have to.
+func (p *pass) divide() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
 			p.s.SetShared(x.Number, x.key)
@@ -40,8 +41,8 @@ func (p *pass) share() {
 	})
 }
 
-// shareAgain lets the next entry divide again if what was placed has changed what the shares depend on.
-func (p *pass) shareAgain() {
+// divideAgain lets the next entry divide again if what was placed has changed what the shares depend on.
+func (p *pass) divideAgain() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
 			p.s.Stir()
@@ -121,11 +122,7 @@ func beyond(t *cluster.Task) bool {
 
 // fits returns what tells whether a node could run a task as far as the machine goes.
 func (p *pass) fits(key cluster.TaskKey) func(cluster.NodeIndex) bool {
-	q := newSearch(p.s, key, nil)
-	return func(n cluster.NodeIndex) bool {
-		node := p.s.Node(n)
-		return (q.exclusive || node.Offer.Purpose() != terms.ExclusiveWork) && q.ever(n) && q.offers(node, 1) > 0
-	}
+	return place.NewSearch(p.s, key, nil).Suits
 }
 
 // settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to
@@ -139,7 +136,7 @@ func (p *pass) settle(x *sharing) {
 			most, _ := t.Share()
 			plan.Peers[i] = append(plan.Peers[i], share.Peers(most))
 			unmet = unmet || t.Asks() > 0 || beyond(t)
-			p.spots[cluster.KeyOf(id, task)] = &spot{x.Ground, make([]uint32, x.Ground.Groups())}
+			p.spots.Bound(cluster.KeyOf(id, task), x.Ground)
 		}
 	}
 	if !unmet {
@@ -150,7 +147,7 @@ func (p *pass) settle(x *sharing) {
 	for _, c := range come {
 		id := x.Jobs[c.Place.Job]
 		key := cluster.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
-		p.spots[key].left[c.Group] += uint32(c.Peers)
+		p.spots.Allow(key, c.Group, uint32(c.Peers))
 		p.s.SetBlocked(key, false)
 		p.s.SetBlocked(key.Special(), false)
 	}

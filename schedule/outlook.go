@@ -1,4 +1,4 @@
-package place
+package schedule
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
+	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
@@ -37,7 +38,7 @@ func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
 		return nil, false
 	}
 	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()},
+	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
 		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
 	o = &Outlook{pass: p, job: j, Number: number,
@@ -128,11 +129,11 @@ type GangRoom struct {
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 	s.SetClaims(j.ID, cluster.Claims{})
-	p := &pass{s: s, left: s.Limits.Placements, gaps: &gaps{known: s.CopyShapes()}, all: make([]int, s.RoomPages())}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
 	}
-	r := GangRoom{Members: j.MissingAny(), Attribute: togetherBy(j)}
+	r := GangRoom{Members: j.MissingAny(), Attribute: place.TogetherBy(j)}
 	tasks := 0
 	for task := range j.Tasks {
 		r.Members += j.Missing(task)
@@ -141,12 +142,12 @@ func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 		}
 	}
 	r.Uniform = tasks == 1
-	var d *domain
+	var d *place.Domain
 	if r.Attribute != "" {
 		d = (&turns{pass: p}).roomiest(j)
 	}
 	if d != nil {
-		r.Value = d.value
+		r.Value = d.Value
 	}
 	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &cluster.Claims{}, trial: trial{s: s}}
 	beyond := j.MissingAny()
@@ -161,11 +162,11 @@ func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 }
 
 // roomiest returns the domain with room for the most members of a gang; nil if there is none.
-func (p *turns) roomiest(j *cluster.Job) (best *domain) {
+func (p *turns) roomiest(j *cluster.Job) (best *place.Domain) {
 	most := int64(-1)
 	for _, r := range p.rooms(j, false) {
 		if members := r.members(j); members > most {
-			best, most = r.domain, members
+			best, most = r.Domain, members
 		}
 	}
 	return best

@@ -1,4 +1,4 @@
-package place
+package schedule
 
 import (
 	"slices"
@@ -6,14 +6,15 @@ import (
 	"starling/cluster"
 	"starling/cluster/gang"
 	"starling/schedule/admission"
+	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
 	"starling/terms/constraint"
 )
 
-// tenants are who could give way, and where there is room: of the whole cluster, for all who look for it with one
+// candidates are who could give way, and where there is room: of the whole cluster, for all who look for it with one
 // entry.
-type tenants struct {
+type candidates struct {
 	nodes   []preempt.Node
 	victims []preempt.Victim
 	gangs   []preempt.Gang
@@ -25,11 +26,11 @@ type tenants struct {
 }
 
 // look lists them.
-func (p *pass) look() *tenants {
-	if p.tenants != nil {
-		return p.tenants
+func (p *pass) look() *candidates {
+	if p.candidates != nil {
+		return p.candidates
 	}
-	c := &tenants{stopping: make([]terms.Work, len(p.s.Pools()))}
+	c := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}
 	free := make([]terms.Amounts, p.s.Nodes())
 	for n := range cluster.NodeIndex(p.s.Nodes()) {
 		free[n] = p.s.FreeAmounts(n)
@@ -55,12 +56,12 @@ func (p *pass) look() *tenants {
 			c.nodes = append(c.nodes, preempt.Node{Index: n, Free: free[n]})
 		}
 	}
-	p.tenants = c
+	p.candidates = c
 	return c
 }
 
 // readJob adds what runs of a job.
-func (c *tenants) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts) {
+func (c *candidates) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts) {
 	pool, gang := s.PoolOf(j), preempt.NoGang
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
@@ -130,7 +131,7 @@ func stageOf(phase cluster.Phase) (stage preempt.Stage, ok bool) {
 }
 
 // ending returns all instances that end by themselves, as if all had to give way.
-func (c *tenants) ending() []preempt.Victim {
+func (c *candidates) ending() []preempt.Victim {
 	all := make([]preempt.Victim, 0, len(c.victims)+len(c.fixed))
 	for i := range c.victims {
 		if !c.lasting[i] {
@@ -204,8 +205,8 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 		if h.key == 0 {
 			count = counts[task]
 		}
-		q := newSearch(p.s, cluster.KeyOf(h.job, task), nil).within(p.spots)
-		in.Wants = append(in.Wants, preempt.Want{Need: q.spec.Amounts(), Count: count, Most: q.most})
+		q := place.NewSearch(p.s, cluster.KeyOf(h.job, task), nil).Within(p.spots)
+		in.Wants = append(in.Wants, preempt.Want{Need: q.Spec.Amounts(), Count: count, Most: q.Most})
 	}
 }
 
@@ -239,41 +240,21 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 	}
 }
 
-// most returns how many instances of the task a node may run by its rules, whatever room it has.
-func (q *search) most(n cluster.NodeIndex) uint32 {
-	node := q.s.Node(n)
-	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
-		return 0
-	}
-	if !q.ruled(node) {
-		return 0
-	}
-	most := q.spot.at(n, q.offers(node, terms.InstancesMax))
-	if bound := q.spec.PerNodeMax; bound > 0 {
-		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, n)))
-	}
-	for _, port := range q.spec.Ports {
-		if port.Number != 0 {
-			most = min(most, 1)
-		}
-	}
-	return most
-}
-
 // chooser returns who gives way; ok is false if nobody could.
 type chooser func(in *preempt.Input) (plan preempt.Plan, ok bool)
 
 // inDomain chooses for a head. What is to be in one domain and is in none yet is tried in each: the fewest give way.
 func (p *pass) inDomain(h *head, in *preempt.Input, choose chooser) (best preempt.Plan, ok bool) {
 	j := p.s.Job(h.job)
-	if _, found := homeOf(p.s, j); j.Spec.Within == "" || found {
+	if _, found := place.HomeOf(p.s, j); j.Spec.Within == "" || found {
 		return choose(in)
 	}
 	nodes := in.Nodes
-	for _, value := range p.s.EnsureDivision(j.Spec.Within).Values {
-		d := &domain{attribute: j.Spec.Within, value: value}
+	division := p.s.EnsureDivision(j.Spec.Within)
+	for at := range division.Values {
+		d := place.NewDomain(division, at)
 		one := *in
-		one.Nodes = slices.DeleteFunc(slices.Clone(nodes), func(n preempt.Node) bool { return !d.has(p.s.Node(n.Index)) })
+		one.Nodes = slices.DeleteFunc(slices.Clone(nodes), func(n preempt.Node) bool { return !d.Has(p.s.Node(n.Index)) })
 		plan, found := choose(&one)
 		if found && (!ok || len(plan.Victims) < len(best.Victims)) {
 			best, ok = plan, true
@@ -325,7 +306,7 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cl
 	if !p.minds(h) {
 		return nil
 	}
-	trial, fork := p.s.Copy(), p.spots.fork(j)
+	trial, fork := p.s.Copy(), p.spots.Fork(j)
 	end := func(r cluster.SlotRef) {
 		slot, _ := trial.SlotAt(r)
 		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: slot.Node, Version: slot.Version, Phase: cluster.Stopped})
@@ -341,29 +322,10 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cl
 		}
 	}
 	for _, seat := range plan.Seats {
-		if q := newSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil).within(fork); !q.seat(seat.Node, seat.Count) {
+		if q := place.NewSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil).Within(fork); !q.Seat(seat.Node,
+			seat.Count) {
 			wrong = append(wrong, seat.Node)
 		}
 	}
 	return wrong
-}
-
-// seat places instances on a node one after the other, as long as that takes them, and tells whether it took all.
-func (q *search) seat(n cluster.NodeIndex, count uint32) bool {
-	for range count {
-		if q.times(n, 1) == 0 || !q.ruled(q.s.Node(n)) {
-			return false
-		}
-		q.assign(n, min(1, q.task().Waits()))
-	}
-	return true
-}
-
-// ruled tells whether the rules of the task hold on a node, all or those that are not soft any more.
-func (q *search) ruled(node *cluster.Node) (able bool) {
-	for phase := range q.phases() {
-		q.enter(phase)
-		able = able || q.allowed(node)
-	}
-	return able
 }

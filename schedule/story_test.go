@@ -1,4 +1,4 @@
-package place
+package schedule
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func TestStories(t *testing.T) {
 				if words := strings.Fields(line); len(words) > 0 {
 					w.tell(t, words)
 					w.s.Index++
-					Waiting(w.s, func(r cluster.SlotRef) {
+					Run(w.s, func(r cluster.SlotRef) {
 						slot, _ := w.s.SlotAt(r)
 						fmt.Fprintf(out, "%s[%d] to %s\n", w.s.Job(r.Job).Name(), r.Index, w.s.Node(slot.Node).Name)
 					}, nil)

@@ -1,0 +1,128 @@
+package place
+
+import (
+	"starling/cluster"
+	"starling/terms"
+)
+
+// What nodes could have, whoever is admitted.
+
+// Possible tells whether nodes could have so many instances if all work were done that ends by itself.
+func (q *Search) Possible(count uint32) bool { return q.Could(q.domain, count, false) == count }
+
+// Could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
+func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
+	d.each(q.s, func(n cluster.NodeIndex) bool {
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork ||
+			d != nil && !d.Has(q.s.Node(n)) {
+			return true
+		}
+		yields := q.s.Yields(n)
+		if empty {
+			yields = q.s.Node(n).Offer.Capacity
+		}
+		times := q.Spec.Resources.Times(&yields, most-count)
+		if times > 0 && (len(q.Spec.Constraints) == 0 || q.ever(n)) {
+			count += min(most-count, q.offers(q.s.Node(n), times))
+		}
+		return count < most
+	})
+	return count
+}
+
+// Suits tells whether a node could run an instance if it were empty.
+func (q *Search) Suits(n cluster.NodeIndex) bool {
+	node := q.s.Node(n)
+	return (q.exclusive || node.Offer.Purpose() != terms.ExclusiveWork) && q.ever(n) && q.offers(node, 1) > 0
+}
+
+// HasPorts tells whether a node has the ports of an instance.
+func (q *Search) HasPorts(n cluster.NodeIndex) bool { return q.ports(q.s.Node(n), 1) > 0 }
+
+// ever tells whether the rules about a node itself hold.
+func (q *Search) ever(n cluster.NodeIndex) bool {
+	q.asked = q.s.Node(n)
+	for i := range q.Spec.Constraints {
+		if c := &q.Spec.Constraints[i]; !c.Soft && !c.Social() && !c.Holds(q) {
+			return false
+		}
+	}
+	return true
+}
+
+// offers returns for how many instances the node has devices at all, at most most.
+func (q *Search) offers(node *cluster.Node, most uint32) uint32 {
+	for i := range q.Spec.Devices {
+		request := &q.Spec.Devices[i]
+		offer := node.DeviceOf(request.Kind)
+		switch {
+		case !request.Takes(offer.Model):
+			return 0
+		case request.Share():
+			most = min(most, offer.Count*uint32(terms.WholeDevice/request.Amount))
+		default:
+			most = min(most, offer.Count/uint32(request.Amount/terms.WholeDevice))
+		}
+	}
+	if q.Spec.PerNodeMax > 0 {
+		most = min(most, q.Spec.PerNodeMax)
+	}
+	return most
+}
+
+// Most returns how many instances of the task a node may run by its rules, whatever room it has.
+func (q *Search) Most(n cluster.NodeIndex) uint32 {
+	node := q.s.Node(n)
+	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
+		return 0
+	}
+	if !q.ruled(node) {
+		return 0
+	}
+	most := q.spot.at(n, q.offers(node, terms.InstancesMax))
+	if bound := q.Spec.PerNodeMax; bound > 0 {
+		most = min(most, bound-min(bound, q.s.OwnInstances(q.key, n)))
+	}
+	for _, port := range q.Spec.Ports {
+		if port.Number != 0 {
+			most = min(most, 1)
+		}
+	}
+	return most
+}
+
+// Seat places instances on a node one after the other, as long as that takes them, and tells whether it took all.
+func (q *Search) Seat(n cluster.NodeIndex, count uint32) bool {
+	for range count {
+		if q.times(n, 1) == 0 || !q.ruled(q.s.Node(n)) {
+			return false
+		}
+		q.assign(n, min(1, q.task().Waits()))
+	}
+	return true
+}
+
+// ruled tells whether the rules of the task hold on a node, all or those that are not soft any more.
+func (q *Search) ruled(node *cluster.Node) (able bool) {
+	for phase := range q.phases() {
+		q.enter(phase)
+		able = able || q.allowed(node)
+	}
+	return able
+}
+
+// Enough tells, at little cost, whether nodes may have room for so many instances of the task; if not they have not.
+func (q *Search) Enough(count uint32) bool {
+	for page := range q.s.RoomPages() {
+		for _, kept := range q.purposes() {
+			for nodes := q.fitting(page, kept); nodes != 0 && count > 0; nodes &= nodes - 1 {
+				free := q.s.Free(nodeOf(page, nodes))
+				count -= min(count, q.Spec.Resources.Times(&free, count))
+			}
+			if count == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

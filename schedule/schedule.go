@@ -1,0 +1,159 @@
+// Package schedule takes the pass that follows every entry: from what is wanted to what runs where. Run is the page
+// that shows it; each step has a package of its own that answers one question:
+//
+//	entitle    how much of the machines each pool may use now
+//	share      how many virtual peers each task of a pool that shares them gets
+//	admission  which gang or instance of a pool comes next
+//	place      on which node it goes
+//	preempt    which instances have to give way, where there is no room
+//
+// The unit is the gang: all of it is given nodes or nothing is. Every pool gives their turns to those that wait in it,
+// in their order, as far as it is entitled to more. What is revocable comes after all else, since it takes what the
+// others leave.
+//
+// A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
+// nobody else can help it, so the result is that of trying all.
+package schedule
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/schedule/admission"
+	"starling/schedule/entitle"
+	"starling/schedule/place"
+	"starling/schedule/preempt"
+	"starling/terms"
+)
+
+// Evict tells an instance to give way to a job, by a rule.
+type Evict func(r cluster.SlotRef, to terms.JobID, rule preempt.Rule)
+
+// Run takes one pass. It divides, then admits and places until a round places nothing, then preempts for what should
+// run and does not, and admits and places once more in the room that came of it. It returns false if it stopped at a
+// limit of what an entry may do, so that there may be more. Visit, which may be nil, is called for every slot that was
+// given a node; evict may be nil, and then nothing is preempted.
+func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
+	p := begin(s, visit, evict)
+	if p == nil {
+		return true
+	}
+	p.divide()
+	p.trimClaims() // some may run less than before
+	p.grown = united(p.grown, s.TakeGrown())
+	p.placeAll()
+	s.TakeStirred() // the next entry looks again at what follows from here on
+	finished = p.left == 0 || p.preemptForDaemons() && p.left > 0 && p.preempt()
+	p.trimClaims()
+	p.shorts = nil
+	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
+		p.placeAll()
+	}
+	p.leave()
+	p.divideAgain()
+	return finished && p.left > 0 && len(p.later) == 0
+}
+
+// placeAll takes rounds until one places nothing and gives no claim back: what is placed may let others in, those that
+// asked for neighbours, and those for whom no room was kept as long as something before them could take it. Placing
+// again would change nothing then.
+func (p *pass) placeAll() {
+	p.heads = make([][]head, len(p.s.Pools()))
+	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
+		before, p.dropped, p.retrying = p.left, false, nil
+		clear(p.heads)
+		for _, x := range p.grounded {
+			p.settle(x)
+		}
+		if p.s.Waiting() > 0 {
+			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), admission.CeilingsOf(p.s, nil)
+			p.round()
+		}
+		p.unblock(p.outgrown)
+		p.outgrown, p.grown, p.regrown = nil, p.regrown, nil
+	}
+}
+
+// round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
+func (p *pass) round() {
+	(&turns{pass: p, number: -1}).take()
+	for _, revocable := range [...]bool{false, true} {
+		for number := range p.entitled {
+			p.s.Visit(1)
+			account := p.s.Account(number)
+			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
+				continue
+			}
+			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
+			t := &turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
+			t.findClaimers()
+			t.take()
+			now := p.s.Account(number).Held
+			p.ceilings.Charge(number, &account.Held, -1)
+			p.ceilings.Charge(number, &now, 1)
+			entitle.TakeFirm(p.s.Pools(), p.entitled, number, now.NonPreemptible.Minus(account.Held.NonPreemptible))
+		}
+	}
+}
+
+// pass gives nodes to what waits, with one entry.
+type pass struct {
+	s     *cluster.State
+	visit place.Visit
+	// left is how much this entry may still place.
+	left uint32
+	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown
+	// those of which claims were lifted in this round.
+	all, grown, regrown []int
+	gaps                *place.Gaps
+	// later are the lanes with seats of slots that were ordered with this entry already.
+	later    []cluster.TaskKey
+	entitled []entitle.Entitlement
+	ceilings *admission.Ceilings
+	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
+	outgrown []cluster.TaskKey
+	// grounded are the pools whose shares depend on where virtual peers are.
+	grounded []*sharing
+	// shorts are the daemons of which instances found no room on their nodes.
+	shorts []short
+	// spots are where instances may go that virtual peers run.
+	spots place.Spots
+	hunger
+}
+
+// begin makes ready for a pass, nil if nothing is to be done.
+func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
+	s.WakeLapsed()
+	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
+	p.trimClaims()
+	p.grown = s.TakeGrown()
+	due, hungry := s.HungerDue()
+	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!hungry || due > s.Time) {
+		return nil
+	}
+	p.all = make([]int, s.RoomPages())
+	for page := range p.all {
+		p.all[page] = page
+	}
+	p.hunger, p.spots = hunger{evict: evict, plans: int(s.Limits.Preemptions)}, place.Spots{}
+	return p
+}
+
+// leave lets the next entry try all nodes for what this one could not finish with: which nodes have grown is forgotten
+// with it.
+func (p *pass) leave() {
+	for _, one := range p.shorts {
+		p.s.SetBlocked(one.key, false)
+	}
+	p.unblock(p.later)
+	if p.left == 0 {
+		p.unblock(slices.DeleteFunc(p.s.QueuedKeys(), func(key cluster.TaskKey) bool { return !p.s.Blocked(key) }))
+	}
+}
+
+// unblock lets lanes try all nodes.
+func (p *pass) unblock(keys []cluster.TaskKey) {
+	for _, key := range keys {
+		p.s.SetBlocked(key, false)
+	}
+}
