@@ -85,9 +85,6 @@ func (c *Candidate) ended() bool {
 	return c.Client == CompleteClient || c.Client == FailedClient || c.Client == LostClient
 }
 
-// terminal tells whether it does not run for good.
-func (c *Candidate) terminal() bool { return c.Told || c.ended() }
-
 // returns tells whether it was out of reach and is not marked as seen again.
 func (c *Candidate) returns() bool {
 	return c.Away && (c.Client == UnknownClient || c.Client == RunningClient || c.Client == FailedClient)

@@ -23,9 +23,9 @@ type Move struct {
 }
 
 // Moves returns which peers leave which task, and where they go, for the counts to be met; by group, then by task.
-// Peers that may stay do, and where no job is colocated no other way puts fewer peers on a task on which they are not
-// now. Copies of a colocated job that run stay, too, unless that leaves no room for others: then all copies go where
-// Counts found it.
+// Peers that may stay do, and the others go the first way that is found: nearly always one with the fewest moves.
+// Copies of a colocated job that run stay, too, unless that leaves no room for others: then all copies go where Counts
+// found it.
 //
 // The plan is that of the input. What runs is of the jobs of the input: peers of a job that has ended are idle. No
 // group runs more than its peers.
