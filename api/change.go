@@ -128,6 +128,7 @@ func (s *server) EndAllocation(ctx context.Context,
 	}
 	receipt, err := s.submit(ctx, &command.EndAllocation{
 		RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order, Elsewhere: request.GetElsewhere(),
+		WithoutVolumes: request.GetWithoutVolumes(),
 	})
 	if err != nil {
 		return nil, err

@@ -37,8 +37,11 @@ func TestChangesAreWritten(t *testing.T) {
 		{func(ctx context.Context, c *client.Client) error { return second(c.SuspendJob(ctx, "web", 3, true)) },
 			&command.SuspendJob{Job: "web", Against: 3, Resume: true}},
 		{func(ctx context.Context, c *client.Client) error {
-			return second(c.EndAllocation(ctx, "web.main[2]#4711", true))
+			return second(c.EndAllocation(ctx, "web.main[2]#4711", true, false))
 		}, &command.EndAllocation{Slot: slot, Order: 4711, Elsewhere: true}},
+		{func(ctx context.Context, c *client.Client) error {
+			return second(c.EndAllocation(ctx, "web.main[2]#4711", false, true))
+		}, &command.EndAllocation{Slot: slot, Order: 4711, WithoutVolumes: true}},
 		{func(ctx context.Context, c *client.Client) error {
 			return second(c.DrainNode(ctx, "b.example", time.Hour))
 		},
@@ -81,7 +84,7 @@ func TestChangesAreChecked(t *testing.T) {
 		{second(c.RevertJob(ctx, "", 1, 0)), "job to"},
 		{second(c.RestartJob(ctx, terms.JobName(long), "a.b", 1)), "job task"},
 		{second(c.SuspendJob(ctx, "a b", 1, false)), "job"},
-		{second(c.EndAllocation(ctx, "web.main[2]", false)), "allocation"},
+		{second(c.EndAllocation(ctx, "web.main[2]", false, false)), "allocation"},
 		{second(c.DrainNode(ctx, "", time.Hour)), "node"},
 	}
 	for _, one := range cases {

@@ -210,6 +210,9 @@ type EndAllocation struct {
 	Order     terms.Index
 	// Elsewhere looks for another node.
 	Elsewhere bool
+	// WithoutVolumes gives the slot's volumes up: they no longer tie it to their node. When it has a place on another, it
+	// begins there with empty ones, and the old ones are deleted.
+	WithoutVolumes bool
 }
 
 // DrainNode moves what runs on a node to others and gives it nothing new; or takes that back.

@@ -179,7 +179,7 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 		&TellTime{}, &PassTime{Millis: 7}, &KillJob{RequestID: strings.Repeat("r", RequestIDBytesMax+1), Job: "web"},
 	}}
 	if _, err := Decode(Encode(e), rules.First); err == nil ||
-		!strings.Contains(err.Error(), "needs version 3 of the rules") {
+		!strings.Contains(err.Error(), fmt.Sprintf("needs version %d of the rules", rules.Next)) {
 		t.Errorf("under the first rules: %v, want that it needs the next", err)
 	}
 	got, err := Decode(Encode(e), rules.Next)

@@ -119,6 +119,9 @@ func (m *EndAllocation) code(c *coder) {
 	integer(c, &m.Slot.Index, math.MaxUint32)
 	integer(c, &m.Order, math.MaxUint64)
 	flag(c, &m.Elsewhere)
+	if c.version >= withoutVolumes {
+		flag(c, &m.WithoutVolumes)
+	}
 }
 
 func (m *DrainNode) code(c *coder) {

@@ -16,6 +16,9 @@ type form struct {
 // stopDelays is the version of SubmitJob in which tasks have a StopDelayMillis.
 const stopDelays = 2
 
+// withoutVolumes is the version of EndAllocation that may give up volumes.
+const withoutVolumes = 2
+
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
 	if later, ok := c.(interface{ version() uint16 }); ok {
@@ -34,6 +37,14 @@ func (m *SubmitJob) version() uint16 {
 	return 1
 }
 
+// version returns that of the newest field which is not zero.
+func (m *EndAllocation) version() uint16 {
+	if m.WithoutVolumes {
+		return withoutVolumes
+	}
+	return 1
+}
+
 // code writes or reads the body of a command of the form.
 func (f form) code(c *coder, one Command) {
 	c.version = f.version
@@ -48,6 +59,8 @@ func (f form) since() rules.Number {
 		return rules.Next
 	case f.kind == KindSubmitJob && f.version == stopDelays:
 		return rules.StopDelays
+	case f == form{KindEndAllocation, withoutVolumes}:
+		return rules.VolumesGivenUp
 	}
 	return rules.First
 }
@@ -74,7 +87,7 @@ func (u *Unreadable) code(c *coder) { c.data = append(c.data, u.body...) }
 
 // blank returns an empty command of the form to decode into, nil for a form that this program does not know.
 func blank(f form) Command {
-	if f.version != 1 && f != (form{KindSubmitJob, stopDelays}) {
+	if f.version != 1 && f != (form{KindSubmitJob, stopDelays}) && f != (form{KindEndAllocation, withoutVolumes}) {
 		return nil
 	}
 	switch f.kind {

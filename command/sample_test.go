@@ -62,6 +62,8 @@ func commands() []Command {
 		&SealTask{RequestID: "0fa4", Slot: terms.SlotName{Job: "words", Task: "split", Index: 2}, Order: 4711},
 		&EndAllocation{RequestID: "0fa1", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711,
 			Elsewhere: true},
+		&EndAllocation{RequestID: "0fa2", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711,
+			Elsewhere: true, WithoutVolumes: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
 		&ChangePools{RequestID: "0fa3", Against: 7,
 			Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // TestPanicOfTheFoldEndsThePeer makes the value of one peer wrong, so that it cannot fold the next entry. The peer
@@ -66,8 +68,8 @@ func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"program: v1.2.3", "rules: 2", "peer: a~1 of node a", "digest before the entry: ",
-			"replica.Apply(", "record ", "of b~1, number "} {
+		for _, want := range []string{"program: v1.2.3", fmt.Sprint("rules: ", rules.Released), "peer: a~1 of node a",
+			"digest before the entry: ", "replica.Apply(", "record ", "of b~1, number "} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("the report lacks %q:\n%s", want, text)
 			}

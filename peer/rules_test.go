@@ -25,19 +25,20 @@ import (
 
 // raised are entries after which a cluster of a~1 alone has the next rules, and one that needs them.
 func raised() []*command.Entry {
-	return []*command.Entry{
-		{Commands: []command.Command{
-			&command.PrepareJoin{Joiner: "a~1", Attempt: 1},
-			&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
-		}},
-		{Commands: []command.Command{&command.RaiseRules{Version: rules.Released}}},
+	all := []*command.Entry{{Commands: []command.Command{
+		&command.PrepareJoin{Joiner: "a~1", Attempt: 1},
+		&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}},
+	}}}
+	for version := rules.First + 1; version <= rules.Released; version++ {
+		all = append(all, &command.Entry{Commands: []command.Command{&command.RaiseRules{Version: version}}})
+	}
+	return append(all,
 		// The rules of the next entry count from the next entry on.
-		{Rules: rules.First, Commands: []command.Command{
+		&command.Entry{Rules: rules.First, Commands: []command.Command{
 			&command.PassTime{Millis: 5}, &command.RaiseRules{Version: rules.Next}, &command.PassTime{Millis: 5},
 			&command.KillJob{Job: "none"},
 		}},
-		{Commands: []command.Command{&command.PassTime{Millis: 5}}},
-	}
+		&command.Entry{Commands: []command.Command{&command.PassTime{Millis: 5}}})
 }
 
 func recordOf(e *command.Entry, index int) journal.Record {
@@ -66,24 +67,27 @@ func folds(knows rules.Number) (c *Core, lines []string) {
 func TestProgramOfOldRulesStopsWhereTheyAreRaised(t *testing.T) {
 	old, oldLines := folds(rules.Released)
 	next, nextLines := folds(rules.Next)
-	const unknown = "a command of kind 65535, version 1, is not known under version 2 of the rules: " +
-		`if it is one of a newer program, raise them first, see "starling rules"`
-	want := []string{
-		" rules 1 time 1000; obeyed; obeyed",
-		" rules 2 time 1000; obeyed",
-		" rules 3 time 1000; " + unknown + "; obeyed; " + unknown + "; there is no job none",
-		" rules 3 time 1006; obeyed",
+	unknown := fmt.Sprintf("a command of kind 65535, version 1, is not known under version %d of the rules: "+
+		`if it is one of a newer program, raise them first, see "starling rules"`, rules.Released)
+	want := []string{" rules 1 time 1000; obeyed; obeyed"}
+	for version := rules.First + 1; version <= rules.Released; version++ {
+		want = append(want, fmt.Sprintf(" rules %d time 1000; obeyed", version))
 	}
+	want = append(want,
+		fmt.Sprintf(" rules %d time 1000; %s; obeyed; %s; there is no job none", rules.Next, unknown, unknown),
+		fmt.Sprintf(" rules %d time 1006; obeyed", rules.Next))
 	for i := range want {
 		if i == len(nextLines) || !strings.HasSuffix(nextLines[i], want[i]) {
 			t.Fatalf("the new program folds\n%q, want\n%q", nextLines, want)
 		}
 	}
-	if next.Halt() != nil || !slices.Equal(oldLines, nextLines[:3]) {
-		t.Errorf("the old program folds\n%q, want\n%q", oldLines, nextLines[:3])
+	last := len(want) - 1
+	if next.Halt() != nil || !slices.Equal(oldLines, nextLines[:last]) {
+		t.Errorf("the old program folds\n%q, want\n%q", oldLines, nextLines[:last])
 	}
-	const why = "this program does not fit the cluster: that has version 3 of the rules after entry 3, and this program knows up to version 2: " +
-		"install a newer one and start it; tasks go on meanwhile"
+	why := fmt.Sprintf("this program does not fit the cluster: that has version %d of the rules after entry %d, "+
+		"and this program knows up to version %d: install a newer one and start it; tasks go on meanwhile",
+		rules.Next, last, rules.Released)
 	if phase, got := old.Phase(); phase != Halted || got != why || !errors.Is(old.Halt(), ErrProgram) {
 		t.Errorf("the old program is %s: %s", phase, got)
 	}
@@ -96,8 +100,9 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	c := NewCore(terms.DefaultLimits())
 	c.Knows = rules.Next
 	c.Begin("a~1", 0, &terms.Offer{Rules: rules.Next})
-	fold(t, c, 1, c.React(1000).Append)
-	fold(t, c, 2, c.React(1000).Append)
+	for index := range journal.Index(rules.Released) { // it joins, and raises the rules one by one
+		fold(t, c, index+1, c.React(1000).Append)
+	}
 	var got []string
 	pass := func() {
 		c.Request(&command.PassTime{Millis: 1}, func(r replica.Receipt, err error) {
@@ -110,13 +115,13 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	pass()
 	c.Request(&command.RaiseRules{Version: rules.Next}, func(replica.Receipt, error) {})
 	raise := c.React(1000).Append
-	if len(got) != 1 || !strings.Contains(got[0], "needs version 3 of the rules") ||
+	if len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("needs version %d of the rules", rules.Next)) ||
 		!strings.Contains(got[0], "starling rules raise") {
 		t.Fatalf("answers %q, want that the rules must be raised", got)
 	}
-	fold(t, c, 3, raise)
+	fold(t, c, journal.Index(rules.Released)+1, raise)
 	pass()
-	fold(t, c, 4, c.React(1000).Append)
+	fold(t, c, journal.Index(rules.Released)+2, c.React(1000).Append)
 	if len(got) != 2 || got[1] != "" {
 		t.Errorf("answers %q, want that the second is obeyed", got)
 	}

@@ -269,9 +269,16 @@ func (f *fold) endAllocation(c *command.EndAllocation) Result {
 		case slot.Phase == cluster.Stopping || slot.Phase == cluster.Away:
 			return refused(cluster.Conflict, "%s is %s already", id, slot.Phase)
 		}
+		spec := j.TaskSpecOf(int(r.Task), slot.Version)
+		if c.WithoutVolumes && (len(spec.Volumes) == 0 || j.Spec.Type == terms.Daemon) {
+			return refused(cluster.Invalid, "%s has no volumes that tie it to its machine", id)
+		}
 		f.touch(j.ID)
 		cause := cluster.ByRestart
-		if c.Elsewhere {
+		switch {
+		case c.WithoutVolumes:
+			cause = cluster.ByRelease
+		case c.Elsewhere:
 			cause = cluster.ByMove
 		}
 		f.stop(seat, cause)

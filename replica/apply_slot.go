@@ -311,6 +311,8 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 		f.wait(r, slot, cluster.PreferNode)
 	case cause == cluster.ByMove:
 		f.wait(r, slot, cluster.AvoidNode)
+	case cause == cluster.ByRelease:
+		f.untie(r, slot)
 	default:
 		f.wait(r, slot, cluster.AnyNode)
 	}
@@ -318,6 +320,12 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 		f.evicted(r)
 	}
 	f.finish(r.Job)
+}
+
+// untie lets a slot whose volumes were given up wait as if it had never had a node.
+func (f *fold) untie(r cluster.SlotRef, slot cluster.Slot) {
+	slot.Order, slot.Node = 0, 0
+	f.wait(r, slot, cluster.AnyNode)
 }
 
 // endingBy returns how an allocation ended that was told to stop: what its node saw, unless it gave way to others.

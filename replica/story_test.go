@@ -39,7 +39,8 @@ import (
 //	revert web 1                 go back to a version
 //	restart web
 //	suspend web                  or resume web
-//	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node
+//	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node; or
+//	                             release web.main.0: for one anywhere, its volumes are given up
 //	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in
 //	                             milliseconds; jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the
 //	                             job) most=2 runtime=9000 and as=fixed, preemptible, revocable, controller, killed
@@ -224,9 +225,10 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.write(by, &command.RestartJob{Job: terms.JobName(plain[0])})
 	case "suspend", "resume":
 		w.write(by, &command.SuspendJob{Job: terms.JobName(plain[0]), Resume: verb == "resume"})
-	case "move", "again":
+	case "move", "again", "release":
 		_, _, id := w.slot(plain[0])
-		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb == "move"})
+		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb != "again",
+			WithoutVolumes: verb == "release"})
 	case "seal":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.SealTask{Slot: id.Slot, Order: id.Order - terms.Index(number(plain[1]))})

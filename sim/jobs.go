@@ -71,8 +71,10 @@ func (c *clients) end(s *cluster.State, j *cluster.Job) command.Command {
 		return &command.SealTask{RequestID: c.requestID(), Slot: s.NameOf(r),
 			Order: slot.Order - terms.Index(c.w.rng.IntN(8)/7)}
 	}
-	return &command.EndAllocation{RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order,
-		Elsewhere: c.w.rng.IntN(2) == 0}
+	return &command.EndAllocation{
+		RequestID: c.requestID(), Slot: s.NameOf(r), Order: slot.Order, Elsewhere: c.w.rng.IntN(2) == 0,
+		WithoutVolumes: slot.Order%3 == 0, // drawn without the generator: histories that were kept go on as they did
+	}
 }
 
 // drain draws a node to empty, at once or with patience, or to fill again.

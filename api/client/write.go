@@ -69,10 +69,13 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.SealTask)
 }
 
-// EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for.
-func (c *Client) EndAllocation(ctx context.Context, allocation string,
-	elsewhere bool) (*starlingv1.EndAllocationResponse, error) {
-	request := &starlingv1.EndAllocationRequest{RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere}
+// EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for, and with empty volumes
+// if those are given up.
+func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere,
+	withoutVolumes bool) (*starlingv1.EndAllocationResponse, error) {
+	request := &starlingv1.EndAllocationRequest{
+		RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere, WithoutVolumes: withoutVolumes,
+	}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 

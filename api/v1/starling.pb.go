@@ -3006,9 +3006,11 @@ type EndAllocationRequest struct {
 	// "web.server[2]#4711".
 	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
 	// Its place is filled on another node, if there is one; otherwise on its own.
-	Elsewhere     bool `protobuf:"varint,3,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Elsewhere bool `protobuf:"varint,3,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	// Its volumes are given up: it may start on any node, with empty ones, and when it does, the old ones are deleted.
+	WithoutVolumes bool `protobuf:"varint,4,opt,name=without_volumes,json=withoutVolumes,proto3" json:"without_volumes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *EndAllocationRequest) Reset() {
@@ -3058,6 +3060,13 @@ func (x *EndAllocationRequest) GetAllocation() string {
 func (x *EndAllocationRequest) GetElsewhere() bool {
 	if x != nil {
 		return x.Elsewhere
+	}
+	return false
+}
+
+func (x *EndAllocationRequest) GetWithoutVolumes() bool {
+	if x != nil {
+		return x.WithoutVolumes
 	}
 	return false
 }
@@ -8154,14 +8163,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\":\n" +
 	"\x10SealTaskResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"s\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\x9c\x01\n" +
 	"\x14EndAllocationRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
 	"\n" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x1c\n" +
-	"\telsewhere\x18\x03 \x01(\bR\telsewhere\"?\n" +
+	"\telsewhere\x18\x03 \x01(\bR\telsewhere\x12'\n" +
+	"\x0fwithout_volumes\x18\x04 \x01(\bR\x0ewithoutVolumes\"?\n" +
 	"\x15EndAllocationResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"\x84\x01\n" +

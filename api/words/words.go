@@ -63,6 +63,9 @@ func request(c command.Command) string {
 		return fmt.Sprintf("seal task %s of job %s by %s", c.Slot.Task, c.Slot.Job,
 			terms.AllocationID{Slot: c.Slot, Order: c.Order})
 	case *command.EndAllocation:
+		if c.WithoutVolumes {
+			return fmt.Sprintf("give up the volumes of %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})
+		}
 		if c.Elsewhere {
 			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order})
 		}

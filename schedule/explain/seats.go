@@ -74,6 +74,10 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 	}
 	if e.job.Spec.Type != terms.Daemon {
 		f.Details = append(f.Details, fmt.Sprintf("would help: the return of %s", node.Name))
+		if node.Peer == "" {
+			f.Details = append(f.Details, fmt.Sprintf(
+				"or, without what its volumes hold: starling alloc stop --give-up-volumes %s", e.s.NameOf(r)))
+		}
 	}
 	return f
 }

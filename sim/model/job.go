@@ -551,6 +551,11 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 		if c.Elsewhere {
 			cause = cluster.ByMove
 		}
+		if c.WithoutVolumes && (len(s.spec().Volumes) == 0 || j.newest().Type == terms.Daemon) {
+			return false
+		} else if c.WithoutVolumes {
+			cause = cluster.ByRelease
+		}
 		m.stop(s, cause)
 		return true
 	}

@@ -326,6 +326,9 @@ func (m *Model) vacate(s *seat, row cluster.Slot) {
 		m.anew(s, row)
 	case cause == cluster.ByUpdate:
 		m.renew(s, row)
+	case cause == cluster.ByRelease:
+		row.Order, row.Node = 0, 0
+		m.wait(s, row, cluster.AnyNode)
 	default:
 		wishes := map[cluster.Cause]cluster.Wish{cluster.ByRestart: cluster.PreferNode, cluster.ByMove: cluster.AvoidNode}
 		m.wait(s, row, wishes[cause])

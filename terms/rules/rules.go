@@ -15,8 +15,11 @@ const First Number = 1
 // StopDelays has delays between the order to stop and the signal: a second order does not begin that time again.
 const StopDelays Number = 2
 
+// VolumesGivenUp lets a user give up what the volumes of an instance hold, so that it starts anywhere.
+const VolumesGivenUp Number = 3
+
 // Released is the newest number by which a released program folds.
-const Released = StopDelays
+const Released = VolumesGivenUp
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

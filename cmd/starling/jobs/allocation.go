@@ -24,6 +24,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 		Args:  usage.NoArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
+	withoutVolumes := false
 	for _, one := range []struct {
 		use, short, long string
 		elsewhere        bool
@@ -31,9 +32,10 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 		{"restart", "End an instance and start it again on its machine",
 			"End what runs of an instance, with its grace, and start it again on its machine, if that still has room.", false},
 		{"stop", "End an instance and start it elsewhere",
-			"End what runs of an instance, with its grace, and start it on another machine, or on the same if there is no other. To end it\nfor good, give the job fewer instances.", true},
+			"End what runs of an instance, with its grace, and start it on another machine, or on the same if there is no other. To end it\nfor good, give the job fewer instances.\n\n" +
+				"An instance with volumes stays on the machine that has them, or waits for it. With --give-up-volumes it may start on any\nmachine, with empty ones; when it does, what the old ones hold is deleted.", true},
 	} {
-		allocation.AddCommand(&cobra.Command{
+		end := &cobra.Command{
 			Use:   one.use + " ALLOCATION",
 			Short: one.short,
 			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
@@ -41,11 +43,16 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			RunE: func(command *cobra.Command, args []string) error {
 				return onAllocation(r, command, args[0],
 					func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
-						return peer.EndAllocation(ctx, which, one.elsewhere)
+						return peer.EndAllocation(ctx, which, one.elsewhere, withoutVolumes)
 					})
 			},
 			ValidArgsFunction: target.Complete(r),
-		})
+		}
+		if one.elsewhere {
+			end.Flags().BoolVar(&withoutVolumes, "give-up-volumes", false,
+				"let it start on any machine, with empty volumes: what the old ones hold is deleted then")
+		}
+		allocation.AddCommand(end)
 	}
 	allocation.AddCommand(newSeal(r))
 	return allocation
