@@ -7,7 +7,7 @@ import (
 )
 
 // Command returns the job that runs one program once: batch, one task "main", one instance, no second try here or
-// elsewhere, and the defaults of job files for the rest. What is wrong with it, terms.Job.Problems tells.
+// elsewhere, and the defaults of job files for the rest.
 func Command(name string, argv []string) terms.Job {
 	var task terms.Task
 	taskForm().read(&reader{places: map[string]place{}}, place{node: &yaml.Node{Kind: yaml.MappingNode}}, &task)

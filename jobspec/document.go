@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
-	"starling/plugin"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // Limits of a file.
@@ -91,7 +91,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, append(plugin.Problems(&d.Spec, rules.Released), idle(&d.Spec)...))
+	r.problems(root, append(validate.Job(&d.Spec, rules.Released), idle(&d.Spec)...))
 	return d
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // FuzzParse wants that Parse never panics, that its errors are ordered and at places in the file, and that what it
@@ -39,7 +41,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range documents {
 			spec := &documents[i].Spec
-			if problems := spec.Problems(); len(problems) > 0 {
+			if problems := validate.Job(spec, rules.Released); len(problems) > 0 {
 				t.Fatalf("got problems %v", problems)
 			}
 			again, err := Parse("again.yaml", Format(spec))

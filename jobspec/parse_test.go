@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // TestFiles reads the job files in testdata: parse shows what is understood, or all that is wrong. In the input ¶ ends
@@ -103,7 +105,7 @@ func TestQuantityFormats(t *testing.T) {
 
 func TestCommand(t *testing.T) {
 	spec := Command("hi", []string{"echo", "hi"})
-	if problems := spec.Problems(); len(problems) > 0 {
+	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
 		t.Errorf("got problems %v", problems)
 	}
 	task := spec.Tasks[0]

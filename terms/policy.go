@@ -1,9 +1,6 @@
 package terms
 
-import (
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // Growth is how the delay before an attempt grows with the attempts before it.
 type Growth uint8
@@ -154,105 +151,6 @@ const (
 	ChecksMax  = 8
 	VolumesMax = 8
 )
-
-func (u *UpdatePolicy) problems(p *problems, t JobType) {
-	p.bounded("batch_size", int64(u.BatchSize), 0, InstancesMax)
-	p.bounded("canaries", int64(u.Canaries), 0, InstancesMax)
-	if u.Canaries > 0 && t != Stateless {
-		p.add("canaries", "need a stateless job: two instances of one slot run at a time")
-	}
-	p.bounded("min_healthy", int64(u.MinHealthyMillis), 0, DelayMillisMax)
-	p.bounded("healthy_deadline", int64(u.HealthyDeadlineMillis), 0, DelayMillisMax)
-	p.bounded("progress_deadline", int64(u.ProgressDeadlineMillis), 0, DelayMillisMax)
-	if u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
-		p.add("healthy_deadline", "must be above min_healthy, or no instance is healthy in time")
-	}
-	if u.ProgressDeadlineMillis != 0 && u.ProgressDeadlineMillis <= u.HealthyDeadlineMillis {
-		p.add("progress_deadline", "must be above healthy_deadline, or no instance is given up before the update is")
-	}
-}
-
-func (t *Task) policyProblems(p *problems, kind JobType) {
-	r := &t.Reschedule
-	p.bounded("reschedule.delay", int64(r.DelayMillis), 0, DelayMillisMax)
-	p.bounded("reschedule.delay_max", int64(r.DelayMaxMillis), int64(min(r.DelayMillis, DelayMillisMax)), DelayMillisMax)
-	p.bounded("reschedule.interval", int64(r.IntervalMillis), 0, 7*DelayMillisMax)
-	if r.AttemptsMax != 0 && r.AttemptsMax != RestartsUnlimited && r.IntervalMillis == 0 {
-		p.add("reschedule.interval", "must say within which time the attempts are counted")
-	}
-	if kind == Daemon && r.AttemptsMax != 0 {
-		p.add("reschedule.attempts", "must be 0 in a daemon job: its instances belong to their machines")
-	}
-	if r.Growth > Fibonacci {
-		p.add("reschedule.growth", "must be one of %q", Growths())
-	}
-	d := &t.Disconnect
-	p.bounded("disconnect.lost_after", int64(d.LostAfterMillis), 0, 7*DelayMillisMax)
-	p.bounded("disconnect.stop_after", int64(d.StopAfterMillis), 0, DelayMillisMax)
-	if d.StopAfterMillis != 0 && d.LostAfterMillis != 0 {
-		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
-	}
-	if kind == Stateful && d.StopAfterMillis == 0 {
-		p.add("disconnect.stop_after",
-			"must be above 0 in a stateful job: an instance that is cut off must stop by itself before another may start")
-	}
-	if d.Keep > KeepLongest {
-		p.add("disconnect.keep", "must be one of %q", Survivors())
-	}
-	t.checkProblems(p)
-	t.volumeProblems(p, kind)
-}
-
-func (t *Task) volumeProblems(p *problems, kind JobType) {
-	if len(t.Volumes) > VolumesMax {
-		p.add("volumes", "must have at most %d elements, has %d", VolumesMax, len(t.Volumes))
-		return
-	}
-	if len(t.Volumes) > 0 && kind != Stateful {
-		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
-	}
-	for i, v := range t.Volumes {
-		field := "volumes[" + strconv.Itoa(i) + "].name"
-		p.name(field, v.Name)
-		for k := range i {
-			if VariableName(t.Volumes[k].Name) == VariableName(v.Name) {
-				p.add(field, "would set the same variable STARLING_VOLUME_%s as volumes[%d]", VariableName(v.Name), k)
-			}
-		}
-	}
-}
-
-func (t *Task) checkProblems(p *problems) {
-	if len(t.Checks) > ChecksMax {
-		p.add("checks", "must have at most %d elements, has %d", ChecksMax, len(t.Checks))
-		return
-	}
-	for i := range t.Checks {
-		c, field := &t.Checks[i], "checks["+strconv.Itoa(i)+"]"
-		named := slices.ContainsFunc(t.Ports, func(r PortRequest) bool { return r.Name == c.Port })
-		switch {
-		case c.Kind == CheckHTTP && (len(c.Path) == 0 || c.Path[0] != '/'):
-			p.add(field+".http", `must be a path that begins with "/"`)
-		case (c.Kind == CheckHTTP || c.Kind == CheckTCP) && !named:
-			p.add(field+".port", "must be the name of one of the task's ports")
-		case c.Kind == CheckCommand && (len(c.Command) == 0 || c.Command[0] == ""):
-			p.add(field+".command", "must name a program")
-		case c.Kind < CheckHTTP || c.Kind > CheckCommand:
-			p.add(field, "must have one of %q", CheckKinds()[1:])
-		}
-		p.text(field+".http", c.Path)
-		if len(c.Command) > ArgumentsMax {
-			p.add(field+".command", "must have at most %d elements", ArgumentsMax)
-			return
-		}
-		for k, argument := range c.Command {
-			p.text(field+".command["+strconv.Itoa(k)+"]", argument)
-		}
-		p.bounded(field+".interval", int64(c.IntervalMillis), 100, DelayMillisMax)
-		p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, DelayMillisMax)
-		p.bounded(field+".failures", int64(c.FailuresMax), 0, ArgumentsMax)
-	}
-}
 
 func (c *Check) equal(other *Check) bool {
 	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path &&
