@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 
+	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -13,9 +15,6 @@ type form struct {
 	version uint16
 }
 
-// stopDelays is the version of SubmitJob in which tasks have a StopDelayMillis.
-const stopDelays = 2
-
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
 	if later, ok := c.(interface{ version() uint16 }); ok {
@@ -24,30 +23,24 @@ func formOf(c Command) form {
 	return f
 }
 
-// version returns that of the newest field which is not zero.
-func (m *SubmitJob) version() uint16 {
-	for i := range m.Spec.Tasks {
-		if m.Spec.Tasks[i].StopDelayMillis > 0 {
-			return stopDelays
-		}
-	}
-	return 1
-}
+// version returns that of the job: the newest field which is not zero.
+func (m *SubmitJob) version() uint16 { return m.Spec.Version() }
 
 // code writes or reads the body of a command of the form.
-func (f form) code(c *coder, one Command) {
-	c.version = f.version
+func (f form) code(c *codec.Coder, one Command) {
+	c.Version = f.version
 	one.code(c)
 }
 
 // since returns the number of the rules since which there is a form that this program knows. A command counts where the
 // rules have its form; what they do not have is refused, even by a program that knows it.
 func (f form) since() rules.Number {
-	switch {
-	case f.kind == KindPassTime:
+	switch f.kind {
+	case KindPassTime:
 		return rules.Next
-	case f.kind == KindSubmitJob && f.version == stopDelays:
-		return rules.StopDelays
+	case KindSubmitJob:
+		since, _ := terms.VersionSince(f.version)
+		return since
 	}
 	return rules.First
 }
@@ -70,11 +63,11 @@ func (u *Unreadable) Kind() Kind { return u.form.kind }
 
 func (u *Unreadable) version() uint16 { return u.form.version }
 
-func (u *Unreadable) code(c *coder) { c.data = append(c.data, u.body...) }
+func (u *Unreadable) code(c *codec.Coder) { c.Data = append(c.Data, u.body...) }
 
 // blank returns an empty command of the form to decode into, nil for a form that this program does not know.
 func blank(f form) Command {
-	if f.version != 1 && f != (form{KindSubmitJob, stopDelays}) {
+	if _, known := terms.VersionSince(f.version); !known || f.version > 1 && f.kind != KindSubmitJob {
 		return nil
 	}
 	switch f.kind {

@@ -279,10 +279,6 @@ type PluginRequest struct {
 // PluginsMax bounds the plugins that a job asks for, and the arguments of each.
 const PluginsMax = 16
 
-func (q PluginRequest) equal(other PluginRequest) bool {
-	return q.Name == other.Name && slices.Equal(q.Arguments, other.Arguments)
-}
-
 // Signal is what a running instance is sent when the files about its job's members have changed.
 type Signal uint8
 

@@ -1,7 +1,5 @@
 package terms
 
-import "slices"
-
 // Growth is how the delay before an attempt grows with the attempts before it.
 type Growth uint8
 
@@ -151,10 +149,3 @@ const (
 	ChecksMax  = 8
 	VolumesMax = 8
 )
-
-func (c *Check) equal(other *Check) bool {
-	return c.Kind == other.Kind && c.Port == other.Port && c.Path == other.Path &&
-		slices.Equal(c.Command, other.Command) &&
-		c.IntervalMillis == other.IntervalMillis && c.TimeoutMillis == other.TimeoutMillis &&
-		c.FailuresMax == other.FailuresMax
-}
