@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/examples"
 	"starling/terms"
 	"starling/terms/rules"
 	"starling/validate"
@@ -15,7 +16,7 @@ import (
 // FuzzParse wants that Parse never panics, that its errors are ordered and at places in the file, and that what it
 // returns has no problems and is read back from what Format writes.
 func FuzzParse(f *testing.F) {
-	for _, e := range Examples() {
+	for _, e := range examples.Files() {
 		f.Add(e.Data)
 	}
 	files, err := filepath.Glob("testdata/files/*")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"starling/examples"
 	"starling/terms"
 	"starling/terms/rules"
 	"starling/validate"
@@ -117,7 +118,7 @@ func TestCommand(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	jobs := map[terms.JobName]bool{}
-	for _, e := range Examples() {
+	for _, e := range examples.Files() {
 		documents, err := Parse(e.Name, e.Data)
 		if err != nil {
 			t.Error(err)
