@@ -23,7 +23,7 @@ import (
 var pure = map[string]bool{
 	"terms": true, "cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true,
 	"replica": true,
-	"plugin":  true,
+	"plugin":  true, "validate": true,
 }
 
 // pureImports are all packages outside the module that the pure core may use.

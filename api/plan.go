@@ -8,11 +8,11 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
-	"starling/plugin"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // PlanJob tells what would come of a job, or a new version of one.
@@ -21,7 +21,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
-	if problems = append(problems, plugin.Problems(spec, rules.Released)...); len(problems) > 0 {
+	if problems = append(problems, validate.Job(spec, rules.Released)...); len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 	}
 	state, err := s.stateAt(ctx, request.GetMinIndex())

@@ -10,10 +10,10 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
-	"starling/plugin"
 	"starling/replica"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // SubmitJob brings a job, or a new version of one.
@@ -23,7 +23,7 @@ func (s *server) SubmitJob(ctx context.Context,
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, problems := wire.SpecOf(request.GetSpec())
-	problems = append(problems, plugin.Problems(spec, rules.Released)...)
+	problems = append(problems, validate.Job(spec, rules.Released)...)
 	problems = append(problems, requestIDProblems(request.GetRequestId())...)
 	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
 	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {

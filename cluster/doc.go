@@ -1,8 +1,7 @@
 // Package cluster holds State: the value that every peer holds after folding the journal.
 //
-// It answers "what is there?" and keeps the books: who is a member, which node offers what, which slot runs
-// where, and how much of each node is taken. It decides nothing; what to change is decided in ring, schedule
-// and replica. Invariants, for everybody who reads a State:
+// It answers "what is there?" and keeps the books: who is a member, which node offers what, which slot runs where,
+// and how much of each node is taken. It decides nothing. Invariants, for everybody who reads a State:
 //
 //  1. Equal journals give equal States, and equal Digests.
 //  2. A State obtained by Copy never changes. The fold changes rows in place only where no copy sees them: every

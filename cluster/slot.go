@@ -34,8 +34,7 @@ const (
 
 // String returns the phase as people read it.
 func (p Phase) String() string {
-	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded",
-		"failed", "stopped"}[p]
+	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded", "failed", "stopped"}[p]
 }
 
 // Holds tells whether a slot in this phase takes room on its node.
@@ -90,13 +89,12 @@ const (
 	NoCause Cause = iota
 	// ByUpdate: the newest version takes its place.
 	ByUpdate
-	// ByDrain, ByMove, ByRestart: the same version takes its place: elsewhere, elsewhere, on its node; ByRelease:
-	// anywhere, with empty volumes.
+	// ByDrain, ByMove, ByRestart: the same version takes its place: elsewhere, elsewhere, on its node; ByRelease: anywhere, with empty volumes.
 	ByDrain
 	ByMove
 	ByRestart
-	// ByScale, ByJob and ByRivals: nothing takes its place: the slot is not wanted any more, the job was stopped, or
-	// another allocation of the slot stays.
+	// ByScale, ByJob and ByRivals: nothing takes its place: the slot is not wanted any more, the job was stopped, or another
+	// allocation of the slot stays.
 	ByScale
 	ByJob
 	ByRival
@@ -112,8 +110,8 @@ const (
 	// ByTermination and ByCompletion: a policy ended the job as a failure, or as a success.
 	ByTermination
 	ByCompletion
-	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done,
-	// because its instance failed or was evicted, or has failed for good.
+	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done, because
+	// its instance failed or was evicted, or has failed for good.
 	ByPolicy
 	ByTaskPolicy
 	ByRelease
@@ -121,14 +119,11 @@ const (
 
 // String returns the cause in words.
 func (c Cause) String() string {
-	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move",
-		"it was told to restart",
+	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
 		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays",
 		"it gave way to work that is entitled to its room", "it ran for as long as it may",
-		"the job was suspended", "it is restarted with its task", "it is restarted with its job",
-		"the job has failed by a policy",
-		"the job has succeeded", "a policy decides what follows", "a policy decides what follows",
-		"what its volumes hold was given up"}[c]
+		"the job was suspended", "it is restarted with its task", "it is restarted with its job", "the job has failed by a policy",
+		"the job has succeeded", "a policy decides what follows", "a policy decides what follows", "what its volumes hold was given up"}[c]
 }
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
@@ -136,8 +131,8 @@ type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
-	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the
-	// end of patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
+	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the end of
+	// patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since terms.Time
@@ -229,8 +224,7 @@ const (
 
 // String returns the ending in words.
 func (e Ending) String() string {
-	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started",
-		"its node was lost", "stopped on request", "a check failed",
+	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed",
 		"gave way to others", "ran for too long", "its output was lost"}[e]
 }
 
@@ -248,6 +242,6 @@ func (r SlotRef) Compare(other SlotRef) int {
 		cmp.Compare(r.Seat, other.Seat))
 }
 
-// BesideFirst orders seats for what is done to one after the other: when a main one ends at once, one beside it may
-// take its place, and that must not be one to which it is still to be done.
+// BesideFirst orders seats for what is done to one after the other: when a main one ends at once, one beside it may take
+// its place, and that must not be one to which it is still to be done.
 func BesideFirst(r, other SlotRef) int { return cmp.Compare(other.Seat, r.Seat) }

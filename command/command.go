@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -85,7 +86,7 @@ func (k Kind) String() string {
 type Command interface {
 	// Kind names the command in the encoding.
 	Kind() Kind
-	code(*coder)
+	code(*codec.Coder)
 }
 
 // PrepareJoin asks that a member be chosen to observe the joiner. Its author is the joiner.

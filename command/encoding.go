@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -28,19 +29,19 @@ var ErrPreRelease = errors.New("entry has format 1, which was written before the
 
 // Encode returns the entry's bytes; Decode of them gives an equal entry.
 func Encode(e *Entry) []byte {
-	c := &coder{writing: true, data: []byte{format}}
+	c := &codec.Coder{Writing: true, Data: []byte{format}}
 	need := e.Rules
 	if need == 0 {
 		need = Needs(e.Commands)
 	}
-	integer(c, &need, math.MaxUint32)
+	codec.Integer(c, &need, math.MaxUint32)
 	header(c, e)
 	count := uint64(len(e.Commands))
-	c.number(&count, CommandsMax)
+	c.Number(&count, CommandsMax)
 	for _, one := range e.Commands {
 		frame(c, one)
 	}
-	return binary.LittleEndian.AppendUint32(c.data, checksum(c.data))
+	return binary.LittleEndian.AppendUint32(c.Data, checksum(c.Data))
 }
 
 // Needs returns the lowest number of the rules that have all of the commands.
@@ -53,14 +54,14 @@ func Needs(commands []Command) rules.Number {
 }
 
 // frame writes one command: its kind, its version, the length of its body, and that.
-func frame(c *coder, one Command) {
+func frame(c *codec.Coder, one Command) {
 	f := formOf(one)
-	integer(c, &f.kind, math.MaxUint16)
-	integer(c, &f.version, math.MaxUint16)
-	begin := len(c.data)
+	codec.Integer(c, &f.kind, math.MaxUint16)
+	codec.Integer(c, &f.version, math.MaxUint16)
+	begin := len(c.Data)
 	f.code(c, one)
-	length := binary.AppendUvarint(nil, uint64(len(c.data)-begin))
-	c.data = slices.Insert(c.data, begin, length...)
+	length := binary.AppendUvarint(nil, uint64(len(c.Data)-begin))
+	c.Data = slices.Insert(c.Data, begin, length...)
 }
 
 // checksum lets damage be told from what a newer program wrote.
@@ -68,9 +69,9 @@ func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(
 
 // Size returns how many bytes a command takes in an entry.
 func Size(one Command) int {
-	c := &coder{writing: true}
+	c := &codec.Coder{Writing: true}
 	frame(c, one)
-	return len(c.data)
+	return len(c.Data)
 }
 
 // Decode returns the entry with these bytes as a value takes it that has these rules. It never panics, and what it
@@ -92,72 +93,72 @@ func Decode(data []byte, in rules.Number) (*Entry, error) {
 	case data[0] != format:
 		return nil, fmt.Errorf("entry has format %d, which version %d of the rules does not have", data[0], in)
 	}
-	c := &coder{data: data[1:], in: in}
+	c := &codec.Coder{Data: data[1:], In: in}
 	e := &Entry{}
-	integer(c, &e.Rules, math.MaxUint32)
+	codec.Integer(c, &e.Rules, math.MaxUint32)
 	switch {
-	case c.failure == "" && e.Rules < rules.First:
-		c.fail("needs version %d of the rules: they begin with %d", e.Rules, rules.First)
-	case c.failure == "" && e.Rules > in:
-		c.fail("needs version %d of the rules, which are at %d: raise them first, see \"starling rules\"", e.Rules, in)
+	case c.Failure == "" && e.Rules < rules.First:
+		c.Fail("needs version %d of the rules: they begin with %d", e.Rules, rules.First)
+	case c.Failure == "" && e.Rules > in:
+		c.Fail("needs version %d of the rules, which are at %d: raise them first, see \"starling rules\"", e.Rules, in)
 	}
 	header(c, e)
 	count := uint64(0)
-	c.number(&count, CommandsMax)
+	c.Number(&count, CommandsMax)
 	for range count {
 		one := decodeCommand(c)
-		if c.failure != "" {
+		if c.Failure != "" {
 			break
 		}
 		e.Commands = append(e.Commands, one)
 	}
-	if c.failure == "" && len(c.data) > 0 {
-		c.fail("has %d bytes too many", len(c.data))
+	if c.Failure == "" && len(c.Data) > 0 {
+		c.Fail("has %d bytes too many", len(c.Data))
 	}
-	if c.failure != "" {
-		return nil, fmt.Errorf("entry %s", c.failure)
+	if c.Failure != "" {
+		return nil, fmt.Errorf("entry %s", c.Failure)
 	}
 	return e, nil
 }
 
-func header(c *coder, e *Entry) {
-	text(c, &e.Writer, peerBytesMax)
-	integer(c, &e.Seq, math.MaxUint64)
-	integer(c, &e.Time, math.MaxInt64>>8)
-	integer(c, &e.Cause, math.MaxInt64)
+func header(c *codec.Coder, e *Entry) {
+	codec.Text(c, &e.Writer, peerBytesMax)
+	codec.Integer(c, &e.Seq, math.MaxUint64)
+	codec.Integer(c, &e.Time, math.MaxInt64>>8)
+	codec.Integer(c, &e.Cause, math.MaxInt64)
 }
 
 // decodeCommand reads one command with its frame. It fails for a frame that leads beyond the entry; a body is a matter
 // of its own.
-func decodeCommand(c *coder) Command {
+func decodeCommand(c *codec.Coder) Command {
 	f, length := form{}, uint64(0)
-	integer(c, &f.kind, math.MaxUint16)
-	integer(c, &f.version, math.MaxUint16)
-	c.number(&length, EntryBytesMax)
-	if c.failure == "" && length > uint64(len(c.data)) {
-		c.fail("ends within a command")
+	codec.Integer(c, &f.kind, math.MaxUint16)
+	codec.Integer(c, &f.version, math.MaxUint16)
+	c.Number(&length, EntryBytesMax)
+	if c.Failure == "" && length > uint64(len(c.Data)) {
+		c.Fail("ends within a command")
 	}
-	if c.failure != "" {
+	if c.Failure != "" {
 		return nil
 	}
-	body, rest := c.data[:length], c.data[length:]
-	defer func() { c.data, c.failure = rest, "" }()
+	body, rest := c.Data[:length], c.Data[length:]
+	defer func() { c.Data, c.Failure = rest, "" }()
 	one := blank(f)
-	if since := f.since(); one == nil || since > c.in {
+	if since := f.since(); one == nil || since > c.In {
 		return f.unreadable(body, fmt.Sprintf("a command of kind %d, version %d, is not known under version %d of the rules: "+
-			"if it is one of a newer program, raise them first, see \"starling rules\"", f.kind, f.version, c.in))
+			"if it is one of a newer program, raise them first, see \"starling rules\"", f.kind, f.version, c.In))
 	}
-	c.data = body
+	c.Data = body
 	f.code(c, one)
 	switch least := formOf(one); {
-	case c.failure != "":
-	case len(c.data) > 0:
-		c.fail("has %d bytes too many", len(c.data))
+	case c.Failure != "":
+	case len(c.Data) > 0:
+		c.Fail("has %d bytes too many", len(c.Data))
 	case least != f:
-		c.fail("is written in version %d, must be in version %d, which has all of its fields", f.version, least.version)
+		c.Fail("is written in version %d, must be in version %d, which has all of its fields", f.version, least.version)
 	}
-	if c.failure != "" {
-		return f.unreadable(body, f.kind.String()+" "+c.failure)
+	if c.Failure != "" {
+		return f.unreadable(body, f.kind.String()+" "+c.Failure)
 	}
 	return one
 }

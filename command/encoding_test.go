@@ -12,6 +12,7 @@ import (
 
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/constraint"
 	"starling/terms/rules"
 )
@@ -236,9 +237,9 @@ func TestACommandHasOneVersion(t *testing.T) {
 		{0, 2, "submit-job is written in version 2, must be in version 1, which has all of its fields"},
 	} {
 		submit.Spec.Tasks[0].StopDelayMillis = c.delay
-		f, body := form{KindSubmitJob, c.version}, &coder{writing: true}
+		f, body := form{KindSubmitJob, c.version}, &codec.Coder{Writing: true}
 		f.code(body, submit)
-		framed := append(binary.AppendUvarint([]byte{byte(f.kind), byte(f.version)}, uint64(len(body.data))), body.data...)
+		framed := append(binary.AppendUvarint([]byte{byte(f.kind), byte(f.version)}, uint64(len(body.Data))), body.Data...)
 		e, err := Decode(seal(entryOf(framed)...), rules.Released)
 		if err != nil {
 			t.Fatal(err)

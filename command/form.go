@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 
+	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -12,9 +14,6 @@ type form struct {
 	kind    Kind
 	version uint16
 }
-
-// stopDelays is the version of SubmitJob in which tasks have a StopDelayMillis.
-const stopDelays = 2
 
 // withoutVolumes is the version of EndAllocation that may give up volumes.
 const withoutVolumes = 2
@@ -27,15 +26,8 @@ func formOf(c Command) form {
 	return f
 }
 
-// version returns that of the newest field which is not zero.
-func (m *SubmitJob) version() uint16 {
-	for i := range m.Spec.Tasks {
-		if m.Spec.Tasks[i].StopDelayMillis > 0 {
-			return stopDelays
-		}
-	}
-	return 1
-}
+// version returns that of the job: the newest field which is not zero.
+func (m *SubmitJob) version() uint16 { return m.Spec.Version() }
 
 // version returns that of the newest field which is not zero.
 func (m *EndAllocation) version() uint16 {
@@ -46,8 +38,8 @@ func (m *EndAllocation) version() uint16 {
 }
 
 // code writes or reads the body of a command of the form.
-func (f form) code(c *coder, one Command) {
-	c.version = f.version
+func (f form) code(c *codec.Coder, one Command) {
+	c.Version = f.version
 	one.code(c)
 }
 
@@ -57,12 +49,19 @@ func (f form) since() rules.Number {
 	switch {
 	case f.kind == KindPassTime:
 		return rules.Next
-	case f.kind == KindSubmitJob && f.version == stopDelays:
-		return rules.StopDelays
+	case f.kind == KindSubmitJob:
+		since, _ := terms.VersionSince(f.version)
+		return since
 	case f == form{KindEndAllocation, withoutVolumes}:
 		return rules.VolumesGivenUp
 	}
 	return rules.First
+}
+
+// known tells whether this program has the form.
+func (f form) known() bool {
+	_, ofJobs := terms.VersionSince(f.version)
+	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes}
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do
@@ -83,11 +82,11 @@ func (u *Unreadable) Kind() Kind { return u.form.kind }
 
 func (u *Unreadable) version() uint16 { return u.form.version }
 
-func (u *Unreadable) code(c *coder) { c.data = append(c.data, u.body...) }
+func (u *Unreadable) code(c *codec.Coder) { c.Data = append(c.Data, u.body...) }
 
 // blank returns an empty command of the form to decode into, nil for a form that this program does not know.
 func blank(f form) Command {
-	if f.version != 1 && f != (form{KindSubmitJob, stopDelays}) && f != (form{KindEndAllocation, withoutVolumes}) {
+	if !f.known() {
 		return nil
 	}
 	switch f.kind {

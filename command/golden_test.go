@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -139,15 +140,15 @@ func constantsOf(t *testing.T, path string) (lines []string) {
 
 // limitsOf asks what each number of a command may be at most, by cutting the body there and going on with the largest.
 func limitsOf(one Command, in rules.Number) (limits string) {
-	c, f := &coder{writing: true}, formOf(one)
+	c, f := &codec.Coder{Writing: true}, formOf(one)
 	f.code(c, one)
-	body := c.data
+	body := c.Data
 	for at := range body {
 		cut := binary.AppendUvarint(slices.Clone(body[:at]), math.MaxUint64)
-		c := &coder{data: cut, in: in}
+		c := &codec.Coder{Data: cut, In: in}
 		f.code(c, blank(f))
 		var most uint64
-		if _, err := fmt.Sscanf(c.failure, "holds 18446744073709551615 where at most %d is allowed", &most); err == nil {
+		if _, err := fmt.Sscanf(c.Failure, "holds 18446744073709551615 where at most %d is allowed", &most); err == nil {
 			limits += fmt.Sprintf(" %d", most)
 		}
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 
+	"starling/terms/codec"
 	"starling/terms/rules"
 )
 
@@ -18,9 +19,9 @@ type PassTime struct {
 // Kind returns KindPassTime.
 func (*PassTime) Kind() Kind { return KindPassTime }
 
-func (m *PassTime) code(c *coder) {
+func (m *PassTime) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
-	integer(c, &m.Millis, PassMillisMax)
+	codec.Integer(c, &m.Millis, PassMillisMax)
 }
 
 // PassMillisMax bounds how much time passes by one command.
@@ -34,4 +35,4 @@ func requestIDMost(in rules.Number) int {
 	})
 }
 
-func requestID(c *coder, id *string) { text(c, id, requestIDMost(c.in)) }
+func requestID(c *codec.Coder, id *string) { codec.Text(c, id, requestIDMost(c.In)) }

@@ -4,34 +4,35 @@ import (
 	"math"
 
 	"starling/terms"
+	"starling/terms/codec"
 )
 
-func (m *ChangePools) code(c *coder) {
+func (m *ChangePools) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
-	integer(c, &m.Against, math.MaxUint32)
-	list(c, &m.Pools, PoolsMax, pool)
-	list(c, &m.Gone, PoolsMax, poolPath)
+	codec.Integer(c, &m.Against, math.MaxUint32)
+	codec.List(c, &m.Pools, PoolsMax, pool)
+	codec.List(c, &m.Gone, PoolsMax, poolPath)
 }
 
 // PoolsMax bounds the pools of one command, of each kind of change.
 const PoolsMax = 1 << 14
 
-func poolPath(c *coder, p *terms.PoolPath) { text(c, p, terms.JobNameBytesMax) }
+func poolPath(c *codec.Coder, p *terms.PoolPath) { codec.Text(c, p, terms.JobNameBytesMax) }
 
-func pool(c *coder, s *terms.Pool) {
+func pool(c *codec.Coder, s *terms.Pool) {
 	poolPath(c, &s.Path)
 	for k := range s.Quotas {
 		q := &s.Quotas[k]
-		integer(c, &q.Reservation, math.MaxInt64)
-		integer(c, &q.Limit, math.MaxInt64)
-		integer(c, &q.Share, math.MaxInt64)
-		flag(c, &q.Static)
+		codec.Integer(c, &q.Reservation, math.MaxInt64)
+		codec.Integer(c, &q.Limit, math.MaxInt64)
+		codec.Integer(c, &q.Share, math.MaxInt64)
+		codec.Flags(c, &q.Static)
 	}
-	integer(c, &s.ControllerLimit, math.MaxUint8)
-	integer(c, &s.SlackLimit, math.MaxUint8)
-	integer(c, &s.PatienceMillis, math.MaxUint32)
-	integer(c, &s.JobScheduler, uint64(terms.JobPercentage))
-	list(c, &s.Owners, terms.RequestsPerTaskMax, owner)
+	codec.Integer(c, &s.ControllerLimit, math.MaxUint8)
+	codec.Integer(c, &s.SlackLimit, math.MaxUint8)
+	codec.Integer(c, &s.PatienceMillis, math.MaxUint32)
+	codec.Integer(c, &s.JobScheduler, uint64(terms.JobPercentage))
+	codec.List(c, &s.Owners, terms.RequestsPerTaskMax, owner)
 }
 
-func owner(c *coder, o *string) { text(c, o, 256) }
+func owner(c *codec.Coder, o *string) { codec.Text(c, o, 256) }

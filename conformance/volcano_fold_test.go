@@ -7,6 +7,8 @@ import (
 	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // foldable tells whether the fold can play a case: it has nothing but nodes and jobs of one queue that wait.
@@ -58,7 +60,7 @@ func (j *cycleJob) foldSpec() (*foldJob, error) {
 		f.spec.Tasks[at].Instances++
 		f.of[task.Name] = at
 	}
-	if problems := f.spec.Problems(); len(problems) > 0 {
+	if problems := validate.Job(&f.spec, rules.Released); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Reason)
 	}
 	return f, nil

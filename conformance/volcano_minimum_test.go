@@ -7,6 +7,8 @@ import (
 
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // The differences from Volcano in what a gang demands. Each holds for every file.
@@ -85,14 +87,14 @@ func minima(f *sheet) {
 
 func (c *minimumCase) run(t *trial, differences tally) {
 	spec := c.spec(t, differences)
-	if slices.ContainsFunc(spec.Problems(),
+	if slices.ContainsFunc(validate.Job(spec, rules.Released),
 		func(p terms.Problem) bool { return strings.HasSuffix(p.Path, "min_available") }) {
 		minimum := uint32(0)
 		for i := range spec.Tasks {
 			minimum += spec.Tasks[i].MinAvailable
 		}
 		if spec.MinAvailable >= minimum {
-			t.Fatalf("the job is refused: %v", spec.Problems())
+			t.Fatalf("the job is refused: %v", validate.Job(spec, rules.Released))
 		}
 		t.leaveOut("smaller")
 	}

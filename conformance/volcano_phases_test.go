@@ -9,6 +9,8 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 func exitOf(code int32) command.Report {
@@ -194,7 +196,7 @@ func (c *standCase) run(t *trial, differences tally) {
 	c.leave(t)
 	action := lifeActions[c.When.Action]
 	spec := c.spec(t, differences, action)
-	if len(spec.Problems()) > 0 {
+	if len(validate.Job(spec, rules.Released)) > 0 {
 		t.leaveOut("refused")
 	}
 	w := machines(t, spec)

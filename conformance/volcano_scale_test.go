@@ -7,6 +7,8 @@ import (
 
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // The differences from Volcano in a change of numbers. Each holds for every file.
@@ -156,7 +158,7 @@ func (c *scaleCase) scale(t *trial, differences tally) {
 	next := *spec
 	next.Tasks = slices.Clone(spec.Tasks)
 	c.change(t, &next)
-	if problems := next.Problems(); len(problems) > 0 {
+	if problems := validate.Job(&next, rules.Released); len(problems) > 0 {
 		if c.Then.Admitted != nil && !*c.Then.Admitted {
 			return
 		}

@@ -10,6 +10,8 @@ import (
 	"starling/schedule"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // goesOn is a difference from Volcano in how a job is kept together.
@@ -234,7 +236,7 @@ func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.No
 
 // place returns on which machines instances start beside those that run.
 func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluster.NodeIndex,
-	rules []constraint.Constraint) (names []string) {
+	constraints []constraint.Constraint) (names []string) {
 	given := &c.Given.Job
 	all := len(given.Running) + len(given.Pending)
 	if given.MinMember > all {
@@ -243,11 +245,11 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluste
 	spec := service(uint32(all), "run", terms.UpdatePolicy{})
 	spec.MinAvailable = uint32(given.MinMember)
 	spec.Tasks[0].Labels = []terms.EnvVar{{Name: "job", Value: string(stageJob)}}
-	spec.Tasks[0].Constraints = rules
+	spec.Tasks[0].Constraints = constraints
 	if c.hard() && given.Topology.Highest != nil {
 		spec.Within = attributeOfTier(*given.Topology.Highest)
 	}
-	if problems := spec.Problems(); len(problems) > 0 {
+	if problems := validate.Job(spec, rules.Released); len(problems) > 0 {
 		t.Fatalf("the job is refused: %v", problems)
 	}
 	key := cluster.KeyOf(s.AddJob(spec).ID, 0)

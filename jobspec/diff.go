@@ -52,7 +52,7 @@ func effectOf(from, to *terms.Task, change terms.Difference) Effect {
 	return InPlace
 }
 
-// Diff lists what differs from one version of a job to another, in the order of job files. Neither may have Problems.
+// Diff lists what differs from one version of a job to another, in the order of job files. Both must be valid.
 func Diff(from, to *terms.Job) []Change {
 	d := &comparison{effect: InPlace}
 	old, new := jobForm().write(from), jobForm().write(to)

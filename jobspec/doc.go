@@ -3,7 +3,7 @@
 // One table of fields (fields.go) says of every key how it is read, written, defaulted and explained. Parse, Schema and
 // what writes REFERENCE.md are views of it, so that they cannot differ. Parse works on the tree of the YAML document
 // and never lets the YAML library decide what a scalar means: the field decides, by one rule for texts (letter by
-// letter) and one for numbers (plain decimal digits). What a job may be, terms.Job.Problems says; here its complaints
+// letter) and one for numbers (plain decimal digits). What a job may be, package validate says; here its complaints
 // only get the position in the file.
 //
 //	data ──▶ YAML tree ──▶ fields: shape, types, quantities, defaults ──▶ Problems: limits, names ──▶ Document

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
-	"starling/plugin"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // Limits of a file.
@@ -91,7 +92,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, append(plugin.Problems(&d.Spec, rules.Released), idle(&d.Spec)...))
+	r.problems(root, append(validate.Job(&d.Spec, rules.Released), idle(&d.Spec)...))
 	return d
 }
 
@@ -119,8 +120,7 @@ func sameNames(file string, documents []Document) Errors {
 func unreadable(file string, data []byte, bytesMax int) *Error {
 	if len(data) > bytesMax {
 		return &Error{File: file, Line: 1, Column: 1,
-			Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; "+
-				"put large input into files of their own", len(data), bytesMax)}
+			Reason: fmt.Sprintf("is too large: it has %d bytes, at most %d are read; put large input into files of their own", len(data), bytesMax)}
 	}
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])
@@ -202,4 +202,35 @@ func characterAt(data []byte, line, column int) rune {
 		return 0
 	}
 	return c
+}
+
+// idle tells what in a job file would do nothing. The cluster takes such jobs, so this is only about files: who writes
+// a setting there expects something of it.
+func idle(spec *terms.Job) []terms.Problem {
+	var found []terms.Problem
+	add := func(path, why string) { found = append(found, terms.Problem{Path: path, Reason: why}) }
+	if spec.Percent > 0 && !spec.Shares() {
+		add("percent", "does nothing without a task_scheduler: it is a part of the virtual peers of the pool, and only such jobs have any")
+	}
+	for i := range spec.Tasks {
+		t, path := &spec.Tasks[i], "tasks["+strconv.Itoa(i)+"]."
+		if t.Percent > 0 && spec.TaskScheduler != terms.TaskPercentage {
+			add(path+"percent", "does nothing without task_scheduler: percentage")
+		}
+		if t.OnMembersChange != terms.NoSignal && len(spec.Plugins) == 0 {
+			add(path+"on_members_change", "does nothing without plugins, such as svc: there are no files about the members that could change")
+		}
+	}
+	return found
+}
+
+// Command returns the job that runs one program once: batch, one task "main", one instance, no second try here or
+// elsewhere, and the defaults of job files for the rest.
+func Command(name string, argv []string) terms.Job {
+	var task terms.Task
+	taskForm().read(&reader{places: map[string]place{}}, place{node: &yaml.Node{Kind: yaml.MappingNode}}, &task)
+	task.Name, task.Command, task.Restart.AttemptsMax, task.Reschedule.AttemptsMax = "main", argv, 0, 0
+	return terms.Job{
+		Name: terms.JobName(name), Type: terms.Batch, Priority: terms.PriorityDefault, Tasks: []terms.Task{task},
+	}
 }

@@ -35,20 +35,16 @@ func jobForm() form[terms.Job] {
 		return writeUpdate(j)
 	}
 	fields := append(nameFields(),
-		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until "+
-			"stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; "+
-			"daemon ones run on every machine that can.").or("batch"))
+		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; daemon ones run on every machine that can.").or("batch"))
 	fields = append(append(fields, sharingFields()...), lifecycleFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),
 		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0,
 			terms.JobsAfterMax),
 			func(j *terms.Job) *[]terms.JobName { return &j.After }).
-			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded. If one of them does "+
-				"not, this one is stopped."),
+			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded. If one of them does not, this one is stopped."),
 		bind(list(pluginForm(), 0, terms.PluginsMax), func(j *terms.Job) *[]terms.PluginRequest { return &j.Plugins }).
-			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow "+
-				"every change. A change of the plugins replaces all instances."),
+			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow every change. A change of the plugins replaces all instances."),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
 	), func(_ *reader, _ place, _ map[string]place, j *terms.Job) {
 		if j.Shares() {
@@ -103,27 +99,21 @@ func programFields() []field[terms.Task] {
 			named("user", "The account that the program runs as; without it that of the peer."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
-			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by "+
-				"then, and this is for those who have read them before. Without it stateless and stateful instances with ports have 2s, all "+
-				"others none."),
+			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for those who have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
 		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(t *spec) *terms.Signal { return &t.OnMembersChange }).
 			named("on_members_change", "What an instance is sent when its files about the members of the job have changed.").or("none"),
 		bind(restartForm(), func(t *spec) *terms.Restart { return &t.Restart }).
-			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles "+
-				"with every failure in a row.").or(allDefaults),
+			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles with every failure in a row.").or(allDefaults),
 		bind(rescheduleForm(), func(t *spec) *terms.Reschedule { return &t.Reschedule }).
-			named("reschedule", "What happens when the restarts are used up: the instance is tried on another machine, or on the same if "+
-				"there is no other.").or(allDefaults),
+			named("reschedule", "What happens when the restarts are used up: the instance is tried on another machine, or on the same if there is no other.").or(allDefaults),
 		bind(disconnectForm(), func(t *spec) *terms.Disconnect { return &t.Disconnect }).
 			named("disconnect", "What becomes of an instance whose machine left the cluster, and may return.").or(allDefaults),
 		bind(list(checkForm(), 0, terms.ChecksMax), func(t *spec) *[]terms.Check { return &t.Checks }).
-			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without "+
-				"checks, when it runs."),
+			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
-			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name. The path stands in "+
-				"STARLING_VOLUME_<NAME>."),
+			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name. The path stands in STARLING_VOLUME_<NAME>."),
 	}
 }
 
@@ -136,8 +126,7 @@ func placeFields() []field[terms.Task] {
 		bind(devicesForm(), func(t *spec) *[]terms.DeviceRequest { return &t.Devices }).
 			named("devices", "Devices for each instance, by kind: whole ones, or a share of one. Their numbers stand in STARLING_DEVICES_<KIND>."),
 		bind(portsForm(), func(t *spec) *[]terms.PortRequest { return &t.Ports }).
-			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in "+
-				"STARLING_PORT_<NAME>."),
+			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in STARLING_PORT_<NAME>."),
 		bind(list(constraintForm(), 0, terms.RequestsPerTaskMax),
 			func(t *spec) *[]constraint.Constraint { return &t.Constraints }).
 			named("constraints", "What must hold of a machine, and of what runs on it or around it, for the task to run there. All must."),
@@ -148,8 +137,7 @@ func placeFields() []field[terms.Task] {
 		bind(optional(text[string]("the name of an attribute")), func(t *spec) *string { return &t.SpreadOver }).
 			named("spread_over", "An attribute, such as rack: among its values the instances are spread as evenly as there is room."),
 		bind(choice[terms.Placement](terms.Placements()), func(t *spec) *terms.Placement { return &t.Placement }).
-			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can, defragment "+
-				"leaves as much of the devices as it can to typical work.").or("pack"),
+			named("placement", "Which machines come first: pack fills those in use, spread takes as many as it can, defragment leaves as much of the devices as it can to typical work.").or("pack"),
 	}
 }
 
@@ -224,22 +212,12 @@ func nameForm[V ~string]() form[V] {
 }
 
 func envForm() form[[]terms.EnvVar] {
-	return entries[terms.EnvVar, string]{
-		words: "a mapping from names of variables to texts",
-		keys:  object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, most: terms.ArgumentsMax,
-		each:  anyText(),
-		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
-		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
-	}.form()
+	return variables("a mapping from names of variables to texts",
+		object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, terms.ArgumentsMax, anyText())
 }
 
 func labelsForm() form[[]terms.EnvVar] {
-	return entries[terms.EnvVar, string]{
-		words: "a mapping from labels to texts", keys: object{{"minLength", 1}}, most: terms.RequestsPerTaskMax,
-		each:  anyText(),
-		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value },
-		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
-	}.form()
+	return variables("a mapping from labels to texts", object{{"minLength", 1}}, terms.RequestsPerTaskMax, anyText())
 }
 
 func devicesForm() form[[]terms.DeviceRequest] {
@@ -247,7 +225,6 @@ func devicesForm() form[[]terms.DeviceRequest] {
 		words: "a mapping from kinds of device to amounts (2, 0.5) or to mappings with the keys amount, models",
 		keys:  object{{"pattern", namePattern}}, most: terms.RequestsPerTaskMax, each: deviceForm(),
 		split: func(d *terms.DeviceRequest) (*string, *terms.DeviceRequest) { return &d.Kind, d },
-		known: func(_ int, name string) (string, string) { return "." + name, "." + name }, sorted: true,
 	}.form()
 }
 
@@ -294,7 +271,7 @@ func portsForm() form[[]terms.PortRequest] {
 		most:  terms.RequestsPerTaskMax,
 		each:  orWord("auto", 0, whole[uint16](0, 1<<16-1)),
 		split: func(q *terms.PortRequest) (*string, *uint16) { return &q.Name, &q.Number },
-		known: func(i int, _ string) (string, string) {
+		numbered: func(i int) (string, string) {
 			at := place{}.element(i, nil).known
 			return at + ".name", at + ".number"
 		},

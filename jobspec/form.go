@@ -216,10 +216,15 @@ type entries[E, V any] struct {
 	most  int
 	each  form[V]
 	split func(*E) (name *string, value *V)
-	// known returns the paths by which the cluster names the name and the value of entry i, relative to the list's own.
-	known func(i int, name string) (ofName, ofValue string)
-	// sorted puts the entries in the order of their names; else they stay in the order of the file.
-	sorted bool
+	// numbered returns the paths by which the cluster names the name and the value of entry i, relative to the list's own;
+	// such entries stay in the order of the file. Without it they are in the order of their names, which are the paths.
+	numbered func(i int) (ofName, ofValue string)
+}
+
+// variables is a mapping from names to texts.
+func variables(words string, keys object, most int, each form[string]) form[[]terms.EnvVar] {
+	return entries[terms.EnvVar, string]{words: words, keys: keys, most: most, each: each,
+		split: func(e *terms.EnvVar) (*string, *string) { return &e.Name, &e.Value }}.form()
 }
 
 func (e entries[E, V]) form() form[[]E] {
@@ -239,11 +244,14 @@ func (e entries[E, V]) read(r *reader, p place, into *[]E) {
 		r.fail(p, "must have at most %d keys, has %d", e.most, len(members))
 		return
 	}
-	if e.sorted {
+	if e.numbered == nil {
 		slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	}
 	for i, m := range members {
-		ofName, ofValue := e.known(i, m.name)
+		ofName, ofValue := "."+m.name, "."+m.name
+		if e.numbered != nil {
+			ofName, ofValue = e.numbered(i)
+		}
 		m.key.known, m.value.known = p.known+ofName, p.known+ofValue
 		r.note(m.key)
 		r.note(m.value)

@@ -13,6 +13,8 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // Format writes a specification as a document of a job file, from which Parse reads the same specification. The
@@ -64,7 +66,7 @@ func jobs() *rapid.Generator[terms.Job] {
 		lifecycles(t, &spec)
 		schedulers(t, &spec)
 		return spec
-	}).Filter(func(spec terms.Job) bool { return len(spec.Problems()) == 0 })
+	}).Filter(func(spec terms.Job) bool { return len(validate.Job(&spec, rules.Released)) == 0 })
 }
 
 // sharing draws what such a job may say about its pool.

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"starling/examples"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // FuzzParse wants that Parse never panics, that its errors are ordered and at places in the file, and that what it
 // returns has no problems and is read back from what Format writes.
 func FuzzParse(f *testing.F) {
-	for _, e := range Examples() {
+	for _, e := range examples.Files() {
 		f.Add(e.Data)
 	}
 	files, err := filepath.Glob("testdata/files/*")
@@ -39,7 +42,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range documents {
 			spec := &documents[i].Spec
-			if problems := spec.Problems(); len(problems) > 0 {
+			if problems := validate.Job(spec, rules.Released); len(problems) > 0 {
 				t.Fatalf("got problems %v", problems)
 			}
 			again, err := Parse("again.yaml", Format(spec))

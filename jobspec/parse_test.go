@@ -10,7 +10,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"starling/examples"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // TestFiles reads the job files in testdata: parse shows what is understood, or all that is wrong. In the input ¶ ends
@@ -103,7 +106,7 @@ func TestQuantityFormats(t *testing.T) {
 
 func TestCommand(t *testing.T) {
 	spec := Command("hi", []string{"echo", "hi"})
-	if problems := spec.Problems(); len(problems) > 0 {
+	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
 		t.Errorf("got problems %v", problems)
 	}
 	task := spec.Tasks[0]
@@ -115,7 +118,7 @@ func TestCommand(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	jobs := map[terms.JobName]bool{}
-	for _, e := range Examples() {
+	for _, e := range examples.Files() {
 		documents, err := Parse(e.Name, e.Data)
 		if err != nil {
 			t.Error(err)

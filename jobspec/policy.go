@@ -1,9 +1,16 @@
 package jobspec
 
 import (
+	"math"
+	"strconv"
+	"strings"
+
 	"go.yaml.in/yaml/v4"
 
+	"starling/plugin"
 	"starling/terms"
+	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // The tables of what a job says about changes and failures.
@@ -22,8 +29,7 @@ func updateForm() form[terms.UpdatePolicy] {
 	truth := func(at func(*spec) *bool) field[spec] { return bind(truthForm(), at) }
 	return mapping([]field[spec]{
 		bind(orWord("all", 0, whole[uint32](0, terms.InstancesMax)), func(u *spec) *uint32 { return &u.BatchSize }).
-			named("batch_size", "How many instances of a task may be without health at a time because of the update; all (or 0) changes "+
-				"everything at once.").orByType("all", "1", "1"),
+			named("batch_size", "How many instances of a task may be without health at a time because of the update; all (or 0) changes everything at once.").orByType("all", "1", "1"),
 		bind(whole[uint32](0, terms.InstancesMax), func(u *spec) *uint32 { return &u.Canaries }).
 			named("canaries", "Instances of the new version that are tried beside the old before anything else happens, in stateless jobs.").or("0"),
 		truth(func(u *spec) *bool { return &u.AutoPromote }).
@@ -31,12 +37,9 @@ func updateForm() form[terms.UpdatePolicy] {
 		duration(func(u *spec) *uint32 { return &u.MinHealthyMillis }).
 			named("min_healthy", "How long an instance must have been ready to count as healthy.").orByType("0", "5s", "5s"),
 		duration(func(u *spec) *uint32 { return &u.HealthyDeadlineMillis }).
-			named("healthy_deadline", "When an instance that is not healthy counts as failed; 0 is never. If absent, it stays above "+
-				"min_healthy.").orByType("0", "5m", "5m"),
+			named("healthy_deadline", "When an instance that is not healthy counts as failed; 0 is never. If absent, it stays above min_healthy.").orByType("0", "5m", "5m"),
 		duration(func(u *spec) *uint32 { return &u.ProgressDeadlineMillis }).
-			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. Time in which the "+
-				"first version waits for room does not count. If absent, it stays above healthy_deadline.").orByType("0", "10m",
-			"10m"),
+			named("progress_deadline", "How long no instance may become healthy before the update fails; 0 is for ever. Time in which the first version waits for room does not count. If absent, it stays above healthy_deadline.").orByType("0", "10m", "10m"),
 		bind(orWord("unlimited", 0, whole[uint32](1, terms.RestartsUnlimited)),
 			func(u *spec) *uint32 { return &u.AttemptsMax }).
 			named("attempts", "How often one instance may fail before it counts as failed.").orByType("unlimited", "3", "3"),
@@ -72,8 +75,7 @@ func rescheduleForm() form[terms.Reschedule] {
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("5s", "5m", "5m"),
 		bind(choice[terms.Growth](terms.Growths()), func(s *spec) *terms.Growth { return &s.Growth }).
-			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential",
-			"exponential"),
+			named("growth", "How the delay grows with the attempts within the interval.").orByType("constant", "exponential", "exponential"),
 	}, func(r *reader, p place, given map[string]place, s *spec) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})
@@ -104,8 +106,7 @@ func disconnectForm() form[terms.Disconnect] {
 		bind(choice[terms.Survivor](terms.Survivors()), func(d *spec) *terms.Survivor { return &d.Keep }).
 			named("keep", "Which of the two stays when the machine returns.").or("original"),
 		bind(durationForm(terms.DelayMillisMax), func(d *spec) *uint32 { return &d.StopAfterMillis }).
-			named("stop_after", "After which time without the cluster the machine stops the instance by itself; nothing takes its place before "+
-				"that is certain. It excludes lost_after. If absent, 30s in a stateful job, where it must be above 0.").or("0"),
+			named("stop_after", "After which time without the cluster the machine stops the instance by itself; nothing takes its place before that is certain. It excludes lost_after. If absent, 30s in a stateful job, where it must be above 0.").or("0"),
 	}, func(r *reader, _ place, given map[string]place, d *spec) {
 		if _, stop := given["stop_after"]; r.kind == terms.Stateful && !stop {
 			d.StopAfterMillis = stopAfter
@@ -157,8 +158,7 @@ func checkForm() form[terms.Check] {
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
 			named("timeout", "The longest wait for an answer.").or("1s"),
 		bind(whole[uint32](0, terms.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
-			named("failures", "How many failures in a row are borne; one more stops the instance as a failure. They count from its start: a program "+
-				"that is slow to begin needs more.").or("3"),
+			named("failures", "How many failures in a row are borne; one more stops the instance as a failure. They count from its start: a program that is slow to begin needs more.").or("3"),
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		kinds := 0
 		for _, name := range terms.CheckKinds()[1:] {
@@ -213,4 +213,151 @@ func volumeForm() form[terms.Volume] {
 		},
 		write: func(from *terms.Volume) *yaml.Node { return name.write(&from.Name) },
 	}
+}
+
+// The tables of what becomes of a job and its tasks when something happens to them.
+
+// lifecycleFields are the keys of a job about its end.
+func lifecycleFields() []field[terms.Job] {
+	type spec = terms.Job
+	return []field[spec]{
+		bind(optional(whole[uint32](0, terms.InstancesMax)), func(j *spec) *uint32 { return &j.MinSuccess }).
+			named("min_success", "How many instances of a batch job have to succeed, all tasks counted; the others are ended then, and the job has succeeded. Without it all have to."),
+		bind(list(policyForm(), 0, lifecycle.PoliciesMax), func(j *spec) *[]lifecycle.Policy { return &j.Policies }).
+			named("policies", "What becomes of the job when something happens to its instances and tasks. The first that is about it wins, after those of the task; without one the instance is restarted as its task says."),
+		bind(unlimited(), func(j *spec) *uint32 { return &j.MaxRestarts }).
+			named("max_restarts", "How often policies restart the job in one version; the next time it has failed.").or(strconv.Itoa(lifecycle.RestartsDefault)).quiet(),
+		bind(optional(zeroIs(terms.KeepLeast, durationForm(math.MaxUint32))), func(j *spec) *uint32 { return &j.KeepMillis }).
+			named("keep", "How long the job can be asked about when it has ended, and its logs and results stay: with 0 it is forgotten at once, without a time as long as there is room for finished jobs."),
+	}
+}
+
+// zeroIs is a duration of which 0 means the least that there is, for 0 as a value means that nothing was said.
+func zeroIs(least uint32, f form[uint32]) form[uint32] {
+	read, write := f.read, f.write
+	f.read = func(r *reader, p place, into *uint32) {
+		read(r, p, into)
+		*into = max(*into, least)
+	}
+	f.write = func(from *uint32) *yaml.Node {
+		if *from == least {
+			return write(new(uint32))
+		}
+		return write(from)
+	}
+	return f
+}
+
+// taskLifecycleFields are those of a task.
+func taskLifecycleFields() []field[terms.Task] {
+	type spec = terms.Task
+	policies := list(policyForm(), 0, lifecycle.PoliciesMax)
+	policies.rows = nil // they are the same as those of the job
+	return []field[spec]{
+		bind(policies, func(t *spec) *[]lifecycle.Policy { return &t.Policies }).
+			named("policies", "What becomes of the task or the job when something happens to an instance, or to the task. They come before those of the job."),
+		bind(unlimited(), func(t *spec) *uint32 { return &t.MaxRestarts }).
+			named("max_restarts", "How often policies restart the task in one version of the job; the next time the job has failed.").or(strconv.Itoa(lifecycle.RestartsDefault)).quiet(),
+	}
+}
+
+func policyForm() form[lifecycle.Policy] {
+	type spec = lifecycle.Policy
+	events := choice[lifecycle.Event](lifecycle.Events())
+	f := mapping([]field[spec]{
+		bind(oneOrMore(events, int(lifecycle.Any)), func(p *spec) *[]lifecycle.Event { return &p.On }).
+			named("on", "One event, or a list: instance_failed; instance_evicted, which gave way or whose machine was drained or lost (with lost_after: for good, and no other has taken its place); task_completed, all of whose instances have succeeded; task_failed, of which an instance has failed for good; or any."),
+		bind(oneOrMore(whole[uint32](1, lifecycle.ExitCodeMax), lifecycle.PoliciesMax),
+			func(p *spec) *[]uint32 { return &p.ExitCodes }).
+			named("exit_codes", "Instead: one exit code with which an instance failed by itself, or a list: 128 and the number of the signal if one ended it, as 137 for more memory than it has. What was stopped, as its checks failed or its time was over, has none."),
+		bind(choice[lifecycle.Action](lifecycle.Actions()), func(p *spec) *lifecycle.Action { return &p.Action }).
+			named("action", "What follows: restart_instance, restart_task or restart_job, all of whose instances end and begin anew; abort suspends the job; terminate ends it as a failure, complete as a success.").must(),
+		bind(optional(durationForm(lifecycle.DelayMillisMax)), func(p *spec) *uint32 { return &p.DelayMillis }).
+			named("delay", "How long after. Nothing follows if it is not so any more: an instance that was evicted has a machine again, a task that was complete is not, or all begins anew."),
+	}, func(r *reader, p place, given map[string]place, _ *spec) {
+		_, on := given["on"]
+		if _, codes := given["exit_codes"]; on == codes && !r.hasFailed(p.known) {
+			r.fail(p, "must have exactly one of on and exit_codes")
+		}
+	})
+	f.schema = append(f.schema, pair{"oneOf",
+		[]object{{{"required", []string{"on"}}}, {{"required", []string{"exit_codes"}}}}})
+	return f
+}
+
+// oneOrMore is one value, or a list of at most most.
+func oneOrMore[V any](each form[V], most int) form[[]V] {
+	many := list(each, 1, most)
+	return form[[]V]{
+		words: each.words + ", or a list of them", schema: object{{"anyOf", []object{each.schema, many.schema}}},
+		read: func(r *reader, p place, into *[]V) {
+			if p.node.Kind != yaml.ScalarNode {
+				many.read(r, p, into)
+				return
+			}
+			var one V
+			each.read(r, p, &one)
+			*into = []V{one}
+		},
+		write: func(from *[]V) *yaml.Node {
+			if len(*from) == 1 {
+				return each.write(&(*from)[0])
+			}
+			return many.write(from)
+		},
+	}
+}
+
+// pluginForm is the name of a plugin, or a mapping from it to its arguments.
+func pluginForm() form[terms.PluginRequest] {
+	words := "the name of a plugin (" + strings.Join(plugin.Names(rules.Released), ", ") +
+		"), or a mapping from it to its arguments"
+	given := argumentsForm()
+	name := object{{"enum", plugin.Names(rules.Released)}}
+	return form[terms.PluginRequest]{
+		words: words,
+		schema: object{{"anyOf", []object{name, {
+			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"propertyNames", name},
+			{"additionalProperties", given.schema},
+		}}}},
+		read: func(r *reader, p place, into *terms.PluginRequest) {
+			if p.node.Kind != yaml.MappingNode {
+				text[string](words).read(r, p, &into.Name)
+				return
+			}
+			members, ok := r.members(p, words)
+			if ok && len(members) != 1 {
+				r.fail(p, "must have one key, the name of a plugin, has %d: begin each plugin with a dash", len(members))
+				return
+			}
+			for _, m := range members {
+				into.Name, m.value.known = m.name, p.known
+				given.read(r, m.value, &into.Arguments)
+			}
+		},
+		write: func(from *terms.PluginRequest) *yaml.Node {
+			if len(from.Arguments) == 0 {
+				return scalar(from.Name)
+			}
+			return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar(from.Name), given.write(&from.Arguments)}}
+		},
+	}
+}
+
+func argumentsForm() form[[]terms.EnvVar] {
+	return variables("a mapping from arguments to values", object{{"pattern", namePattern}}, terms.PluginsMax,
+		argumentForm())
+}
+
+// argumentForm is a value that its plugin reads: a number or true needs no quotes.
+func argumentForm() form[string] {
+	f := anyText()
+	f.words = "a text, a number, true or false"
+	f.schema = object{{"type", []string{"string", "integer", "boolean"}}}
+	f.read = func(r *reader, p place, into *string) {
+		if r.expect(p, yaml.ScalarNode, f.words) {
+			*into = p.node.Value
+		}
+	}
+	return f
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"starling/plugin"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // Size is how many instances a task is to have. Without a task it is that of a job's only one.
@@ -53,7 +53,7 @@ func Scaled(spec *terms.Job, earlier []*terms.Job, sizes []Size) (*terms.Job, er
 		_, next.MinAvailable = totals(&next)
 	}
 	var wrong []error
-	for _, p := range plugin.Problems(&next, rules.Released) {
+	for _, p := range validate.Job(&next, rules.Released) {
 		wrong = append(wrong, fmt.Errorf("job %s: %s %s", spec.Name, pathByName(&next, p.Path), p.Reason))
 	}
 	if len(wrong) > 0 {

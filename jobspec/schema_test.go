@@ -11,6 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
+
+	"starling/examples"
 )
 
 const draft7 = "http://json-schema.org/draft-07/schema"
@@ -66,7 +68,7 @@ func judged(schema *jsonschema.Schema, data []byte) (accepted, ok bool) {
 
 func TestSchemaAcceptsExamples(t *testing.T) {
 	schema := compiled(t)
-	for _, e := range Examples() {
+	for _, e := range examples.Files() {
 		if accepted, ok := judged(schema, e.Data); !accepted || !ok {
 			t.Errorf("the schema refuses %s", e.Name)
 		}

@@ -34,11 +34,10 @@ func (f *Fault) Error() string {
 // InstancesMax bounds the instances of a job with plugins: each has a list of all of them.
 const InstancesMax = 10_000
 
-// Problems returns all that is wrong with a job: its own Problems, and if there are none those of what it asks of
-// plugins. The fold asks with the rules in force, the job file and the API with those that their program knows.
-func Problems(job *terms.Job, in rules.Number) []terms.Problem {
-	if own := job.Problems(); len(own) > 0 || len(job.Plugins) == 0 {
-		return own
+// RequestProblems returns what is wrong with what a job asks of plugins, whose all else is right: see package validate.
+func RequestProblems(job *terms.Job, in rules.Number) []terms.Problem {
+	if len(job.Plugins) == 0 {
+		return nil
 	}
 	set, err := NewSet(job.Plugins, in)
 	if err != nil {

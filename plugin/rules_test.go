@@ -15,10 +15,10 @@ func TestRulesDecideWhichPluginsThereAre(t *testing.T) {
 			{Name: "main", Instances: 1, Command: []string{"true"}, Placement: terms.Pack},
 		}}
 	want := terms.Problem{Path: "plugins[0]", Reason: `plugin "mpi" is not known: there are `}
-	if got := Problems(job, rules.First-1); len(got) != 1 || got[0] != want {
+	if got := RequestProblems(job, rules.First-1); len(got) != 1 || got[0] != want {
 		t.Errorf("before the first rules: %q, want %q", got, want)
 	}
-	for _, p := range Problems(job, rules.First) {
+	for _, p := range RequestProblems(job, rules.First) {
 		if p == want {
 			t.Errorf("under the first rules: %q", p)
 		}

@@ -5,10 +5,10 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/plugin"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/validate"
 )
 
 // once answers a repeated request as it was answered first, and remembers the answer to a new one.
@@ -31,7 +31,7 @@ func (f *fold) once(id string, act func() Result) Result {
 func (f *fold) submitJob(c *command.SubmitJob) Result {
 	spec := c.Spec
 	return f.once(c.RequestID, func() Result {
-		if problems := plugin.Problems(&spec, f.s.Rules); len(problems) > 0 {
+		if problems := validate.Job(&spec, f.s.Rules); len(problems) > 0 {
 			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
 		if r := f.poolProblem(&spec); r.refused() {

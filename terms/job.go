@@ -91,8 +91,8 @@ const (
 // GangMax bounds the instances of a gang, which one entry places.
 const GangMax = 1 << 16
 
-// most returns how many instances of a task may run at a time.
-func (t *Task) most() uint32 {
+// RunningMax returns how many instances of a task may run at a time.
+func (t *Task) RunningMax() uint32 {
 	if t.MaxRunning > 0 {
 		return min(t.Instances, t.MaxRunning)
 	}
@@ -104,7 +104,7 @@ func (s *Job) GangSize() uint64 {
 	minima, all := uint64(0), uint64(0)
 	for i := range s.Tasks {
 		minima += uint64(s.Tasks[i].MinAvailable)
-		all += uint64(s.Tasks[i].most())
+		all += uint64(s.Tasks[i].RunningMax())
 	}
 	if gang := max(minima, uint64(s.MinAvailable)); gang == 0 || s.Grow == GrowEach {
 		return gang
@@ -154,7 +154,7 @@ func (s *Job) Gang(task TaskName) uint32 {
 	left := s.GangBeyond()
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		beyond := min(left, t.most()-min(t.most(), t.MinAvailable))
+		beyond := min(left, t.RunningMax()-min(t.RunningMax(), t.MinAvailable))
 		left -= beyond
 		if t.Name == task {
 			return t.MinAvailable + beyond
@@ -268,3 +268,31 @@ func (r Restart) Delay(failures uint32) int64 {
 	}
 	return min(delay, int64(r.DelayMaxMillis))
 }
+
+// PluginRequest asks for a plugin, which tells the members of a job about each other. Package plugin knows them all.
+type PluginRequest struct {
+	Name string
+	// Arguments are ordered by name, each name once.
+	Arguments []EnvVar
+}
+
+// PluginsMax bounds the plugins that a job asks for, and the arguments of each.
+const PluginsMax = 16
+
+// Signal is what a running instance is sent when the files about its job's members have changed.
+type Signal uint8
+
+// The signals.
+const (
+	// NoSignal sends nothing: the instance looks at its files when it likes.
+	NoSignal Signal = iota
+	SignalHangUp
+	SignalUser1
+	SignalUser2
+)
+
+// Signals lists every signal's name in job files at its number.
+func Signals() []string { return []string{"none", "SIGHUP", "SIGUSR1", "SIGUSR2"} }
+
+// String returns the signal's name in job files.
+func (s Signal) String() string { return Signals()[s] }

@@ -2,6 +2,7 @@ package terms
 
 import (
 	"math/bits"
+	"strings"
 )
 
 // Limits bound what one cluster keeps and what one entry does. They are part of the value, so that all peers share them
@@ -61,3 +62,37 @@ func Times(amount int64, count uint64) int64 {
 
 // Sum returns the sum of two amounts, at most Unlimited.
 func Sum(a, b int64) int64 { return min(min(a, Unlimited)+min(b, Unlimited), Unlimited) }
+
+// Limits of a job. They keep one entry's work and one job's rows bounded.
+const (
+	// TasksMax bounds the tasks of a job.
+	TasksMax = 64
+	// InstancesMax bounds the instances of a task.
+	InstancesMax = 1_000_000
+	// ArgumentsMax bounds the arguments of a command and the variables of an environment.
+	ArgumentsMax = 1024
+	// TextBytesMax bounds every text in a job, SpecBytesMax all of them together.
+	TextBytesMax = 1 << 16
+	SpecBytesMax = 1 << 19
+	// CPUMillicoresMax, BytesMax bound resources: 1,000,000 cores, 1 EiB.
+	CPUMillicoresMax = 1_000_000_000
+	BytesMax         = 1 << 60
+	// RequestsPerTaskMax bounds the ports, the device kinds and the constraints of a task, a constraint's values and the
+	// models of a device.
+	RequestsPerTaskMax = 64
+	// DelayMillisMax and GraceMillisMax bound delays and graces: 24 hours and 1 hour.
+	DelayMillisMax = 24 * 60 * 60 * 1000
+	GraceMillisMax = 60 * 60 * 1000
+	// KeepLeast is the shortest time for which a job is kept that has ended.
+	KeepLeast = 1
+	// StopDelayLeast is the shortest delay before a signal that a job can ask for.
+	StopDelayLeast = 1
+)
+
+// Problem is one thing wrong with a job. Path leads to the field as job files name it: "tasks[0].resources.cpu".
+type Problem struct{ Path, Reason string }
+
+// VariableName returns a name in the form in which it is part of an environment variable's: "http-2" gives "HTTP_2".
+func VariableName(name string) string {
+	return strings.ReplaceAll(strings.ToUpper(name), "-", "_")
+}

@@ -1,13 +1,11 @@
 package terms
 
 import (
-	"strconv"
-
-	"starling/terms/constraint"
-	"starling/terms/lifecycle"
+	"slices"
+	"strings"
 )
 
-// What a job says about sharing its pool, and the rules for it.
+// What a job says about sharing its pool and its virtual peers.
 
 // Preemption is what a job says about giving way to work that is entitled to its room.
 type Preemption uint8
@@ -26,105 +24,6 @@ const (
 // nothing against what no pool reserves.
 func (s *Job) NonPreemptible() bool {
 	return s.Preemption == NonPreemptible || s.Preemption == PreemptionByType && s.Type == Stateful
-}
-
-// sharingProblems adds what is wrong with what the job says as a whole.
-func (s *Job) sharingProblems(p *problems) {
-	p.bounded("priority", int64(s.Priority), 0, PriorityMax)
-	s.preemptionProblems(p)
-	minima, most, all := uint64(0), uint64(0), uint64(0)
-	for i := range s.Tasks {
-		minima += uint64(s.Tasks[i].MinAvailable)
-		most += uint64(s.Tasks[i].most())
-		all += uint64(s.Tasks[i].Instances)
-	}
-	s.gangProblems(p, max(minima, uint64(s.MinAvailable)) == all)
-	switch gang := max(minima, uint64(s.MinAvailable)); {
-	case s.MinAvailable > 0 && uint64(s.MinAvailable) < minima:
-		p.add("min_available", "must be at least the sum of those of the tasks, %d, is %d", minima, s.MinAvailable)
-	case gang > 0 && s.Type == Daemon:
-		p.add("min_available", "must be 0 in a daemon job: its instances belong to their machines")
-	case gang > GangMax:
-		p.add("min_available", "must be at most %d, is %d", GangMax, gang)
-	case gang > most:
-		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", most, gang)
-	}
-}
-
-// preemptionProblems adds what is wrong with what the job says about being preempted.
-func (s *Job) preemptionProblems(p *problems) {
-	if s.Preemption > Preemptible {
-		p.add("preemptible", "must be true or false")
-	}
-	switch {
-	case s.Revocable && s.NonPreemptible() && s.Type == Stateful:
-		p.add("revocable", "needs preemptible: true, which a stateful job is only if it says so: what is revocable gives way first, and its data stays behind")
-	case s.Revocable && s.NonPreemptible():
-		p.add("revocable", "needs a job that is preemptible: what is revocable gives way first")
-	}
-	if s.KillOnPreempt && (s.NonPreemptible() || s.Type != Batch) {
-		p.add("kill_on_preempt", "needs a batch job that is preemptible: services wait for their next turn")
-	}
-	if s.Type == Daemon && (s.Preemption != PreemptionByType || s.Revocable || s.Controller) {
-		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
-	}
-}
-
-// gangProblems adds what is wrong with what the job says about its gang; all tells that every instance belongs to it.
-func (s *Job) gangProblems(p *problems, all bool) {
-	p.bounded("within", int64(len(s.Within)), 0, constraint.NameBytesMax)
-	p.text("within", s.Within)
-	switch {
-	case s.Within == "":
-	case !s.HasGang():
-		p.add("within", "needs min_available: so many instances look for one %s together", s.Within)
-	case s.Shares():
-		p.add("within", "needs a job without task_scheduler: virtual peers are divided whatever %s they are in", s.Within)
-	}
-	switch {
-	case s.Grow > GrowWhole:
-		p.add("grow", "must be one of %q", Grows())
-	case s.Grow == GrowEach:
-	case !s.HasGang() || !all:
-		p.add("grow", "whole needs a min_available of all instances: otherwise those beyond it come each by itself")
-	case s.Shares():
-		p.add("grow", "whole needs a job without task_scheduler: virtual peers come and go one by one")
-	}
-}
-
-// sharingProblems adds what is wrong with what the task says.
-func (t *Task) sharingProblems(p *problems, kind JobType) {
-	if t.MaxRunning > 0 && kind != Batch {
-		p.add("max_running", "needs a batch job: all instances of a service run")
-	}
-	if t.MaxRunMillis > 0 && kind != Batch {
-		p.add("max_run_time", "needs a batch job: services run until they are stopped")
-	}
-	if t.MinAvailable > t.most() {
-		p.add("min_available", "must be at most the number of instances that may run, %d, is %d", t.most(), t.MinAvailable)
-	}
-}
-
-// lifecycleProblems adds what is wrong with what the job says about its end, and that of its tasks.
-func (s *Job) lifecycleProblems(p *problems) {
-	lifecycle.Problems(s.Policies, s.Type == Batch, p.add)
-	instances := uint64(0)
-	for i := range s.Tasks {
-		instances += uint64(s.Tasks[i].Instances)
-		if len(s.Tasks[i].Policies) > 0 && s.Type == Daemon {
-			p.add("tasks["+strconv.Itoa(i)+"].policies",
-				"must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
-		}
-	}
-	if len(s.Policies) > 0 && s.Type == Daemon {
-		p.add("policies", "must be absent in a daemon job: each instance belongs to its machine and begins anew there, as restart says")
-	}
-	switch {
-	case s.MinSuccess > 0 && s.Type != Batch:
-		p.add("min_success", "needs a batch job: services run until they are stopped")
-	case uint64(s.MinSuccess) > instances:
-		p.add("min_success", "must be at most the number of instances, %d, is %d", instances, s.MinSuccess)
-	}
 }
 
 // RunsAtMost returns after how many milliseconds an instance that has started has ended at the latest, with the time
@@ -146,4 +45,98 @@ func (s *Job) RunsAtMost() (most Time) {
 		most = max(most, one)
 	}
 	return most
+}
+
+// TaskScheduler says to which of its tasks the next virtual peer of a job goes.
+type TaskScheduler uint8
+
+// The task schedulers.
+const (
+	// NoScheduler is that of jobs that share no virtual peers.
+	NoScheduler TaskScheduler = iota
+	// TaskGreedy gives all to the first task that can use one, after what the coverage of the job needs.
+	TaskGreedy
+	// TaskRoundRobin gives the next to the task with the fewest.
+	TaskRoundRobin
+	// TaskPercentage divides by what the tasks state.
+	TaskPercentage
+	// TaskFixed gives each task what belongs to the gang, at least one, and never more.
+	TaskFixed
+	// TaskColocated gives one to each task at a time, all on one machine: a copy of the job.
+	TaskColocated
+)
+
+// TaskSchedulers lists every scheduler's name in job files at its number.
+func TaskSchedulers() []string {
+	return []string{"", "greedy", "round-robin", "percentage", "fixed", "colocated"}
+}
+
+// String returns the scheduler's name in job files, "" for none.
+func (s TaskScheduler) String() string { return TaskSchedulers()[s] }
+
+// Coverage says whether a job runs at all with virtual peers for some of its tasks only.
+type Coverage uint8
+
+// The coverages.
+const (
+	// CoverageByType is that of jobs that say nothing: what suits their type.
+	CoverageByType Coverage = iota
+	// CoverageRequired gives a job no virtual peer unless each of its open tasks has what it needs, at least one.
+	CoverageRequired
+	// CoverageOptional lets a job run with a single virtual peer, which goes from one task to the next as they are
+	// completed.
+	CoverageOptional
+)
+
+// Coverages lists every coverage's name in job files at its number.
+func Coverages() []string { return []string{"", "required", "optional"} }
+
+// String returns the coverage's name in job files, "" for that of the type.
+func (c Coverage) String() string { return Coverages()[c] }
+
+// NeedsCoverage tells whether the job gets no virtual peer unless all its open tasks are covered. The instances of
+// batch jobs end, so that a single virtual peer makes progress; those of others do not. A copy of a colocated job has
+// all its tasks.
+func (s *Job) NeedsCoverage() bool {
+	if s.Coverage == CoverageByType {
+		return s.Type != Batch || s.TaskScheduler == TaskColocated
+	}
+	return s.Coverage == CoverageRequired
+}
+
+// JobScheduler says to which job of a pool its next virtual peer goes.
+type JobScheduler uint8
+
+// The job schedulers.
+const (
+	// JobPriority gives all to the highest priority, then the oldest.
+	JobPriority JobScheduler = iota
+	// JobGreedy gives all to the oldest that can use one.
+	JobGreedy
+	// JobRoundRobin gives the next to the job with the fewest.
+	JobRoundRobin
+	// JobPercentage divides by what the jobs state.
+	JobPercentage
+)
+
+// JobSchedulers lists every scheduler's name in pool files at its number.
+func JobSchedulers() []string { return []string{"priority", "greedy", "round-robin", "percentage"} }
+
+// String returns the scheduler's name in pool files.
+func (s JobScheduler) String() string { return JobSchedulers()[s] }
+
+// Shares tells whether the instances of the job are run by virtual peers, which it shares with the other such jobs of
+// its pool.
+func (s *Job) Shares() bool { return s.TaskScheduler != NoScheduler }
+
+// OnVirtualPeers makes each instance of the job take one virtual peer.
+func (s *Job) OnVirtualPeers() {
+	for i := range s.Tasks {
+		t, name := &s.Tasks[i], VirtualPeers.String()
+		at, asked := slices.BinarySearchFunc(t.Devices, name,
+			func(q DeviceRequest, name string) int { return strings.Compare(q.Kind, name) })
+		if !asked {
+			t.Devices = slices.Insert(slices.Clip(t.Devices), at, DeviceRequest{Kind: name, Amount: WholeDevice})
+		}
+	}
 }

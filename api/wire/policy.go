@@ -54,7 +54,7 @@ func policyMessages(m *starlingv1.TaskSpec, t *terms.Task) {
 	}
 }
 
-// policiesOf reads it back. A growth or survivor that is none becomes one that the task's Problems name.
+// policiesOf reads it back. A growth or survivor that is none becomes one that package validate names.
 func policiesOf(t *terms.Task, m *starlingv1.TaskSpec) {
 	t.Reschedule = terms.Reschedule{
 		AttemptsMax: m.GetReschedule().GetAttemptsMax(), IntervalMillis: m.GetReschedule().GetIntervalMillis(),
@@ -95,7 +95,7 @@ func lifecycleMessages(all []lifecycle.Policy) (messages []*starlingv1.Lifecycle
 	return messages
 }
 
-// lifecycleOf reads them back. A word that is none becomes one that the Problems of the job name.
+// lifecycleOf reads them back. A word that is none becomes one that package validate names.
 func lifecycleOf(messages []*starlingv1.LifecyclePolicy) (all []lifecycle.Policy) {
 	for _, m := range messages {
 		p := lifecycle.Policy{

@@ -152,7 +152,7 @@ func preemptionOf(m *starlingv1.JobSpec) terms.Preemption {
 }
 
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
-// cluster takes, its own Problems tell. A job that is absent is empty.
+// cluster takes, package validate tells. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	spec := &terms.Job{
 		Name: terms.JobName(m.GetName()), Type: jobTypeOf(m.GetType()), Update: updateOf(m.GetUpdate()),
@@ -262,12 +262,12 @@ func resourcesOf(m *starlingv1.Resources) terms.Resources {
 	}
 }
 
-// jobTypeOf returns 0, which the job's Problems name, for a word that is none.
+// jobTypeOf returns 0, which package validate names, for a word that is none.
 func jobTypeOf(word string) terms.JobType {
 	return terms.JobType(max(slices.Index(terms.JobTypes(), word), 0))
 }
 
-// placementOf returns 0, which the job's Problems name, for a word that is none.
+// placementOf returns 0, which package validate names, for a word that is none.
 func placementOf(word string) terms.Placement {
 	if word == "" {
 		return terms.Pack
@@ -275,7 +275,7 @@ func placementOf(word string) terms.Placement {
 	return terms.Placement(max(slices.Index(terms.Placements(), word), 0))
 }
 
-// operatorOf returns 0, which the job's Problems name, for a word that is none.
+// operatorOf returns 0, which package validate names, for a word that is none.
 func operatorOf(word string) constraint.Operator {
 	return constraint.Operator(max(slices.Index(constraint.Operators(), word), 0))
 }

@@ -18,6 +18,7 @@ import (
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 	"starling/terms/rules"
+	"starling/validate"
 )
 
 // fill gives every field of v a value that is not zero, so that a field that the conversion forgets is missed.
@@ -213,7 +214,7 @@ func TestSpecOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			spec, problems := wire.SpecOf(c.spec)
 			var got []string
-			for _, p := range append(problems, spec.Problems()...) {
+			for _, p := range append(problems, validate.Job(spec, rules.Released)...) {
 				got = append(got, p.Path+" "+p.Reason)
 			}
 			if text := strings.Join(got, "; "); text != c.want {
@@ -248,7 +249,7 @@ func FuzzSpecOf(f *testing.F) {
 			return
 		}
 		spec, problems := wire.SpecOf(message)
-		if len(problems) > 0 || len(spec.Problems()) > 0 {
+		if len(problems) > 0 || len(validate.Job(spec, rules.Released)) > 0 {
 			return
 		}
 		again, problems := wire.SpecOf(wire.Spec(spec))

@@ -15,7 +15,6 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
 	"starling/examples"
-	"starling/jobspec"
 )
 
 func newInit(c *console.Console) *cobra.Command {
@@ -44,7 +43,7 @@ or into DIR, or only the one called NAME. Files that exist are left alone.`,
 }
 
 // allExamples returns the job files, the first to be run first, and then the pools file.
-func allExamples() []examples.File { return append(jobspec.Examples(), examples.Pools()) }
+func allExamples() []examples.File { return append(examples.Files(), examples.Pools()) }
 
 // choose returns the examples that an argument asks for, and the folder they go into.
 func choose(argument string) (folder string, files []examples.File) {

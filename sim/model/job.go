@@ -10,6 +10,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/validate"
 )
 
 // Job is a job with its slots.
@@ -220,7 +221,8 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	if j != nil && j.finished == 0 {
 		present = j.version()
 	}
-	if len(spec.Problems()) > 0 || !m.isLeaf(spec.Name.Pool()) || present != 0 && j.stop || against != present {
+	if len(validate.Job(spec, m.rules)) > 0 || !m.isLeaf(spec.Name.Pool()) || present != 0 && j.stop ||
+		against != present {
 		return false
 	}
 	switch {

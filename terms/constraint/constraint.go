@@ -7,6 +7,8 @@ package constraint
 import (
 	"slices"
 	"strconv"
+
+	"starling/terms/codec"
 )
 
 // Operator compares what is found with what a constraint says.
@@ -159,8 +161,27 @@ func (c *Constraint) GainsByFewer() bool {
 }
 
 // Same tells whether two constraints are the same in every field.
-func Same(a, b Constraint) bool {
-	return a.Attribute == b.Attribute && a.Label == b.Label && a.Within == b.Within && a.Operator == b.Operator &&
-		slices.Equal(a.Values, b.Values) && a.Count == b.Count && a.Soft == b.Soft && a.PatienceMillis == b.PatienceMillis &&
-		slices.EqualFunc(a.All, b.All, Same) && slices.EqualFunc(a.Any, b.Any, Same)
+func Same(a, b Constraint) bool { return codec.Equal(&a, &b, Code) }
+
+// Code writes or reads a constraint.
+func Code(c *codec.Coder, k *Constraint) { code(DepthMax)(c, k) }
+
+// code codes a constraint with at most so many within each other.
+func code(depth int) func(*codec.Coder, *Constraint) {
+	return func(c *codec.Coder, k *Constraint) {
+		codec.Text(c, &k.Attribute, NameBytesMax)
+		codec.Text(c, &k.Label, NameBytesMax)
+		codec.Text(c, &k.Within, NameBytesMax)
+		codec.Integer(c, &k.Operator, uint64(GreaterOrEqual))
+		codec.Texts(c, &k.Values, ValuesMax, ValueBytesMax)
+		codec.Uint32s(c, &k.Count)
+		parts := PartsMax
+		if depth == 1 {
+			parts = 0
+		}
+		codec.List(c, &k.All, parts, code(depth-1))
+		codec.List(c, &k.Any, parts, code(depth-1))
+		codec.Flags(c, &k.Soft)
+		codec.Uint32s(c, &k.PatienceMillis)
+	}
 }

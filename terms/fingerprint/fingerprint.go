@@ -91,8 +91,15 @@ func Job(s *terms.Job) uint64 {
 	for i := range s.Tasks {
 		h = Mix(h, task(&s.Tasks[i]))
 	}
+	if added := s.Added(writtenOut); len(added) > 0 {
+		h = Mix(h, Text(tagJob, string(added)))
+	}
 	return h
 }
+
+// writtenOut is the version of the encoding whose fields are hashed one by one, here and below. That is never changed:
+// peers of all programs compare their digests. What came later is hashed as it is encoded.
+const writtenOut = 2
 
 func updatePolicy(u *terms.UpdatePolicy) uint64 {
 	return Words(tagJob, uint64(u.BatchSize), uint64(u.Canaries), Bit(u.AutoPromote), uint64(u.MinHealthyMillis),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"starling/terms/codec"
 )
 
 // Event is something that happens to an instance or a task.
@@ -88,10 +90,14 @@ const (
 	RestartsDefault = 3
 )
 
-// Equal tells whether two policies are the same.
-func (p Policy) Equal(other Policy) bool {
-	return slices.Equal(p.On, other.On) && slices.Equal(p.ExitCodes, other.ExitCodes) && p.Action == other.Action &&
-		p.DelayMillis == other.DelayMillis
+// Code writes or reads policies.
+func Code(c *codec.Coder, all *[]Policy) { codec.List(c, all, PoliciesMax, code) }
+
+func code(c *codec.Coder, p *Policy) {
+	codec.List(c, &p.On, int(Any), func(c *codec.Coder, e *Event) { codec.Integer(c, e, uint64(Any)) })
+	codec.List(c, &p.ExitCodes, PoliciesMax, func(c *codec.Coder, code *uint32) { codec.Uint32s(c, code) })
+	codec.Integer(c, &p.Action, uint64(Complete))
+	codec.Uint32s(c, &p.DelayMillis)
 }
 
 // Hears tells whether a policy is about an event; code is the exit code of an instance that failed. What restarts an

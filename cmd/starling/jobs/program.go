@@ -18,6 +18,8 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/jobspec"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // runProgram runs one program as a job, shows its output and ends with its status.
@@ -28,7 +30,7 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 	}
 	name := jobNameFor(argv[0])
 	spec := jobspec.Command(name, argv)
-	if problems := spec.Problems(); len(problems) > 0 {
+	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
 		return problemList(problems)
 	}
 	submitted, err := peer.SubmitJob(ctx, &spec, 0)

@@ -1,0 +1,214 @@
+package terms
+
+import (
+	"math"
+
+	"starling/terms/codec"
+	"starling/terms/constraint"
+	"starling/terms/lifecycle"
+	"starling/terms/rules"
+)
+
+// coder is short for what codes.
+type coder = codec.Coder
+
+// field is a field of a job or a task, or a part of one: the key under which it stands in job files, the version of the
+// encoding that it came with, what another value means for an instance, and how it is coded. Its row is all that is
+// said of it here: encoding, equality, fingerprint and Differences follow.
+type field[T any] struct {
+	key    string
+	since  uint16
+	change func(a, b *T) Change
+	code   func(*coder, *T)
+}
+
+// versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
+// fields of those before it.
+var versions = [...]rules.Number{rules.First, rules.StopDelays}
+
+// VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
+// this program does not know.
+func VersionSince(version uint16) (since rules.Number, ok bool) {
+	if version < 1 || int(version) > len(versions) {
+		return 0, false
+	}
+	return versions[version-1], true
+}
+
+// jobFields has the fields of Job in the order of their encoding. A new one stands at the end, with a new version.
+var jobFields = [...]field[Job]{
+	{"job", 1, nothing[Job], func(c *coder, j *Job) { codec.Text(c, &j.Name, JobNameBytesMax) }},
+	{"type", 1, nothing[Job], func(c *coder, j *Job) { codec.Integer(c, &j.Type, uint64(Daemon)) }},
+	{"priority", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.Priority) }},
+	{"preemptible", 1, nothing[Job], func(c *coder, j *Job) { codec.Integer(c, &j.Preemption, uint64(Preemptible)) }},
+	{"revocable", 1, nothing[Job], func(c *coder, j *Job) { codec.Flags(c, &j.Revocable) }},
+	{"controller", 1, nothing[Job], func(c *coder, j *Job) { codec.Flags(c, &j.Controller) }},
+	{"kill_on_preempt", 1, nothing[Job], func(c *coder, j *Job) { codec.Flags(c, &j.KillOnPreempt) }},
+	{"task_scheduler", 1, nothing[Job], func(c *coder, j *Job) {
+		codec.Integer(c, &j.TaskScheduler, uint64(TaskColocated))
+	}},
+	{"percent", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.Percent) }},
+	{"coverage", 1, nothing[Job], func(c *coder, j *Job) { codec.Integer(c, &j.Coverage, uint64(CoverageOptional)) }},
+	{"min_available", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.MinAvailable) }},
+	{"within", 1, nothing[Job], func(c *coder, j *Job) { codec.Text(c, &j.Within, constraint.NameBytesMax) }},
+	{"grow", 1, nothing[Job], func(c *coder, j *Job) { codec.Integer(c, &j.Grow, uint64(GrowWhole)) }},
+	{"min_success", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.MinSuccess) }},
+	{"policies", 1, nothing[Job], func(c *coder, j *Job) { lifecycle.Code(c, &j.Policies) }},
+	{"max_restarts", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.MaxRestarts) }},
+	{"keep", 1, nothing[Job], func(c *coder, j *Job) { codec.Uint32s(c, &j.KeepMillis) }},
+	{"after", 1, nothing[Job], func(c *coder, j *Job) { codec.Texts(c, &j.After, JobsAfterMax, JobNameBytesMax) }},
+	{"update", 1, nothing[Job], func(c *coder, j *Job) { codeUpdate(c, &j.Update) }},
+	{"plugins", 1, replace[Job], func(c *coder, j *Job) { codec.List(c, &j.Plugins, PluginsMax, codePlugin) }},
+	{"tasks", 1, nothing[Job], func(c *coder, j *Job) { codec.List(c, &j.Tasks, TasksMax, codeTask) }},
+}
+
+// taskFields has those of Task. What concerns only what comes after an end replaces nothing.
+var taskFields = [...]field[Task]{
+	{"name", 1, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.Name, NameBytesMax) }},
+	{"instances", 1, nothing[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.Instances) }},
+	{"min_available", 1, nothing[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.MinAvailable) }},
+	{"max_running", 1, nothing[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.MaxRunning) }},
+	{"percent", 1, nothing[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.Percent) }},
+	{"max_run_time", 1, inPlace, func(c *coder, t *Task) { codec.Uint32s(c, &t.MaxRunMillis) }},
+	{"after", 1, nothing[Task], func(c *coder, t *Task) { codec.Texts(c, &t.After, TasksMax, NameBytesMax) }},
+	{"command", 1, replace[Task], func(c *coder, t *Task) { codec.Texts(c, &t.Command, ArgumentsMax, TextBytesMax) }},
+	{"env", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Env, ArgumentsMax, CodeVariable) }},
+	{"work_dir", 1, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.WorkDir, TextBytesMax) }},
+	{"user", 1, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.User, TextBytesMax) }},
+	{"resources", 1, replace[Task], func(c *coder, t *Task) { CodeResources(c, &t.Resources) }},
+	{"devices", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Devices, RequestsPerTaskMax, codeDevice) }},
+	{"ports", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Ports, RequestsPerTaskMax, codePort) }},
+	{"constraints", 1, byRules, func(c *coder, t *Task) {
+		codec.List(c, &t.Constraints, RequestsPerTaskMax, constraint.Code)
+	}},
+	{"labels", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Labels, RequestsPerTaskMax, CodeVariable) }},
+	{"per_machine_max", 1, byBound, func(c *coder, t *Task) { codec.Uint32s(c, &t.PerNodeMax) }},
+	{"spread_over", 1, inPlace, func(c *coder, t *Task) { codec.Text(c, &t.SpreadOver, constraint.NameBytesMax) }},
+	{"placement", 1, inPlace, func(c *coder, t *Task) { codec.Integer(c, &t.Placement, uint64(Defragment)) }},
+	{"restart", 1, inPlace, func(c *coder, t *Task) {
+		codec.Uint32s(c, &t.Restart.AttemptsMax, &t.Restart.DelayMillis, &t.Restart.DelayMaxMillis, &t.Restart.ResetMillis)
+	}},
+	{"stop_grace", 1, asTold, func(c *coder, t *Task) { codec.Uint32s(c, &t.StopGraceMillis) }},
+	{"reschedule", 1, inPlace, func(c *coder, t *Task) {
+		r := &t.Reschedule
+		codec.Uint32s(c, &r.AttemptsMax, &r.IntervalMillis, &r.DelayMillis, &r.DelayMaxMillis)
+	}},
+	{"disconnect", 1, asTold, func(c *coder, t *Task) {
+		codec.Uint32s(c, &t.Disconnect.LostAfterMillis, &t.Disconnect.StopAfterMillis)
+	}},
+	{"reschedule", 1, inPlace, func(c *coder, t *Task) {
+		codec.Integer(c, &t.Reschedule.Growth, uint64(Fibonacci))
+	}},
+	{"disconnect", 1, asTold, func(c *coder, t *Task) {
+		codec.Flags(c, &t.Disconnect.Wait)
+		codec.Integer(c, &t.Disconnect.Keep, uint64(KeepLongest))
+	}},
+	{"policies", 1, inPlace, func(c *coder, t *Task) { lifecycle.Code(c, &t.Policies) }},
+	{"max_restarts", 1, inPlace, func(c *coder, t *Task) { codec.Uint32s(c, &t.MaxRestarts) }},
+	{"checks", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Checks, ChecksMax, codeCheck) }},
+	{"volumes", 1, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Volumes, VolumesMax, codeVolume) }},
+	{"on_members_change", 1, inPlace, func(c *coder, t *Task) {
+		codec.Integer(c, &t.OnMembersChange, uint64(SignalUser2))
+	}},
+	{"stop_delay", 2, inPlace, func(c *coder, t *Task) { codec.Uint32s(c, &t.StopDelayMillis) }},
+}
+
+// Code writes or reads the job, in the version of the coder.
+func (s *Job) Code(c *codec.Coder) { codeJob(c, s) }
+
+func codeJob(c *coder, s *Job) { codeFields(c, jobFields[:], s) }
+
+func codeTask(c *coder, t *Task) { codeFields(c, taskFields[:], t) }
+
+func codeFields[T any](c *coder, fields []field[T], v *T) {
+	for i := range fields {
+		if fields[i].since <= c.Version {
+			fields[i].code(c, v)
+		}
+	}
+}
+
+// Version returns the lowest version of the encoding that has all fields of the job which are not zero.
+func (s *Job) Version() uint16 {
+	version := versionOf(jobFields[:], s)
+	for i := range s.Tasks {
+		version = max(version, versionOf(taskFields[:], &s.Tasks[i]))
+	}
+	return version
+}
+
+func versionOf[T any](fields []field[T], v *T) uint16 {
+	version, zero := uint16(1), new(T)
+	for i := range fields {
+		if f := &fields[i]; f.since > version && !codec.Equal(v, zero, f.code) {
+			version = f.since
+		}
+	}
+	return version
+}
+
+// Added returns the bytes of all fields that came after a version of the encoding, nil if they are zero.
+func (s *Job) Added(after uint16) []byte {
+	if s.Version() <= after {
+		return nil
+	}
+	c := codec.Writer()
+	added(c, jobFields[:], s, after)
+	for i := range s.Tasks {
+		added(c, taskFields[:], &s.Tasks[i], after)
+	}
+	return c.Data
+}
+
+func added[T any](c *coder, fields []field[T], v *T, after uint16) {
+	for i := range fields {
+		if fields[i].since > after {
+			fields[i].code(c, v)
+		}
+	}
+}
+
+func codeUpdate(c *coder, u *UpdatePolicy) {
+	codec.Uint32s(c, &u.BatchSize, &u.Canaries, &u.MinHealthyMillis, &u.HealthyDeadlineMillis, &u.ProgressDeadlineMillis,
+		&u.AttemptsMax, &u.FailuresMax)
+	codec.Flags(c, &u.AutoPromote, &u.Rollback, &u.StartPaused, &u.SameNode)
+}
+
+func codePlugin(c *coder, q *PluginRequest) {
+	codec.Text(c, &q.Name, NameBytesMax)
+	codec.List(c, &q.Arguments, PluginsMax, CodeVariable)
+}
+
+func codeDevice(c *coder, d *DeviceRequest) {
+	codec.Text(c, &d.Kind, NameBytesMax)
+	codec.Integer(c, &d.Amount, math.MaxUint32)
+	codec.Texts(c, &d.Models, RequestsPerTaskMax, NameBytesMax)
+}
+
+func codePort(c *coder, p *PortRequest) {
+	codec.Text(c, &p.Name, NameBytesMax)
+	codec.Integer(c, &p.Number, math.MaxUint16)
+}
+
+func codeCheck(c *coder, k *Check) {
+	codec.Integer(c, &k.Kind, uint64(CheckCommand))
+	codec.Text(c, &k.Port, NameBytesMax)
+	codec.Text(c, &k.Path, TextBytesMax)
+	codec.Texts(c, &k.Command, ArgumentsMax, TextBytesMax)
+	codec.Uint32s(c, &k.IntervalMillis, &k.TimeoutMillis, &k.FailuresMax)
+}
+
+func codeVolume(c *coder, v *Volume) { codec.Text(c, &v.Name, NameBytesMax) }
+
+// CodeVariable codes a variable, an attribute or an argument.
+func CodeVariable(c *coder, v *EnvVar) {
+	codec.Text(c, &v.Name, NameBytesMax*4)
+	codec.Text(c, &v.Value, TextBytesMax)
+}
+
+// CodeResources codes an amount of each kind.
+func CodeResources(c *coder, r *Resources) {
+	for k := range r {
+		codec.Integer(c, &r[k], math.MaxInt64)
+	}
+}

@@ -1,0 +1,194 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/terms"
+	"starling/terms/constraint"
+	"starling/terms/rules"
+)
+
+type (
+	job  = terms.Job
+	task = terms.Task
+)
+
+// sound returns a job that the cluster takes, with something in every field.
+func sound() *job {
+	return &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{
+		Name: "server", Instances: 3, Command: []string{"/bin/server", "-v"},
+		Env:     []terms.EnvVar{{Name: "A", Value: "1"}, {Name: "B_2", Value: ""}},
+		WorkDir: "/srv", User: "www", Resources: terms.Resources{500, 1 << 28, 1 << 30},
+		Devices: []terms.DeviceRequest{{Kind: "fpga", Amount: 250},
+			{Kind: "gpu", Amount: 2000, Models: []string{"A100", "H100"}}},
+		Ports: []terms.PortRequest{{Name: "http", Number: 0}, {Name: "admin", Number: 8080}},
+		Constraints: []constraint.Constraint{{Attribute: "zone", Operator: constraint.In, Values: []string{"a", "b"}},
+			{Label: "app", Operator: constraint.Less, Values: []string{"web"}, Count: 3, Within: "rack", Soft: true,
+				PatienceMillis: 1000}},
+		Labels: []terms.EnvVar{{Name: "app", Value: "web"}, {Name: "tier", Value: ""}}, PerNodeMax: 2, SpreadOver: "rack",
+		Placement: terms.Spread, StopGraceMillis: 5000,
+		Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},
+	}}}
+}
+
+func TestSoundJobHasNoProblems(t *testing.T) {
+	if found := Job(sound(), rules.Released); len(found) > 0 {
+		t.Errorf("Job() = %v, want none", found)
+	}
+	bare := &terms.Job{Name: "b", Type: terms.Batch,
+		Tasks: []terms.Task{{Name: "t", Command: []string{"true"}, Placement: terms.Pack}}}
+	if found := Job(bare, rules.Released); len(found) > 0 {
+		t.Errorf("Job() of a bare job = %v, want none", found)
+	}
+}
+
+// problemCase breaks one rule of a sound job and tells what must be said.
+type problemCase struct {
+	path, reason string
+	spoil        func(j *job, t *task)
+}
+
+func TestProblems(t *testing.T) {
+	cases := append(jobProblems(), append(taskProblems(), requestProblems()...)...)
+	for _, c := range cases {
+		j := sound()
+		c.spoil(j, &j.Tasks[0])
+		found := Job(j, rules.Released)
+		if len(found) != 1 || found[0].Path != c.path || found[0].Reason != c.reason {
+			t.Errorf("Job() = %q, want one: {%s %s}", found, c.path, c.reason)
+		}
+	}
+}
+
+func jobProblems() []problemCase {
+	return []problemCase{
+		{"job", "must not be empty", func(j *job, _ *task) { j.Name = "" }},
+		{"type", `must be one of ["batch" "stateless" "stateful" "daemon"]`, func(j *job, _ *task) { j.Type = 0 }},
+		{"type", `must be one of ["batch" "stateless" "stateful" "daemon"]`, func(j *job, _ *task) { j.Type = 5 }},
+		{"tasks", "must have 1 to 64 tasks, has 0", func(j *job, _ *task) { j.Tasks = nil }},
+		{"tasks", "must have 1 to 64 tasks, has 65", func(j *job, _ *task) { j.Tasks = make([]terms.Task, 65) }},
+		{"tasks[1].name", "is also the name of tasks[0]: each task needs a name of its own",
+			func(j *job, t *task) { j.Tasks = append(j.Tasks, *t) }},
+		{"tasks", "must hold at most 524288 bytes of text, hold 524313: put large input into files", func(j *job, t *task) {
+			*t = task{Name: "t", Placement: terms.Pack,
+				Command: slices.Repeat([]string{strings.Repeat("x", terms.TextBytesMax-1)}, 8)}
+			t.Command[0] += "y"
+		}},
+	}
+}
+
+func taskProblems() []problemCase {
+	const at = "tasks[0]."
+	big := strings.Repeat("x", terms.TextBytesMax+1)
+	return []problemCase{
+		{at + "name", "must not be empty", func(_ *job, t *task) { t.Name = "" }},
+		{at + "instances", "must be 0 to 1000000, is 1000001",
+			func(_ *job, t *task) { t.Instances = terms.InstancesMax + 1 }},
+		{at + "command", "must name a program", func(_ *job, t *task) { t.Command = nil }},
+		{at + "command", "must name a program", func(_ *job, t *task) { t.Command[0] = "" }},
+		{at + "command", "command and env must have at most 1024 elements each",
+			func(_ *job, t *task) { t.Env = make([]terms.EnvVar, 1025) }},
+		{at + "command[1]", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.Command[1] = "a\x00" }},
+		{at + "command[1]", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.Command[1] = "\xff" }},
+		{at + "command[1]", "must have at most 65536 bytes, has 65537", func(_ *job, t *task) { t.Command[1] = big }},
+		{at + "env.A", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.Env[0].Value = "\x00" }},
+		{at + "env.a-b", `is no name of a variable: use letters, digits and "_"`,
+			func(_ *job, t *task) { t.Env = []terms.EnvVar{{Name: "a-b", Value: ""}} }},
+		{at + "env.1", `is no name of a variable: use letters, digits and "_"`,
+			func(_ *job, t *task) { t.Env = []terms.EnvVar{{Name: "1", Value: ""}} }},
+		{at + "env", "the name of a variable must have 1 to 252 bytes", func(_ *job, t *task) { t.Env = []terms.EnvVar{{Name: "", Value: ""}} }},
+		{at + "env.STARLING_JOB", "is reserved: Starling sets the variables that begin with STARLING_",
+			func(_ *job, t *task) { t.Env = []terms.EnvVar{{Name: "STARLING_JOB", Value: ""}} }},
+		{at + "env.A", "must be ordered by name, each name once",
+			func(_ *job, t *task) { t.Env = []terms.EnvVar{{Name: "A", Value: ""}, {Name: "A", Value: ""}} }},
+		{at + "work_dir", "must be an absolute path, or absent for a folder of the instance's own",
+			func(_ *job, t *task) { t.WorkDir = "srv" }},
+		{at + "work_dir", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.WorkDir = "/\x00" }},
+		{at + "user", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.User = "\x00" }},
+		{at + "resources.cpu", "must be 0 to 1000000000, is -1", func(_ *job, t *task) { t.Resources[terms.CPU] = -1 }},
+		{at + "resources.memory", "must be 0 to 1152921504606846976, is 1152921504606846977",
+			func(_ *job, t *task) { t.Resources[terms.Memory] = terms.BytesMax + 1 }},
+		{at + "resources.disk", "must be 0 to 1152921504606846976, is -5", func(_ *job, t *task) { t.Resources[terms.Disk] = -5 }},
+		{at + "placement", `must be "pack", "spread" or "defragment"`, func(_ *job, t *task) { t.Placement = 0 }},
+		{at + "restart.delay", "must be 0 to 86400000, is 86400001", func(_ *job, t *task) {
+			t.Restart.DelayMillis, t.Restart.DelayMaxMillis = terms.DelayMillisMax+1, terms.DelayMillisMax
+		}},
+		{at + "restart.delay_max", "must be 1000 to 86400000, is 999",
+			func(_ *job, t *task) { t.Restart.DelayMaxMillis = 999 }},
+		{at + "restart.reset_after", "must be 0 to 86400000, is 86400001",
+			func(_ *job, t *task) { t.Restart.ResetMillis = terms.DelayMillisMax + 1 }},
+		{at + "stop_delay", "must be 0 to 3600000, is 3600001",
+			func(_ *job, t *task) { t.StopDelayMillis = terms.GraceMillisMax + 1 }},
+		{at + "stop_grace", "must be 0 to 3600000, is 3600001",
+			func(_ *job, t *task) { t.StopGraceMillis = terms.GraceMillisMax + 1 }},
+	}
+}
+
+func requestProblems() []problemCase {
+	const at = "tasks[0]."
+	return []problemCase{
+		{at + "ports", "ports and devices must have at most 64 elements each",
+			func(_ *job, t *task) { t.Ports = make([]terms.PortRequest, 65) }},
+		{at + "devices.", "the kind must not be empty",
+			func(_ *job, t *task) { t.Devices = []terms.DeviceRequest{{Kind: "", Amount: 1}} }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices",
+			func(_ *job, t *task) { t.Devices[1].Amount = 0 }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices",
+			func(_ *job, t *task) { t.Devices[1].Amount = 1500 }},
+		{at + "devices.gpu", "must be a share of one device, 0.001 to 0.999, or 1 to 65536 whole devices",
+			func(_ *job, t *task) { t.Devices[1].Amount = 65537000 }},
+		{at + "devices.gpu.models[0]", "must not be empty", func(_ *job, t *task) { t.Devices[1].Models[0] = "" }},
+		{at + "devices.gpu.models[1]", "is there twice", func(_ *job, t *task) { t.Devices[1].Models[1] = "A100" }},
+		{at + "devices.gpu.models", "must have at most 64 elements", func(_ *job, t *task) {
+			t.Devices[1].Models = nil
+			for i := range 65 {
+				t.Devices[1].Models = append(t.Devices[1].Models, fmt.Sprintf("m%02d", i))
+			}
+		}},
+		{at + "devices.fpga", "must be ordered by kind, each kind once", func(_ *job, t *task) {
+			t.Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: 1}, {Kind: "fpga", Amount: 1}}
+		}},
+		{at + "devices.a_b", "would set the same variable STARLING_DEVICES_A_B as a-b", func(_ *job, t *task) {
+			t.Devices = []terms.DeviceRequest{{Kind: "a-b", Amount: 1}, {Kind: "a_b", Amount: 1}}
+		}},
+		{at + "ports[0].name", "must not be empty", func(_ *job, t *task) { t.Ports[0].Name = "" }},
+		{at + "ports[1].name", "would set the same variable STARLING_PORT_HTTP as ports[0]",
+			func(_ *job, t *task) { t.Ports[1].Name = "HTTP" }},
+		{at + "ports[1].number", "is also the number of ports[0]", func(_ *job, t *task) { t.Ports[0].Number = 8080 }},
+		{at + "constraints[0].operator", `must be one of ["=" "!=" "in" "not in" "exists" "not exists" "<" "<=" ">" ">="]`,
+			func(_ *job, t *task) { t.Constraints[0].Operator = 0 }},
+		{at + "constraints", "must have at most 64 elements with all that is within them, have 66", func(_ *job, t *task) {
+			all := make([]constraint.Constraint, 33)
+			for i := range all {
+				all[i] = constraint.Constraint{Attribute: "a", Operator: constraint.Exists}
+			}
+			t.Constraints = []constraint.Constraint{{All: all}, {Any: all}}
+		}},
+		{at + "labels.", "must have a name of 1 to 252 bytes and a value of at most 1024",
+			func(_ *job, t *task) { t.Labels[0].Name = "" }},
+		{at + "labels.app", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.Labels[0].Value = "\xff" }},
+		{at + "labels.a", "must be ordered by name, each name once", func(_ *job, t *task) { t.Labels[1].Name = "a" }},
+		{at + "labels", "must have at most 64 elements", func(_ *job, t *task) { t.Labels = make([]terms.EnvVar, 65) }},
+		{at + "spread_over", "must have at most 252 bytes",
+			func(_ *job, t *task) { t.SpreadOver = strings.Repeat("a", 253) }},
+	}
+}
+
+// TestProblemsAreAllTold checks that one fault does not hide another, in the order of the fields.
+func TestProblemsAreAllTold(t *testing.T) {
+	j := sound()
+	j.Name, j.Type, j.Tasks[0].Instances, j.Tasks[0].User, j.Tasks[0].StopGraceMillis = "a b", 9,
+		terms.InstancesMax+1, "\x00",
+		terms.GraceMillisMax+1
+	var paths []string
+	for _, p := range Job(j, rules.Released) {
+		paths = append(paths, p.Path)
+	}
+	if got, want := strings.Join(paths, " "),
+		"job type tasks[0].instances tasks[0].user tasks[0].stop_grace"; got != want {
+		t.Errorf("problems at %s, want %s", got, want)
+	}
+}

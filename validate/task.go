@@ -1,0 +1,283 @@
+package validate
+
+import (
+	"slices"
+	"strconv"
+
+	"starling/terms"
+	"starling/terms/constraint"
+)
+
+func (p *problems) task(t *terms.Task) {
+	p.name("name", string(t.Name))
+	p.bounded("instances", int64(t.Instances), 0, terms.InstancesMax)
+	if len(t.Command) == 0 || t.Command[0] == "" {
+		p.add("command", "must name a program")
+	}
+	if len(t.Command) > terms.ArgumentsMax || len(t.Env) > terms.ArgumentsMax {
+		p.add("command", "command and env must have at most %d elements each", terms.ArgumentsMax)
+		return
+	}
+	for i, argument := range t.Command {
+		p.text("command["+strconv.Itoa(i)+"]", argument)
+	}
+	p.environment(t)
+	p.text("work_dir", t.WorkDir)
+	if t.WorkDir != "" && t.WorkDir[0] != '/' {
+		p.add("work_dir", "must be an absolute path, or absent for a folder of the instance's own")
+	}
+	p.text("user", t.User)
+	p.bounded("resources.cpu", t.Resources[terms.CPU], 0, terms.CPUMillicoresMax)
+	p.bounded("resources.memory", t.Resources[terms.Memory], 0, terms.BytesMax)
+	p.bounded("resources.disk", t.Resources[terms.Disk], 0, terms.BytesMax)
+	p.devicesAndPorts(t)
+	p.rules(t)
+	if t.Placement < terms.Pack || t.Placement > terms.Defragment {
+		p.add("placement", `must be "pack", "spread" or "defragment"`)
+	}
+	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, terms.DelayMillisMax)
+	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis),
+		int64(min(t.Restart.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
+	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
+	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
+	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
+}
+
+func (p *problems) environment(t *terms.Task) {
+	for i, e := range t.Env {
+		field := "env." + e.Name
+		p.text(field, e.Value)
+		for k := range len(e.Name) {
+			c := e.Name[k]
+			letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+			if !letter && (k == 0 || c < '0' || c > '9') {
+				p.add(field, `is no name of a variable: use letters, digits and "_"`)
+				break
+			}
+		}
+		switch {
+		case e.Name == "" || len(e.Name) > terms.NameBytesMax*4:
+			p.add("env", "the name of a variable must have 1 to %d bytes", terms.NameBytesMax*4)
+		case len(e.Name) >= len("STARLING_") && e.Name[:len("STARLING_")] == "STARLING_":
+			p.add(field, "is reserved: Starling sets the variables that begin with STARLING_")
+		case i > 0 && t.Env[i-1].Name >= e.Name:
+			p.add(field, "must be ordered by name, each name once")
+		}
+	}
+}
+
+func (p *problems) devicesAndPorts(t *terms.Task) {
+	if max(len(t.Ports), len(t.Devices)) > terms.RequestsPerTaskMax {
+		p.add("ports", "ports and devices must have at most %d elements each", terms.RequestsPerTaskMax)
+		return
+	}
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		field := "devices." + d.Kind
+		if reason := terms.NameProblem(d.Kind, false); reason != "" {
+			p.add(field, "the kind %s", reason)
+		}
+		p.device(d, field)
+		if i > 0 && t.Devices[i-1].Kind >= d.Kind {
+			p.add(field, "must be ordered by kind, each kind once")
+		}
+		for k := range i {
+			if terms.VariableName(t.Devices[k].Kind) == terms.VariableName(d.Kind) {
+				p.add(field, "would set the same variable STARLING_DEVICES_%s as %s", terms.VariableName(d.Kind), t.Devices[k].Kind)
+			}
+		}
+	}
+	for i, port := range t.Ports {
+		field := "ports[" + strconv.Itoa(i) + "]"
+		p.name(field+".name", port.Name)
+		for k := range i {
+			if terms.VariableName(t.Ports[k].Name) == terms.VariableName(port.Name) {
+				p.add(field+".name", "would set the same variable STARLING_PORT_%s as ports[%d]", terms.VariableName(port.Name), k)
+			}
+			if port.Number != 0 && t.Ports[k].Number == port.Number {
+				p.add(field+".number", "is also the number of ports[%d]", k)
+			}
+		}
+	}
+}
+
+func (p *problems) device(q *terms.DeviceRequest, field string) {
+	if q.Amount == 0 || !q.Share() && q.Amount%terms.WholeDevice != 0 || q.Amount > terms.DevicesMax*terms.WholeDevice {
+		p.add(field, "must be a share of one device, 0.001 to 0.999, or 1 to %d whole devices", terms.DevicesMax)
+	}
+	if len(q.Models) > terms.RequestsPerTaskMax {
+		p.add(field+".models", "must have at most %d elements", terms.RequestsPerTaskMax)
+	}
+	for i, model := range q.Models {
+		at := field + ".models[" + strconv.Itoa(i) + "]"
+		p.name(at, model)
+		if slices.Contains(q.Models[:i], model) {
+			p.add(at, "is there twice")
+		}
+	}
+}
+
+func (p *problems) rules(t *terms.Task) {
+	leaves := 0
+	for i := range t.Constraints {
+		t.Constraints[i].Problems("constraints["+strconv.Itoa(i)+"]", p.add)
+		t.Constraints[i].EachLeaf(func(*constraint.Constraint) { leaves++ })
+	}
+	if leaves > terms.RequestsPerTaskMax {
+		p.add("constraints", "must have at most %d elements with all that is within them, have %d", terms.RequestsPerTaskMax,
+			leaves)
+	}
+	p.labels(t)
+	p.text("spread_over", t.SpreadOver)
+	if len(t.SpreadOver) > constraint.NameBytesMax {
+		p.add("spread_over", "must have at most %d bytes", constraint.NameBytesMax)
+	}
+}
+
+func (p *problems) labels(t *terms.Task) {
+	if len(t.Labels) > terms.RequestsPerTaskMax {
+		p.add("labels", "must have at most %d elements", terms.RequestsPerTaskMax)
+		return
+	}
+	for i, l := range t.Labels {
+		field := "labels." + l.Name
+		p.text(field, l.Name+l.Value)
+		switch {
+		case l.Name == "" || len(l.Name) > constraint.NameBytesMax || len(l.Value) > terms.AttributeBytesMax:
+			p.add(field, "must have a name of 1 to %d bytes and a value of at most %d", constraint.NameBytesMax,
+				terms.AttributeBytesMax)
+		case i > 0 && t.Labels[i-1].Name >= l.Name:
+			p.add(field, "must be ordered by name, each name once")
+		}
+	}
+}
+
+func (p *problems) policies(t *terms.Task, kind terms.JobType) {
+	r := &t.Reschedule
+	p.bounded("reschedule.delay", int64(r.DelayMillis), 0, terms.DelayMillisMax)
+	p.bounded("reschedule.delay_max", int64(r.DelayMaxMillis),
+		int64(min(r.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
+	p.bounded("reschedule.interval", int64(r.IntervalMillis), 0, 7*terms.DelayMillisMax)
+	if r.AttemptsMax != 0 && r.AttemptsMax != terms.RestartsUnlimited && r.IntervalMillis == 0 {
+		p.add("reschedule.interval", "must say within which time the attempts are counted")
+	}
+	if kind == terms.Daemon && r.AttemptsMax != 0 {
+		p.add("reschedule.attempts", "must be 0 in a daemon job: its instances belong to their machines")
+	}
+	if r.Growth > terms.Fibonacci {
+		p.add("reschedule.growth", "must be one of %q", terms.Growths())
+	}
+	d := &t.Disconnect
+	p.bounded("disconnect.lost_after", int64(d.LostAfterMillis), 0, 7*terms.DelayMillisMax)
+	p.bounded("disconnect.stop_after", int64(d.StopAfterMillis), 0, terms.DelayMillisMax)
+	if d.StopAfterMillis != 0 && d.LostAfterMillis != 0 {
+		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
+	}
+	if kind == terms.Stateful && d.StopAfterMillis == 0 {
+		p.add("disconnect.stop_after",
+			"must be above 0 in a stateful job: an instance that is cut off must stop by itself before another may start")
+	}
+	if d.Keep > terms.KeepLongest {
+		p.add("disconnect.keep", "must be one of %q", terms.Survivors())
+	}
+	p.checks(t)
+	p.volumes(t, kind)
+}
+
+func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
+	if len(t.Volumes) > terms.VolumesMax {
+		p.add("volumes", "must have at most %d elements, has %d", terms.VolumesMax, len(t.Volumes))
+		return
+	}
+	if len(t.Volumes) > 0 && kind != terms.Stateful {
+		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
+	}
+	for i, v := range t.Volumes {
+		field := "volumes[" + strconv.Itoa(i) + "].name"
+		p.name(field, v.Name)
+		for k := range i {
+			if terms.VariableName(t.Volumes[k].Name) == terms.VariableName(v.Name) {
+				p.add(field, "would set the same variable STARLING_VOLUME_%s as volumes[%d]", terms.VariableName(v.Name), k)
+			}
+		}
+	}
+}
+
+func (p *problems) checks(t *terms.Task) {
+	if len(t.Checks) > terms.ChecksMax {
+		p.add("checks", "must have at most %d elements, has %d", terms.ChecksMax, len(t.Checks))
+		return
+	}
+	for i := range t.Checks {
+		c, field := &t.Checks[i], "checks["+strconv.Itoa(i)+"]"
+		named := slices.ContainsFunc(t.Ports, func(r terms.PortRequest) bool { return r.Name == c.Port })
+		switch {
+		case c.Kind == terms.CheckHTTP && (len(c.Path) == 0 || c.Path[0] != '/'):
+			p.add(field+".http", `must be a path that begins with "/"`)
+		case (c.Kind == terms.CheckHTTP || c.Kind == terms.CheckTCP) && !named:
+			p.add(field+".port", "must be the name of one of the task's ports")
+		case c.Kind == terms.CheckCommand && (len(c.Command) == 0 || c.Command[0] == ""):
+			p.add(field+".command", "must name a program")
+		case c.Kind < terms.CheckHTTP || c.Kind > terms.CheckCommand:
+			p.add(field, "must have one of %q", terms.CheckKinds()[1:])
+		}
+		p.text(field+".http", c.Path)
+		if len(c.Command) > terms.ArgumentsMax {
+			p.add(field+".command", "must have at most %d elements", terms.ArgumentsMax)
+			return
+		}
+		for k, argument := range c.Command {
+			p.text(field+".command["+strconv.Itoa(k)+"]", argument)
+		}
+		p.bounded(field+".interval", int64(c.IntervalMillis), 100, terms.DelayMillisMax)
+		p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
+		p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
+	}
+}
+
+// sizeOf returns at least what the task takes in an entry, but for a small constant.
+func sizeOf(t *terms.Task) int {
+	size := len(t.WorkDir) + len(t.User)
+	for _, name := range t.After {
+		size += len(name) + 4
+	}
+	for _, a := range t.Command {
+		size += len(a) + 4
+	}
+	for _, e := range t.Env {
+		size += len(e.Name) + len(e.Value) + 8
+	}
+	for _, d := range t.Devices {
+		size += len(d.Kind) + 12
+		for _, m := range d.Models {
+			size += len(m) + 4
+		}
+	}
+	for _, p := range t.Ports {
+		size += len(p.Name) + 8
+	}
+	for _, c := range t.Checks {
+		size += len(c.Port) + len(c.Path) + 32
+		for _, a := range c.Command {
+			size += len(a) + 4
+		}
+	}
+	for _, v := range t.Volumes {
+		size += len(v.Name) + 4
+	}
+	for i := range t.Constraints {
+		t.Constraints[i].EachLeaf(func(c *constraint.Constraint) {
+			size += len(c.Attribute) + len(c.Label) + len(c.Within) + 32
+			for _, v := range c.Values {
+				size += len(v) + 4
+			}
+		})
+	}
+	for _, l := range t.Labels {
+		size += len(l.Name) + len(l.Value) + 8
+	}
+	for i := range t.Policies {
+		size += 4*len(t.Policies[i].ExitCodes) + 16
+	}
+	return size + len(t.SpreadOver)
+}

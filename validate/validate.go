@@ -1,0 +1,62 @@
+// Package validate tells whether a job is one that the cluster takes: the one place where a whole job is checked. The
+// job file, the API and the fold ask here, so that what one accepts the others do not refuse.
+//
+// What a job says of a subject of its own is checked beside its type, and asked for here: constraints, policies of a
+// lifecycle, plugins.
+package validate
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"starling/plugin"
+	"starling/terms"
+	"starling/terms/rules"
+)
+
+// Job returns everything that is wrong with a job, in the order of its fields; nothing for a job that the cluster
+// takes. What it asks of plugins is looked at when all else is right. The fold asks with the rules in force, the job
+// file and the API with those that their program knows.
+func Job(job *terms.Job, in rules.Number) []terms.Problem {
+	p := &problems{}
+	if p.job(job); len(p.found) > 0 {
+		return p.found
+	}
+	return plugin.RequestProblems(job, in)
+}
+
+// problems collects problems with the paths at which they were found.
+type problems struct {
+	path  string
+	found []terms.Problem
+}
+
+func (p *problems) add(field, format string, args ...any) {
+	path := p.path
+	if field != "" && path != "" {
+		path += "."
+	}
+	p.found = append(p.found, terms.Problem{Path: path + field, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) name(field, value string) {
+	if reason := terms.NameProblem(value, false); reason != "" {
+		p.add(field, "%s", reason)
+	}
+}
+
+func (p *problems) text(field, value string) {
+	if len(value) > terms.TextBytesMax {
+		p.add(field, "must have at most %d bytes, has %d", terms.TextBytesMax, len(value))
+	}
+	if strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
+		p.add(field, "must be UTF-8 without zero bytes")
+	}
+}
+
+func (p *problems) bounded(field string, value, low, high int64) {
+	if value < low || value > high {
+		p.add(field, "must be %d to %d, is %d", low, high, value)
+	}
+}
