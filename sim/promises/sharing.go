@@ -1,4 +1,4 @@
-package sim
+package promises
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 
 // sharing remembers what is needed to see in an entry whether pools and gangs kept to their rules.
 type sharing struct {
-	w *World
+	fail Fail
 	// held is what every pool held before this entry, with all below it.
 	held map[terms.PoolPath]terms.Amounts
 	// waited are the jobs of which something asked for room before this entry.
@@ -92,7 +92,7 @@ func (h *sharing) limits(s *cluster.State) {
 	for _, spec := range s.Pools() {
 		for k, now := range held[spec.Path] {
 			if before := h.held[spec.Path][k]; now > spec.Quotas[k].Limit && now > before {
-				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before,
+				h.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before,
 					spec.Quotas[k].Limit)
 			}
 		}
@@ -108,7 +108,7 @@ func (h *sharing) backed(s *cluster.State) {
 		for _, seat := range claims.Seats {
 			for k, lack := range unkept(s, seat.Node) {
 				if !claims.Patient && seat.Need[k] > 0 && lack > 0 {
-					h.w.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
+					h.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
 				}
 			}
 		}
@@ -150,7 +150,7 @@ func (h *sharing) sums(s *cluster.State) {
 		for k := range capacity {
 			sums[parent+1][k] += all[i].Total[k]
 			if most := s.Pools()[i].Quotas[k].Limit; all[i].Total[k] > most {
-				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k),
+				h.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k),
 					most)
 			}
 		}
@@ -162,7 +162,7 @@ func (h *sharing) sums(s *cluster.State) {
 		}
 		for k := range most {
 			if below && sums[i][k] > most[k] {
-				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k),
+				h.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k),
 					most[k])
 			}
 		}
@@ -187,12 +187,12 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 		least := j.GangRow(task).Least
 		all += living[task] + t.Counts[cluster.Succeeded]
 		if placed && !before && living[task]+t.Counts[cluster.Succeeded] < least {
-			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
+			h.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
 				t.Counts[cluster.Succeeded], least)
 		}
 	}
 	if placed && !before && all < j.Spec.MinAvailable {
-		h.w.fail("of the gang of %s %d are placed or have succeeded, it has %d", j.Name(), all, j.Spec.MinAvailable)
+		h.fail("of the gang of %s %d are placed or have succeeded, it has %d", j.Name(), all, j.Spec.MinAvailable)
 	}
 }
 
@@ -219,7 +219,7 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 		})
 	}
 	if have < j.Spec.MinAvailable {
-		h.w.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
+		h.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
 			j.Spec.MinAvailable)
 	}
 }
@@ -236,7 +236,7 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 			value, exists := s.Node(slot.Node).Offer.Attribute(j.Spec.Within)
 			switch fresh := h.fresh(s, r, &slot); {
 			case fresh && !exists:
-				h.w.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
+				h.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
 			case fresh:
 				placed = append(placed, value)
 			case exists:
@@ -248,7 +248,7 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 	slices.Sort(placed)
 	if placed = slices.Compact(placed); len(placed) > 1 ||
 		len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
-		h.w.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within,
+		h.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within,
 			old)
 	}
 }
@@ -330,7 +330,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 					return true
 				}
 			}
-			h.w.fail("%s was placed on %s, where %s has room, which comes before it", s.NameOf(r), node.Name, j.Name())
+			h.fail("%s was placed on %s, where %s has room, which comes before it", s.NameOf(r), node.Name, j.Name())
 			return false
 		})
 	}
@@ -341,7 +341,7 @@ func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
-				h.w.fail("%s was told to give way and is not preemptible", s.NameOf(r))
+				h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
 			}
 			return true
 		})
@@ -362,7 +362,7 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 				if h.fresh(s, r, &slot) && succeeded < j.Wants(before) {
-					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
+					h.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
 						j.Tasks[before].Name, succeeded)
 				}
 				return true
