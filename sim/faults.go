@@ -276,8 +276,8 @@ func (w *World) nonsense(writer terms.PeerID) command.Command {
 		other = a.Observer
 	}
 	name := terms.JobName("nobody")
-	if len(w.clients.names) > 0 {
-		name = w.clients.names[w.rng.IntN(len(w.clients.names))]
+	if len(w.clients.Names) > 0 {
+		name = w.clients.Names[w.rng.IntN(len(w.clients.Names))]
 	}
 	gone := terms.NewPeerID("stranger", uint32(w.between(1, 3)))
 	if w.rng.IntN(2) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"starling/sim/model"
 	"starling/sim/promises"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -107,15 +108,13 @@ func (w *World) addMachine(i int) *machine {
 	return m
 }
 
-// The ports that machines offer, few enough to run out.
-const portFirst, portLast = 20000, 20009
-
 // drawOffer draws what a machine gives.
 func (w *World) drawOffer(m *machine) terms.Offer {
 	size := w.between(1, 8)
 	offer := terms.Offer{
 		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
-		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: max(m.program, rules.Released),
+		PortFirst: wishes.PortFirst, PortLast: wishes.PortLast, Address: string(m.name) + ":1",
+		Rules: max(m.program, rules.Released),
 		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))},
 			{Name: "size", Value: strconv.Itoa(size)}},
 	}
@@ -152,7 +151,7 @@ func (w *World) calmDown() {
 
 func (w *World) report() Report {
 	r := Report{
-		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins,
+		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.Names), Joins: w.joins,
 		JoinEntries: w.joinEntries,
 		Events:      w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
 		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/plugin/roster"
 	"starling/replica"
+	"starling/sim/wishes"
 	"starling/terms"
 )
 
@@ -88,7 +89,7 @@ func (m *machine) exec(order replica.Order) {
 	}
 	m.readySoon(t, len(order.Spec.Checks) > 0, fares)
 	switch {
-	case fares == faresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
+	case fares == wishes.FaresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
 		m.w.after(m.w.between(0, 1000), func() { m.end(t, cluster.ByItself, 1) })
 	case m.w.chance(failTask):
 		how := cluster.Ending(m.w.between(int(cluster.ByItself), int(cluster.OutOfMemory)))
@@ -148,7 +149,7 @@ func (m *machine) loseOutput() {
 func (m *machine) readySoon(t *running, checked bool, fares string) {
 	wait := m.w.between(0, 500)
 	switch {
-	case !checked || fares == faresUnready:
+	case !checked || fares == wishes.FaresUnready:
 		return
 	case m.w.chance(unreadyTask) && m.w.rng.IntN(2) == 0:
 		return
