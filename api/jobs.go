@@ -50,11 +50,7 @@ func (s *server) JobStatus(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +90,7 @@ func (s *server) JobStatus(ctx context.Context,
 
 // Why lists every reason why something of a job does not run yet.
 func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*starlingv1.WhyResponse, error) {
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +147,19 @@ func badToken(token string) error {
 		Path: "page_token", Reason: fmt.Sprintf("must be the next_page_token of an answer, is %q", token)})
 }
 
+// jobAt returns the value at the index of a request or later, with the job that the request names.
+func (s *server) jobAt(ctx context.Context, request interface {
+	GetMinIndex() uint64
+	GetJob() string
+}) (*cluster.State, *cluster.Job, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := jobOf(state, request.GetJob())
+	return state, j, err
+}
+
 func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 	if name == "" {
 		return nil, invalid("the request", terms.Problem{Path: "job", Reason: "must not be empty"})
@@ -186,11 +191,7 @@ func taskNames(j *cluster.Job) string {
 // JobHistory lists the versions of a job that are kept.
 func (s *server) JobHistory(ctx context.Context,
 	request *starlingv1.JobHistoryRequest) (*starlingv1.JobHistoryResponse, error) {
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -201,11 +202,7 @@ func (s *server) JobHistory(ctx context.Context,
 
 // JobDiff tells what differs between two versions of a job.
 func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest) (*starlingv1.JobDiffResponse, error) {
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}

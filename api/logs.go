@@ -102,16 +102,8 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 // that are remembered. If there is none the instance is missing, as the error says.
 func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef,
 	missing error) (*location, error) {
-	var last *replica.Effect
 	name := state.NameOf(r)
-	err := s.remembered(ctx, 1, state.Index, func(entry *replica.Folded) error {
-		for i := range entry.Outcome.Effects {
-			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == name {
-				last = e
-			}
-		}
-		return nil
-	})
+	last, err := s.lastPlaced(ctx, name, 1, state.Index)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for %s: %w", name, err)
@@ -138,23 +130,31 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 		at.node = s.backend.Self().Node()
 		return at, nil
 	}
-	err := s.remembered(ctx, id.Order, min(id.Order, state.Index), func(entry *replica.Folded) error {
+	placed, err := s.lastPlaced(ctx, id.Slot, id.Order, min(id.Order, state.Index))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
+	case placed == nil: // this node may still have it; if not, it says so
+		at.node = s.backend.Self().Node()
+		return at, nil
+	}
+	at.node = placed.Node
+	at.find(state)
+	return at, nil
+}
+
+// lastPlaced returns the last effect that gave a slot its node, in the remembered entries from one index on to another.
+func (s *server) lastPlaced(ctx context.Context, slot terms.SlotName, from, end terms.Index) (last *replica.Effect,
+	err error) {
+	err = s.remembered(ctx, from, end, func(entry *replica.Folded) error {
 		for i := range entry.Outcome.Effects {
-			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == id.Slot {
-				at.node = e.Node
+			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == slot {
+				last = e
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
-	}
-	if at.node == "" { // this node may still have it; if not, it says so
-		at.node = s.backend.Self().Node()
-		return at, nil
-	}
-	at.find(state)
-	return at, nil
+	return last, err
 }
 
 // find notes where the node answers, if it is there.
@@ -342,13 +342,9 @@ func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
 
 func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
 	node := state.Node(slot.Node)
-	at := &location{
-		id:   terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order},
-		node: node.Name, index: state.Index, phase: slot.Phase,
-	}
-	if node.Offer != nil && node.Peer != "" {
-		at.address = node.Offer.Address
-	}
+	at := &location{id: terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}, node: node.Name, index: state.Index,
+		phase: slot.Phase}
+	at.find(state)
 	return at
 }
 

@@ -179,8 +179,5 @@ func (s *server) RaiseRules(ctx context.Context,
 		return nil, invalid("the request", terms.Problem{Path: "version", Reason: "must be the one to raise the rules to"})
 	}
 	receipt, err := s.submit(ctx, &command.RaiseRules{Version: rules.Number(request.GetVersion())})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.RaiseRulesResponse{Index: uint64(receipt.Index)}, nil
+	return &starlingv1.RaiseRulesResponse{Index: uint64(receipt.Index)}, err
 }

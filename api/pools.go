@@ -166,10 +166,7 @@ func (s *server) ChangePools(ctx context.Context,
 		}
 	}
 	receipt, err := s.submit(ctx, change)
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.ChangePoolsResponse{Index: uint64(receipt.Index)}, nil
+	return &starlingv1.ChangePoolsResponse{Index: uint64(receipt.Index)}, err
 }
 
 // poolsChange returns the command that a request asks for, and what is wrong with it whatever the tree.
