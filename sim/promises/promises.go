@@ -5,6 +5,7 @@ package promises
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/cluster"
 	"starling/command"
@@ -119,6 +120,16 @@ func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	return count
 }
 
+// eachSlot visits the allocations of all seats of a job, task by task.
+func eachSlot(s *cluster.State, j *cluster.Job, visit func(r cluster.SlotRef, slot *cluster.Slot)) {
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			visit(r, &slot)
+			return true
+		})
+	}
+}
+
 // rested is what the seats of a job show at rest.
 type rested struct {
 	// waits tells that something waits for room, ill that something runs and is not healthy.
@@ -129,21 +140,18 @@ type rested struct {
 }
 
 func restOf(s *cluster.State, j *cluster.Job) (r rested) {
-	for task, t := range j.Tasks {
-		r.waits = r.waits || t.Waits() > 0
-		s.EachSlot(j.ID, task, func(ref cluster.SlotRef, slot cluster.Slot) bool {
-			r.waits = r.waits || slot.Phase == cluster.Waiting
-			r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
-			switch {
-			case ref.Seat == cluster.CanarySeat:
-				r.canaries++
-			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired &&
-				j.Spec.Type != terms.Daemon:
-				r.empty = s.NameOf(ref).String()
-			}
-			return true
-		})
-	}
+	r.waits = slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Waits() > 0 })
+	eachSlot(s, j, func(ref cluster.SlotRef, slot *cluster.Slot) {
+		r.waits = r.waits || slot.Phase == cluster.Waiting
+		r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
+		switch {
+		case ref.Seat == cluster.CanarySeat:
+			r.canaries++
+		case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped &&
+			ref.Index < j.Tasks[ref.Task].Desired && j.Spec.Type != terms.Daemon:
+			r.empty = s.NameOf(ref).String()
+		}
+	})
 	return r
 }
 

@@ -173,15 +173,12 @@ func (h *sharing) sums(s *cluster.State) {
 func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	placed, before := false, false
 	living, all := make([]uint32, len(j.Tasks)), uint32(0)
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
-				placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
-				living[task]++
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
+			placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
+			living[r.Task]++
+		}
+	})
 	for task, t := range j.Tasks {
 		// What was told to stop in this entry had been placed before, or with it.
 		least := j.GangRow(task).Least
@@ -210,14 +207,11 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 		return
 	}
 	have := uint32(0)
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
-				have++
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
+			have++
+		}
+	})
 	if have < j.Spec.MinAvailable {
 		h.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
 			j.Spec.MinAvailable)
@@ -228,23 +222,21 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 // was placed with it in one.
 func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 	var old, placed []string
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if offer := s.Node(slot.Node).Offer; j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
-				return true
-			}
-			value, exists := s.Node(slot.Node).Offer.Attribute(j.Spec.Within)
-			switch fresh := h.fresh(s, r, &slot); {
-			case fresh && !exists:
-				h.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
-			case fresh:
-				placed = append(placed, value)
-			case exists:
-				old = append(old, value)
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		offer := s.Node(slot.Node).Offer
+		if j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
+			return
+		}
+		value, exists := offer.Attribute(j.Spec.Within)
+		switch fresh := h.fresh(s, r, slot); {
+		case fresh && !exists:
+			h.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
+		case fresh:
+			placed = append(placed, value)
+		case exists:
+			old = append(old, value)
+		}
+	})
 	slices.Sort(placed)
 	if placed = slices.Compact(placed); len(placed) > 1 ||
 		len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
@@ -338,14 +330,11 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 
 // gaveWay checks that nobody was told to give way who need not.
 func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
-				h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
+			h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
+		}
+	})
 }
 
 // order checks that nothing was placed of a task that comes after another which is not complete. What failed starts
