@@ -147,13 +147,7 @@ func living(ctx context.Context, peer *client.Client, job string) (*starlingv1.J
 }
 
 func newJobUpdate(r *remote.Remote) *cobra.Command {
-	update := &cobra.Command{
-		Use:   "update",
-		Short: "Steer and watch the update of a job to a new version",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	update.AddCommand(newUpdateWatch(r))
+	update := usage.Group("update", "Steer and watch the update of a job to a new version", newUpdateWatch(r))
 	for _, one := range []struct {
 		steering     command.Steering
 		short, after string

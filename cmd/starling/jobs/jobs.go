@@ -21,15 +21,9 @@ func Commands(r *remote.Remote) []*cobra.Command {
 }
 
 func newJob(r *remote.Remote) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "job",
-		Short: "Look at one job, and change it",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobOutput(r), newJobHistory(r), newJobDiff(r), newJobRevert(r),
-		newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
-	return command
+	return usage.Group("job", "Look at one job, and change it", newJobStatus(r), newJobGraph(r), newJobOutput(r),
+		newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true),
+		newJobUpdate(r))
 }
 
 func newPs(r *remote.Remote) *cobra.Command {
