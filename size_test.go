@@ -19,7 +19,8 @@ const (
 	parametersMax    = 4
 	fileLinesMax     = 600
 	testFileLinesMax = 800
-	packageLinesMax  = 4900
+	packageLinesMax  = 3000
+	packageFilesMax  = 14
 )
 
 // textLeast is how long a string is that may make its line longer: it is read, and found, as one.
@@ -27,6 +28,20 @@ const textLeast = 40
 
 // sizeExemptions are lines that break a limit for a reason.
 var sizeExemptions = []exemption{}
+
+// allowance is how large a package may be that is over a limit, until it is divided. The numbers may only shrink.
+type allowance struct {
+	folder       string
+	lines, files int
+	reason       string
+}
+
+// allowances are the packages that are still too large.
+var allowances = []allowance{
+	{"cluster", 4900, 28, "the facts and the index of the value are to be told apart first"},
+	{"replica", 3893, 23, "the commands are to be told apart from the rest of the fold"},
+	{"sim/model", 4586, 19, "it is divided as what it is the twin of"},
+}
 
 // namesBanned are package names that say nothing.
 var namesBanned = strings.Fields("util utils common helper helpers manager base types misc")
@@ -36,13 +51,22 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge(t, sizeBreaches(tr), sizeExemptions)
+	judge(t, sizeBreaches(tr, allowances...), sizeExemptions)
 }
 
-func sizeBreaches(tr *tree) []breach {
+func sizeBreaches(tr *tree, allowed ...allowance) []breach {
 	found := nameBreaches(tr)
+	for _, a := range allowed {
+		if !slices.ContainsFunc(tr.folders, func(f *folder) bool { return f.path == a.folder && a.needed(f) }) {
+			found = append(found, breach{file: a.folder, rule: "allowance", advice: "is not needed any more: delete it"})
+		}
+	}
 	for _, f := range tr.folders {
-		found = append(found, folderBreaches(tr, f)...)
+		limit := allowance{folder: f.path}
+		if at := slices.IndexFunc(allowed, func(a allowance) bool { return a.folder == f.path }); at >= 0 {
+			limit = allowed[at]
+		}
+		found = append(found, folderBreaches(tr, f, limit)...)
 		for _, s := range f.files {
 			if s.generated {
 				continue
@@ -80,22 +104,39 @@ func nameBreaches(tr *tree) []breach {
 	return found
 }
 
-func folderBreaches(tr *tree, f *folder) []breach {
+// size returns how many lines and files of code a folder has.
+func (f *folder) size() (lines, files int) {
+	for _, code := range f.code() {
+		lines += len(code.lines)
+	}
+	return lines, len(f.code())
+}
+
+// needed tells whether the folder is over a limit.
+func (a allowance) needed(f *folder) bool {
+	lines, files := f.size()
+	return lines > packageLinesMax || files > packageFilesMax
+}
+
+func folderBreaches(tr *tree, f *folder, allowed allowance) []breach {
 	s := f.files[0]
 	var found []breach
-	lines, documented := 0, false
+	documented := false
 	for _, code := range f.files {
 		documented = documented || code.syntax.Doc != nil && (!code.test || len(f.code()) == 0)
-		if !code.test && !code.generated {
-			lines += len(code.lines)
-		}
 	}
 	if !documented && len(f.code()) > 0 {
 		found = append(found, tr.breach(s, s.syntax.Name, "package comment", "say in one true sentence what "+f.path+" is"))
 	}
-	if lines > packageLinesMax {
+	lines, files := f.size()
+	if most := max(packageLinesMax, allowed.lines); lines > most {
 		found = append(found, tr.breach(s, s.syntax.Name, "package lines",
-			fmt.Sprintf("%s has %d lines, at most %d: split it by concept", f.path, lines, packageLinesMax)))
+			fmt.Sprintf("%s has %d lines, at most %d: divide it by concept", f.path, lines, most)))
+	}
+	if most := max(packageFilesMax, allowed.files); files > most {
+		found = append(found, tr.breach(s, s.syntax.Name, "package files",
+			fmt.Sprintf("%s has %d files, at most %d: divide it by concept, or put together what is about one thing",
+				f.path, files, most)))
 	}
 	return found
 }
@@ -112,8 +153,8 @@ func fileBreaches(tr *tree, s *source) []breach {
 		fmt.Sprintf("%d lines, at most %d: split it by concept", len(s.lines), limit))}
 }
 
-// columnBreaches reports lines that are too long; a tab counts as one column. Package cluster is at its limit of lines,
-// and has long ones until it is divided.
+// columnBreaches reports lines that are too long; a tab counts as one column. Package cluster has as many lines as are
+// allowed to it, and long ones until it is divided.
 func columnBreaches(tr *tree, s *source) []breach {
 	if strings.HasPrefix(s.path, "cluster/") && strings.Count(s.path, "/") == 1 {
 		return nil
@@ -345,20 +386,42 @@ func TestSizesCatchBreaches(t *testing.T) {
 }
 
 func TestSizesCatchWholePackages(t *testing.T) {
-	doc := "// Package x is planted.\npackage x\n"
-	fsys := fstest.MapFS{"x/0.go": {Data: []byte(doc)}}
-	for _, name := range strings.Fields("1 2 3 4 5 6 7 8 10") {
-		fsys["x/"+name+".go"] = &fstest.MapFile{Data: []byte("package x\n" + strings.Repeat("//\n", 550))}
+	const doc = "// Package x is planted.\npackage x\n"
+	// planted is a package of so many files with so many lines each.
+	planted := func(files, lines int) fstest.MapFS {
+		fsys := fstest.MapFS{"x/a_test.go": {Data: []byte(doc + strings.Repeat("//\n", 500))}}
+		for i := range files {
+			text := doc + strings.Repeat("//\n", lines-2)
+			fsys[fmt.Sprintf("x/%02d.go", i)] = &fstest.MapFile{Data: []byte(text)}
+		}
+		return fsys
 	}
-	for want, extra := range map[string]string{"4961 lines": "x/9_test.go", "folder x has this name": "y/a.go"} {
-		planted := fstest.MapFS{"x/0.go": {Data: []byte(doc)}, extra: {Data: []byte(doc)}}
-		if strings.HasPrefix(extra, "x/") {
-			planted = fsys
-		}
-		tr, err := parseTree(planted)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkPlanted(t, sizeBreaches(tr), want)
+	cases := []struct {
+		name    string
+		fsys    fstest.MapFS
+		allowed []allowance
+		want    string
+	}{
+		{"as large as may be", planted(10, 300), nil, ""},
+		{"too many lines", planted(10, 301), nil, "3010 lines, at most 3000"},
+		{"as many files as may be", planted(14, 2), nil, ""},
+		{"too many files", planted(15, 2), nil, "15 files, at most 14"},
+		{"lines that are allowed", planted(10, 301), []allowance{{"x", 3010, 0, "r"}}, ""},
+		{"files that are allowed", planted(15, 2), []allowance{{"x", 0, 15, "r"}}, ""},
+		{"more lines than are allowed", planted(10, 301), []allowance{{"x", 3009, 0, "r"}}, "3010 lines, at most 3009"},
+		{"more files than are allowed", planted(16, 2), []allowance{{"x", 0, 15, "r"}}, "16 files, at most 15"},
+		{"allowed and small", planted(10, 300), []allowance{{"x", 3010, 20, "r"}}, "not needed any more"},
+		{"allowed and gone", planted(1, 2), []allowance{{"y", 3010, 20, "r"}}, "not needed any more"},
+		{"two of a name", fstest.MapFS{"x/0.go": {Data: []byte(doc)}, "y/a.go": {Data: []byte(doc)}}, nil,
+			"folder x has this name"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			tr, err := parseTree(c.fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPlanted(t, sizeBreaches(tr, c.allowed...), c.want)
+		})
 	}
 }

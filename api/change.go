@@ -4,10 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
 	"starling/command"
+	"starling/replica"
 	"starling/terms"
+	"starling/terms/rules"
+	"starling/validate"
 )
 
 // SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
@@ -19,17 +26,11 @@ func (s *server) SteerUpdate(ctx context.Context,
 		problems = append(problems, terms.Problem{Path: "steering",
 			Reason: fmt.Sprintf("must be one of %q", command.Steerings()[1:])})
 	}
-	if len(problems) > 0 {
-		return nil, invalid("the request", problems...)
-	}
 	receipt, err := s.submit(ctx, &command.SteerUpdate{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Version: request.GetVersion(),
 		Steering: command.Steering(steering),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.SteerUpdateResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
+	}, problems...)
+	return &starlingv1.SteerUpdateResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }
 
 // RevertJob makes a copy of an earlier version the newest.
@@ -39,17 +40,11 @@ func (s *server) RevertJob(ctx context.Context,
 	if request.GetTo() == 0 {
 		problems = append(problems, terms.Problem{Path: "to", Reason: "must be a version, from 1"})
 	}
-	if len(problems) > 0 {
-		return nil, invalid("the request", problems...)
-	}
 	receipt, err := s.submit(ctx, &command.RevertJob{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
 		To: request.GetTo(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.RevertJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
+	}, problems...)
+	return &starlingv1.RevertJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }
 
 // RestartJob replaces the instances of a job by new ones of the same version.
@@ -59,81 +54,55 @@ func (s *server) RestartJob(ctx context.Context,
 	if reason := terms.NameProblem(request.GetTask(), false); request.GetTask() != "" && reason != "" {
 		problems = append(problems, terms.Problem{Path: "task", Reason: reason})
 	}
-	if len(problems) > 0 {
-		return nil, invalid("the request", problems...)
-	}
 	receipt, err := s.submit(ctx, &command.RestartJob{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
 		Task: terms.TaskName(request.GetTask()),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.RestartJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
+	}, problems...)
+	return &starlingv1.RestartJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }
 
 // SuspendJob lets nothing of a job run for now, or lets it run again.
 func (s *server) SuspendJob(ctx context.Context,
 	request *starlingv1.SuspendJobRequest) (*starlingv1.SuspendJobResponse, error) {
-	if problems := jobProblems(request); len(problems) > 0 {
-		return nil, invalid("the request", problems...)
-	}
 	receipt, err := s.submit(ctx, &command.SuspendJob{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
 		Resume: request.GetResume(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.SuspendJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, nil
+	}, jobProblems(request)...)
+	return &starlingv1.SuspendJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }
 
 // SealTask lets no more instances of an allocation's task begin.
 func (s *server) SealTask(ctx context.Context,
 	request *starlingv1.SealTaskRequest) (*starlingv1.SealTaskResponse, error) {
-	id, err := allocationOf(request)
-	if err != nil {
-		return nil, err
-	}
-	receipt, err := s.submit(ctx, &command.SealTask{RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.SealTaskResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, nil
+	id, problems := allocationOf(request)
+	receipt, err := s.submit(ctx,
+		&command.SealTask{RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order}, problems...)
+	return &starlingv1.SealTaskResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, err
 }
 
-// allocationOf reads which allocation a request is about.
+// allocationOf reads which allocation a request is about, with what is wrong with how it begins.
 func allocationOf(request interface {
 	GetRequestId() string
 	GetAllocation() string
-}) (id terms.AllocationID, err error) {
-	problems := requestIDProblems(request.GetRequestId())
+}) (id terms.AllocationID, problems []terms.Problem) {
+	problems = requestIDProblems(request.GetRequestId())
 	id, ok := terms.ParseAllocationID(request.GetAllocation())
 	if !ok {
 		problems = append(problems, terms.Problem{Path: "allocation", Reason: fmt.Sprintf(
 			"must be an allocation such as web.server[2]#4711, is %q", request.GetAllocation())})
 	}
-	if len(problems) > 0 {
-		return id, invalid("the request", problems...)
-	}
-	return id, nil
+	return id, problems
 }
 
 // EndAllocation ends one allocation.
 func (s *server) EndAllocation(ctx context.Context,
 	request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
-	id, err := allocationOf(request)
-	if err != nil {
-		return nil, err
-	}
+	id, problems := allocationOf(request)
 	receipt, err := s.submit(ctx, &command.EndAllocation{
 		RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order, Elsewhere: request.GetElsewhere(),
 		WithoutVolumes: request.GetWithoutVolumes(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.EndAllocationResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, nil
+	}, problems...)
+	return &starlingv1.EndAllocationResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, err
 }
 
 // DrainNode moves what runs on a node to others, or takes that back.
@@ -143,17 +112,11 @@ func (s *server) DrainNode(ctx context.Context,
 	if reason := terms.NameProblem(request.GetNode(), true); reason != "" {
 		problems = append(problems, terms.Problem{Path: "node", Reason: reason})
 	}
-	if len(problems) > 0 {
-		return nil, invalid("the request", problems...)
-	}
 	receipt, err := s.submit(ctx, &command.DrainNode{
 		RequestID: request.GetRequestId(), Node: terms.NodeName(request.GetNode()), Drain: request.GetDrain(),
 		DeadlineMillis: request.GetDeadlineMillis(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &starlingv1.DrainNodeResponse{Index: uint64(receipt.Index)}, nil
+	}, problems...)
+	return &starlingv1.DrainNodeResponse{Index: uint64(receipt.Index)}, err
 }
 
 // jobProblems returns what is wrong with how a request about a job begins.
@@ -166,4 +129,71 @@ func jobProblems(request interface {
 		problems = append(problems, terms.Problem{Path: "job", Reason: reason})
 	}
 	return problems
+}
+
+// SubmitJob brings a job, or a new version of one.
+func (s *server) SubmitJob(ctx context.Context,
+	request *starlingv1.SubmitJobRequest) (*starlingv1.SubmitJobResponse, error) {
+	if request.GetSpec() == nil {
+		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
+	}
+	spec, problems := wire.SpecOf(request.GetSpec())
+	problems = append(problems, validate.Job(spec, rules.Released)...)
+	problems = append(problems, requestIDProblems(request.GetRequestId())...)
+	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
+	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {
+		problems = append(problems, terms.Problem{Path: "tasks", Reason: fmt.Sprintf(
+			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit),
+			command.EntryBytesMax/2)})
+	}
+	if len(problems) > 0 {
+		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
+	}
+	receipt, err := s.submit(ctx, submit)
+	return &starlingv1.SubmitJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
+}
+
+// KillJob ends a job for good.
+func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest) (*starlingv1.KillJobResponse, error) {
+	receipt, err := s.submit(ctx, &command.KillJob{
+		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
+	}, jobProblems(request)...)
+	return &starlingv1.KillJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
+}
+
+// submit appends the command, unless there are problems with the request, and returns what became of it.
+func (s *server) submit(ctx context.Context, c command.Command, problems ...terms.Problem) (replica.Receipt, error) {
+	if len(problems) > 0 {
+		return replica.Receipt{}, invalid("the request", problems...)
+	}
+	wait, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	receipt, err := s.backend.Submit(wait, c)
+	switch {
+	case err != nil && wait.Err() != nil && ctx.Err() == nil:
+		return receipt, &wire.Failure{Code: wire.Unavailable, Reason: fmt.Sprintf(
+			"the outcome is not known after %s: send it again with the same request_id, it will count once", s.wait)}
+	case err != nil:
+		return receipt, fmt.Errorf("%s: %w", c.Kind(), err)
+	case receipt.Refusal.Code != cluster.OK:
+		return receipt, wire.Refused(receipt.Index, receipt.Refusal)
+	}
+	return receipt, nil
+}
+
+func requestIDProblems(id string) []terms.Problem {
+	if len(id) <= command.RequestIDBytesMax {
+		return nil
+	}
+	return []terms.Problem{{Path: "request_id",
+		Reason: "must have at most " + strconv.Itoa(command.RequestIDBytesMax) + " bytes"}}
+}
+
+// invalid says all that is wrong with what was sent, the first also in the reason.
+func invalid(what string, problems ...terms.Problem) *wire.Failure {
+	reason := what + ": " + strings.TrimSpace(problems[0].Path+" "+problems[0].Reason)
+	if more := len(problems) - 1; more > 0 {
+		reason += fmt.Sprintf(" (and %d more, see the details)", more)
+	}
+	return &wire.Failure{Code: wire.Invalid, Reason: reason, Problems: problems}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/jobspec"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -48,11 +50,7 @@ func (s *server) JobStatus(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +90,7 @@ func (s *server) JobStatus(ctx context.Context,
 
 // Why lists every reason why something of a job does not run yet.
 func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*starlingv1.WhyResponse, error) {
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	j, err := jobOf(state, request.GetJob())
+	state, j, err := s.jobAt(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +147,19 @@ func badToken(token string) error {
 		Path: "page_token", Reason: fmt.Sprintf("must be the next_page_token of an answer, is %q", token)})
 }
 
+// jobAt returns the value at the index of a request or later, with the job that the request names.
+func (s *server) jobAt(ctx context.Context, request interface {
+	GetMinIndex() uint64
+	GetJob() string
+}) (*cluster.State, *cluster.Job, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := jobOf(state, request.GetJob())
+	return state, j, err
+}
+
 func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 	if name == "" {
 		return nil, invalid("the request", terms.Problem{Path: "job", Reason: "must not be empty"})
@@ -179,4 +186,65 @@ func taskNames(j *cluster.Job) string {
 		names = append(names, string(t.Name))
 	}
 	return strings.Join(names, ", ")
+}
+
+// JobHistory lists the versions of a job that are kept.
+func (s *server) JobHistory(ctx context.Context,
+	request *starlingv1.JobHistoryRequest) (*starlingv1.JobHistoryResponse, error) {
+	state, j, err := s.jobAt(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return &starlingv1.JobHistoryResponse{
+		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Versions: versions(j),
+	}, nil
+}
+
+// JobDiff tells what differs between two versions of a job.
+func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest) (*starlingv1.JobDiffResponse, error) {
+	state, j, err := s.jobAt(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	from, to := request.GetFrom(), cmp.Or(request.GetTo(), j.Version)
+	for _, v := range j.Versions() {
+		if request.GetFrom() == 0 && v.Number < to {
+			from = v.Number
+		}
+	}
+	if from == 0 {
+		return nil, &wire.Failure{Code: wire.NotFound,
+			Reason: fmt.Sprintf("no version of job %s before %d is kept", j.Name(), to)}
+	}
+	for _, version := range []uint32{from, to} {
+		if j.SpecOf(version) == nil {
+			return nil, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+				"version %d of job %s is not kept: `starling job history %s` lists those that are", version, j.Name(), j.Name())}
+		}
+	}
+	return &starlingv1.JobDiffResponse{
+		Index: uint64(state.Index), Job: string(j.Name()), From: from, To: to, Changes: changes(j.SpecOf(from), j.SpecOf(to)),
+	}, nil
+}
+
+func changes(from, to *terms.Job) []*starlingv1.Change {
+	var messages []*starlingv1.Change
+	for _, c := range jobspec.Diff(from, to) {
+		messages = append(messages, &starlingv1.Change{
+			Path: c.Path, Old: c.Old, New: c.New, Replaces: c.Effect == jobspec.Replaces, Effect: string(c.Effect),
+		})
+	}
+	return messages
+}
+
+// versions returns the messages of a job's versions, the oldest first.
+func versions(j *cluster.Job) []*starlingv1.JobVersion {
+	var messages []*starlingv1.JobVersion
+	for _, v := range j.Versions() {
+		messages = append(messages, &starlingv1.JobVersion{
+			Number: v.Number, Kind: v.Kind.String(), Of: v.Of, BroughtIndex: uint64(v.Index), BroughtAt: timestamp(v.At),
+			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec),
+		})
+	}
+	return messages
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -101,16 +102,8 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 // that are remembered. If there is none the instance is missing, as the error says.
 func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef,
 	missing error) (*location, error) {
-	var last *replica.Effect
 	name := state.NameOf(r)
-	err := s.remembered(ctx, 1, state.Index, func(entry *replica.Folded) error {
-		for i := range entry.Outcome.Effects {
-			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == name {
-				last = e
-			}
-		}
-		return nil
-	})
+	last, err := s.lastPlaced(ctx, name, 1, state.Index)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for %s: %w", name, err)
@@ -137,23 +130,31 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 		at.node = s.backend.Self().Node()
 		return at, nil
 	}
-	err := s.remembered(ctx, id.Order, min(id.Order, state.Index), func(entry *replica.Folded) error {
+	placed, err := s.lastPlaced(ctx, id.Slot, id.Order, min(id.Order, state.Index))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
+	case placed == nil: // this node may still have it; if not, it says so
+		at.node = s.backend.Self().Node()
+		return at, nil
+	}
+	at.node = placed.Node
+	at.find(state)
+	return at, nil
+}
+
+// lastPlaced returns the last effect that gave a slot its node, in the remembered entries from one index on to another.
+func (s *server) lastPlaced(ctx context.Context, slot terms.SlotName, from, end terms.Index) (last *replica.Effect,
+	err error) {
+	err = s.remembered(ctx, from, end, func(entry *replica.Folded) error {
 		for i := range entry.Outcome.Effects {
-			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == id.Slot {
-				at.node = e.Node
+			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == slot {
+				last = e
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
-	}
-	if at.node == "" { // this node may still have it; if not, it says so
-		at.node = s.backend.Self().Node()
-		return at, nil
-	}
-	at.find(state)
-	return at, nil
+	return last, err
 }
 
 // find notes where the node answers, if it is there.
@@ -223,4 +224,159 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			}
 		}
 	}
+}
+
+type outputStream = connect.ServerStream[starlingv1.OutputResponse]
+
+// Output sends the output folder of an instance: for instances elsewhere that come after it what this node has, and for
+// users what any node has.
+func (s *server) Output(ctx context.Context, request *starlingv1.OutputRequest, stream *outputStream) error {
+	if request.GetOutput() == "" {
+		return s.outputOf(ctx, request, stream)
+	}
+	set, ok := terms.ParseOutputSet(request.GetOutput())
+	if !ok {
+		return invalid("the request", terms.Problem{Path: "output", Reason: fmt.Sprintf(
+			"must be as in words.count[2]#4711@17, is %q", request.GetOutput())})
+	}
+	return s.ownOutput(ctx, set, stream)
+}
+
+// outputOf finds the output of an instance, and passes it on.
+func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest, stream *outputStream) error {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return err
+	}
+	r, err := slotOf(state, request)
+	if err != nil {
+		return err
+	}
+	set, problem := replica.OutputOf(state, r)
+	if problem != "" {
+		return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: problem}
+	}
+	slot, _ := state.SlotAt(r)
+	at := locationOf(state, r, slot)
+	if at.node == s.backend.Self().Node() {
+		return s.ownOutput(ctx, set, stream)
+	}
+	return passOn(s, at, stream, func(
+		peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.OutputResponse], error) {
+		return peer.Output(ctx, &starlingv1.OutputRequest{Output: set.String()})
+	})
+}
+
+// ownOutput sends what this node has.
+func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *outputStream) error {
+	pieces := bufio.NewWriterSize(pieceWriter{stream}, chunkBytes)
+	err := s.backend.SendOutput(ctx, set, pieces)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+			"node %s has no output of %s: it was deleted, or never was whole there", s.backend.Self().Node(), set.Allocation)}
+	case err != nil:
+		return fmt.Errorf("send the output of %s: %w", set.Allocation, err)
+	}
+	return pieces.Flush()
+}
+
+// pieceWriter sends what is written in messages.
+type pieceWriter struct {
+	stream *outputStream
+}
+
+// Write sends one.
+func (w pieceWriter) Write(data []byte) (int, error) {
+	for rest := data; len(rest) > 0; {
+		n := min(len(rest), chunkBytes)
+		if err := w.stream.Send(&starlingv1.OutputResponse{Data: rest[:n]}); err != nil {
+			return 0, err
+		}
+		rest = rest[n:]
+	}
+	return len(data), nil
+}
+
+// location is where the output of an allocation is.
+type location struct {
+	id      terms.AllocationID
+	node    terms.NodeName
+	address string
+	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
+	index terms.Index
+	phase cluster.Phase
+}
+
+// slotNamed is a request that names a slot by job, task and number.
+type slotNamed interface {
+	GetJob() string
+	GetTask() string
+	GetSlot() uint32
+}
+
+// slotOf returns the slot that the request names.
+func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
+	j, err := jobOf(state, request.GetJob())
+	if err != nil {
+		return cluster.SlotRef{}, err
+	}
+	task := 0
+	switch {
+	case request.GetTask() != "":
+		if task, err = taskIndexOf(j, request.GetTask()); err != nil {
+			return cluster.SlotRef{}, err
+		}
+	case len(j.Tasks) > 1:
+		return cluster.SlotRef{}, invalid("the request", terms.Problem{
+			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
+	}
+	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
+	if _, ok := state.SlotAt(r); !ok {
+		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index,
+			j.Tasks[task].Slots.Len())}
+	}
+	return r, nil
+}
+
+func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
+	node := state.Node(slot.Node)
+	at := &location{id: terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}, node: node.Name, index: state.Index,
+		phase: slot.Phase}
+	at.find(state)
+	return at
+}
+
+// passOn sends what the peer on the allocation's node answers.
+func passOn[M any](s *server, at *location, to *connect.ServerStream[M],
+	ask func(starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[M], error)) error {
+	if at.address == "" {
+		return &wire.Failure{Code: wire.Unavailable, Index: at.index, Reason: fmt.Sprintf(
+			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
+	}
+	answers, err := ask(wire.Peer(s.peers, at.address))
+	if err != nil {
+		return notPassedOn(at, err)
+	}
+	defer answers.Close()
+	for answers.Receive() {
+		if err := to.Send(answers.Msg()); err != nil {
+			return err
+		}
+	}
+	return notPassedOn(at, answers.Err())
+}
+
+// notPassedOn says which peer does not answer, if that is why.
+func notPassedOn(at *location, err error) error {
+	failure := wire.FailureOf(err)
+	if failure == nil {
+		return nil
+	}
+	if failure.Code == wire.Unavailable && !failure.Decided {
+		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node,
+			at.address, failure.Reason)
+	}
+	return failure
 }

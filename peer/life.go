@@ -124,9 +124,7 @@ func (p *Peer) startLife(ctx context.Context, over uint32) {
 		old.Abandon()
 		p.life.pulse = nil
 	}
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		for ctx.Err() == nil {
 			found := p.findLife(ctx, before)
 			if found.err == nil && found.fresh {
@@ -143,7 +141,7 @@ func (p *Peer) startLife(ctx context.Context, over uint32) {
 			p.log.Warn("no pulse yet; trying again", "error", found.err)
 			pause(ctx, time.Second)
 		}
-	}()
+	})
 }
 
 // findLife takes up the remembered life if its pulse still beats and is this node's own, and the value knows no end of
@@ -254,9 +252,7 @@ func (p *Peer) revive(ctx context.Context) {
 	p.log.Warn("the pulse was lost: the journal could not be reached in time", "peer", p.life.peer)
 	p.life.pulse, p.life.known.Interrupted = nil, true
 	lost := p.life
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		for ctx.Err() == nil {
 			err := p.config.Identity.Save(lost.known)
 			if err == nil {
@@ -270,7 +266,7 @@ func (p *Peer) revive(ctx context.Context) {
 			p.log.Warn("the pulse is not back yet; trying again", "peer", lost.peer, "error", err)
 			pause(ctx, time.Second)
 		}
-	}()
+	})
 }
 
 func (p *Peer) revived(ctx context.Context, id terms.PeerID, pulse journal.Pulse) {

@@ -9,15 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"starling/cluster"
-	"starling/driver"
 	"starling/driver/fake"
-	"starling/replica"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -57,7 +54,7 @@ func TestOutputsReachOtherMachines(t *testing.T) {
 		f.await("a", "counts run", func(s *cluster.State) bool {
 			return s.JobOf("words").Tasks[1].Counts[cluster.Running] == 2
 		})
-		found, _ := filepath.Glob(filepath.Join(f.machines["b"].Volumes, "words.count*", inputVolume, "split", "0", "text"))
+		found, _ := filepath.Glob(filepath.Join(f.machines["b"].Volumes, "words.count*", "input", "split", "0", "text"))
 		for _, path := range found {
 			if text, err := os.ReadFile(path); err != nil || string(text) != "one two" {
 				t.Errorf("%s: got %q, %v", path, text, err)
@@ -138,7 +135,7 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 			first := split(f.await("a", "split has ended",
 				func(s *cluster.State) bool { return split(s).Phase == cluster.Succeeded })).Order
 			spoil := func() {
-				found, err := filepath.Glob(filepath.Join(f.machines["a"].Volumes, "words.split*", outputVolume, "text"))
+				found, err := filepath.Glob(filepath.Join(f.machines["a"].Volumes, "words.split*", "output", "text"))
 				if err != nil || len(found) != 1 {
 					t.Fatalf("%s: found %q, %v", c.name, found, err)
 				}
@@ -173,58 +170,4 @@ func TestAnOutputThatOutgrowsTheLimitsIsAFailure(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
-}
-
-// TestGive passes files on to another account, as a machine does whose tasks do not run as root.
-func TestGive(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
-	dir, like := t.TempDir(), t.TempDir()
-	file := filepath.Join(dir, "deep", "file")
-	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chown(like, 65534, 65534),
-		give(dir, like))
-	info, missing := os.Lstat(file)
-	if err = errors.Join(err, missing); err != nil {
-		t.Fatal(err)
-	}
-	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 65534 || owner.Gid != 65534 {
-		t.Errorf("the file belongs to %d:%d, want 65534", owner.Uid, owner.Gid)
-	}
-}
-
-// TestObtain looks for outputs that cannot be had.
-func TestObtain(t *testing.T) {
-	m := fake.NewMachine(nil)
-	m.Volumes = t.TempDir()
-	o := newOutputs(&Config{Node: "b", Driver: fake.Open(m),
-		Fetch: func(context.Context, string, terms.OutputSet) (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
-		}})
-	lost := 0
-	o.lost = func(terms.AllocationID) { lost++ }
-	for _, c := range []struct {
-		in    replica.Input
-		user  string
-		want  string
-		later bool
-	}{
-		{replica.Input{Node: "b"}, "", "not there any more", true},
-		{replica.Input{Node: "a"}, "", "not in the cluster now", true},
-		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", true},
-		{replica.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
-	} {
-		_, err := o.obtain(t.Context(), &c.in, c.user, func() {})
-		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, errLater) != c.later {
-			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
-		}
-	}
-	if lost != 1 {
-		t.Errorf("got %d lost outputs, want that of this node", lost)
-	}
-	task := driver.Task{}
-	if err := o.prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err,
-		errLater) {
-		t.Errorf("got %v", err)
-	}
 }

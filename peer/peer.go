@@ -1,3 +1,7 @@
+// Package peer is the runtime: it reads the journal into the inbox, folds, and performs the reactions.
+//
+// Core is the part without clock, goroutine or I/O: it takes events and returns what is to be done, so that the
+// simulator steps the same code. Peer drives one Core with a real journal, driver and clock, in one loop.
 package peer
 
 import (
@@ -99,18 +103,17 @@ func Start(ctx context.Context, config Config) *Peer {
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
-	p.core.Explain, p.outputs, p.frozen = true, newOutputs(&config), p.core.state.Freeze()
+	p.core.Explain, p.frozen = true, p.core.state.Freeze()
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
-	p.outputs.lost = func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) }
+	p.outputs = newOutputs(&config, func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) })
 	p.startProber(ctx)
 	p.history.init()
 	none := terms.PeerID("")
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
-	p.group.Add(3)
-	go p.measure(ctx)
-	go p.follow(ctx)
-	go p.findGoal(ctx)
+	p.group.Go(func() { p.measure(ctx) })
+	p.group.Go(func() { p.follow(ctx) })
+	p.group.Go(func() { p.findGoal(ctx) })
 	go p.run(ctx)
 	return p
 }
@@ -133,7 +136,6 @@ func (p *Peer) Self() terms.PeerID { return *p.self.Load() }
 
 // follow brings the journal's records to the loop.
 func (p *Peer) follow(ctx context.Context) {
-	defer p.group.Done()
 	err := p.config.Journal.Follow(ctx, 1, func(records []journal.Record) error {
 		select {
 		case p.inbox <- records:
@@ -150,7 +152,6 @@ func (p *Peer) follow(ctx context.Context) {
 
 // findGoal learns how far the journal goes, which is what must be read before the peer acts.
 func (p *Peer) findGoal(ctx context.Context) {
-	defer p.group.Done()
 	for ctx.Err() == nil {
 		head, err := p.config.Journal.Head(ctx)
 		if err == nil {
@@ -326,9 +327,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 
 // append writes the record, again and again until it is in. Requests are not kept waiting for that.
 func (p *Peer) append(ctx context.Context, r journal.Record) {
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		began := time.Now()
 		for wait := 50 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
 			attempt, cancel := context.WithTimeout(ctx, appendTimeout)
@@ -343,7 +342,7 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 			}
 			pause(ctx, wait)
 		}
-	}()
+	})
 }
 
 // Limits of time.

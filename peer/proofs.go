@@ -34,9 +34,7 @@ func (p *Peer) prove(ctx context.Context) {
 		return
 	}
 	p.proving = true
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		at, err := proof(ctx, pulse)
 		p.post(ctx, func() {
 			p.proving = false
@@ -46,7 +44,7 @@ func (p *Peer) prove(ctx context.Context) {
 				p.proved(at)
 			}
 		})
-	}()
+	})
 }
 
 // proof returns a moment before which the pulse certainly has not ended.

@@ -25,9 +25,7 @@ func (p *Peer) watch(ctx context.Context, all []terms.PeerID) {
 		}
 		watching, cancel := context.WithCancel(ctx)
 		p.watching[id] = cancel
-		p.group.Add(1)
-		go func() {
-			defer p.group.Done()
+		p.group.Go(func() {
 			err := p.config.Journal.WatchPulse(watching, string(id), func(state journal.PulseState) {
 				select {
 				case p.pulses <- pulseNews{id, state}:
@@ -37,7 +35,7 @@ func (p *Peer) watch(ctx context.Context, all []terms.PeerID) {
 			if watching.Err() == nil {
 				p.log.Error("watching a pulse ended", "peer", id, "error", err)
 			}
-		}()
+		})
 	}
 	for id, cancel := range p.watching {
 		if !slices.Contains(all, id) {
@@ -56,15 +54,13 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 	p.core.PulseSeen(news.peer, news.state.Alive)
 	if view, _ := viewOf(news.state); view.Alive && p.history.differs(view) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
-		p.group.Add(1)
-		go func() {
-			defer p.group.Done()
+		p.group.Go(func() {
 			// By then everybody has published what was folded when this difference was seen.
 			pause(ctx, 2*publishEvery)
 			if views, err := p.Pulses(ctx); err == nil {
 				p.post(ctx, func() { p.judge(views) })
 			}
-		}()
+		})
 	}
 }
 
@@ -116,16 +112,14 @@ func (p *Peer) publish(ctx context.Context) {
 	}
 	p.history.published = index
 	value := p.shown(p.life.known.Token, index, p.core.state.Digest(), p.core.OfferRefusal())
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		short, cancel := context.WithTimeout(ctx, publishEvery)
 		defer cancel()
 		if err := pulse.Publish(short, value); err != nil && ctx.Err() == nil {
 			p.log.Warn("the pulse could not be published", "error", err)
 			p.post(ctx, func() { p.history.published = 0 }) // so it is tried again although nothing more may be folded
 		}
-	}()
+	})
 }
 
 // shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second

@@ -2,15 +2,21 @@ package peer
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"starling/cluster"
 	"starling/driver"
 	"starling/journal"
+	"starling/peer/probe"
+	"starling/plugin"
 	"starling/replica"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -84,9 +90,7 @@ func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 	if hands {
 		p.outputs.cancel[order.ID] = cancel
 	}
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
+	p.group.Go(func() {
 		if hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
@@ -102,7 +106,7 @@ func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 			p.core.DriverStarted(order.ID, refusal)
 			p.driverChanged(ctx)
 		})
-	}()
+	})
 }
 
 // putFiles gives a task the files about its job's members, or returns why it cannot be started.
@@ -180,5 +184,165 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 		WorkDir: order.Spec.WorkDir, User: order.Spec.User,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
 			MemoryBytes: order.Spec.Resources[terms.Memory]},
+	}
+}
+
+// fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
+// keys.
+func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
+	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
+	for _, f := range r.Files {
+		key, err := p.key(r, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		set.Files = append(set.Files, driver.File{Path: f.Path, Content: slices.Concat(f.Content, key), Secret: f.Secret})
+	}
+	return set, nil
+}
+
+// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is
+// well.
+func (p *Peer) oddSecret(files []plugin.File) string {
+	if p.config.Secret == nil || !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Key != plugin.NoKey }) {
+		return ""
+	}
+	return p.config.Secret.Odd(p.core.state, p.config.Node)
+}
+
+// key derives one of the keys of a job.
+func (p *Peer) key(r *replica.Renewal, key plugin.Key) ([]byte, error) {
+	if key == plugin.NoKey {
+		return nil, nil
+	}
+	if p.config.Secret == nil {
+		return nil, fmt.Errorf("its plugins need the cluster's secret, and node %s has none: start its agent with secret_file", p.config.Node)
+	}
+	purpose := secret.Login
+	if key == plugin.HostPrivate || key == plugin.HostPublic {
+		purpose = secret.Host
+	}
+	pair, err := p.config.Secret.KeyPair(r.ID.Slot.Job, r.Job, purpose)
+	if key == plugin.LoginPrivate || key == plugin.HostPrivate {
+		return pair.Private, err
+	}
+	return pair.Public, err
+}
+
+// signals are those that a job may ask for.
+var signals = [...]syscall.Signal{
+	terms.NoSignal: 0, terms.SignalHangUp: syscall.SIGHUP, terms.SignalUser1: syscall.SIGUSR1,
+	terms.SignalUser2: syscall.SIGUSR2,
+}
+
+// renew has the driver replace files beside the loop, all of these before it begins with others.
+func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
+	if len(all) == 0 {
+		return
+	}
+	p.core.Renewing = true
+	p.group.Go(func() {
+		for _, one := range all {
+			files, err := p.fileSet(&one)
+			if err == nil {
+				err = p.config.Driver.Renew(one.ID.String(), *files, signals[one.Signal])
+			}
+			if err != nil {
+				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version,
+					"error", err)
+				pause(ctx, publishEvery)
+			}
+		}
+		p.post(ctx, func() {
+			p.core.Renewing = false
+			p.driverChanged(ctx)
+		})
+	})
+}
+
+// environment is a list of variables in which each has one value, the last that was set.
+type environment struct {
+	all []string
+	at  map[string]int
+}
+
+func (e *environment) set(name, value string) {
+	if at, known := e.at[name]; known {
+		e.all[at] = name + "=" + value
+		return
+	}
+	if e.at == nil {
+		e.at = map[string]int{}
+	}
+	e.at[name] = len(e.all)
+	e.all = append(e.all, name+"="+value)
+}
+
+// checked are the instances that are asked whether they are well. The prober's goroutines look up tasks in it.
+type checked struct {
+	prober *probe.Prober
+	// news says that the prober has some.
+	news chan struct{}
+	lock sync.Mutex
+	// tasks are those that are asked, as they were started.
+	tasks map[terms.AllocationID]driver.Task
+}
+
+// startProber makes what asks instances whether they are well, until ctx ends.
+func (p *Peer) startProber(ctx context.Context) {
+	c := &p.checked
+	c.news, c.tasks = make(chan struct{}, 1), map[terms.AllocationID]driver.Task{}
+	c.prober = probe.New(ctx, probe.Config{
+		Run: func(ctx context.Context, id terms.AllocationID, command []string) error {
+			task, ok := c.task(id)
+			if !ok {
+				return fmt.Errorf("%s is not asked any more", id)
+			}
+			task.Command = command
+			return p.config.Driver.Run(ctx, task)
+		},
+		Changed: func(terms.AllocationID) {
+			select {
+			case c.news <- struct{}{}:
+			default:
+			}
+		},
+	})
+}
+
+func (c *checked) task(id terms.AllocationID) (driver.Task, bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	task, ok := c.tasks[id]
+	return task, ok
+}
+
+// probe asks the instances of the list from now on, and no others.
+func (p *Peer) probe(all []replica.Order) {
+	c := &p.checked
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	listed := make(map[terms.AllocationID]bool, len(all))
+	for i := range all {
+		listed[all[i].ID] = true
+		if _, known := c.tasks[all[i].ID]; !known {
+			c.tasks[all[i].ID] = p.taskOf(all[i])
+			c.prober.Watch(all[i].ID, all[i].Spec.Checks, all[i].Ports)
+		}
+	}
+	for id := range c.tasks {
+		if !listed[id] {
+			c.prober.Forget(id)
+			delete(c.tasks, id)
+		}
+	}
+}
+
+// askProber completes what the driver knows of a task that runs.
+func (p *Peer) askProber(task *replica.LocalTask) {
+	ready, failure := p.checked.prober.State(task.ID)
+	task.Ready = ready
+	if failure != "" {
+		p.core.CheckFailed(task.ID, failure)
 	}
 }

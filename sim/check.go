@@ -33,15 +33,8 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 		w.joined = m.core.State().Members()
 		return
 	}
-	w.promises.drains = 0
-	for i := range folded.Outcome.Results {
-		if _, drains := folded.Entry.Commands[i].(*command.DrainNode); drains {
-			w.promises.drains++
-		}
-	}
 	w.model.Apply(folded, m.core.State())
-	w.promises.checkHealth(m.core.State())
-	w.sharing.check(m.core.State(), folded.Outcome.Effects)
+	w.promises.Entry(m.core.State(), folded)
 	for _, line := range w.model.Differences(m.core.State(), &folded.Outcome) {
 		w.tell("", "the slow model differs: %s", line)
 		w.fail("the slow model differs: %s", line)
@@ -144,7 +137,7 @@ func (w *World) checkRest() {
 		return true
 	})
 	w.checkJobs(s)
-	w.checkUpdates(s)
+	w.promises.Rest(s)
 	w.foldAgain(s)
 }
 

@@ -2,11 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"strconv"
 
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -14,8 +14,7 @@ import (
 // clients submit, change and kill jobs through any machine, and repeat what was not answered through another.
 type clients struct {
 	w *World
-	// names are those of the jobs that were submitted.
-	names []terms.JobName
+	*wishes.Drawer
 	// accepted are the jobs whose submission was acknowledged, killed those whose end was, with the entry before
 	// it was asked for.
 	accepted []terms.JobName
@@ -28,8 +27,21 @@ type clients struct {
 }
 
 func newClients(w *World) *clients {
-	return &clients{w: w, kept: map[terms.JobName]bool{}, killed: map[terms.JobName]terms.Index{},
+	c := &clients{w: w, kept: map[terms.JobName]bool{}, killed: map[terms.JobName]terms.Index{},
 		succeeded: map[terms.AllocationID]bool{}, started: map[terms.AllocationID]int{}}
+	c.Drawer = &wishes.Drawer{Rand: w.rng, Seed: w.seed, Limits: w.limits, Happens: c.happens,
+		RequestID: func() string { return fmt.Sprint("request", w.posted) }}
+	return c
+}
+
+// happens draws whether a mishap does. There is one huge job at most.
+func (c *clients) happens(m wishes.Mishap) bool {
+	f := [...]fault{wishes.Stale: staleWrite, wishes.Bad: badVersion, wishes.Huge: hugeJob, wishes.Drain: drainMachine}[m]
+	happens := c.w.chance(f)
+	if happens && f == hugeJob {
+		c.w.rates[f] = 0
+	}
+	return happens
 }
 
 // ran notes that a driver began the allocation.
@@ -44,27 +56,26 @@ func (c *clients) work() {
 	if c.w.calm {
 		return
 	}
-	m := c.w.machines[c.w.rng.IntN(len(c.w.machines))]
+	var s *cluster.State
+	if m := c.w.machines[c.w.rng.IntN(len(c.w.machines))]; m.core != nil {
+		s = m.core.State()
+	}
 	switch {
-	case m.core != nil && c.w.chance(changePools):
-		c.request(c.changePools(m.core.State()))
+	case s != nil && c.w.chance(changePools):
+		c.request(c.ChangePools(s))
 	case c.w.chance(raiseRules):
 		c.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
 			if r.Refusal.Code == cluster.OK && !c.w.versions.on {
 				c.w.fail("the rules were raised although no program knows the next")
 			}
 		})
-	case len(c.names) > 0 && c.w.rng.IntN(3) > 0 && m.core != nil:
-		c.request(c.wish(m.core.State(), c.names[c.w.rng.IntN(len(c.names))]))
+	case len(c.Names) > 0 && c.w.rng.IntN(3) > 0 && s != nil:
+		c.request(c.Wish(s, c.Names[c.w.rng.IntN(len(c.Names))]))
 	default:
-		name := c.jobName(m, "job"+strconv.Itoa(len(c.names)+1))
-		c.names = append(c.names, name)
-		c.request(&command.SubmitJob{RequestID: c.requestID(), Spec: c.spec(name, c.kind())})
+		c.request(c.NewJob(s))
 	}
 	c.w.after(c.w.between(10, 3000), c.work)
 }
-
-func (c *clients) requestID() string { return fmt.Sprint("request", c.w.posted) }
 
 // request sends what a user asks for, and notes what was acknowledged.
 func (c *clients) request(one command.Command) {

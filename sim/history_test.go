@@ -51,7 +51,7 @@ func (s *scribe) fold(e *command.Entry) {
 
 func playHistory(seed uint64) error {
 	s := newScribe(seed, Options{})
-	s.clients.names = []terms.JobName{"job0", "job1", "a/x/job2", "b/job3"}
+	s.clients.Names = []terms.JobName{"job0", "job1", "a/x/job2", "b/job3"}
 	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
 	for range 150 {
 		s.posted++ // so that requests have names of their own
@@ -113,7 +113,7 @@ func (s *scribe) work(writer terms.PeerID) command.Command {
 	if s.rng.IntN(3) > 0 {
 		request = "request" + string(rune('a'+s.rng.IntN(26)))
 	}
-	name := s.clients.names[s.rng.IntN(len(s.clients.names))]
+	name := s.clients.Names[s.rng.IntN(len(s.clients.Names))]
 	switch s.rng.IntN(13) {
 	case 0:
 		return &command.Leave{Peer: s.anybody()}
@@ -121,20 +121,20 @@ func (s *scribe) work(writer terms.PeerID) command.Command {
 		return &command.Volunteer{Peer: writer, Offer: s.drawOffer(&machine{w: s.World, name: writer.Node()})}
 	case 3:
 		old, version := s.model.SpecOf(name)
-		spec := s.clients.spec(name, s.clients.kind())
+		spec := s.clients.Spec(name)
 		if old != nil {
-			spec = s.clients.changed(old)
+			spec = s.clients.Changed(old)
 		}
 		return &command.SubmitJob{RequestID: request, Spec: spec, Against: version}
 	case 4, 5:
-		if c := s.clients.wish(s.reader.core.State(), name); c != nil {
+		if c := s.clients.Wish(s.reader.core.State(), name); c != nil {
 			return c
 		}
 		return &command.TellTime{}
 	case 6:
 		return &command.TellTime{}
 	case 7:
-		return s.clients.changePools(s.reader.core.State())
+		return s.clients.ChangePools(s.reader.core.State())
 	}
 	return s.news(writer)
 }

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/membership"
 	"starling/command"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
@@ -161,7 +162,7 @@ func TestASlotThatWaitedThroughASmallerVersionWaitsAgain(t *testing.T) {
 func TestAPortAskedForByNumberIsChosenForNobodyElse(t *testing.T) {
 	s := newScript(t, 1)
 	s.submit("web", func(spec *terms.Job) {
-		spec.Tasks[0].Ports = []terms.PortRequest{{Name: "any"}, {Name: "fixed", Number: portFirst}}
+		spec.Tasks[0].Ports = []terms.PortRequest{{Name: "any"}, {Name: "fixed", Number: wishes.PortFirst}}
 	}, 1)
 	s.rest()
 	s.want("web", "running")

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"starling/sim/model"
+	"starling/sim/promises"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -93,8 +95,7 @@ func newWorld(seed uint64, o Options) *World {
 		trace:  o.trace,
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
-	w.clients, w.promises.w, w.sharing.w = newClients(w), w, w
-	w.versions = newVersions(w)
+	w.clients, w.versions, w.promises = newClients(w), newVersions(w), promises.New(w.fail, w.model.Told)
 	return w
 }
 
@@ -107,15 +108,13 @@ func (w *World) addMachine(i int) *machine {
 	return m
 }
 
-// The ports that machines offer, few enough to run out.
-const portFirst, portLast = 20000, 20009
-
 // drawOffer draws what a machine gives.
 func (w *World) drawOffer(m *machine) terms.Offer {
 	size := w.between(1, 8)
 	offer := terms.Offer{
 		Capacity:  terms.Resources{int64(size) * 1000, int64(w.between(1, 16)) << 28, 1 << 40},
-		PortFirst: portFirst, PortLast: portLast, Address: string(m.name) + ":1", Rules: max(m.program, rules.Released),
+		PortFirst: wishes.PortFirst, PortLast: wishes.PortLast, Address: string(m.name) + ":1",
+		Rules: max(m.program, rules.Released),
 		Attributes: []terms.EnvVar{{Name: "rack", Value: "r" + strconv.Itoa(w.rng.IntN(3))},
 			{Name: "size", Value: strconv.Itoa(size)}},
 	}
@@ -152,7 +151,7 @@ func (w *World) calmDown() {
 
 func (w *World) report() Report {
 	r := Report{
-		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.names), Joins: w.joins,
+		Seed: w.seed, Machines: len(w.machines), Entries: len(w.records), Jobs: len(w.clients.Names), Joins: w.joins,
 		JoinEntries: w.joinEntries,
 		Events:      w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
 		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,
@@ -164,4 +163,36 @@ func (w *World) report() Report {
 		r.Failure = fmt.Errorf("seed %d: %w\nreplay it with: starling sim --trace --seeds %d", w.seed, w.failure, w.seed)
 	}
 	return r
+}
+
+// drawLimits draws the limits of a cluster: about half of them are left as they are, the others are so small that a run
+// reaches them.
+func drawLimits(rng *rand.Rand) terms.Limits {
+	l := terms.DefaultLimits()
+	draw := func(limit *uint32, low, high uint32) {
+		if rng.IntN(2) == 0 {
+			*limit = low + rng.Uint32N(high-low+1)
+		}
+	}
+	draw(&l.Jobs, 4, 12)
+	draw(&l.FinishedJobs, 0, 3)
+	draw(&l.FinishedSlots, 2, 20)
+	draw(&l.Tasks, 3, 6)
+	draw(&l.JobInstances, 4, 20)
+	draw(&l.Instances, 10, 60)
+	draw(&l.Versions, 2, 4)
+	draw(&l.Attempts, 1, 3)
+	draw(&l.Requests, 8, 30)
+	draw(&l.Lives, 2, 4)
+	draw(&l.Pools, 2, 8)
+	draw(&l.Placements, 2, 8)
+	draw(&l.Preemptions, 1, 4)
+	draw(&l.Trials, 1, 4)
+	draw(&l.Gang, 2, 6)
+	l.Gang = min(l.Gang, l.Placements)
+	if rng.IntN(4) == 0 {
+		// Machines offer at most nine times 2^40, tasks ask for up to some 2^33.
+		l.JobAmount, l.PoolAmount, l.ClusterAmount = 1<<(32+rng.IntN(4)), 1<<(34+rng.IntN(4)), 1<<45
+	}
+	return l
 }

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -33,7 +34,7 @@ func newScript(t *testing.T, machines int) *script {
 
 func (s *script) boot(m *machine) {
 	m.offer = terms.Offer{
-		Capacity: terms.Resources{2000, 4 << 30, 1 << 40}, PortFirst: portFirst, PortLast: portLast,
+		Capacity: terms.Resources{2000, 4 << 30, 1 << 40}, PortFirst: wishes.PortFirst, PortLast: wishes.PortLast,
 		Address: m.label + ":1", Rules: rules.Released,
 	}
 	m.boot()

@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestSeeds(t *testing.T) {
 	seeds := Seeds{1, 3800}

@@ -1,3 +1,8 @@
+// Package sim runs many peers in one goroutine under one seed: the real cores, with a journal, pulses, drivers, clocks
+// and clients that fail as the seed draws. What it finds is replayed by the seed alone.
+//
+// After every entry it checks that replicas are equal at equal indexes, and that the books of the value are right; when
+// the faults have stopped, that there is one ring, that nothing is left half done, and that all work that can run runs.
 package sim
 
 import (
@@ -9,6 +14,7 @@ import (
 	"starling/journal"
 	"starling/replica"
 	"starling/sim/model"
+	"starling/sim/promises"
 	"starling/terms"
 )
 
@@ -61,8 +67,7 @@ type World struct {
 	// unchecked leaves the model and the audits out, for measurements; joined is then the number of members.
 	unchecked bool
 	joined    int
-	promises  promises
-	sharing   sharing
+	promises  *promises.Watch
 	versions  versions
 	// model is the slow twin of the fold.
 	model   *model.Model

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/schedule/explain/wording"
 	"starling/terms/lifecycle"
 )
 
@@ -112,8 +113,8 @@ func (e *explainer) restarting(first uint32) Finding {
 		Reason: "begins anew when all that is to end has ended: " + Deed(e.job, d)}
 	for _, t := range e.job.Tasks {
 		if live := t.Live(); t.Restarting && live > 0 {
-			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet", plural(int(live), "instance", "instances"),
-				t.Name))
+			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet",
+				wording.Plural(int(live), "instance", "instances"), t.Name))
 		}
 	}
 	return f
@@ -138,10 +139,9 @@ func (e *explainer) decided(slots []held) Finding {
 	for _, h := range slots {
 		f.Until = min(f.Until, h.slot.Deadline)
 	}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s was on %s: %s; a policy is followed at %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
-			e.ending(h),
-			clock(h.slot.Deadline))
+			e.ending(h), wording.Clock(h.slot.Deadline))
 	})
 	return f
 }
@@ -155,9 +155,9 @@ func Follows(j *cluster.Job, task int) string {
 	case due == 0 || !ok:
 		return ""
 	case ofJob:
-		return fmt.Sprintf("%s at %s (policy of the job)", p.Action, clock(due))
+		return fmt.Sprintf("%s at %s (policy of the job)", p.Action, wording.Clock(due))
 	}
-	return fmt.Sprintf("%s at %s (policy of the task)", p.Action, clock(due))
+	return fmt.Sprintf("%s at %s (policy of the task)", p.Action, wording.Clock(due))
 }
 
 // completed explains a task that is complete, of which a policy is to be followed.

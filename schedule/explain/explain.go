@@ -11,11 +11,9 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
-
-// linesMax bounds the instances and nodes that a finding names one by one.
-const linesMax = 3
 
 // Finding is one reason why instances of a task do not run. All reasons that hold are found, not only the first.
 type Finding struct {
@@ -177,14 +175,15 @@ func (e *explainer) assigned(slots []held) Finding {
 	if len(slots) > 1 {
 		f.Reason = "starting: their nodes have been told to run them and have not reported yet"
 	}
-	f.Details = lines(e.perNode(slots), "nodes", func(g group) string {
-		line := fmt.Sprintf("%s: %s", g.node.Name, plural(g.instances, "instance", "instances"))
+	f.Details = wording.Lines(e.perNode(slots), "nodes", func(g group) string {
+		line := fmt.Sprintf("%s: %s", g.node.Name, wording.Plural(g.instances, "instance", "instances"))
 		if g.node.Peer == "" {
 			line += "; no peer lives on it now"
 		}
 		return line
 	})
-	f.Details = append(f.Details, lines(e.waitsOnNodes(slots), "instances", func(line string) string { return line })...)
+	f.Details = append(f.Details,
+		wording.Lines(e.waitsOnNodes(slots), "instances", func(line string) string { return line })...)
 	return f
 }
 
@@ -211,9 +210,9 @@ func (e *explainer) delayed(slots []held) Finding {
 	if len(slots) > 1 {
 		f.Reason = "wait before their restart on the same nodes, because they failed"
 	}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s; starts again at %s", e.name(h.index),
-			e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures, e.attempts(h.slot), clock(h.slot.Deadline))
+			e.s.Node(h.slot.Node).Name, e.ending(h), h.slot.Failures, e.attempts(h.slot), wording.Clock(h.slot.Deadline))
 	})
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.index, b.index) })
 	return f
@@ -225,6 +224,28 @@ func (e *explainer) ending(h held) string {
 		return fmt.Sprintf("%s (%s)", ending(h.slot), last.Detail)
 	}
 	return ending(h.slot)
+}
+
+// ending says how the last allocation of a slot ended.
+func ending(slot cluster.Slot) string {
+	switch slot.Ended {
+	case cluster.ByItself:
+		return fmt.Sprintf("exit code %d", slot.ExitCode)
+	case cluster.BySignal:
+		return fmt.Sprintf("killed by signal %d", slot.ExitCode-128)
+	}
+	return slot.Ended.String()
+}
+
+// verb says the same behind "it".
+func verb(slot cluster.Slot) string {
+	switch slot.Ended {
+	case cluster.ByItself:
+		return fmt.Sprintf("exited with %d", slot.ExitCode)
+	case cluster.BySignal, cluster.OutOfMemory:
+		return "was " + ending(slot)
+	}
+	return slot.Ended.String()
 }
 
 // attempts says how many restarts are left.
@@ -239,14 +260,14 @@ func (e *explainer) attempts(slot cluster.Slot) string {
 // stopping explains instances that were told to end, because the job stops or has a new version.
 func (e *explainer) stopping(slots []held) Finding {
 	f := Finding{Reason: "told to end, not ended yet: " + slots[0].slot.Cause.String(), Since: earliest(slots)}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
 		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
-			line += ": told to end at " + clock(h.slot.Since)
+			line += ": told to end at " + wording.Clock(h.slot.Since)
 			if delay := spec.StopDelay(e.job.Spec.Type); delay > 0 {
-				line += fmt.Sprintf(", sent its signal %s later", duration(delay))
+				line += fmt.Sprintf(", sent its signal %s later", wording.Duration(delay))
 			}
-			line += fmt.Sprintf(", killed %s after that", duration(terms.Time(spec.StopGraceMillis)))
+			line += fmt.Sprintf(", killed %s after that", wording.Duration(terms.Time(spec.StopGraceMillis)))
 		}
 		return line
 	})
@@ -279,7 +300,7 @@ func (e *explainer) failed(slots []held) Finding {
 	if len(slots) == 1 {
 		spent = func(held) string { return "" } // the reason says so
 	}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s on %s: %s, failure %d in a row%s", e.name(h.index), e.s.Node(h.slot.Node).Name, e.ending(h),
 			h.slot.Failures, spent(h))
 	})
@@ -327,20 +348,4 @@ func earliest(slots []held) terms.Time {
 		first = min(first, h.slot.Since)
 	}
 	return first
-}
-
-// lines returns a line for each of the first elements, and how many are left out.
-func lines[T any](all []T, what string, line func(T) string) []string {
-	shown := len(all)
-	if shown > linesMax+1 {
-		shown = linesMax
-	}
-	var result []string
-	for _, one := range all[:shown] {
-		result = append(result, line(one))
-	}
-	if shown < len(all) {
-		result = append(result, fmt.Sprintf("and %d more %s", len(all)-shown, what))
-	}
-	return result
 }

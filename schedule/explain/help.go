@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle"
 	"starling/schedule/entitle/reckoning"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -264,7 +265,7 @@ func (p *prospect) nodes(b *bound) hint {
 		brought := terms.Amounts{}
 		brought[b.kind] = amount_
 		c := newSurvey(p.e)
-		return hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, amount_)),
+		return hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, amount_)),
 			trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
 	}
 	h := of(b.missing())
@@ -286,7 +287,7 @@ func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]te
 
 // limit is a hint at a limit that is higher by so much.
 func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
-	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, amount(k, more)),
+	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, wording.Amount(k, more)),
 		p.change(path, func(s *terms.Pool) {
 			s.Quotas[k].Limit += more
 		}))
@@ -339,7 +340,7 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 	for _, i := range beside {
 		left -= tree[i].Quotas[k].Reservation
 	}
-	text := fmt.Sprintf("%s more reserved for pool %s", amount(k, more), tree[at].Path)
+	text := fmt.Sprintf("%s more reserved for pool %s", wording.Amount(k, more), tree[at].Path)
 	if left < more {
 		text += ", with less for the pools beside it"
 	}

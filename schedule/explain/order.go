@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
@@ -59,7 +60,7 @@ func standing(s *cluster.State, name terms.JobName) string {
 func (e *explainer) progress(task int) string {
 	t := e.job.Tasks[task]
 	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[cluster.Succeeded],
-		plural(int(t.Desired), "instance", "instances"))
+		wording.Plural(int(t.Desired), "instance", "instances"))
 	for _, part := range []struct {
 		count uint32
 		words string

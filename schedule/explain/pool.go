@@ -10,6 +10,7 @@ import (
 	"starling/schedule"
 	"starling/schedule/admission"
 	"starling/schedule/entitle/reckoning"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
@@ -109,7 +110,7 @@ func (p *prospect) lowered() (all []bound) {
 func (b *bound) missing() int64 { return b.need - (b.most - b.held) }
 
 func (p *prospect) bound(b *bound) string {
-	most, held, need := amount(b.kind, b.most), amount(b.kind, b.held), amount(b.kind, b.need)
+	most, held, need := wording.Amount(b.kind, b.most), wording.Amount(b.kind, b.held), wording.Amount(b.kind, b.need)
 	switch b.by {
 	case bySlack:
 		return fmt.Sprintf("revocable work of pool %s may hold %s now and holds %s: %s more is needed", p.path, most, held,
@@ -126,7 +127,7 @@ func (p *prospect) bound(b *bound) string {
 	case byCeiling:
 		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most,
 			held,
-			amount(b.kind, b.missing()))
+			wording.Amount(b.kind, b.missing()))
 	}
 	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need)
 }
@@ -187,25 +188,25 @@ func (p *prospect) uses(said string) (all []string) {
 func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) string {
 	quota := &p.spec.Quotas[kind]
 	u := book.Use(p.Number, kind)
-	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, amount(kind, u.Entitled),
-		whole(kind, u.Entitled), amount(kind, u.Held))
+	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, wording.Amount(kind, u.Entitled),
+		whole(kind, u.Entitled), wording.Amount(kind, u.Held))
 	if u.Borrowed > 0 {
-		line += fmt.Sprintf(", %s of it borrowed", amount(kind, u.Borrowed))
+		line += fmt.Sprintf(", %s of it borrowed", wording.Amount(kind, u.Borrowed))
 	}
 	if quota.Reservation > 0 {
-		line += ", reserves " + amount(kind, quota.Reservation)
+		line += ", reserves " + wording.Amount(kind, quota.Reservation)
 	}
 	if quota.Limit != terms.Unlimited {
-		line += ", may have at most " + amount(kind, quota.Limit)
+		line += ", may have at most " + wording.Amount(kind, quota.Limit)
 	}
 	if p.Unit.Revocable {
-		line += fmt.Sprintf("; its revocable work may hold %s and holds %s", amount(kind, u.SlackEntitled),
-			amount(kind, u.SlackHeld))
+		line += fmt.Sprintf("; its revocable work may hold %s and holds %s", wording.Amount(kind, u.SlackEntitled),
+			wording.Amount(kind, u.SlackHeld))
 	}
 	for i := range p.bounds {
 		if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) &&
 			!strings.HasSuffix(said, p.bound(b)) {
-			line += fmt.Sprintf(": %s more is needed", amount(kind, b.need))
+			line += fmt.Sprintf(": %s more is needed", wording.Amount(kind, b.need))
 		}
 	}
 	return line
@@ -227,7 +228,7 @@ func (p *prospect) position() []string {
 	before := p.queue.Before
 	line := fmt.Sprintf("%s of %d jobs that wait in pool %s", ordinal(len(before)+1), p.queue.Jobs, p.path)
 	var names []string
-	for _, id := range before[:min(len(before), linesMax)] {
+	for _, id := range before[:min(len(before), wording.Most)] {
 		names = append(names, fmt.Sprintf("%s (%s)", p.name(id), p.precedes(id)))
 	}
 	if len(names) > 0 {

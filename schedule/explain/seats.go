@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/schedule/explain/wording"
 	"starling/schedule/place"
 	"starling/terms"
 )
@@ -30,11 +31,11 @@ func (e *explainer) special() []Finding {
 			f.Details = append(f.Details, e.unless(r.Index, slot))
 		}
 		found = append(found, f)
-		return len(found) < linesMax
+		return len(found) < wording.Most
 	})
 	if rest := e.task.SpecialWaits() - len(found); rest > 0 {
 		found[len(found)-1].Details = append(found[len(found)-1].Details,
-			fmt.Sprintf("and %s more", plural(rest, "instance waits", "instances wait")))
+			fmt.Sprintf("and %s more", wording.Plural(rest, "instance waits", "instances wait")))
 	}
 	return found
 }
@@ -94,9 +95,9 @@ func (e *explainer) postponed(slots []held) Finding {
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
 	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline,
 		Since: earliest(slots)}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		return fmt.Sprintf("%s was on %s: %s; is tried elsewhere at %s (%s)", e.name(h.index), e.s.Node(h.slot.Node).Name,
-			e.ending(h), clock(h.slot.Deadline), e.tried(h))
+			e.ending(h), wording.Clock(h.slot.Deadline), e.tried(h))
 	})
 	return f
 }
@@ -105,12 +106,12 @@ func (e *explainer) postponed(slots []held) Finding {
 func (e *explainer) away(slots []held) Finding {
 	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline,
 		Since: earliest(slots)}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
-			clock(h.slot.Deadline))
+			wording.Clock(h.slot.Deadline))
 		if e.job.MayLive(cluster.SlotRef{Task: uint16(e.number)}, &h.slot) {
 			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
-				clock(h.slot.Deadline))
+				wording.Clock(h.slot.Deadline))
 		}
 		return line
 	})
@@ -157,7 +158,7 @@ func (e *explainer) turn(slots []held) Finding {
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
 		ill := e.task.New[cluster.Untried] + e.task.New[cluster.Ready] + e.task.New[cluster.Unhealthy]
 		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time",
-			plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
+			wording.Plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
 	return f
 }
@@ -188,10 +189,10 @@ func (e *explainer) ill(slots []held) Finding {
 	if len(slots) > 1 {
 		f.Reason = "run, but have not passed all their checks yet"
 	}
-	f.Details = lines(slots, "instances", func(h held) string {
+	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s, %s", e.name(h.index), e.s.Node(h.slot.Node).Name, h.slot.Health)
 		if h.slot.Deadline != 0 {
-			line += ": is to be healthy by " + clock(h.slot.Deadline)
+			line += ": is to be healthy by " + wording.Clock(h.slot.Deadline)
 		}
 		return line
 	})

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/explain/allotment"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
@@ -99,14 +100,14 @@ func (c *survey) allotted(p *prospect) (all []string) {
 		if c.e.job.Spec.TaskScheduler == terms.TaskColocated {
 			what = "a node with room for a copy"
 		}
-		node := hint{text: fmt.Sprintf("%s, with %s", what, amount(b.kind, b.missing()))}
+		node := hint{text: fmt.Sprintf("%s, with %s", what, wording.Amount(b.kind, b.missing()))}
 		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
 		group = append(group, node)
 		if here {
 			group = append(group, slices.Concat(p.entitle(book, b)...)...)
 		}
 	case c.e.s.Capacity()[b.kind]-b.most < b.missing():
-		node := hint{text: fmt.Sprintf("nodes with %s more", amount(b.kind, b.missing()))}
+		node := hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, b.missing()))}
 		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
 		group = append(group, node)
 	default:

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"starling/cluster"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
@@ -14,17 +15,17 @@ func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string
 		return waits(j, task, slot)
 	case cluster.Postponed:
 		if slot.ByPolicy() {
-			return "what a policy says, at " + clock(slot.Deadline)
+			return "what a policy says, at " + wording.Clock(slot.Deadline)
 		}
-		return "another machine, at " + clock(slot.Deadline)
+		return "another machine, at " + wording.Clock(slot.Deadline)
 	case cluster.Assigned:
 		return "its start"
 	case cluster.Delayed:
-		return "its restart, at " + clock(slot.Deadline)
+		return "its restart, at " + wording.Clock(slot.Deadline)
 	case cluster.Stopping:
 		return "its end: " + slot.Cause.String()
 	case cluster.Away:
-		return "its machine, until " + clock(slot.Deadline)
+		return "its machine, until " + wording.Clock(slot.Deadline)
 	case cluster.Running:
 		return running(j, spec, r, slot)
 	}
@@ -43,7 +44,7 @@ func waits(j *cluster.Job, task int, slot cluster.Slot) string {
 	case j.Held(task):
 		return "other tasks"
 	case slot.ByPolicy():
-		return "a machine, or what a policy says at " + clock(slot.Deadline)
+		return "a machine, or what a policy says at " + wording.Clock(slot.Deadline)
 	}
 	return "a machine"
 }
@@ -55,7 +56,7 @@ func running(j *cluster.Job, spec *terms.Task, r cluster.SlotRef, slot cluster.S
 	case slot.Health == cluster.Untried && spec != nil && len(spec.Checks) > 0:
 		return "its checks"
 	case slot.Health == cluster.Ready && slot.Deadline != 0:
-		return "its health, at " + clock(slot.Deadline)
+		return "its health, at " + wording.Clock(slot.Deadline)
 	case slot.Version == j.Version && r.Seat != cluster.CanarySeat || u.State.Final():
 		return ""
 	case u.State == cluster.Paused:

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule/explain/allotment"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -46,7 +47,7 @@ func (c *survey) reason(p *prospect) string {
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:
 		return fmt.Sprintf("waits for virtual peers that are coming free: %s not ended yet",
-			plural(c.leaving(p), "instance has", "instances have"))
+			wording.Plural(c.leaving(p), "instance has", "instances have"))
 	case p.reason() != "":
 		return p.reason()
 	case p.gathers():
@@ -108,7 +109,7 @@ func ofNodes(some, all int) string {
 	case some == all:
 		return fmt.Sprintf("all %d nodes", all)
 	}
-	return fmt.Sprintf("%d of %s", some, plural(all, "node", "nodes"))
+	return fmt.Sprintf("%d of %s", some, wording.Plural(all, "node", "nodes"))
 }
 
 // survey is what became of holding a task against all nodes, without stopping at the first obstacle.
@@ -235,7 +236,7 @@ func (c *survey) checkConstraints(m *miss) {
 	}
 	if bound := c.e.spec.PerNodeMax; bound > 0 && c.e.s.OwnInstances(c.e.key(), m.node.Index) >= bound {
 		c.crowded++
-		m.add(false, "has %s of the task already", plural(int(bound), "instance", "instances"))
+		m.add(false, "has %s of the task already", wording.Plural(int(bound), "instance", "instances"))
 	}
 }
 
@@ -271,7 +272,7 @@ func (p *surroundings) failing(k *constraint.Constraint) string {
 		value, exists := p.Attribute(leaf.Attribute)
 		switch {
 		case leaf.Label != "":
-			words = append(words, fmt.Sprintf("%s with %s=%s%s", plural(int(p.Instances(leaf)), "instance", "instances"),
+			words = append(words, fmt.Sprintf("%s with %s=%s%s", wording.Plural(int(p.Instances(leaf)), "instance", "instances"),
 				leaf.Label, leaf.Values[0], p.around(leaf)))
 		case exists:
 			words = append(words, fmt.Sprintf("%s is %s", leaf.Attribute, value))
@@ -313,15 +314,15 @@ func (c *survey) checkResources(m *miss) {
 		switch {
 		case need[k] > offered:
 		case claimed[k] > 0:
-			m.add(false, "%s short, with %s kept for %s", amount(kind, short), amount(kind, claimed[k]),
-				some(c.claimants[m.node.Index]))
+			m.add(false, "%s short, with %s kept for %s", wording.Amount(kind, short), wording.Amount(kind, claimed[k]),
+				wording.Some(c.claimants[m.node.Index]))
 			continue
 		default:
-			m.add(false, "%s short", amount(kind, short))
+			m.add(false, "%s short", wording.Amount(kind, short))
 			continue
 		}
 		c.small[k]++
-		m.add(true, "%s short (it has %s in all)", amount(kind, short), amount(kind, offered))
+		m.add(true, "%s short (it has %s in all)", wording.Amount(kind, short), wording.Amount(kind, offered))
 	}
 }
 
@@ -332,7 +333,7 @@ func (c *survey) checkDevices(m *miss) {
 		switch {
 		case terms.WholeDevice*terms.Millidevices(offered.Count) < d.Amount:
 			c.deviceless[i]++
-			m.add(true, "has %s", devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
+			m.add(true, "has %s", wording.Devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
 		case !d.Takes(offered.Model):
 			c.models[i]++
 			m.add(true, "its %s is %s", d.Kind, cmp.Or(offered.Model, "of no known model"))
@@ -342,7 +343,7 @@ func (c *survey) checkDevices(m *miss) {
 		case m.node.DeviceTimes(&d, 1) == 0:
 			c.devices[i]++
 			m.add(false, "%d of %s free", m.node.DeviceTimes(&one, terms.DevicesMax),
-				devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
+				wording.Devices(d.Kind, terms.WholeDevice*terms.Millidevices(offered.Count)))
 		}
 	}
 }
@@ -372,10 +373,10 @@ func (c *survey) checkPorts(m *miss) {
 	case choices == 0:
 	case choices > size:
 		c.choiceless++
-		m.add(true, "offers %s to choose from", plural(max(size, 0), "port", "ports"))
+		m.add(true, "offers %s to choose from", wording.Plural(max(size, 0), "port", "ports"))
 	case choices > free:
 		c.choices++
-		m.add(false, "%s free to choose from", plural(max(free, 0), "port", "ports"))
+		m.add(false, "%s free to choose from", wording.Plural(max(free, 0), "port", "ports"))
 	}
 }
 
@@ -395,11 +396,11 @@ func (c *survey) details() (proof []string) {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
 	}
 	if idle := c.nodes - c.offers; idle > 0 {
-		proof = append(proof, plural(idle, "node takes no work yet: it has not volunteered",
+		proof = append(proof, wording.Plural(idle, "node takes no work yet: it has not volunteered",
 			"nodes take no work yet: they have not volunteered"))
 	}
 	if c.gone > 0 {
-		proof = append(proof, plural(c.gone, "node has left the cluster", "nodes have left the cluster"))
+		proof = append(proof, wording.Plural(c.gone, "node has left the cluster", "nodes have left the cluster"))
 	}
 	for _, o := range c.obstacles() {
 		line := o.What
@@ -408,7 +409,7 @@ func (c *survey) details() (proof []string) {
 		}
 		proof = append(proof, line)
 	}
-	for _, m := range c.misses[:min(len(c.misses), linesMax)] {
+	for _, m := range c.misses[:min(len(c.misses), wording.Most)] {
 		proof = append(proof, fmt.Sprintf("nearest: %s: %s", m.node.Name, strings.Join(m.words, ", ")))
 	}
 	return proof
@@ -424,7 +425,7 @@ func (c *survey) obstacles() []Obstacle {
 	}
 	spec := c.e.spec
 	for i := range spec.Constraints {
-		count(c.constraints[i], "constraint %s fails", constraintWords(&spec.Constraints[i]))
+		count(c.constraints[i], "constraint %s fails", wording.Constraint(&spec.Constraints[i]))
 	}
 	count(c.exclusive, "it is kept for work with a constraint on %s", terms.ExclusiveAttribute)
 	count(c.crowded, "the bound of %d on a node is reached", spec.PerNodeMax)
@@ -432,7 +433,7 @@ func (c *survey) obstacles() []Obstacle {
 		kind := terms.Kind(k)
 		count(c.short[k], "%s is short", kind)
 		if c.small[k] > 0 && spec.Resources[k] > c.largest[k] {
-			found = append(found, Obstacle{What: "no node is so large: the largest has " + amount(kind, c.largest[k])})
+			found = append(found, Obstacle{What: "no node is so large: the largest has " + wording.Amount(kind, c.largest[k])})
 		}
 	}
 	count(c.kept, "what is free is kept for others")
@@ -440,7 +441,7 @@ func (c *survey) obstacles() []Obstacle {
 		if d.Share() {
 			count(c.deviceless[i], "there is no %s", d.Kind)
 		} else {
-			count(c.deviceless[i], "there are fewer than %s", devices(d.Kind, d.Amount))
+			count(c.deviceless[i], "there are fewer than %s", wording.Devices(d.Kind, d.Amount))
 		}
 		count(c.models[i], "%s is no %s", d.Kind, strings.Join(d.Models, " or "))
 		if d.Kind == terms.VirtualPeers.String() {
@@ -461,11 +462,11 @@ func (c *survey) needs() string {
 	var parts []string
 	for k, value := range c.e.spec.Resources {
 		if value > 0 {
-			parts = append(parts, amount(terms.Kind(k), value))
+			parts = append(parts, wording.Amount(terms.Kind(k), value))
 		}
 	}
 	for _, d := range c.e.spec.Devices {
-		part := devices(d.Kind, d.Amount)
+		part := wording.Devices(d.Kind, d.Amount)
 		if len(d.Models) > 0 {
 			part += " (" + strings.Join(d.Models, " or ") + ")"
 		}
@@ -480,10 +481,10 @@ func (c *survey) needs() string {
 		}
 	}
 	if choices > 0 {
-		parts = append(parts, plural(choices, "free port", "free ports"))
+		parts = append(parts, wording.Plural(choices, "free port", "free ports"))
 	}
 	for i := range c.e.spec.Constraints {
-		parts = append(parts, constraintWords(&c.e.spec.Constraints[i]))
+		parts = append(parts, wording.Constraint(&c.e.spec.Constraints[i]))
 	}
 	if bound := c.e.spec.PerNodeMax; bound > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d on a node", bound))

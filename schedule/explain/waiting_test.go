@@ -125,29 +125,3 @@ func randomTask(r *rand.Rand) terms.Task {
 	}
 	return t
 }
-
-func TestWords(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{amount(terms.CPU, 500), "500m cpu"},
-		{amount(terms.CPU, 2000), "2 cpu"},
-		{amount(terms.CPU, 998_301), "998.4 cpu"},
-		{amount(terms.CPU, 99_999), "100 cpu"},
-		{amount(terms.Memory, 256<<20), "256 MiB memory"},
-		{amount(terms.Disk, 3<<29), "1.5 GiB disk"},
-		{bytesWords(0), "0 bytes"},
-		{bytesWords(1023), "1023 bytes"},
-		{bytesWords(1025), "1.1 KiB"},
-		{bytesWords(1<<30 + 1), "1.1 GiB"},
-		{bytesWords(1<<30 - 1), "1024 MiB"},
-		{bytesWords(1 << 60), "1 EiB"},
-		{bytesWords(1<<61 + 1), "2.1 EiB"},
-		{duration(999), "999ms"},
-		{duration(90_001), "1m31s"},
-		{duration(7_200_000), "2h"},
-		{plural(1, "node", "nodes"), "1 node"},
-	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
-	}
-}

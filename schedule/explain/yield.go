@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/schedule"
+	"starling/schedule/explain/wording"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -213,7 +214,8 @@ func (p *prospect) contest(c *survey) []string {
 	switch {
 	case len(y.told) > 0:
 		all = append(all, fmt.Sprintf("%s not ended yet after being told to give way at %s: %s",
-			plural(len(y.told), "instance has", "instances have"), clock(earliest(y.told)), some(y.names)))
+			wording.Plural(len(y.told), "instance has", "instances have"), wording.Clock(earliest(y.told)),
+			wording.Some(y.names)))
 	case len(y.next) > 0:
 		all = append(all, y.announce(p)...)
 	case c.possible == 0 || c.able > 0 && p.reason() == "":
@@ -230,8 +232,8 @@ func (p *prospect) contest(c *survey) []string {
 		for i, id := range f.jobs {
 			names = append(names, fmt.Sprintf("%s (%d)", p.name(id), f.each[i]))
 		}
-		all = append(all, fmt.Sprintf("%s not give way: %s: %s", plural(f.count, "instance does", "instances do"),
-			p.text(why), some(names)))
+		all = append(all, fmt.Sprintf("%s not give way: %s: %s", wording.Plural(f.count, "instance does", "instances do"),
+			p.text(why), wording.Some(names)))
 	}
 	return all
 }
@@ -242,11 +244,11 @@ func (y *yielding) kept(e *explainer) []string {
 	if y.claims.Patient {
 		how = "kept for it until enough has ended there"
 	}
-	return lines(y.claims.Seats, "nodes", func(c cluster.Claim) string {
+	return wording.Lines(y.claims.Seats, "nodes", func(c cluster.Claim) string {
 		var parts []string
 		for k, need := range c.Need {
 			if need > 0 {
-				parts = append(parts, amount(terms.Kind(k), need*int64(c.Count)))
+				parts = append(parts, wording.Amount(terms.Kind(k), need*int64(c.Count)))
 			}
 		}
 		return fmt.Sprintf("%s: %s on %s", how, strings.Join(parts, ", "), e.s.Node(c.Node).Name)
@@ -257,8 +259,8 @@ func (y *yielding) kept(e *explainer) []string {
 func (y *yielding) announce(p *prospect) (all []string) {
 	when := "when its turn has come"
 	if y.at > 0 {
-		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", clock(y.at), p.path,
-			duration(terms.Time(p.spec.PatienceMillis)))
+		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", wording.Clock(y.at), p.path,
+			wording.Duration(terms.Time(p.spec.PatienceMillis)))
 	}
 	for rule, why := range [...]string{
 		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement",
@@ -271,17 +273,9 @@ func (y *yielding) announce(p *prospect) (all []string) {
 			}
 		}
 		if len(names) > 0 {
-			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s", plural(len(names), "instance is", "instances are"), when,
-				why, some(names)))
+			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s",
+				wording.Plural(len(names), "instance is", "instances are"), when, why, wording.Some(names)))
 		}
 	}
 	return all
-}
-
-// some lists the first few of names.
-func some(names []string) string {
-	if rest := len(names) - linesMax; rest > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:linesMax], ", "), rest)
-	}
-	return strings.Join(names, ", ")
 }

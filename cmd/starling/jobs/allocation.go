@@ -18,12 +18,7 @@ import (
 )
 
 func newAllocation(r *remote.Remote) *cobra.Command {
-	allocation := &cobra.Command{
-		Use:   "alloc",
-		Short: "Stop or restart one instance",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
+	allocation := usage.Group("alloc", "Stop or restart one instance", newSeal(r))
 	withoutVolumes := false
 	for _, one := range []struct {
 		use, short, long string
@@ -54,7 +49,6 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 		}
 		allocation.AddCommand(end)
 	}
-	allocation.AddCommand(newSeal(r))
 	return allocation
 }
 

@@ -2,8 +2,14 @@
 package jobs
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+
 	"github.com/spf13/cobra"
 
+	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
@@ -15,13 +21,77 @@ func Commands(r *remote.Remote) []*cobra.Command {
 }
 
 func newJob(r *remote.Remote) *cobra.Command {
+	return usage.Group("job", "Look at one job, and change it", newJobStatus(r), newJobGraph(r), newJobOutput(r),
+		newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true),
+		newJobUpdate(r))
+}
+
+func newPs(r *remote.Remote) *cobra.Command {
+	all := false
 	command := &cobra.Command{
-		Use:   "job",
-		Short: "Look at one job, and change it",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use:   "ps [PREFIX]",
+		Short: "List jobs",
+		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
+		Args:  usage.AtMostOne("PREFIX"),
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx, cancel := remote.AnswerContext(command)
+			defer cancel()
+			peer, err := r.Dial()
+			if err != nil {
+				return err
+			}
+			answer, err := peer.AllJobs(ctx, append(args, "")[0])
+			if err != nil {
+				return err
+			}
+			hidden := 0
+			if !all {
+				hidden = hideEnded(answer)
+			}
+			if err := r.Show(answer, func() *console.Table { return jobTable(answer.GetJobs()) }); err != nil {
+				return err
+			}
+			if hidden > 0 && r.ForPeople() {
+				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
+			}
+			return nil
+		},
 	}
-	command.AddCommand(newJobStatus(r), newJobGraph(r), newJobOutput(r), newJobHistory(r), newJobDiff(r), newJobRevert(r),
-		newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true), newJobUpdate(r))
+	command.Flags().BoolVarP(&all, "all", "a", false, "show jobs that have ended, too")
 	return command
+}
+
+// hideEnded drops the jobs that have ended and returns how many.
+func hideEnded(answer *starlingv1.ListJobsResponse) int {
+	var live []*starlingv1.Job
+	for _, job := range answer.GetJobs() {
+		if !job.GetFinal() {
+			live = append(live, job)
+		}
+	}
+	hidden := len(answer.GetJobs()) - len(live)
+	answer.Jobs = live
+	return hidden
+}
+
+func jobTable(jobs []*starlingv1.Job) *console.Table {
+	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
+	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetDeed() != nil })
+	if decided {
+		columns = append(columns, "DECIDED")
+	}
+	t := console.NewTable(columns...)
+	for _, job := range jobs {
+		ended := "-"
+		if job.GetFinishedAt() != nil {
+			ended = age(job.GetFinishedAt()) + " ago"
+		}
+		row := []string{job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
+			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended}
+		if decided {
+			row = append(row, console.Dash(job.GetDeed().GetText()))
+		}
+		t.Row(row...)
+	}
+	return t
 }

@@ -1,11 +1,17 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
@@ -150,4 +156,158 @@ func portsOf(slot *starlingv1.Slot) string {
 		ports = append(ports, fmt.Sprintf("%s=%d", port.GetName(), port.GetNumber()))
 	}
 	return console.Dash(strings.Join(ports, " "))
+}
+
+func newWhy(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why NAME[/TASK]",
+		Short: "Tell every reason why something of a job does not run yet",
+		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
+small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
+job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
+		Args:              usage.OneArgument("job's NAME"),
+		ValidArgsFunction: target.Complete(r),
+		RunE: func(command *cobra.Command, args []string) error {
+			readings, err := target.Parse(args[0])
+			if err != nil {
+				return usage.Error(command, err)
+			}
+			ctx, cancel := remote.AnswerContext(command)
+			defer cancel()
+			t, err := target.Resolve(ctx, r, readings)
+			if err != nil {
+				return err
+			}
+			answer, err := why(ctx, r, t)
+			if err != nil {
+				return err
+			}
+			if !r.ForPeople() {
+				return r.Show(answer, nil)
+			}
+			_, err = io.WriteString(r.Out, findings(answer))
+			return err
+		},
+	}
+}
+
+// why asks about a job, or one of its tasks.
+func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.WhyResponse, error) {
+	peer, err := r.Dial()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := peer.Why(ctx, &starlingv1.WhyRequest{Job: t.Job})
+	if err != nil || t.Task == "" {
+		return answer, err
+	}
+	status, err := target.Known(ctx, peer, t.Job)
+	if err == nil {
+		err = t.Check(status)
+	}
+	answer.Findings = slices.DeleteFunc(answer.GetFindings(),
+		func(f *starlingv1.Finding) bool { return f.GetTask() != "" && f.GetTask() != t.Task })
+	return answer, err
+}
+
+// findings tells an answer to "why" to people.
+func findings(answer *starlingv1.WhyResponse) string {
+	text := strings.Builder{}
+	job := answer.GetJob()
+	fmt.Fprintf(&text, "%s is %s: %d wanted, %s\n", job.GetName(), job.GetStatus(), job.GetCounts().GetDesired(),
+		tally(job.GetCounts()))
+	if len(answer.GetFindings()) == 0 && !job.GetFinal() {
+		fmt.Fprintln(&text, "nothing keeps it from running")
+	}
+	for _, f := range answer.GetFindings() {
+		whose := ""
+		if f.GetTask() != "" {
+			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), console.Counted(f.GetInstances(), "instance"), f.GetSlot())
+		}
+		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
+		for _, detail := range f.GetDetails() {
+			fmt.Fprintf(&text, "  %s\n", detail)
+		}
+		if f.GetSince() != nil {
+			fmt.Fprintf(&text, "  for %s", age(f.GetSince()))
+			if f.GetUntil() != nil {
+				fmt.Fprintf(&text, ", until %s", f.GetUntil().AsTime().Local().Format("15:04:05"))
+			}
+			fmt.Fprintln(&text)
+		}
+	}
+	return text.String()
+}
+
+// span is a duration as people say it: its two largest units.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// age is the time since a moment, "-" if that is not known.
+func age(since *timestamppb.Timestamp) string {
+	if since == nil {
+		return "-"
+	}
+	return span(time.Since(since.AsTime()))
+}
+
+// noInstances is the tally of a task without any.
+const noInstances = "no instances"
+
+// tally tells how many slots are in which phase, for example "2 running, 1 waiting".
+func tally(c *starlingv1.Counts) string {
+	parts := []string{}
+	for _, p := range []struct {
+		count uint32
+		phase string
+	}{
+		{c.GetRunning(), "running"}, {c.GetAssigned(), "starting"}, {c.GetWaiting(), "waiting"},
+		{c.GetDelayed(), "waiting to restart"}, {c.GetPostponed(), "postponed"}, {c.GetAway(), "out of reach"},
+		{c.GetStopping(), "stopping"}, {c.GetSucceeded(), "succeeded"},
+		{c.GetFailed(), "failed"}, {c.GetStopped(), "stopped"},
+	} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.phase))
+		}
+	}
+	if len(parts) == 0 {
+		return noInstances
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tallyOf tells how many slots of a job are in which phase. Those of tasks that wait for others count by themselves.
+func tallyOf(status *starlingv1.JobStatusResponse) string {
+	waiting := waitingOf(status)
+	held := status.GetJob().GetCounts().GetWaiting() - waiting
+	if held == 0 {
+		return tally(status.GetJob().GetCounts())
+	}
+	c := proto.CloneOf(status.GetJob().GetCounts())
+	c.Waiting = waiting
+	later := fmt.Sprintf("%d to come after others", held)
+	if text := tally(c); text != noInstances {
+		return text + ", " + later
+	}
+	return later
+}
+
+// waitingOf counts the instances that wait for room, and not for other tasks.
+func waitingOf(status *starlingv1.JobStatusResponse) uint32 {
+	waiting := status.GetJob().GetCounts().GetWaiting()
+	for _, task := range status.GetTasks() {
+		if task.GetState() == "held" {
+			waiting -= min(waiting, task.GetCounts().GetWaiting())
+		}
+	}
+	return waiting
 }

@@ -13,14 +13,7 @@ import (
 )
 
 func newJournal(r *remote.Remote) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "journal",
-		Short: "Read what happened",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(newJournalTail(r))
-	return command
+	return usage.Group("journal", "Read what happened", newJournalTail(r))
 }
 
 func newJournalTail(r *remote.Remote) *cobra.Command {

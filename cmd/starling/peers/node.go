@@ -18,14 +18,7 @@ import (
 )
 
 func newNode(r *remote.Remote) *cobra.Command {
-	node := &cobra.Command{
-		Use:   "node",
-		Short: "Empty a machine, or give it work again",
-		Args:  usage.NoArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	node.AddCommand(newDrain(r))
-	return node
+	return usage.Group("node", "Empty a machine, or give it work again", newDrain(r))
 }
 
 func newDrain(r *remote.Remote) *cobra.Command {

@@ -14,6 +14,14 @@ func Error(command *cobra.Command, err error) error {
 	return exit.Fail(exit.Usage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
 }
 
+// Group returns a command that only has others below it.
+func Group(use, short string, below ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, Args: NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() }}
+	group.AddCommand(below...)
+	return group
+}
+
 // NoArguments refuses all arguments: of the root, because that is an unknown command.
 func NoArguments(command *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -11,12 +11,10 @@ import (
 
 	"starling/cluster"
 	"starling/schedule"
+	"starling/schedule/explain/wording"
 	"starling/schedule/share"
 	"starling/terms"
 )
-
-// namesMax bounds the jobs and tasks that a line names.
-const namesMax = 3
 
 // Allotment is what one task has, in the division of its pool.
 type Allotment struct {
@@ -104,7 +102,7 @@ func (a *Allotment) earlier() string {
 			names = append(names, fmt.Sprintf("%s (%d)", a.name(i), n))
 		}
 	}
-	return some(names)
+	return wording.Some(names)
 }
 
 // together says what the job needs at least.
@@ -124,7 +122,7 @@ func (a *Allotment) together(open []int) string {
 	case ones:
 		return fmt.Sprintf("each of its %d tasks has one: %d together", len(open), need)
 	}
-	return fmt.Sprintf("its tasks have their least: %d together (%s)", need, some(each))
+	return fmt.Sprintf("its tasks have their least: %d together (%s)", need, wording.Some(each))
 }
 
 // rare tells of a task that too few peers can run for the job to run; "" if there is none.
@@ -176,7 +174,7 @@ func (a *Allotment) Details() (all []string) {
 	}
 	oneByOne := a.d.In.Scheduler == share.JobPriority || a.d.In.Scheduler == share.JobGreedy
 	if first := a.first(); len(first) > 0 && (none || oneByOne) {
-		all = append(all, "before it come "+some(first))
+		all = append(all, "before it come "+wording.Some(first))
 	}
 	if fit, there := a.fit(a.own()); fit < there {
 		all = append(all, fmt.Sprintf("%d of %s can run it: those of nodes that have what it requires", fit,
@@ -287,12 +285,4 @@ func counted(count int, noun string) string {
 		return fmt.Sprintf("%d %sies", count, strings.TrimSuffix(noun, "y"))
 	}
 	return fmt.Sprintf("%d %ss", count, noun)
-}
-
-// some lists the first few of names.
-func some(names []string) string {
-	if rest := len(names) - namesMax; rest > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesMax], ", "), rest)
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,4 +1,4 @@
-package sim
+package promises
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 
 // sharing remembers what is needed to see in an entry whether pools and gangs kept to their rules.
 type sharing struct {
-	w *World
+	fail Fail
 	// held is what every pool held before this entry, with all below it.
 	held map[terms.PoolPath]terms.Amounts
 	// waited are the jobs of which something asked for room before this entry.
@@ -92,7 +92,7 @@ func (h *sharing) limits(s *cluster.State) {
 	for _, spec := range s.Pools() {
 		for k, now := range held[spec.Path] {
 			if before := h.held[spec.Path][k]; now > spec.Quotas[k].Limit && now > before {
-				h.w.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before,
+				h.fail("pool %s holds %d of %s, held %d before, its limit is %d", spec.Path, now, terms.Kind(k), before,
 					spec.Quotas[k].Limit)
 			}
 		}
@@ -108,7 +108,7 @@ func (h *sharing) backed(s *cluster.State) {
 		for _, seat := range claims.Seats {
 			for k, lack := range unkept(s, seat.Node) {
 				if !claims.Patient && seat.Need[k] > 0 && lack > 0 {
-					h.w.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
+					h.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
 				}
 			}
 		}
@@ -150,7 +150,7 @@ func (h *sharing) sums(s *cluster.State) {
 		for k := range capacity {
 			sums[parent+1][k] += all[i].Total[k]
 			if most := s.Pools()[i].Quotas[k].Limit; all[i].Total[k] > most {
-				h.w.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k),
+				h.fail("pool %s is entitled to %d of %s, its limit is %d", s.Pools()[i].Path, all[i].Total[k], terms.Kind(k),
 					most)
 			}
 		}
@@ -162,7 +162,7 @@ func (h *sharing) sums(s *cluster.State) {
 		}
 		for k := range most {
 			if below && sums[i][k] > most[k] {
-				h.w.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k),
+				h.fail("the pools below number %d are entitled to %d of %s, there are %d", i-1, sums[i][k], terms.Kind(k),
 					most[k])
 			}
 		}
@@ -173,26 +173,23 @@ func (h *sharing) sums(s *cluster.State) {
 func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	placed, before := false, false
 	living, all := make([]uint32, len(j.Tasks)), uint32(0)
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
-				placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
-				living[task]++
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
+			placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
+			living[r.Task]++
+		}
+	})
 	for task, t := range j.Tasks {
 		// What was told to stop in this entry had been placed before, or with it.
 		least := j.GangRow(task).Least
 		all += living[task] + t.Counts[cluster.Succeeded]
 		if placed && !before && living[task]+t.Counts[cluster.Succeeded] < least {
-			h.w.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
+			h.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
 				t.Counts[cluster.Succeeded], least)
 		}
 	}
 	if placed && !before && all < j.Spec.MinAvailable {
-		h.w.fail("of the gang of %s %d are placed or have succeeded, it has %d", j.Name(), all, j.Spec.MinAvailable)
+		h.fail("of the gang of %s %d are placed or have succeeded, it has %d", j.Name(), all, j.Spec.MinAvailable)
 	}
 }
 
@@ -210,16 +207,13 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 		return
 	}
 	have := uint32(0)
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
-				have++
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
+			have++
+		}
+	})
 	if have < j.Spec.MinAvailable {
-		h.w.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
+		h.fail("the gang of %s grew and has %d members, it is to have %d or none of the new ones", j.Name(), have,
 			j.Spec.MinAvailable)
 	}
 }
@@ -228,27 +222,25 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 // was placed with it in one.
 func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 	var old, placed []string
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if offer := s.Node(slot.Node).Offer; j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
-				return true
-			}
-			value, exists := s.Node(slot.Node).Offer.Attribute(j.Spec.Within)
-			switch fresh := h.fresh(s, r, &slot); {
-			case fresh && !exists:
-				h.w.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
-			case fresh:
-				placed = append(placed, value)
-			case exists:
-				old = append(old, value)
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		offer := s.Node(slot.Node).Offer
+		if j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
+			return
+		}
+		value, exists := offer.Attribute(j.Spec.Within)
+		switch fresh := h.fresh(s, r, slot); {
+		case fresh && !exists:
+			h.fail("%s was placed on a node without %s", s.NameOf(r), j.Spec.Within)
+		case fresh:
+			placed = append(placed, value)
+		case exists:
+			old = append(old, value)
+		}
+	})
 	slices.Sort(placed)
 	if placed = slices.Compact(placed); len(placed) > 1 ||
 		len(placed) == 1 && len(old) > 0 && !slices.Contains(old, placed[0]) && !stopping(j) {
-		h.w.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within,
+		h.fail("instances of %s were placed in %v, within one %s, where others are in %v", j.Name(), placed, j.Spec.Within,
 			old)
 	}
 }
@@ -330,7 +322,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 					return true
 				}
 			}
-			h.w.fail("%s was placed on %s, where %s has room, which comes before it", s.NameOf(r), node.Name, j.Name())
+			h.fail("%s was placed on %s, where %s has room, which comes before it", s.NameOf(r), node.Name, j.Name())
 			return false
 		})
 	}
@@ -338,14 +330,11 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 
 // gaveWay checks that nobody was told to give way who need not.
 func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
-	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
-				h.w.fail("%s was told to give way and is not preemptible", s.NameOf(r))
-			}
-			return true
-		})
-	}
+	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+		if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
+			h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
+		}
+	})
 }
 
 // order checks that nothing was placed of a task that comes after another which is not complete. What failed starts
@@ -362,7 +351,7 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 			})
 			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
 				if h.fresh(s, r, &slot) && succeeded < j.Wants(before) {
-					h.w.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
+					h.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
 						j.Tasks[before].Name, succeeded)
 				}
 				return true

@@ -1,4 +1,4 @@
-package sim
+package wishes
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 // poolPaths are the pools that users make, besides the default one.
 var poolPaths = [...]terms.PoolPath{"a", "a/x", "a/y", "b", "b/z", "c"}
 
-// jobName draws a name for a job, mostly in a leaf of the tree as a machine sees it.
-func (c *clients) jobName(m *machine, own string) terms.JobName {
-	path := poolPaths[c.w.rng.IntN(len(poolPaths))]
-	if m.core != nil && c.w.rng.IntN(8) > 0 {
-		tree := pool.Tree(m.core.State().Pools())
-		number := c.w.rng.IntN(len(tree))
+// jobName draws a name for a job, mostly in a leaf of the tree as a machine sees it in s.
+func (d *Drawer) jobName(s *cluster.State, own string) terms.JobName {
+	path := poolPaths[d.IntN(len(poolPaths))]
+	if s != nil && d.IntN(8) > 0 {
+		tree := pool.Tree(s.Pools())
+		number := d.IntN(len(tree))
 		if path = tree[number].Path; !tree.Leaf(number) {
 			path = tree[number+1].Path
 		}
@@ -25,36 +25,35 @@ func (c *clients) jobName(m *machine, own string) terms.JobName {
 	return terms.NewJobName(path, own)
 }
 
-// changePools draws a change of the tree that somebody sees in s: pools that come, change or go. What is above them is
+// ChangePools draws a change of the tree that somebody sees in s: pools that come, change or go. What is above them is
 // mostly changed with them, so that it has room for them.
-func (c *clients) changePools(s *cluster.State) command.Command {
-	w := c.w
-	change := &command.ChangePools{RequestID: c.requestID(), Against: s.PoolsVersion() * uint32(w.rng.IntN(2))}
-	if change.Against > 0 && w.chance(staleWrite) {
+func (d *Drawer) ChangePools(s *cluster.State) command.Command {
+	change := &command.ChangePools{RequestID: d.RequestID(), Against: s.PoolsVersion() * uint32(d.IntN(2))}
+	if change.Against > 0 && d.Happens(Stale) {
 		change.Against--
 	}
-	for range w.between(1, 3) {
-		path := poolPaths[w.rng.IntN(len(poolPaths))]
-		if w.rng.IntN(6) == 0 {
+	for range d.between(1, 3) {
+		path := poolPaths[d.IntN(len(poolPaths))]
+		if d.IntN(6) == 0 {
 			path = terms.DefaultPool
 		}
-		if _, found := s.PoolNumber(path); found && w.rng.IntN(4) == 0 {
+		if _, found := s.PoolNumber(path); found && d.IntN(4) == 0 {
 			change.Gone = append(change.Gone, path)
 			continue
 		}
 		change.Pools = slices.DeleteFunc(change.Pools, func(p terms.Pool) bool { return p.Path == path })
-		change.Pools = append(change.Pools, c.pool(path))
+		change.Pools = append(change.Pools, d.pool(path))
 	}
-	if w.rng.IntN(8) > 0 {
+	if d.IntN(8) > 0 {
 		for _, above := range poolPaths {
-			c.makeRoom(pool.Tree(s.Pools()).Change(change.Pools, change.Gone), above, change)
+			d.makeRoom(pool.Tree(s.Pools()).Change(change.Pools, change.Gone), above, change)
 		}
 	}
 	return change
 }
 
 // makeRoom changes a pool of a tree, if need be, so that those below it keep to the rules.
-func (c *clients) makeRoom(tree pool.Tree, above terms.PoolPath, change *command.ChangePools) {
+func (d *Drawer) makeRoom(tree pool.Tree, above terms.PoolPath, change *command.ChangePools) {
 	sum, limit, below := terms.Amounts{}, terms.Amounts{}, false
 	for i := range tree {
 		if parent, _ := pool.Split(tree[i].Path); parent == above {
@@ -68,7 +67,7 @@ func (c *clients) makeRoom(tree pool.Tree, above terms.PoolPath, change *command
 	if !below {
 		return
 	}
-	spec := c.pool(above)
+	spec := d.pool(above)
 	if number, found := tree.Find(above); found {
 		spec = tree[number]
 	}
@@ -85,84 +84,82 @@ func (c *clients) makeRoom(tree pool.Tree, above terms.PoolPath, change *command
 }
 
 // pool draws a pool.
-func (c *clients) pool(path terms.PoolPath) terms.Pool {
-	w := c.w
+func (d *Drawer) pool(path terms.PoolPath) terms.Pool {
 	spec := terms.NewPool(path)
-	spec.PatienceMillis = []uint32{0, 100, 1000, 4000}[w.rng.IntN(4)]
-	spec.ControllerLimit = []terms.Percent{terms.NoPercent, 0, 50, 100}[w.rng.IntN(4)]
-	spec.SlackLimit = []terms.Percent{0, 20, 50, 100}[w.rng.IntN(4)]
-	spec.JobScheduler = terms.JobScheduler(w.rng.IntN(int(terms.JobPercentage) + 1))
+	spec.PatienceMillis = []uint32{0, 100, 1000, 4000}[d.IntN(4)]
+	spec.ControllerLimit = []terms.Percent{terms.NoPercent, 0, 50, 100}[d.IntN(4)]
+	spec.SlackLimit = []terms.Percent{0, 20, 50, 100}[d.IntN(4)]
+	spec.JobScheduler = terms.JobScheduler(d.IntN(int(terms.JobPercentage) + 1))
 	units := terms.Amounts{terms.CPU: 1000, terms.Memory: 1 << 28, terms.GPU: 500, terms.VirtualPeers: 1000}
 	for k, unit := range units {
 		q := &spec.Quotas[k]
 		if unit == 0 {
 			continue
 		}
-		if q.Share = int64(w.rng.IntN(4)); w.rng.IntN(2) == 0 {
-			q.Reservation = unit * int64(w.between(0, 8))
+		if q.Share = int64(d.IntN(4)); d.IntN(2) == 0 {
+			q.Reservation = unit * int64(d.between(0, 8))
 		}
-		if w.rng.IntN(3) == 0 {
-			q.Limit = q.Reservation + unit*int64(w.between(0, 8))
+		if d.IntN(3) == 0 {
+			q.Limit = q.Reservation + unit*int64(d.between(0, 8))
 		}
-		q.Static = w.rng.IntN(4) == 0
+		q.Static = d.IntN(4) == 0
 	}
 	return spec
 }
 
 // sharing draws how a job shares its pool.
-func (c *clients) sharing(spec *terms.Job) {
-	w := c.w
-	spec.Priority = []uint32{50, 50, 50, 0, 80, 100}[w.rng.IntN(6)]
+func (d *Drawer) sharing(spec *terms.Job) {
+	spec.Priority = []uint32{50, 50, 50, 0, 80, 100}[d.IntN(6)]
 	if spec.Type == terms.Daemon {
 		return
 	}
-	spec.Preemption = []terms.Preemption{terms.NonPreemptible, terms.Preemptible, 0, 0, 0, 0}[w.rng.IntN(6)]
-	spec.Revocable = w.rng.IntN(5) == 0 && !spec.NonPreemptible()
-	spec.Controller = w.rng.IntN(8) == 0
-	spec.KillOnPreempt = spec.Type == terms.Batch && !spec.NonPreemptible() && w.rng.IntN(3) == 0
-	c.bounds(spec)
+	spec.Preemption = []terms.Preemption{terms.NonPreemptible, terms.Preemptible, 0, 0, 0, 0}[d.IntN(6)]
+	spec.Revocable = d.IntN(5) == 0 && !spec.NonPreemptible()
+	spec.Controller = d.IntN(8) == 0
+	spec.KillOnPreempt = spec.Type == terms.Batch && !spec.NonPreemptible() && d.IntN(3) == 0
+	d.bounds(spec)
 }
 
 // bounds draws how many instances of a job must run together, and how many and how long they may run.
-func (c *clients) bounds(spec *terms.Job) {
-	w, gang := c.w, spec.Type != terms.Daemon && c.w.rng.IntN(3) == 0
+func (d *Drawer) bounds(spec *terms.Job) {
+	gang := spec.Type != terms.Daemon && d.IntN(3) == 0
 	least, most := uint32(0), uint32(0)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		t.MinAvailable, t.MaxRunning, t.MaxRunMillis = 0, 0, 0
-		if spec.Type == terms.Batch && w.rng.IntN(4) == 0 {
-			t.MaxRunning = uint32(w.between(1, 4))
+		if spec.Type == terms.Batch && d.IntN(4) == 0 {
+			t.MaxRunning = uint32(d.between(1, 4))
 		}
-		if spec.Type == terms.Batch && w.rng.IntN(5) == 0 {
-			t.MaxRunMillis = uint32(w.between(500, 8000))
+		if spec.Type == terms.Batch && d.IntN(5) == 0 {
+			t.MaxRunMillis = uint32(d.between(500, 8000))
 		}
-		if gang && w.rng.IntN(2) == 0 {
-			t.MinAvailable = uint32(w.between(0, int(atOnce(t))))
+		if gang && d.IntN(2) == 0 {
+			t.MinAvailable = uint32(d.between(0, int(atOnce(t))))
 		}
 		least += t.MinAvailable
 		most += atOnce(t)
 	}
 	spec.MinAvailable, spec.Within, spec.Grow = 0, "", terms.GrowEach
-	if gang && w.rng.IntN(2) == 0 {
-		spec.MinAvailable = uint32(w.between(int(least), int(most)))
+	if gang && d.IntN(2) == 0 {
+		spec.MinAvailable = uint32(d.between(int(least), int(most)))
 	}
-	if gang && w.rng.IntN(3) == 0 {
-		spec.Within = []string{"rack", "disk"}[w.rng.IntN(2)]
+	if gang && d.IntN(3) == 0 {
+		spec.Within = []string{"rack", "disk"}[d.IntN(2)]
 	}
-	if gang && w.rng.IntN(4) == 0 {
+	if gang && d.IntN(4) == 0 {
 		spec.Grow = terms.GrowWhole
 	}
-	c.order(spec)
+	d.order(spec)
 }
 
 // order draws which tasks of a batch job come after which; a gang has no order.
-func (c *clients) order(spec *terms.Job) {
+func (d *Drawer) order(spec *terms.Job) {
 	gang := spec.MinAvailable > 0 || slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool { return t.MinAvailable > 0 })
-	ordered := spec.Type == terms.Batch && !gang && c.w.rng.IntN(2) == 0
+	ordered := spec.Type == terms.Batch && !gang && d.IntN(2) == 0
 	for i := range spec.Tasks {
 		spec.Tasks[i].After = nil
 		for k := range i {
-			if ordered && c.w.rng.IntN(2) == 0 {
+			if ordered && d.IntN(2) == 0 {
 				spec.Tasks[i].After = append(spec.Tasks[i].After, spec.Tasks[k].Name)
 			}
 		}
@@ -170,34 +167,32 @@ func (c *clients) order(spec *terms.Job) {
 }
 
 // scheduler draws how a job divides virtual peers, if it is run by such.
-func (c *clients) scheduler(spec *terms.Job) {
-	w := c.w
-	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(w.rng.IntN(int(terms.TaskColocated)+1)), uint32(w.rng.IntN(101))
-	spec.Coverage = terms.Coverage(w.rng.IntN(int(terms.CoverageOptional) + 1))
+func (d *Drawer) scheduler(spec *terms.Job) {
+	spec.TaskScheduler, spec.Percent = terms.TaskScheduler(d.IntN(int(terms.TaskColocated)+1)), uint32(d.IntN(101))
+	spec.Coverage = terms.Coverage(d.IntN(int(terms.CoverageOptional) + 1))
 	for i := range spec.Tasks {
-		spec.Tasks[i].Percent = uint32(w.rng.IntN(101))
+		spec.Tasks[i].Percent = uint32(d.IntN(101))
 	}
 }
 
 // crowd makes most jobs share virtual peers that suit each other badly: some only on machines of one kind, some
 // together.
-func (c *clients) crowd(spec *terms.Job) {
-	w := c.w
-	if w.rng.IntN(4) == 0 {
+func (d *Drawer) crowd(spec *terms.Job) {
+	if d.IntN(4) == 0 {
 		return
 	}
 	spec.Revocable, spec.Preemption, spec.Update.Canaries = false, terms.PreemptionByType, 0
 	spec.TaskScheduler = terms.TaskColocated
-	if w.rng.IntN(2) == 0 {
-		spec.TaskScheduler = terms.TaskScheduler(w.between(int(terms.TaskGreedy), int(terms.TaskFixed)))
+	if d.IntN(2) == 0 {
+		spec.TaskScheduler = terms.TaskScheduler(d.between(int(terms.TaskGreedy), int(terms.TaskFixed)))
 	}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		for k := range t.Resources {
 			t.Resources[k] /= 4
 		}
-		if w.rng.IntN(3) == 0 {
-			t.Constraints = append(t.Constraints, c.constraint())
+		if d.IntN(3) == 0 {
+			t.Constraints = append(t.Constraints, d.constraint())
 		}
 	}
 }

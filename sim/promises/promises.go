@@ -1,22 +1,53 @@
-package sim
+// Package promises checks by the value alone whether the system keeps its word to users: after each entry that healthy
+// instances stay, that pools and gangs keep to their rules and that each job has its turn; and at rest that updates
+// and drains have come to an end.
+package promises
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/cluster"
+	"starling/command"
+	"starling/replica"
 	"starling/terms"
 )
 
-// promises remembers what is needed to see in an entry whether the system kept its word.
-type promises struct {
-	w *World
+// Fail takes a promise that was broken, in words.
+type Fail func(format string, args ...any)
+
+// Told returns by what an allocation was told to end with the last entry, the first time; NoCause if it was not.
+type Told func(r cluster.SlotRef, order terms.Index) cluster.Cause
+
+// Watch remembers what is needed to see in an entry whether the system kept its word.
+type Watch struct {
+	fail Fail
+	told Told
 	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
-	drains int
+	drains  int
+	sharing sharing
+}
+
+// New returns a watch that has seen no entry.
+func New(fail Fail, told Told) *Watch {
+	return &Watch{fail: fail, told: told, sharing: sharing{fail: fail}}
+}
+
+// Entry looks at the value after an entry; told must know of it.
+func (p *Watch) Entry(s *cluster.State, folded *replica.Folded) {
+	p.drains = 0
+	for i := range folded.Outcome.Results {
+		if _, drains := folded.Entry.Commands[i].(*command.DrainNode); drains {
+			p.drains++
+		}
+	}
+	p.checkHealth(s)
+	p.sharing.check(s, folded.Outcome.Effects)
 }
 
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as
 // many as desired, less a batch and those that an update may lose.
-func (p *promises) checkHealth(s *cluster.State) {
+func (p *Watch) checkHealth(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		for task := range j.Tasks {
 			batch, broken := uint32(0), false
@@ -28,7 +59,7 @@ func (p *promises) checkHealth(s *cluster.State) {
 			})
 			if well, want := healthySlots(s, j, task), promisedHealth(s, j, task, batch); broken && well < want {
 				t := j.Tasks[task]
-				p.w.fail("%s.%s has %d healthy instances since some were stopped, promised are %d: %d desired, new %v, old %v, %+v",
+				p.fail("%s.%s has %d healthy instances since some were stopped, promised are %d: %d desired, new %v, old %v, %+v",
 					j.Name(), t.Name, well, want, t.Desired, t.New, t.Old, j.Spec.Update)
 			}
 		}
@@ -39,14 +70,14 @@ func (p *promises) checkHealth(s *cluster.State) {
 // takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without
 // health then. What was told to stop for one reason may be given another one in the same entry; the first is why it was
 // taken.
-func (p *promises) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32,
+func (p *Watch) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32,
 	taken bool) {
 	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy ||
 		j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
-	switch p.w.model.Told(r, slot.Order) {
+	switch p.told(r, slot.Order) {
 	case cluster.ByUpdate:
 		// A canary that is well takes a place before it is empty.
 		r.Seat = cluster.CanarySeat
@@ -89,6 +120,16 @@ func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	return count
 }
 
+// eachSlot visits the allocations of all seats of a job, task by task.
+func eachSlot(s *cluster.State, j *cluster.Job, visit func(r cluster.SlotRef, slot *cluster.Slot)) {
+	for task := range j.Tasks {
+		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			visit(r, &slot)
+			return true
+		})
+	}
+}
+
 // rested is what the seats of a job show at rest.
 type rested struct {
 	// waits tells that something waits for room, ill that something runs and is not healthy.
@@ -99,21 +140,18 @@ type rested struct {
 }
 
 func restOf(s *cluster.State, j *cluster.Job) (r rested) {
-	for task, t := range j.Tasks {
-		r.waits = r.waits || t.Waits() > 0
-		s.EachSlot(j.ID, task, func(ref cluster.SlotRef, slot cluster.Slot) bool {
-			r.waits = r.waits || slot.Phase == cluster.Waiting
-			r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
-			switch {
-			case ref.Seat == cluster.CanarySeat:
-				r.canaries++
-			case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped && ref.Index < t.Desired &&
-				j.Spec.Type != terms.Daemon:
-				r.empty = s.NameOf(ref).String()
-			}
-			return true
-		})
-	}
+	r.waits = slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Waits() > 0 })
+	eachSlot(s, j, func(ref cluster.SlotRef, slot *cluster.Slot) {
+		r.waits = r.waits || slot.Phase == cluster.Waiting
+		r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
+		switch {
+		case ref.Seat == cluster.CanarySeat:
+			r.canaries++
+		case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped &&
+			ref.Index < j.Tasks[ref.Task].Desired && j.Spec.Type != terms.Daemon:
+			r.empty = s.NameOf(ref).String()
+		}
+	})
 	return r
 }
 
@@ -127,7 +165,7 @@ func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
 
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as
 // resources go, where nothing else is asked and all are tried; it tells whether any is left.
-func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
+func (p *Watch) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	for task, t := range j.Tasks {
 		spec, untried := j.TaskSpecOf(task, j.Version), !triesAll(s, j, t)
 		t.EachOutdated(false, 0, func(index uint32) bool {
@@ -145,7 +183,7 @@ func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 			simple := len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) == 0 && spec.PerNodeMax == 0 && j.Spec.Within == ""
 			if purpose := s.Node(slot.Node).Offer.Purpose(); simple && purpose != terms.ExclusiveWork &&
 				spec.Resources.Fits(&free) {
-				w.fail("the update of %s lacks room, but %s could be replaced where it is", j.Name(), t.Name)
+				p.fail("the update of %s lacks room, but %s could be replaced where it is", j.Name(), t.Name)
 			}
 			return true
 		})
@@ -153,21 +191,21 @@ func (w *World) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 	return left
 }
 
-// checkUpdates checks that at rest every update has ended that waits neither for room, nor for health, nor for its
+// Rest checks that at rest every update has ended that waits neither for room, nor for health, nor for its
 // user, and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes
 // are empty.
-func (w *World) checkUpdates(s *cluster.State) {
+func (p *Watch) Rest(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		r, u := restOf(s, j), &j.Update
-		r.waits = r.waits || w.checkLacks(s, j)
+		r.waits = r.waits || p.checkLacks(s, j)
 		if u.State.Rolls() && !r.waits && !r.ill && (u.Promoted || j.Spec.Update.AutoPromote) {
-			w.fail("the update of %s to version %d does not end: %+v%s", j.Name(), u.To, *u, standings(j))
+			p.fail("the update of %s to version %d does not end: %+v%s", j.Name(), u.To, *u, standings(j))
 		}
 		if u.State.Final() && r.canaries > 0 && !j.Stop {
-			w.fail("the update of %s to version %d has ended and left %d canaries%s", j.Name(), u.To, r.canaries, standings(j))
+			p.fail("the update of %s to version %d has ended and left %d canaries%s", j.Name(), u.To, r.canaries, standings(j))
 		}
 		if r.empty != "" && !j.Stop {
-			w.fail("%s is empty without a reason", r.empty)
+			p.fail("%s is empty without a reason", r.empty)
 		}
 		return true
 	})
@@ -175,7 +213,7 @@ func (w *World) checkUpdates(s *cluster.State) {
 		for _, r := range s.Node(n).Held {
 			// What is away keeps its room there until patience with it ends.
 			if slot, _ := s.SlotAt(r); slot.Phase != cluster.Away {
-				w.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
+				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}
 		}
 	}

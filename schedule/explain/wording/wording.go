@@ -1,4 +1,5 @@
-package explain
+// Package wording says quantities, times, constraints and lists in the words of answers to "why is this not running?".
+package wording
 
 import (
 	"fmt"
@@ -6,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"starling/cluster"
 	"starling/terms"
 	"starling/terms/constraint"
 )
 
-// amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
-func amount(k terms.Kind, value int64) string {
+// Amount returns a quantity of a resource in words, such as "500m cpu" or "1.5 GiB memory", rounded up.
+func Amount(k terms.Kind, value int64) string {
 	const manyMillicores = 10_000
 	switch tenths := (value + 99) / 100; {
 	case k == terms.VirtualPeers && value == int64(terms.WholeDevice):
@@ -22,7 +22,7 @@ func amount(k terms.Kind, value int64) string {
 	case k == terms.GPU:
 		return k.Text(value) + " " + k.String()
 	case k != terms.CPU:
-		return bytesWords(value) + " " + k.String()
+		return Bytes(value) + " " + k.String()
 	case value%1000 == 0:
 		return strconv.FormatInt(value/1000, 10) + " cpu"
 	case value < manyMillicores:
@@ -34,16 +34,16 @@ func amount(k terms.Kind, value int64) string {
 	}
 }
 
-// devices returns how many devices of a kind there are, such as "2 gpu" or "1 virtual peer".
-func devices(kind string, count terms.Millidevices) string {
+// Devices returns how many devices of a kind there are, such as "2 gpu" or "1 virtual peer".
+func Devices(kind string, count terms.Millidevices) string {
 	if kind == terms.VirtualPeers.String() {
-		return amount(terms.VirtualPeers, int64(count))
+		return Amount(terms.VirtualPeers, int64(count))
 	}
 	return fmt.Sprintf("%s %s", count, kind)
 }
 
-// bytesWords returns bytes in the largest unit that they fill, to one place, rounded up.
-func bytesWords(value int64) string {
+// Bytes returns bytes in the largest unit that they fill, to one place, rounded up.
+func Bytes(value int64) string {
 	units := [...]string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	unit, shift := 0, 0
 	for unit < len(units)-1 && value>>(shift+10) > 0 {
@@ -62,11 +62,11 @@ func bytesWords(value int64) string {
 	return fmt.Sprintf("%d.%d %s", whole, tenths, units[unit])
 }
 
-// clock returns a time of day.
-func clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
+// Clock returns a time of day.
+func Clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
 
-// duration returns milliseconds in words, such as "1m30s".
-func duration(millis terms.Time) string {
+// Duration returns milliseconds in words, such as "1m30s".
+func Duration(millis terms.Time) string {
 	if millis < 1000 {
 		return fmt.Sprintf("%dms", millis)
 	}
@@ -84,38 +84,16 @@ func duration(millis terms.Time) string {
 	return text
 }
 
-// ending says how the last allocation of a slot ended.
-func ending(slot cluster.Slot) string {
-	switch slot.Ended {
-	case cluster.ByItself:
-		return fmt.Sprintf("exit code %d", slot.ExitCode)
-	case cluster.BySignal:
-		return fmt.Sprintf("killed by signal %d", slot.ExitCode-128)
-	}
-	return slot.Ended.String()
-}
-
-// verb says the same behind "it".
-func verb(slot cluster.Slot) string {
-	switch slot.Ended {
-	case cluster.ByItself:
-		return fmt.Sprintf("exited with %d", slot.ExitCode)
-	case cluster.BySignal, cluster.OutOfMemory:
-		return "was " + ending(slot)
-	}
-	return slot.Ended.String()
-}
-
-// plural returns a count with its noun.
-func plural(count int, one, many string) string {
+// Plural returns a count with its noun.
+func Plural(count int, one, many string) string {
 	if count == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", count, many)
 }
 
-// constraintWords returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
-func constraintWords(c *constraint.Constraint) string {
+// Constraint returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
+func Constraint(c *constraint.Constraint) string {
 	words := ""
 	switch {
 	case len(c.All) > 0:
@@ -136,7 +114,7 @@ func constraintWords(c *constraint.Constraint) string {
 		words = fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, c.Values[0])
 	}
 	if c.Soft {
-		words += fmt.Sprintf(" (for %s only)", duration(terms.Time(c.PatienceMillis)))
+		words += fmt.Sprintf(" (for %s only)", Duration(terms.Time(c.PatienceMillis)))
 	}
 	return words
 }
@@ -144,10 +122,37 @@ func constraintWords(c *constraint.Constraint) string {
 func joinedWords(parts []constraint.Constraint, between string) string {
 	words := make([]string, len(parts))
 	for i := range parts {
-		words[i] = constraintWords(&parts[i])
+		words[i] = Constraint(&parts[i])
 		if len(parts[i].All)+len(parts[i].Any) > 0 {
 			words[i] = "(" + words[i] + ")"
 		}
 	}
 	return strings.Join(words, between)
+}
+
+// Most bounds what a finding names one by one: instances, nodes, jobs.
+const Most = 3
+
+// Some lists the first few of names.
+func Some(names []string) string {
+	if rest := len(names) - Most; rest > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:Most], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Lines returns a line for each of the first elements, and how many are left out.
+func Lines[T any](all []T, what string, line func(T) string) []string {
+	shown := len(all)
+	if shown > Most+1 {
+		shown = Most
+	}
+	var result []string
+	for _, one := range all[:shown] {
+		result = append(result, line(one))
+	}
+	if shown < len(all) {
+		result = append(result, fmt.Sprintf("and %d more %s", len(all)-shown, what))
+	}
+	return result
 }
