@@ -16,6 +16,7 @@ import (
 	"starling/cluster"
 	"starling/driver"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -252,7 +253,7 @@ func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest
 	if err != nil {
 		return err
 	}
-	set, problem := replica.OutputOf(state, r)
+	set, problem := reaction.OutputOf(state, r)
 	if problem != "" {
 		return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: problem}
 	}

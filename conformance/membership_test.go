@@ -9,6 +9,7 @@ import (
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/ring"
 	"starling/terms"
 )
@@ -310,8 +311,8 @@ func (r *replayed) checkReactions() {
 				r.tally.note(void)
 			}
 		}
-		observed := &replica.Observed{Now: r.s.Time + terms.DelayMillisMax}
-		for _, one := range replica.React(r.peer(actor), r.s, observed).Commands {
+		observed := &reaction.Observed{Now: r.s.Time + terms.DelayMillisMax}
+		for _, one := range reaction.React(r.peer(actor), r.s, observed).Commands {
 			d := r.step(one)
 			if d.fn == "prepare-join" && d.number == 1 && !slices.Contains(want, d.String()) {
 				r.tally.note(firstPrepare)

@@ -11,7 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -406,9 +406,9 @@ func (w *stage) outcome(before *cluster.Slot) string {
 func (w *stage) strayStopped() bool {
 	slot := w.job().Tasks[0].Slots.At(0)
 	stray := terms.AllocationID{Slot: terms.SlotName{Job: stageJob, Task: "main"}, Order: slot.Order - 1}
-	stops := replica.React(w.s.Node(slot.Node).Peer, w.s,
-		&replica.Observed{Now: w.now, Local: []replica.LocalTask{{ID: stray}}}).Stop
-	return slices.ContainsFunc(stops, func(stop replica.StopOrder) bool { return stop.ID == stray })
+	stops := reaction.React(w.s.Node(slot.Node).Peer, w.s,
+		&reaction.Observed{Now: w.now, Local: []reaction.LocalTask{{ID: stray}}}).Stop
+	return slices.ContainsFunc(stops, func(stop reaction.StopOrder) bool { return stop.ID == stray })
 }
 
 // afterSeconds finds a delay in what is expected.

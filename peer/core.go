@@ -10,6 +10,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -54,7 +55,7 @@ type Core struct {
 	// gone are the watched peers whose pulse has ended.
 	gone []terms.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
-	local    []replica.LocalTask
+	local    []reaction.LocalTask
 	volumes  []terms.VolumeSet
 	outputs  []terms.OutputSet
 	starting map[terms.AllocationID]bool
@@ -231,7 +232,7 @@ func (c *Core) PulseSeen(p terms.PeerID, alive bool) {
 }
 
 // DriverHas replaces what the driver has.
-func (c *Core) DriverHas(local []replica.LocalTask) { c.local = local }
+func (c *Core) DriverHas(local []reaction.LocalTask) { c.local = local }
 
 // DriverKeeps replaces the sets of volumes and the outputs that the driver keeps.
 func (c *Core) DriverKeeps(sets []terms.VolumeSet, outputs []terms.OutputSet) {
@@ -256,15 +257,15 @@ func (c *Core) DriverStarted(id terms.AllocationID, refusal string) {
 type Work struct {
 	// Append is the record to append, again and again until that succeeds or a new life begins; nil for none.
 	Append *journal.Record
-	Start  []replica.Order
-	Stop   []replica.StopOrder
+	Start  []reaction.Order
+	Stop   []reaction.StopOrder
 	// Waits are the allocations that cannot be started before others have nodes.
-	Waits []replica.Wait
+	Waits []reaction.Wait
 	// Renew are the files to replace.
-	Renew  []replica.Renewal
+	Renew  []reaction.Renewal
 	Forget []terms.AllocationID
 	// Probe are all instances that are to be asked from now on whether they are well.
-	Probe []replica.Order
+	Probe []reaction.Order
 	// DeleteVolumes are the sets of volumes to delete.
 	DeleteVolumes []terms.VolumeSet
 	// DeleteOutputs are the outputs to delete.
@@ -282,8 +283,8 @@ func (c *Core) React(own terms.Time) Work {
 		return Work{}
 	}
 	now := c.clock.now(own)
-	r := replica.React(c.self, c.state,
-		&replica.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
+	r := reaction.React(c.self, c.state,
+		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
 			Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
@@ -315,13 +316,13 @@ func (c *Core) React(own terms.Time) Work {
 
 // missing returns the allocations whose outputs are lost, without those of which the value knows it or does not care.
 func (c *Core) missing() []terms.AllocationID {
-	maps.DeleteFunc(c.lost, func(id terms.AllocationID, _ bool) bool { return !replica.IsKept(c.state, id) })
+	maps.DeleteFunc(c.lost, func(id terms.AllocationID, _ bool) bool { return !reaction.IsKept(c.state, id) })
 	return slices.SortedFunc(maps.Keys(c.lost), terms.AllocationID.Compare)
 }
 
 // seen is what the driver has, with what checks say; what it refused to start as if it had ended; and what it was told
 // to start and may have in a moment: nobody may say that this does not run.
-func (c *Core) seen() []replica.LocalTask {
+func (c *Core) seen() []reaction.LocalTask {
 	if len(c.refused)+len(c.unwell)+len(c.starting) == 0 {
 		return c.local
 	}
@@ -330,14 +331,14 @@ func (c *Core) seen() []replica.LocalTask {
 		all[i].CheckFailure = c.unwell[all[i].ID]
 	}
 	for id, refusal := range c.refused {
-		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
+		all = append(all, reaction.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
 	}
 	for id := range c.starting {
-		if !slices.ContainsFunc(c.local, func(t replica.LocalTask) bool { return t.ID == id }) {
-			all = append(all, replica.LocalTask{ID: id, Starting: true})
+		if !slices.ContainsFunc(c.local, func(t reaction.LocalTask) bool { return t.ID == id }) {
+			all = append(all, reaction.LocalTask{ID: id, Starting: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b replica.LocalTask) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(all, func(a, b reaction.LocalTask) int { return a.ID.Compare(b.ID) })
 	return all
 }
 

@@ -12,7 +12,7 @@ import (
 	"starling/driver"
 	"starling/driver/manifest"
 	"starling/peer/handover"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -92,7 +92,7 @@ func (p *Peer) SendOutput(_ context.Context, set terms.OutputSet, to io.Writer) 
 
 // handOver prepares a task of a workflow, beside the loop. It returns why it cannot be started, if so, and false if
 // that is to be tried again.
-func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *replica.Handover) (refusal string, ok bool) {
+func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *reaction.Handover) (refusal string, ok bool) {
 	id := h.Output.Allocation
 	err := p.outputs.Prepare(ctx, task, h, func(bringing string) {
 		p.post(ctx, func() {
@@ -122,12 +122,12 @@ func clipped(reason string) string { return reason[:min(len(reason), cluster.Fai
 // abandon ends the preparation of what is not wanted any more, and forgets what is over.
 func (p *Peer) abandon() {
 	for id, cancel := range p.outputs.cancel {
-		if !replica.IsDue(p.core.state, id) {
+		if !reaction.IsDue(p.core.state, id) {
 			cancel()
 		}
 	}
 	for id := range p.outputs.waits {
-		if !replica.IsDue(p.core.state, id) {
+		if !reaction.IsDue(p.core.state, id) {
 			delete(p.outputs.waits, id)
 		}
 	}

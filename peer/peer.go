@@ -23,6 +23,7 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/secret"
 	"starling/terms"
 )
@@ -76,7 +77,7 @@ type Peer struct {
 	deleting bool
 	outputs  *outputs
 	// waits are the allocations that cannot be started before others have nodes.
-	waits []replica.Wait
+	waits []reaction.Wait
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 

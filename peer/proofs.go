@@ -8,7 +8,7 @@ import (
 	"starling/driver"
 	"starling/driver/uptime"
 	"starling/journal"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -85,7 +85,7 @@ func (p *Peer) vouching() journal.Pulse {
 }
 
 // proofsOf says which proofs the supervisor of a task wants.
-func proofsOf(order *replica.Order) driver.Proofs {
+func proofsOf(order *reaction.Order) driver.Proofs {
 	return driver.Proofs{
 		StopAfter: time.Duration(order.Spec.Disconnect.StopAfterMillis) * time.Millisecond,
 		StopGrace: time.Duration(order.Spec.StopGraceMillis) * time.Millisecond,
@@ -99,7 +99,7 @@ func (c *Core) Guarded() []terms.AllocationID {
 		return nil
 	}
 	var guarded []terms.AllocationID
-	for _, a := range replica.ViewOf(c.state, c.self) {
+	for _, a := range reaction.ViewOf(c.state, c.self) {
 		if a.Spec.StopsItself() && a.Phase != cluster.Away {
 			guarded = append(guarded, a.ID)
 		}

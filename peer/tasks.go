@@ -15,7 +15,7 @@ import (
 	"starling/journal"
 	"starling/peer/probe"
 	"starling/plugin"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/secret"
 	"starling/terms"
 )
@@ -29,7 +29,7 @@ func (p *Peer) driverChanged(ctx context.Context) {
 	}
 	statuses := p.config.Driver.Tasks()
 	p.outputs.growing = nil
-	local := make([]replica.LocalTask, 0, len(statuses))
+	local := make([]reaction.LocalTask, 0, len(statuses))
 	has := make(map[terms.AllocationID]bool, len(statuses))
 	for _, status := range statuses {
 		id, ok := terms.ParseAllocationID(status.ID)
@@ -46,7 +46,7 @@ func (p *Peer) driverChanged(ctx context.Context) {
 				p.outputs.growing = append(p.outputs.growing, set)
 			}
 		case makes && task.Ended == cluster.ByItself && task.ExitCode == 0 && p.sealing(ctx, set):
-			task = replica.LocalTask{ID: id, Files: task.Files}
+			task = reaction.LocalTask{ID: id, Files: task.Files}
 		}
 		local = append(local, task)
 	}
@@ -55,8 +55,8 @@ func (p *Peer) driverChanged(ctx context.Context) {
 	p.core.DriverKeeps(volumes, outputs)
 }
 
-func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
-	task := replica.LocalTask{ID: id, Files: terms.Index(status.FilesVersion)}
+func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
+	task := reaction.LocalTask{ID: id, Files: terms.Index(status.FilesVersion)}
 	if status.State != driver.Exited {
 		return task
 	}
@@ -82,10 +82,10 @@ func localTask(id terms.AllocationID, status driver.Status) replica.LocalTask {
 const startsMax = 8
 
 // startTask hands an allocation to the driver, beside the loop.
-func (p *Peer) startTask(ctx context.Context, order replica.Order) {
+func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 	task, vouching := p.taskOf(order), p.vouching()
 	refusal, ok := p.putFiles(&order, &task), true
-	handover, hands := replica.HandoverOf(p.core.state, order.ID)
+	handover, hands := reaction.HandoverOf(p.core.state, order.ID)
 	preparing, cancel := context.WithCancel(ctx)
 	if hands {
 		p.outputs.cancel[order.ID] = cancel
@@ -110,14 +110,14 @@ func (p *Peer) startTask(ctx context.Context, order replica.Order) {
 }
 
 // putFiles gives a task the files about its job's members, or returns why it cannot be started.
-func (p *Peer) putFiles(order *replica.Order, task *driver.Task) (refusal string) {
+func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal string) {
 	if order.Members == 0 {
 		return ""
 	}
 	if odd := p.oddSecret(order.Outfit.Files); odd != "" {
 		return clipped(odd)
 	}
-	files, err := p.fileSet(&replica.Renewal{
+	files, err := p.fileSet(&reaction.Renewal{
 		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Outfit.Files, User: order.Spec.User,
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, vouching journal.
 }
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
-func (p *Peer) taskOf(order replica.Order) driver.Task {
+func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	slot := order.ID.Slot
 	env := &environment{}
 	env.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
@@ -189,7 +189,7 @@ func (p *Peer) taskOf(order replica.Order) driver.Task {
 
 // fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
 // keys.
-func (p *Peer) fileSet(r *replica.Renewal) (*driver.FileSet, error) {
+func (p *Peer) fileSet(r *reaction.Renewal) (*driver.FileSet, error) {
 	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
 	for _, f := range r.Files {
 		key, err := p.key(r, f.Key)
@@ -211,7 +211,7 @@ func (p *Peer) oddSecret(files []plugin.File) string {
 }
 
 // key derives one of the keys of a job.
-func (p *Peer) key(r *replica.Renewal, key plugin.Key) ([]byte, error) {
+func (p *Peer) key(r *reaction.Renewal, key plugin.Key) ([]byte, error) {
 	if key == plugin.NoKey {
 		return nil, nil
 	}
@@ -236,7 +236,7 @@ var signals = [...]syscall.Signal{
 }
 
 // renew has the driver replace files beside the loop, all of these before it begins with others.
-func (p *Peer) renew(ctx context.Context, all []replica.Renewal) {
+func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 	if len(all) == 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func (c *checked) task(id terms.AllocationID) (driver.Task, bool) {
 }
 
 // probe asks the instances of the list from now on, and no others.
-func (p *Peer) probe(all []replica.Order) {
+func (p *Peer) probe(all []reaction.Order) {
 	c := &p.checked
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -339,7 +339,7 @@ func (p *Peer) probe(all []replica.Order) {
 }
 
 // askProber completes what the driver knows of a task that runs.
-func (p *Peer) askProber(task *replica.LocalTask) {
+func (p *Peer) askProber(task *reaction.LocalTask) {
 	ready, failure := p.checked.prober.State(task.ID)
 	task.Ready = ready
 	if failure != "" {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -22,7 +22,7 @@ func TestTaskOfTellsWho(t *testing.T) {
 		}},
 	} {
 		slot := terms.SlotName{Job: c.job, Task: "main", Index: 2}
-		task := p.taskOf(replica.Order{ID: terms.AllocationID{Slot: slot, Order: 7},
+		task := p.taskOf(reaction.Order{ID: terms.AllocationID{Slot: slot, Order: 7},
 			Spec: &terms.Task{Command: []string{"work"}}})
 		for _, variable := range append(c.want, "STARLING_TASK=main", "STARLING_INDEX=2") {
 			if !slices.Contains(task.Env, variable) {

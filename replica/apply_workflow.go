@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -90,7 +91,7 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 
 // outputLost lets an instance run again whose node has not got its output any more, if that is needed.
 func (f *fold) outputLost(r cluster.SlotRef, slot cluster.Slot) {
-	if slot.Node != f.writer.Index || !needsOutput(f.s, r, &slot) {
+	if slot.Node != f.writer.Index || !reaction.NeedsOutput(f.s, r, &slot) {
 		return
 	}
 	f.effect(Lost, r, "its output is not on its node any more")
@@ -98,13 +99,6 @@ func (f *fold) outputLost(r cluster.SlotRef, slot cluster.Slot) {
 	f.wait(r, slot, cluster.AnyNode)
 	f.touch(r.Job)
 	f.loseOutputs(r.Job)
-}
-
-// needsOutput tells whether others wait for what an allocation has left, or use it.
-func needsOutput(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
-	j := s.Job(r.Job)
-	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 &&
-		slices.Contains(j.Needed(), int(r.Task))
 }
 
 // followProblem refuses a job that comes after others which will not succeed.

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -33,7 +34,7 @@ func TestPlacementGoesOn(t *testing.T) {
 	told := 0
 	for i := range 2 {
 		p := terms.NewPeerID(terms.NodeName(fmt.Sprintf("m%05d", i)), 1)
-		for _, one := range React(p, s, &Observed{Now: s.Time}).Commands {
+		for _, one := range reaction.React(p, s, &reaction.Observed{Now: s.Time}).Commands {
 			if one.Kind() == command.KindTellTime {
 				told++
 			}
@@ -64,23 +65,23 @@ func TestEffectsAreBounded(t *testing.T) {
 // TestReportsAreBounded has a node tell more than fits into one entry: the rest goes with the next.
 func TestReportsAreBounded(t *testing.T) {
 	s := clusterOf(1)
-	job := small("many", reportsMax+10)
+	job := small("many", reaction.ReportsMax+10)
 	job.Spec.Tasks[0].Resources = terms.Resources{}
 	apply(s, 2, job)
-	o := &Observed{}
-	for _, order := range React("m00000~1", s, o).Start {
-		o.Local = append(o.Local, LocalTask{ID: order.ID, Ended: cluster.NotStarted,
+	o := &reaction.Observed{}
+	for _, order := range reaction.React("m00000~1", s, o).Start {
+		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Ended: cluster.NotStarted,
 			Detail: strings.Repeat("é", cluster.FailureDetailBytesMax)})
 	}
-	e := &command.Entry{Writer: "m00000~1", Seq: 3, Commands: React("m00000~1", s, o).Commands}
-	if got := len(e.Commands[0].(*command.ReportTasks).Reports); got != reportsMax {
-		t.Errorf("one entry tells %d ends, want %d", got, reportsMax)
+	e := &command.Entry{Writer: "m00000~1", Seq: 3, Commands: reaction.React("m00000~1", s, o).Commands}
+	if got := len(e.Commands[0].(*command.ReportTasks).Reports); got != reaction.ReportsMax {
+		t.Errorf("one entry tells %d ends, want %d", got, reaction.ReportsMax)
 	}
 	if _, err := command.Decode(command.Encode(e), rules.First); err != nil {
 		t.Errorf("nobody can read the news: %v", err)
 	}
 	Apply(s, s.Index+1, e, false)
-	if got := len(React("m00000~1", s, o).Commands[0].(*command.ReportTasks).Reports); got != 10 {
+	if got := len(reaction.React("m00000~1", s, o).Commands[0].(*command.ReportTasks).Reports); got != 10 {
 		t.Errorf("%d ends are left to tell, want 10", got)
 	}
 }
@@ -89,7 +90,7 @@ func TestReportsAreBounded(t *testing.T) {
 func TestReactKeepsBadOffersBack(t *testing.T) {
 	s := clusterOf(1)
 	offer := &terms.Offer{Attributes: []terms.EnvVar{{Name: "zone", Value: "\xff"}}}
-	if commands := React("m00000~1", s, &Observed{Offer: offer}).Commands; len(commands) > 0 {
+	if commands := reaction.React("m00000~1", s, &reaction.Observed{Offer: offer}).Commands; len(commands) > 0 {
 		t.Errorf("an offer that is no UTF-8 is written: %v", commands)
 	}
 }
@@ -140,7 +141,7 @@ func TestCopiesBesideEachOther(t *testing.T) {
 		group.Go(func() {
 			for _, e := range rest {
 				Apply(s, s.Index+1, e, false)
-				React(e.Writer, s, &Observed{Now: s.Time})
+				reaction.React(e.Writer, s, &reaction.Observed{Now: s.Time})
 			}
 		})
 	}

@@ -6,12 +6,13 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/terms"
 	"starling/terms/rules"
 )
 
 // running is a service with a port of which one instance runs.
-func running(change func(*terms.Job)) (*cluster.State, *Observed) {
+func running(change func(*terms.Job)) (*cluster.State, *reaction.Observed) {
 	c := benchJob("web", 1, terms.Pack, 100)
 	c.Spec.Type = terms.Stateless
 	c.Spec.Tasks[0].Ports = []terms.PortRequest{{Name: "http"}}
@@ -19,9 +20,9 @@ func running(change func(*terms.Job)) (*cluster.State, *Observed) {
 	change(&c.Spec)
 	s := clusterOf(1)
 	apply(s, 2, c)
-	o := &Observed{Now: 1}
-	o.Local = []LocalTask{{ID: React("m00000~1", s, o).Start[0].ID}}
-	apply(s, 3, React("m00000~1", s, o).Commands...)
+	o := &reaction.Observed{Now: 1}
+	o.Local = []reaction.LocalTask{{ID: reaction.React("m00000~1", s, o).Start[0].ID}}
+	apply(s, 3, reaction.React("m00000~1", s, o).Commands...)
 	return s, o
 }
 
@@ -31,7 +32,7 @@ func tell(s *cluster.State, seq uint64, now terms.Time, c command.Command) {
 }
 
 // stopped is one of which the instance is told to stop at 1000.
-func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *Observed) {
+func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *reaction.Observed) {
 	t.Helper()
 	s, o := running(change)
 	tell(s, 4, 1000, &command.KillJob{Job: "web"})
@@ -63,7 +64,7 @@ func TestServicesAreSignalledAfterTheirDelay(t *testing.T) {
 		s, o := stopped(t, c.job)
 		for range 2 { // asked again it answers the same
 			o.Now = c.now
-			got := React("m00000~1", s, o)
+			got := reaction.React("m00000~1", s, o)
 			if signals := len(got.Stop) == 1 && got.Stop[0].GraceMillis == 700; signals != c.signals || len(got.Commands) > 0 {
 				t.Errorf("%s: stops %+v and writes %+v, want a signal: %t", c.name, got.Stop, got.Commands, c.signals)
 			}
@@ -78,7 +79,7 @@ func TestServicesAreSignalledAfterTheirDelay(t *testing.T) {
 func TestWhatEndsInItsDelayIsReported(t *testing.T) {
 	s, o := stopped(t, func(*terms.Job) {})
 	o.Now, o.Local[0].Ended, o.Local[0].ExitCode = 1001, cluster.ByItself, 3
-	got := React("m00000~1", s, o)
+	got := reaction.React("m00000~1", s, o)
 	if len(got.Stop) != 0 || len(got.Commands) != 1 {
 		t.Fatalf("stops %+v and writes %+v, want only a report", got.Stop, got.Commands)
 	}
@@ -92,7 +93,7 @@ func TestWhatEndsInItsDelayIsReported(t *testing.T) {
 func TestWhatFailsItsChecksIsNotWaitedFor(t *testing.T) {
 	s, o := stopped(t, func(*terms.Job) {})
 	o.Now, o.Local[0].CheckFailure = 1000, "no answer"
-	if got := React("m00000~1", s, o); len(got.Stop) != 1 {
+	if got := reaction.React("m00000~1", s, o); len(got.Stop) != 1 {
 		t.Errorf("stops %+v, want the instance", got.Stop)
 	}
 }
@@ -109,7 +110,7 @@ func TestASecondOrderDoesNotBeginTheDelayAgain(t *testing.T) {
 		none.Tasks[0].Instances = 0
 		tell(s, 5, 2000, &command.SubmitJob{Spec: none, Against: 1})
 		o.Now = 2000
-		if got := React("m00000~1", s, o); got.AskAgain != want || len(got.Stop) != 0 {
+		if got := reaction.React("m00000~1", s, o); got.AskAgain != want || len(got.Stop) != 0 {
 			t.Errorf("under version %d of the rules it asks again at %d and stops %+v, want %d and nothing", number,
 				got.AskAgain, got.Stop, want)
 		}
@@ -121,21 +122,21 @@ func TestASecondOrderDoesNotBeginTheDelayAgain(t *testing.T) {
 func TestANewClusterRaisesItsRules(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(s *cluster.State, o *Observed)
+		change func(s *cluster.State, o *reaction.Observed)
 		raises bool
 	}{
-		{"new", func(*cluster.State, *Observed) {}, true},
-		{"with a job", func(s *cluster.State, _ *Observed) { s.LastJob = 1 }, false},
-		{"with the rules already", func(s *cluster.State, _ *Observed) { s.Rules = rules.Released }, false},
+		{"new", func(*cluster.State, *reaction.Observed) {}, true},
+		{"with a job", func(s *cluster.State, _ *reaction.Observed) { s.LastJob = 1 }, false},
+		{"with the rules already", func(s *cluster.State, _ *reaction.Observed) { s.Rules = rules.Released }, false},
 		{"with another that knows less",
-			func(s *cluster.State, _ *Observed) { s.SetOffer(1, &terms.Offer{Rules: rules.First}) }, false},
-		{"with a first that knows less", func(s *cluster.State, o *Observed) {
+			func(s *cluster.State, _ *reaction.Observed) { s.SetOffer(1, &terms.Offer{Rules: rules.First}) }, false},
+		{"with a first that knows less", func(s *cluster.State, o *reaction.Observed) {
 			s.SetOffer(0, &terms.Offer{Rules: rules.First})
 			o.Offer = s.Node(0).Offer
 		}, false},
 		{"with a first that comes to know it",
-			func(s *cluster.State, _ *Observed) { s.SetOffer(0, &terms.Offer{Rules: rules.First}) }, true},
-		{"with an offer that is refused", func(s *cluster.State, o *Observed) {
+			func(s *cluster.State, _ *reaction.Observed) { s.SetOffer(0, &terms.Offer{Rules: rules.First}) }, true},
+		{"with an offer that is refused", func(s *cluster.State, o *reaction.Observed) {
 			s.SetOffer(0, &terms.Offer{Rules: rules.First})
 			o.Offer = &terms.Offer{Rules: rules.Released, PortFirst: 9, PortLast: 8}
 		}, false},
@@ -144,11 +145,11 @@ func TestANewClusterRaisesItsRules(t *testing.T) {
 		offer := &terms.Offer{Rules: rules.Released}
 		s.SetOffer(0, offer)
 		s.SetOffer(1, offer)
-		o := &Observed{Offer: offer}
+		o := &reaction.Observed{Offer: offer}
 		c.change(s, o)
 		raises := 0
 		for _, peer := range []terms.PeerID{"m00000~1", "m00001~1"} {
-			for _, one := range React(peer, s, o).Commands {
+			for _, one := range reaction.React(peer, s, o).Commands {
 				if raise, ok := one.(*command.RaiseRules); ok && raise.Version == s.Rules+1 {
 					raises++
 				}

@@ -1,3 +1,2 @@
-// Package replica is the fold: Apply takes the value from one entry to the next, and React lists what one peer must
-// do because of the value.
+// Package replica is the fold: Apply takes the value from one entry to the next.
 package replica

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -70,13 +71,13 @@ func (h *history) next() *command.Entry {
 // command makes a command that the writer has reason to write, or any other.
 func (h *history) command(writer terms.PeerID) command.Command {
 	if !h.s.IsMember(writer) {
-		reactions := React(writer, h.s, &Observed{Now: h.now + 10_000}).Commands
+		reactions := reaction.React(writer, h.s, &reaction.Observed{Now: h.now + 10_000}).Commands
 		if len(reactions) > 0 && h.chance(90) {
 			return reactions[0]
 		}
 		return &command.PrepareJoin{Joiner: writer, Attempt: uint32(1 + h.rng.IntN(2))}
 	}
-	reactions := React(writer, h.s, &Observed{Now: h.now}).Commands
+	reactions := reaction.React(writer, h.s, &reaction.Observed{Now: h.now}).Commands
 	switch draw := h.rng.IntN(100); {
 	case draw < 20 && len(reactions) > 0:
 		return reactions[0]
@@ -238,7 +239,7 @@ func (h *history) widen(spec *terms.Job) {
 // reports tells news of some of what the writer holds.
 func (h *history) reports(writer terms.PeerID) command.Command {
 	news := &command.ReportTasks{Peer: writer}
-	for _, a := range ViewOf(h.s, writer) {
+	for _, a := range reaction.ViewOf(h.s, writer) {
 		r := command.Report{Slot: a.Slot, Order: a.ID.Order}
 		switch draw := h.rng.IntN(10); {
 		case draw < 4:

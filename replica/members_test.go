@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -28,23 +29,23 @@ func TestMembersAreTold(t *testing.T) {
 	offer := *s.Node(0).Offer
 	offer.Address = "10.0.0.1:7460"
 	s.SetOffer(0, &offer)
-	o := &Observed{Folder: func(id terms.AllocationID) string { return "/files/" + id.String() }}
+	o := &reaction.Observed{Folder: func(id terms.AllocationID) string { return "/files/" + id.String() }}
 	list := func() terms.Index { return s.JobOf("train").Roster.Version }
 
 	apply(s, 2, training(2, 0))
-	if got := React("m00000~1", s, o); held(s) != 2 || len(got.Start) != 0 {
+	if got := reaction.React("m00000~1", s, o); held(s) != 2 || len(got.Start) != 0 {
 		t.Fatalf("%d of 3 have a node and %d start, want 2 that wait for the third", held(s), len(got.Start))
 	}
 	apply(s, 3, training(1, 1))
-	got := React("m00000~1", s, o)
+	got := reaction.React("m00000~1", s, o)
 	if len(got.Start) != 2 || list() != s.Index {
 		t.Fatalf("%d start of the list of entry %d, want 2 of entry %d", len(got.Start), list(), s.Index)
 	}
 	for _, order := range got.Start {
 		checkOutfit(t, &order, list())
-		o.Local = append(o.Local, LocalTask{ID: order.ID, Files: order.Members})
+		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Files: order.Members})
 	}
-	if again := React("m00000~1", s, o); len(again.Start)+len(again.Renew) != 0 {
+	if again := reaction.React("m00000~1", s, o); len(again.Start)+len(again.Renew) != 0 {
 		t.Errorf("%d are started and %d renewed although nothing has changed", len(again.Start), len(again.Renew))
 	}
 	before := list()
@@ -53,7 +54,7 @@ func TestMembersAreTold(t *testing.T) {
 		t.Errorf("the list is of entry %d, which did not change it, want %d", list(), before)
 	}
 	apply(s, 5, training(3, 2))
-	got = React("m00000~1", s, o)
+	got = reaction.React("m00000~1", s, o)
 	if len(got.Renew) != 2 || got.Renew[0].Version != s.Index || got.Renew[0].Signal != terms.SignalHangUp ||
 		len(got.Start) != 0 {
 		t.Fatalf("%+v are renewed and %d start, want 2 of version %d with SIGHUP and none", got.Renew, len(got.Start),
@@ -61,12 +62,12 @@ func TestMembersAreTold(t *testing.T) {
 	}
 	o.Local[0].Files = got.Renew[0].Version
 	o.Local[1].Ended = cluster.ByItself
-	if got := React("m00000~1", s, o); len(got.Renew) != 0 {
+	if got := reaction.React("m00000~1", s, o); len(got.Renew) != 0 {
 		t.Errorf("%+v are renewed, want none: one has the files, one has ended", got.Renew)
 	}
 }
 
-func checkOutfit(t *testing.T, order *Order, version terms.Index) {
+func checkOutfit(t *testing.T, order *reaction.Order, version terms.Index) {
 	t.Helper()
 	at := slices.IndexFunc(order.Outfit.Env, func(e terms.EnvVar) bool { return e.Name == "TF_CONFIG" })
 	want := `{"cluster": {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.1:2222"]}, "task": {"type": "` +

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -31,16 +32,16 @@ func wordsJob() (s *cluster.State, j *cluster.Job, split, count terms.Allocation
 
 func TestHandover(t *testing.T) {
 	s, j, split, count := wordsJob()
-	h, ok := HandoverOf(s, count)
-	want := Input{Output: terms.OutputSet{Allocation: split, Job: j.ID}, User: "one", Node: "here"}
-	if !ok || h.Problem != "" || h.Output.Allocation != count || !slices.Equal(h.Inputs, []Input{want}) {
+	h, ok := reaction.HandoverOf(s, count)
+	want := reaction.Input{Output: terms.OutputSet{Allocation: split, Job: j.ID}, User: "one", Node: "here"}
+	if !ok || h.Problem != "" || h.Output.Allocation != count || !slices.Equal(h.Inputs, []reaction.Input{want}) {
 		t.Errorf("got %+v, %t, want %+v", h, ok, want)
 	}
-	if _, ok := HandoverOf(s, split); ok {
+	if _, ok := reaction.HandoverOf(s, split); ok {
 		t.Error("what has succeeded is handed something")
 	}
 	count.Order++
-	if _, ok := HandoverOf(s, count); ok || IsDue(s, count) {
+	if _, ok := reaction.HandoverOf(s, count); ok || reaction.IsDue(s, count) {
 		t.Error("an allocation that is not wanted is handed something")
 	}
 }
@@ -56,16 +57,17 @@ func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 		}
 		return all
 	}
-	observed := &Observed{Outputs: append(sets(old, split, count), terms.OutputSet{Allocation: split, Job: j.ID + 1})}
+	observed := &reaction.Observed{Outputs: append(sets(old, split, count),
+		terms.OutputSet{Allocation: split, Job: j.ID + 1})}
 	wantDeleted := func(what string, want []terms.OutputSet) {
 		t.Helper()
-		if got := React("here~1", s, observed).DeleteOutputs; !slices.Equal(got, want) {
+		if got := reaction.React("here~1", s, observed).DeleteOutputs; !slices.Equal(got, want) {
 			t.Errorf("%s: got %v deleted, want %v", what, got, want)
 		}
 	}
 	stray := observed.Outputs[3]
 	wantDeleted("count is to start", append(sets(old), stray))
-	observed.Local = []LocalTask{{ID: count}}
+	observed.Local = []reaction.LocalTask{{ID: count}}
 	wantDeleted("count runs", nil)
 	observed.Local[0].Ended = cluster.ByItself
 	wantDeleted("count has ended", append(sets(old), stray))
@@ -81,7 +83,7 @@ func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 	s.Expire(j.ID)
 	s.ForgetJobs()
 	wantDeleted("the job is forgotten", observed.Outputs)
-	if got := React("here~2", s, observed).DeleteOutputs; got != nil {
+	if got := reaction.React("here~2", s, observed).DeleteOutputs; got != nil {
 		t.Errorf("got %v deleted by a peer that is no member, want none", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/plugin/roster"
+	"starling/replica/reaction"
 	"starling/schedule"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
@@ -49,9 +50,9 @@ func (r *reading) fold(s *cluster.State) {
 			for index := range t.Slots.Len() {
 				ref := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 				id := terms.AllocationID{Slot: s.NameOf(ref), Order: t.Slots.At(index).Order}
-				OutputOf(s, ref)
-				HandoverOf(s, id)
-				IsKept(s, id)
+				reaction.OutputOf(s, ref)
+				reaction.HandoverOf(s, id)
+				reaction.IsKept(s, id)
 			}
 		}
 		if j.HasGang() {
@@ -67,8 +68,9 @@ func (r *reading) fold(s *cluster.State) {
 	})
 	for n := range cluster.NodeIndex(s.Nodes()) {
 		peer := terms.NewPeerID(s.Node(n).Name, s.Node(n).Departed+1)
-		ViewOf(s, peer)
-		React(peer, s, &Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)}, Offer: s.Node(n).Offer})
+		reaction.ViewOf(s, peer)
+		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)},
+			Offer: s.Node(n).Offer})
 	}
 	admission.CeilingsOf(s, nil)
 	entitle.Entitlements(entitle.Of(s))

@@ -12,6 +12,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -95,7 +96,7 @@ type story struct {
 	now    terms.Time
 	seqs   map[terms.PeerID]uint64
 	offers map[terms.PeerID]*terms.Offer
-	local  map[terms.NodeName][]LocalTask
+	local  map[terms.NodeName][]reaction.LocalTask
 	lost   []terms.AllocationID
 	last   *command.Entry
 	out    strings.Builder
@@ -108,7 +109,7 @@ type story struct {
 func newStory() *story {
 	return &story{s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{},
 		offers: map[terms.PeerID]*terms.Offer{},
-		local:  map[terms.NodeName][]LocalTask{}}
+		local:  map[terms.NodeName][]reaction.LocalTask{}}
 }
 
 func named(name string) terms.PeerID {
@@ -492,8 +493,8 @@ func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, terms.Allocati
 func (w *story) end(text string, ending cluster.Ending, status int32, detail string) {
 	_, slot, id := w.slot(text)
 	node := w.s.Node(slot.Node).Name
-	w.local[node] = slices.DeleteFunc(w.local[node], func(task LocalTask) bool { return task.ID == id })
-	w.local[node] = append(w.local[node], LocalTask{ID: id, Ended: ending, ExitCode: status, Detail: detail})
+	w.local[node] = slices.DeleteFunc(w.local[node], func(task reaction.LocalTask) bool { return task.ID == id })
+	w.local[node] = append(w.local[node], reaction.LocalTask{ID: id, Ended: ending, ExitCode: status, Detail: detail})
 }
 
 func (w *story) report(by terms.PeerID, text string, status int32, order string) {
@@ -505,12 +506,13 @@ func (w *story) report(by terms.PeerID, text string, status int32, order string)
 	w.write(by, &command.ReportTasks{Peer: by, Reports: []command.Report{news}})
 }
 
-func (w *story) react(p terms.PeerID) (terms.PeerID, Reactions) {
-	return p, React(p, w.s, &Observed{Now: w.now, Local: w.local[p.Node()], Lost: w.lost, Offer: w.offers[p]})
+func (w *story) react(p terms.PeerID) (terms.PeerID, reaction.Reactions) {
+	return p, reaction.React(p, w.s,
+		&reaction.Observed{Now: w.now, Local: w.local[p.Node()], Lost: w.lost, Offer: w.offers[p]})
 }
 
 // told writes out what React asks for beside the entries that it wants.
-func (w *story) told(p terms.PeerID, r Reactions) {
+func (w *story) told(p terms.PeerID, r reaction.Reactions) {
 	if w.quiet {
 		return
 	}
@@ -544,16 +546,16 @@ func (w *story) act(p terms.PeerID) {
 		w.told(p, r)
 		node := p.Node()
 		for _, order := range r.Start {
-			w.local[node] = append(w.local[node], LocalTask{ID: order.ID})
+			w.local[node] = append(w.local[node], reaction.LocalTask{ID: order.ID})
 		}
 		for i := range w.local[node] {
 			task := &w.local[node][i]
-			if slices.ContainsFunc(r.Stop, func(stop StopOrder) bool { return stop.ID == task.ID }) {
+			if slices.ContainsFunc(r.Stop, func(stop reaction.StopOrder) bool { return stop.ID == task.ID }) {
 				task.Ended = cluster.OnRequest
 			}
 		}
 		w.local[node] = slices.DeleteFunc(w.local[node],
-			func(task LocalTask) bool { return slices.Contains(r.Forget, task.ID) })
+			func(task reaction.LocalTask) bool { return slices.Contains(r.Forget, task.ID) })
 		if len(commands) > 0 {
 			w.write(p, commands...)
 		}

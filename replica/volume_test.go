@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -22,16 +23,17 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 		return terms.VolumeSet{Slot: terms.SlotName{Job: "db", Task: "main", Index: index}, Job: job}
 	}
 	all := []terms.VolumeSet{set(0, id), set(1, id), set(2, id), set(7, id), set(0, id+1)}
-	observed := &Observed{Volumes: all}
-	if got, want := React("here~1", s, observed).DeleteVolumes,
+	observed := &reaction.Observed{Volumes: all}
+	if got, want := reaction.React("here~1", s, observed).DeleteVolumes,
 		[]terms.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted, want %v", got, want)
 	}
-	observed.Local = []LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
-	if got, want := React("here~1", s, observed).DeleteVolumes, []terms.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
+	observed.Local = []reaction.LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
+	if got, want := reaction.React("here~1", s, observed).DeleteVolumes,
+		[]terms.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted while a task of the slot is there, want %v", got, want)
 	}
-	if got := React("here~2", s, &Observed{Volumes: all}).DeleteVolumes; got != nil {
+	if got := reaction.React("here~2", s, &reaction.Observed{Volumes: all}).DeleteVolumes; got != nil {
 		t.Errorf("got %v deleted by a peer that is no member, want none", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/peer"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -180,7 +181,7 @@ func (w *World) hasTwin(m *machine) bool {
 
 // checkMachine checks that exactly what the value gives to a machine runs on it.
 func (w *World) checkMachine(m *machine) {
-	view := replica.ViewOf(m.core.State(), m.core.Self())
+	view := reaction.ViewOf(m.core.State(), m.core.Self())
 	if !m.core.State().IsMember(m.core.Self()) {
 		view = nil
 	}

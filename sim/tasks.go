@@ -7,14 +7,14 @@ import (
 
 	"starling/cluster"
 	"starling/plugin/roster"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/sim/wishes"
 	"starling/terms"
 )
 
 // running is an allocation that the driver has.
 type running struct {
-	replica.LocalTask
+	reaction.LocalTask
 	stopping bool
 	// stopAfter and grace are what its supervisor was told, proved tells that somebody proves it wanted now, and lapses
 	// counts how often that ended.
@@ -30,7 +30,7 @@ func (m *machine) find(id terms.AllocationID) (at int, found bool) {
 
 func (m *machine) driverChanged() {
 	m.stale = false
-	local := make([]replica.LocalTask, len(m.tasks))
+	local := make([]reaction.LocalTask, len(m.tasks))
 	for i, t := range m.tasks {
 		local[i] = t.LocalTask
 	}
@@ -40,7 +40,7 @@ func (m *machine) driverChanged() {
 // start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it takes;
 // 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can vouch
 // for it.
-func (m *machine) start(order replica.Order) {
+func (m *machine) start(order reaction.Order) {
 	run, power, self := m.run, m.power, m.core.Self()
 	m.w.after(m.w.between(1, 30), func() {
 		unproved := order.Spec.StopsItself() && (m.core.Self() != self || !m.vouches())
@@ -71,9 +71,9 @@ func (m *machine) start(order replica.Order) {
 	})
 }
 
-func (m *machine) exec(order replica.Order) {
+func (m *machine) exec(order reaction.Order) {
 	m.w.checkAlone(m, &order)
-	t := &running{LocalTask: replica.LocalTask{ID: order.ID, Files: order.Members},
+	t := &running{LocalTask: reaction.LocalTask{ID: order.ID, Files: order.Members},
 		stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
 	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
@@ -103,7 +103,7 @@ func (m *machine) exec(order replica.Order) {
 
 // renew gives tasks that run the files of a newer list of members, after a while. Who is asked meanwhile is asked
 // again.
-func (m *machine) renew(all []replica.Renewal) {
+func (m *machine) renew(all []reaction.Renewal) {
 	power := m.power
 	if len(all) == 0 {
 		return
@@ -184,7 +184,7 @@ func (m *machine) end(t *running, how cluster.Ending, code int32) {
 }
 
 // stop ends a task, at once or when it has used up its grace.
-func (m *machine) stop(order replica.StopOrder) {
+func (m *machine) stop(order reaction.StopOrder) {
 	if at, found := m.find(order.ID); found && !m.tasks[at].stopping {
 		t := m.tasks[at]
 		m.checkUnlisted(order.ID)
@@ -251,7 +251,7 @@ func (m *machine) mustMoveOn() bool {
 
 // checkAlone checks that no program of the slot lives anywhere when one of a stateful job begins. It is promised as
 // long as clocks run on, names are not given twice, and nobody says of the living that they left.
-func (w *World) checkAlone(m *machine, order *replica.Order) {
+func (w *World) checkAlone(m *machine, order *reaction.Order) {
 	j := m.core.State().JobOf(order.ID.Slot.Job)
 	excused := w.fired[clockJump] + w.fired[twinName] + w.fired[falseDeath] + w.fired[leaveGracefully]
 	if j == nil || j.Spec.Type != terms.Stateful || excused > 0 {

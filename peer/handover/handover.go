@@ -17,7 +17,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/manifest"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -107,7 +107,7 @@ func (o *Outputs) Grown(ctx context.Context, set terms.OutputSet) error {
 
 // Prepare gives a task its folders, with the outputs of what it comes after, and tells which it brings from elsewhere.
 // An error that is ErrLater may go by itself.
-func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *replica.Handover,
+func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Handover,
 	tell func(bringing string)) error {
 	if h.Problem != "" {
 		return fmt.Errorf("%w: %s", ErrLater, h.Problem)
@@ -158,7 +158,7 @@ func (o *Outputs) empty(set terms.OutputSet, name, user string) error {
 }
 
 // obtain returns the folder of an output on this machine: where it was made, or a copy that is brought first.
-func (o *Outputs) obtain(ctx context.Context, in *replica.Input, user string, tell func()) (path string, err error) {
+func (o *Outputs) obtain(ctx context.Context, in *reaction.Input, user string, tell func()) (path string, err error) {
 	if in.User != user {
 		return "", fmt.Errorf("it belongs to the user %q, and this instance runs as %q: run both as the same", in.User, user)
 	}
@@ -221,7 +221,7 @@ func (o *Outputs) reserve(ctx context.Context, set terms.OutputSet) (release fun
 
 // bring copies an output from the peer that has it. The copy takes its place when all of it was checked, and counts
 // when its manifest stands beside it.
-func (o *Outputs) bring(ctx context.Context, in *replica.Input, path, beside string) error {
+func (o *Outputs) bring(ctx context.Context, in *reaction.Input, path, beside string) error {
 	select {
 	case o.fetches <- struct{}{}:
 		defer func() { <-o.fetches }()

@@ -12,7 +12,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/fake"
-	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -26,15 +26,15 @@ func TestObtain(t *testing.T) {
 			return io.NopCloser(strings.NewReader(`{"files":[{"path":"text","bytes":3,"sha256":"00"}]}` + "\nabc")), nil
 		}})
 	for _, c := range []struct {
-		in    replica.Input
+		in    reaction.Input
 		user  string
 		want  string
 		later bool
 	}{
-		{replica.Input{Node: "b"}, "", "not there any more", true},
-		{replica.Input{Node: "a"}, "", "not in the cluster now", true},
-		{replica.Input{Node: "a", Address: "a"}, "", "its digest is", true},
-		{replica.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
+		{reaction.Input{Node: "b"}, "", "not there any more", true},
+		{reaction.Input{Node: "a"}, "", "not in the cluster now", true},
+		{reaction.Input{Node: "a", Address: "a"}, "", "its digest is", true},
+		{reaction.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
 	} {
 		_, err := o.obtain(t.Context(), &c.in, c.user, func() {})
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrLater) != c.later {
@@ -45,7 +45,7 @@ func TestObtain(t *testing.T) {
 		t.Errorf("got %d lost outputs, want that of this node", lost)
 	}
 	task := driver.Task{}
-	if err := o.Prepare(t.Context(), &task, &replica.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err,
+	if err := o.Prepare(t.Context(), &task, &reaction.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err,
 		ErrLater) {
 		t.Errorf("got %v", err)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"starling/cluster"
 	"starling/command"
-	"starling/replica"
 	"starling/replica/forecast"
+	"starling/replica/reaction"
 	"starling/schedule/explain"
 	"starling/terms"
 )
@@ -42,7 +42,7 @@ func BenchmarkWhy(b *testing.B) {
 	for n := range cluster.NodeIndex(h.s.Nodes()) {
 		self := h.s.Node(n).Peer
 		reports := &command.ReportTasks{Peer: self}
-		for _, a := range replica.ViewOf(h.s, self) {
+		for _, a := range reaction.ViewOf(h.s, self) {
 			reports.Reports = append(reports.Reports, command.Report{Slot: a.Slot, Order: a.ID.Order, Ready: true})
 		}
 		h.write(self, reports)

@@ -11,6 +11,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -181,7 +182,7 @@ func (d *dream) obey() {
 			continue
 		}
 		reports := &command.ReportTasks{Peer: self}
-		for _, a := range replica.ViewOf(d.s, self) {
+		for _, a := range reaction.ViewOf(d.s, self) {
 			news := command.Report{Slot: a.Slot, Order: a.ID.Order}
 			switch {
 			case a.Phase == cluster.Stopping:

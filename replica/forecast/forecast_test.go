@@ -12,6 +12,7 @@ import (
 	"starling/jobspec"
 	"starling/replica"
 	"starling/replica/forecast"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -82,7 +83,7 @@ func (w *world) join(name string, cpu int64) {
 			seq = node.LastSeq(1) + 1
 		}
 		for _, writer := range append([]terms.PeerID{self}, members(w.s)...) {
-			r := replica.React(writer, w.s, &replica.Observed{Now: w.s.Time, Offer: w.offer(writer, self, &offer)})
+			r := reaction.React(writer, w.s, &reaction.Observed{Now: w.s.Time, Offer: w.offer(writer, self, &offer)})
 			if len(r.Commands) == 0 {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"starling/command"
 	"starling/replica"
 	"starling/replica/forecast"
+	"starling/replica/reaction"
 	"starling/schedule/explain"
 	"starling/terms"
 )
@@ -110,7 +111,7 @@ func (h *crowd) settleFor(millis terms.Time) {
 		for n := range cluster.NodeIndex(h.s.Nodes()) {
 			self := h.s.Node(n).Peer
 			reports := &command.ReportTasks{Peer: self}
-			for _, a := range replica.ViewOf(h.s, self) {
+			for _, a := range reaction.ViewOf(h.s, self) {
 				news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ready: true}
 				if a.Phase == cluster.Stopping {
 					news = command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: cluster.OnRequest}

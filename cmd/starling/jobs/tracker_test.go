@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/replica"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -37,7 +38,7 @@ func TestEndInJournal(t *testing.T) {
 			Name: "main", Instances: 3, Command: []string{"work"}, Placement: terms.Pack, Resources: terms.Resources{1000, 0, 0},
 		}}}})
 	reports := &command.ReportTasks{Peer: "a~1"}
-	for _, a := range replica.ViewOf(s, "a~1") {
+	for _, a := range reaction.ViewOf(s, "a~1") {
 		news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: cluster.ByItself}
 		switch a.Slot.Index {
 		case 1:

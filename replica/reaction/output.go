@@ -1,4 +1,4 @@
-package replica
+package reaction
 
 import (
 	"fmt"
@@ -109,7 +109,7 @@ func (r *reacting) lostOutputs(most int) (news []command.Report) {
 		ref, ok := r.s.RefOf(id.Slot)
 		slot, _ := r.s.SlotAt(ref)
 		mine := ok && slot.Order == id.Order && r.s.Node(slot.Node).Peer == r.self
-		if mine && len(news) < most && needsOutput(r.s, ref, &slot) {
+		if mine && len(news) < most && NeedsOutput(r.s, ref, &slot) {
 			news = append(news, command.Report{Slot: ref, Order: id.Order, Ended: cluster.OutputLost})
 		}
 	}
@@ -161,4 +161,11 @@ func keepsOutput(s *cluster.State, set terms.OutputSet) bool {
 	}
 	return slot.Phase == cluster.Succeeded &&
 		!slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return slices.Contains(t.After, slotName.Task) })
+}
+
+// NeedsOutput tells whether others wait for what an allocation has left, or use it.
+func NeedsOutput(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
+	j := s.Job(r.Job)
+	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 &&
+		slices.Contains(j.Needed(), int(r.Task))
 }

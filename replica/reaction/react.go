@@ -1,4 +1,4 @@
-package replica
+package reaction
 
 import (
 	"slices"
@@ -97,9 +97,9 @@ type Reactions struct {
 	AskAgain terms.Time
 }
 
-// reportsMax bounds the news in one entry, so that they fit into it whatever their details say; the rest goes with the
+// ReportsMax bounds the news in one entry, so that they fit into it whatever their details say; the rest goes with the
 // next.
-const reportsMax = 1024
+const ReportsMax = 1024
 
 // Wait says what an allocation waits for that has its node.
 type Wait struct {
@@ -211,11 +211,11 @@ func (r *reacting) tasks() {
 			r.out.Probe = append(r.out.Probe, a.order())
 		}
 		r.renew(&a, task)
-		if news, ok := r.allocation(&a, task); ok && len(reports.Reports) < reportsMax {
+		if news, ok := r.allocation(&a, task); ok && len(reports.Reports) < ReportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
-	reports.Reports = append(reports.Reports, r.lostOutputs(reportsMax-len(reports.Reports))...)
+	reports.Reports = append(reports.Reports, r.lostOutputs(ReportsMax-len(reports.Reports))...)
 	if len(reports.Reports) > 0 {
 		r.write(reports)
 	}

@@ -1,0 +1,35 @@
+package reaction
+
+import (
+	"starling/cluster"
+	"starling/command"
+	"starling/terms"
+	"starling/terms/rules"
+)
+
+// rules raises the rules of a cluster that has had no job yet, as soon as all members know the next: a new cluster has
+// all that its programs can. Later it is for people to say when no older program will come back. The first member
+// speaks for all.
+func (r *reacting) rules() {
+	next := r.s.Rules + 1
+	if r.s.LastJob > 0 || next > rules.Released || !r.s.IsMember(r.self) || r.s.Rank(r.self) != 0 {
+		return
+	}
+	for _, p := range Behind(r.s, next) {
+		if own := r.o.Offer; p != r.self || own == nil || own.Rules < next || own.Problem() != "" {
+			return // of itself it writes an offer that says so before this
+		}
+	}
+	r.write(&command.RaiseRules{Version: next})
+}
+
+// Behind returns the members with programs that do not know a version of the rules.
+func Behind(s *cluster.State, version rules.Number) (all []terms.PeerID) {
+	s.EachMember(func(p terms.PeerID) bool {
+		if offer := s.NodeOf(p.Node()).Offer; offer == nil || offer.Rules < version {
+			all = append(all, p)
+		}
+		return true
+	})
+	return all
+}
