@@ -8,6 +8,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -18,7 +19,7 @@ type location struct {
 	address string
 	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
 	index terms.Index
-	phase cluster.Phase
+	phase facts.Phase
 }
 
 // slotNamed is a request that names a slot by job, task and number.
@@ -29,22 +30,22 @@ type slotNamed interface {
 }
 
 // slotOf returns the slot that the request names.
-func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
+func slotOf(state *cluster.State, request slotNamed) (facts.SlotRef, error) {
 	j, err := jobOf(state, request.GetJob())
 	if err != nil {
-		return cluster.SlotRef{}, err
+		return facts.SlotRef{}, err
 	}
 	task := 0
 	switch {
 	case request.GetTask() != "":
 		if task, err = taskIndexOf(j, request.GetTask()); err != nil {
-			return cluster.SlotRef{}, err
+			return facts.SlotRef{}, err
 		}
 	case len(j.Tasks) > 1:
-		return cluster.SlotRef{}, invalid("the request", terms.Problem{
+		return facts.SlotRef{}, invalid("the request", terms.Problem{
 			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
 	}
-	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
+	r := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
 	if _, ok := state.SlotAt(r); !ok {
 		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index,
@@ -53,7 +54,7 @@ func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
 	return r, nil
 }
 
-func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
+func locationOf(state *cluster.State, r facts.SlotRef, slot facts.Slot) *location {
 	node := state.Node(slot.Node)
 	at := &location{
 		id:   terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order},

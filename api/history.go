@@ -39,7 +39,7 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 		return nil, err
 	}
 	from, to := request.GetFrom(), cmp.Or(request.GetTo(), j.Version)
-	for _, v := range j.Versions() {
+	for _, v := range j.Versions {
 		if request.GetFrom() == 0 && v.Number < to {
 			from = v.Number
 		}
@@ -72,7 +72,7 @@ func changes(from, to *terms.Job) []*starlingv1.Change {
 // versions returns the messages of a job's versions, the oldest first.
 func versions(j *cluster.Job) []*starlingv1.JobVersion {
 	var messages []*starlingv1.JobVersion
-	for _, v := range j.Versions() {
+	for _, v := range j.Versions {
 		messages = append(messages, &starlingv1.JobVersion{
 			Number: v.Number, Kind: v.Kind.String(), Of: v.Of, BroughtIndex: uint64(v.Index), BroughtAt: timestamp(v.At),
 			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec),

@@ -9,6 +9,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -74,7 +75,7 @@ func (s *server) JobStatus(ctx context.Context,
 			answer.NextPageToken != "" {
 			continue
 		}
-		r := cluster.SlotRef{Job: j.ID, Task: uint16(i)}
+		r := facts.SlotRef{Job: j.ID, Task: uint16(i)}
 		if r.Task == from.Task {
 			r.Index = from.Index
 		}
@@ -135,17 +136,17 @@ func pageSize(asked uint32, byDefault int) (int, error) {
 }
 
 // slotToken reads the token of a page of slots: the task and the number of its first, "0.100".
-func slotToken(token string) (cluster.SlotRef, error) {
+func slotToken(token string) (facts.SlotRef, error) {
 	if token == "" {
-		return cluster.SlotRef{}, nil
+		return facts.SlotRef{}, nil
 	}
 	task, number, _ := strings.Cut(token, ".")
 	t, err1 := strconv.ParseUint(task, 10, 16)
 	n, err2 := strconv.ParseUint(number, 10, 32)
 	if err1 != nil || err2 != nil {
-		return cluster.SlotRef{}, badToken(token)
+		return facts.SlotRef{}, badToken(token)
 	}
-	return cluster.SlotRef{Task: uint16(t), Index: uint32(n)}, nil
+	return facts.SlotRef{Task: uint16(t), Index: uint32(n)}, nil
 }
 
 func badToken(token string) error {

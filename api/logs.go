@@ -13,6 +13,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/replica"
 	"starling/terms"
@@ -82,7 +83,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 			return nil, err
 		}
 		slot, _ := state.SlotAt(r)
-		waits := slot.Phase == cluster.Waiting && request.GetFollow()
+		waits := slot.Phase == facts.Waiting && request.GetFollow()
 		if slot.Order != 0 && !waits {
 			return locationOf(state, r, slot), nil
 		}
@@ -99,7 +100,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 
 // locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries
 // that are remembered. If there is none the instance is missing, as the error says.
-func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef,
+func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r facts.SlotRef,
 	missing error) (*location, error) {
 	var last *replica.Effect
 	name := state.NameOf(r)
@@ -117,7 +118,7 @@ func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r clus
 	case last == nil:
 		return nil, missing
 	}
-	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: cluster.Stopped,
+	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: facts.Stopped,
 		node: last.Node}
 	at.find(state)
 	return at, nil
@@ -132,7 +133,7 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 			return locationOf(state, r, slot), nil
 		}
 	}
-	at := &location{id: id, index: state.Index, phase: cluster.Stopped}
+	at := &location{id: id, index: state.Index, phase: facts.Stopped}
 	if direct {
 		at.node = s.backend.Self().Node()
 		return at, nil
@@ -200,8 +201,8 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			return reader, nil
 		case !errors.Is(err, os.ErrNotExist):
 			return nil, fmt.Errorf("open the output of %s: %w", at.id, err)
-		case at.phase == cluster.Assigned && options.Follow:
-		case at.phase == cluster.Assigned:
+		case at.phase == facts.Assigned && options.Follow:
+		case at.phase == facts.Assigned:
 			reason := fmt.Sprintf("%s has no output yet: node %s is starting it", at.id, at.node)
 			if waits := s.backend.Status().Waits[at.id]; waits != "" {
 				reason += ", and waits for " + waits
@@ -216,7 +217,7 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 		if err != nil {
 			return nil, err
 		}
-		at.index, at.phase = state.Index, cluster.Stopped
+		at.index, at.phase = state.Index, facts.Stopped
 		if r, ok := state.RefOf(at.id.Slot); ok {
 			if slot, _ := state.SlotAt(r); slot.Order == at.id.Order {
 				at.phase = slot.Phase

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
@@ -186,7 +187,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, o
 // offered notes a refusal of this peer's offer. The offer is not written again: it would be refused again.
 func (c *Core) offered(f *replica.Folded) {
 	for i, result := range f.Outcome.Results {
-		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != cluster.OK {
+		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != facts.OK {
 			c.offer, c.offerRefusal = nil, result.Refusal.Reason
 		}
 	}
@@ -330,7 +331,7 @@ func (c *Core) seen() []replica.LocalTask {
 		all[i].CheckFailure = c.unwell[all[i].ID]
 	}
 	for id, refusal := range c.refused {
-		all = append(all, replica.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
+		all = append(all, replica.LocalTask{ID: id, Ended: facts.NotStarted, Detail: refusal})
 	}
 	for id := range c.starting {
 		if !slices.ContainsFunc(c.local, func(t replica.LocalTask) bool { return t.ID == id }) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/rules"
@@ -21,11 +22,11 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 		return Result{} // a repetition
 	}
 	if c.Version != f.s.Rules+1 {
-		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
+		return refused(facts.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
 			c.Version)
 	}
 	if all := behind(f.s, c.Version); len(all) > 0 {
-		return refused(cluster.Conflict,
+		return refused(facts.Conflict,
 			"%d of %d members do not know version %d of the rules (%s): install a newer program there first",
 			len(all), f.s.Members(), c.Version, list(all))
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/schedule"
@@ -47,7 +48,7 @@ func (r *reading) fold(s *cluster.State) {
 				r.devices, r.spreads = r.devices+len(spec.Devices), r.spreads+len(spec.SpreadOver)
 			}
 			for index := range t.Slots.Len() {
-				ref := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
+				ref := facts.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 				id := terms.AllocationID{Slot: s.NameOf(ref), Order: t.Slots.At(index).Order}
 				OutputOf(s, ref)
 				HandoverOf(s, id)
@@ -65,7 +66,7 @@ func (r *reading) fold(s *cluster.State) {
 		}
 		return true
 	})
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		peer := terms.NewPeerID(s.Node(n).Name, s.Node(n).Departed+1)
 		ViewOf(s, peer)
 		React(peer, s, &Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)}, Offer: s.Node(n).Offer})

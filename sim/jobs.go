@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -55,9 +56,9 @@ func (c *clients) wish(s *cluster.State, name terms.JobName) command.Command {
 
 // end draws an allocation to end.
 func (c *clients) end(s *cluster.State, j *cluster.Job) command.Command {
-	var all []cluster.SlotRef
+	var all []facts.SlotRef
 	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			all = append(all, r)
 			return slot.Order != 0
 		})
@@ -82,7 +83,7 @@ func (c *clients) drain(s *cluster.State) command.Command {
 	if s.Nodes() == 0 {
 		return nil
 	}
-	n := s.Node(cluster.NodeIndex(c.w.rng.IntN(s.Nodes())))
+	n := s.Node(facts.NodeIndex(c.w.rng.IntN(s.Nodes())))
 	return &command.DrainNode{
 		RequestID: c.requestID(), Node: n.Name, Drain: !n.Drain.On && c.w.chance(drainMachine),
 		DeadlineMillis: uint32(c.w.rng.IntN(3) * c.w.between(1, 8000)),

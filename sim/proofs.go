@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica"
 	"starling/terms"
 )
@@ -32,7 +32,7 @@ func (m *machine) prove() {
 			lapses := t.lapses
 			m.w.after(int(t.stopAfter), func() {
 				if !t.proved && t.lapses == lapses {
-					m.w.after(m.w.between(1, int(t.grace)+1), func() { m.end(t, cluster.NodeLost, 137) })
+					m.w.after(m.w.between(1, int(t.grace)+1), func() { m.end(t, facts.NodeLost, 137) })
 				}
 			})
 		}
@@ -56,7 +56,7 @@ func (w *World) checkAlone(m *machine, order *replica.Order) {
 	}
 	for _, other := range w.machines {
 		for _, t := range other.tasks {
-			if t.ID.Slot == order.ID.Slot && t.Ended == cluster.NotEnded {
+			if t.ID.Slot == order.ID.Slot && t.Ended == facts.NotEnded {
 				w.fail("%s begins on %s while %s lives on %s", order.ID, m.label, t.ID, other.label)
 			}
 		}

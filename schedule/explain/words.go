@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -85,22 +85,22 @@ func duration(millis terms.Time) string {
 }
 
 // ending says how the last allocation of a slot ended.
-func ending(slot cluster.Slot) string {
+func ending(slot facts.Slot) string {
 	switch slot.Ended {
-	case cluster.ByItself:
+	case facts.ByItself:
 		return fmt.Sprintf("exit code %d", slot.ExitCode)
-	case cluster.BySignal:
+	case facts.BySignal:
 		return fmt.Sprintf("killed by signal %d", slot.ExitCode-128)
 	}
 	return slot.Ended.String()
 }
 
 // verb says the same behind "it".
-func verb(slot cluster.Slot) string {
+func verb(slot facts.Slot) string {
 	switch slot.Ended {
-	case cluster.ByItself:
+	case facts.ByItself:
 		return fmt.Sprintf("exited with %d", slot.ExitCode)
-	case cluster.BySignal, cluster.OutOfMemory:
+	case facts.BySignal, facts.OutOfMemory:
 		return "was " + ending(slot)
 	}
 	return slot.Ended.String()
