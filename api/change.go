@@ -9,7 +9,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -175,7 +175,7 @@ func (s *server) submit(ctx context.Context, c command.Command, problems ...term
 			"the outcome is not known after %s: send it again with the same request_id, it will count once", s.wait)}
 	case err != nil:
 		return receipt, fmt.Errorf("%s: %w", c.Kind(), err)
-	case receipt.Refusal.Code != cluster.OK:
+	case receipt.Refusal.Code != facts.OK:
 		return receipt, wire.Refused(receipt.Index, receipt.Refusal)
 	}
 	return receipt, nil

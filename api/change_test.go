@@ -15,7 +15,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/api/words"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -106,7 +106,7 @@ func TestPlanJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for index := range uint32(3) {
-		b.report(terms.SlotName{Job: "web", Task: "main", Index: index}, cluster.NotEnded)
+		b.report(terms.SlotName{Job: "web", Task: "main", Index: index}, facts.NotEnded)
 	}
 	cases := []struct {
 		change func(*terms.Job)
@@ -167,7 +167,7 @@ func TestPlanAfterAnAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for index := range uint32(4) {
-		b.ready(cluster.SlotRef{Job: 1, Index: index})
+		b.ready(facts.SlotRef{Job: 1, Index: index})
 	}
 	better := *spec
 	better.Tasks = slices.Clone(spec.Tasks)
@@ -175,11 +175,11 @@ func TestPlanAfterAnAbort(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, &better, 1); err != nil {
 		t.Fatal(err)
 	}
-	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.OnRequest)
+	b.report(terms.SlotName{Job: "web", Task: "main"}, facts.OnRequest)
 	if _, err := c.SteerUpdate(ctx, "web", 2, command.Abort); err != nil {
 		t.Fatal(err)
 	}
-	b.ready(cluster.SlotRef{Job: 1})
+	b.ready(facts.SlotRef{Job: 1})
 	worse, gone := better, *spec
 	worse.Tasks = slices.Clone(spec.Tasks)
 	worse.Tasks[0].Command = []string{"worse"}
@@ -205,8 +205,8 @@ func TestPlanAfterAnAbort(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, &worse, 2); err != nil {
 		t.Fatal(err)
 	}
-	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.OnRequest)
-	b.ready(cluster.SlotRef{Job: 1})
+	b.report(terms.SlotName{Job: "web", Task: "main"}, facts.OnRequest)
+	b.ready(facts.SlotRef{Job: 1})
 	if _, err := c.SteerUpdate(ctx, "web", 3, command.Abort); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestJobHistory(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
-	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main"}, facts.NotEnded)
 	other := jobOn("web", 1, "b")
 	other.Tasks[0].Command = []string{"better"}
 	if _, err := c.SubmitJob(ctx, other, 1); err != nil {

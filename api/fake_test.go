@@ -15,6 +15,7 @@ import (
 
 	"starling/api/client"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
@@ -255,7 +256,7 @@ func jobOn(name terms.JobName, instances uint32, node string) *terms.Job {
 }
 
 // report tells what became of the slot's present allocation.
-func (p *peer) report(slot terms.SlotName, ended cluster.Ending) {
+func (p *peer) report(slot terms.SlotName, ended facts.Ending) {
 	p.lock.Lock()
 	r, _ := p.state.RefOf(slot)
 	row, _ := p.state.SlotAt(r)
@@ -264,7 +265,7 @@ func (p *peer) report(slot terms.SlotName, ended cluster.Ending) {
 }
 
 // ready tells that the slot's present allocation runs and has passed its checks.
-func (p *peer) ready(r cluster.SlotRef) {
+func (p *peer) ready(r facts.SlotRef) {
 	p.lock.Lock()
 	row, _ := p.state.SlotAt(r)
 	p.lock.Unlock()

@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/jobspec"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -72,7 +73,7 @@ func (s *server) JobStatus(ctx context.Context,
 			answer.NextPageToken != "" {
 			continue
 		}
-		r := cluster.SlotRef{Job: j.ID, Task: uint16(i)}
+		r := facts.SlotRef{Job: j.ID, Task: uint16(i)}
 		if r.Task == from.Task {
 			r.Index = from.Index
 		}
@@ -129,17 +130,17 @@ func pageSize(asked uint32, byDefault int) (int, error) {
 }
 
 // slotToken reads the token of a page of slots: the task and the number of its first, "0.100".
-func slotToken(token string) (cluster.SlotRef, error) {
+func slotToken(token string) (facts.SlotRef, error) {
 	if token == "" {
-		return cluster.SlotRef{}, nil
+		return facts.SlotRef{}, nil
 	}
 	task, number, _ := strings.Cut(token, ".")
 	t, err1 := strconv.ParseUint(task, 10, 16)
 	n, err2 := strconv.ParseUint(number, 10, 32)
 	if err1 != nil || err2 != nil {
-		return cluster.SlotRef{}, badToken(token)
+		return facts.SlotRef{}, badToken(token)
 	}
-	return cluster.SlotRef{Task: uint16(t), Index: uint32(n)}, nil
+	return facts.SlotRef{Task: uint16(t), Index: uint32(n)}, nil
 }
 
 func badToken(token string) error {
@@ -207,7 +208,7 @@ func (s *server) JobDiff(ctx context.Context, request *starlingv1.JobDiffRequest
 		return nil, err
 	}
 	from, to := request.GetFrom(), cmp.Or(request.GetTo(), j.Version)
-	for _, v := range j.Versions() {
+	for _, v := range j.Versions {
 		if request.GetFrom() == 0 && v.Number < to {
 			from = v.Number
 		}
@@ -240,7 +241,7 @@ func changes(from, to *terms.Job) []*starlingv1.Change {
 // versions returns the messages of a job's versions, the oldest first.
 func versions(j *cluster.Job) []*starlingv1.JobVersion {
 	var messages []*starlingv1.JobVersion
-	for _, v := range j.Versions() {
+	for _, v := range j.Versions {
 		messages = append(messages, &starlingv1.JobVersion{
 			Number: v.Number, Kind: v.Kind.String(), Of: v.Of, BroughtIndex: uint64(v.Index), BroughtAt: timestamp(v.At),
 			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec),

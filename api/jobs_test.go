@@ -11,7 +11,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -26,7 +26,7 @@ func TestJobStatus(t *testing.T) {
 	if submitted.GetJob() != "web" || c.Seen() != terms.Index(submitted.GetIndex()) {
 		t.Errorf("got %v, seen %d", submitted, c.Seen())
 	}
-	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, facts.NotEnded)
 	status, err := c.JobStatus(ctx, &starlingv1.JobStatusRequest{Job: "web"})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestFollowJob(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
-	steps := []cluster.Ending{cluster.NotEnded, cluster.ByItself}
+	steps := []facts.Ending{facts.NotEnded, facts.ByItself}
 	var got []string
 	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"},
 		func(status *starlingv1.JobStatusResponse) (bool, error) {
@@ -185,7 +185,7 @@ func TestJobStatusOfAnUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for index := range uint32(2) {
-		b.ready(cluster.SlotRef{Job: 1, Index: index})
+		b.ready(facts.SlotRef{Job: 1, Index: index})
 	}
 	spec.Tasks[0].Command = []string{"better"}
 	submitted, err := c.SubmitJob(ctx, spec, 1)

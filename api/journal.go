@@ -14,7 +14,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/api/words"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica"
 	"starling/terms"
 )
@@ -92,7 +92,7 @@ func entryMessage(f *replica.Folded) *starlingv1.JournalEntry {
 		if i < len(f.Outcome.Results) {
 			result := f.Outcome.Results[i]
 			one.Job = string(result.Job)
-			if result.Refusal.Code != cluster.OK {
+			if result.Refusal.Code != facts.OK {
 				one.RefusalCode, one.Refusal = result.Refusal.Code.String(), result.Refusal.Reason
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -84,7 +85,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 			return nil, err
 		}
 		slot, _ := state.SlotAt(r)
-		waits := slot.Phase == cluster.Waiting && request.GetFollow()
+		waits := slot.Phase == facts.Waiting && request.GetFollow()
 		if slot.Order != 0 && !waits {
 			return locationOf(state, r, slot), nil
 		}
@@ -101,7 +102,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 
 // locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries
 // that are remembered. If there is none the instance is missing, as the error says.
-func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r cluster.SlotRef,
+func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r facts.SlotRef,
 	missing error) (*location, error) {
 	name := state.NameOf(r)
 	last, err := s.lastPlaced(ctx, name, 1, state.Index)
@@ -111,7 +112,7 @@ func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r clus
 	case last == nil:
 		return nil, missing
 	}
-	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: cluster.Stopped,
+	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: facts.Stopped,
 		node: last.Node}
 	at.find(state)
 	return at, nil
@@ -126,7 +127,7 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 			return locationOf(state, r, slot), nil
 		}
 	}
-	at := &location{id: id, index: state.Index, phase: cluster.Stopped}
+	at := &location{id: id, index: state.Index, phase: facts.Stopped}
 	if direct {
 		at.node = s.backend.Self().Node()
 		return at, nil
@@ -202,8 +203,8 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			return reader, nil
 		case !errors.Is(err, os.ErrNotExist):
 			return nil, fmt.Errorf("open the output of %s: %w", at.id, err)
-		case at.phase == cluster.Assigned && options.Follow:
-		case at.phase == cluster.Assigned:
+		case at.phase == facts.Assigned && options.Follow:
+		case at.phase == facts.Assigned:
 			reason := fmt.Sprintf("%s has no output yet: node %s is starting it", at.id, at.node)
 			if waits := s.backend.Status().Waits[at.id]; waits != "" {
 				reason += ", and waits for " + waits
@@ -218,7 +219,7 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 		if err != nil {
 			return nil, err
 		}
-		at.index, at.phase = state.Index, cluster.Stopped
+		at.index, at.phase = state.Index, facts.Stopped
 		if r, ok := state.RefOf(at.id.Slot); ok {
 			if slot, _ := state.SlotAt(r); slot.Order == at.id.Order {
 				at.phase = slot.Phase
@@ -306,7 +307,7 @@ type location struct {
 	address string
 	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
 	index terms.Index
-	phase cluster.Phase
+	phase facts.Phase
 }
 
 // slotNamed is a request that names a slot by job, task and number.
@@ -317,22 +318,22 @@ type slotNamed interface {
 }
 
 // slotOf returns the slot that the request names.
-func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
+func slotOf(state *cluster.State, request slotNamed) (facts.SlotRef, error) {
 	j, err := jobOf(state, request.GetJob())
 	if err != nil {
-		return cluster.SlotRef{}, err
+		return facts.SlotRef{}, err
 	}
 	task := 0
 	switch {
 	case request.GetTask() != "":
 		if task, err = taskIndexOf(j, request.GetTask()); err != nil {
-			return cluster.SlotRef{}, err
+			return facts.SlotRef{}, err
 		}
 	case len(j.Tasks) > 1:
-		return cluster.SlotRef{}, invalid("the request", terms.Problem{
+		return facts.SlotRef{}, invalid("the request", terms.Problem{
 			Path: "task", Reason: fmt.Sprintf("must say which of the tasks of %s is meant: %s", j.Name(), taskNames(j))})
 	}
-	r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
+	r := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: request.GetSlot()}
 	if _, ok := state.SlotAt(r); !ok {
 		return r, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"%s.%s has no instance %d: it has %d, counted from 0", j.Name(), j.Tasks[task].Name, r.Index,
@@ -341,7 +342,7 @@ func slotOf(state *cluster.State, request slotNamed) (cluster.SlotRef, error) {
 	return r, nil
 }
 
-func locationOf(state *cluster.State, r cluster.SlotRef, slot cluster.Slot) *location {
+func locationOf(state *cluster.State, r facts.SlotRef, slot facts.Slot) *location {
 	node := state.Node(slot.Node)
 	at := &location{id: terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}, node: node.Name, index: state.Index,
 		phase: slot.Phase}

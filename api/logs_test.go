@@ -12,7 +12,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
 	"starling/terms"
@@ -38,7 +38,7 @@ func writers(t *testing.T) (a, b *peer, c *client.Client) {
 	address := a.serve(t)
 	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 2, "b")})
 	b.writes("web.main[0]#8", "hello\n")
-	b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "web", Task: "main"}, facts.NotEnded)
 	return a, b, ask(t, address)
 }
 
@@ -71,8 +71,8 @@ func TestLogs(t *testing.T) {
 		})
 	}
 	t.Run("after the job has ended and its slot has another", func(t *testing.T) {
-		b.report(terms.SlotName{Job: "web", Task: "main"}, cluster.ByItself)
-		b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.ByItself)
+		b.report(terms.SlotName{Job: "web", Task: "main"}, facts.ByItself)
+		b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, facts.ByItself)
 		a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "a")})
 		whose, got, err := read(within(t), c, &starlingv1.LogsRequest{Allocation: "web.main[0]#8"})
 		if err != nil || whose != "web.main[0]#8 on b" || got != "hello\n" {
@@ -86,7 +86,7 @@ func TestLogsOfARemovedInstance(t *testing.T) {
 	a, b, c := writers(t)
 	b.writes("web.main[1]#8", "last words\n")
 	a.add("a~1", &command.SubmitJob{Against: 1, Spec: *jobOn("web", 1, "b")})
-	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, cluster.OnRequest)
+	b.report(terms.SlotName{Job: "web", Task: "main", Index: 1}, facts.OnRequest)
 	if slots := a.state.JobOf("web").Tasks[0].Slots.Len(); slots != 1 {
 		t.Fatalf("%d slots are left, want 1", slots)
 	}
@@ -182,7 +182,7 @@ func TestLogsFollowFromTheBeginning(t *testing.T) {
 	spec := jobOn("late", 1, "a")
 	order := a.add("a~1", &command.SubmitJob{Spec: *spec, Against: 1}).Index
 	a.writes(fmt.Sprintf("late.main[0]#%d", order), "at last")
-	a.report(terms.SlotName{Job: "late", Task: "main"}, cluster.NotEnded)
+	a.report(terms.SlotName{Job: "late", Task: "main"}, facts.NotEnded)
 	if r := <-got; r.err != nil || r.output != "at last" {
 		t.Errorf("got %q, %v", r.output, r.err)
 	}

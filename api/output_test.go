@@ -10,7 +10,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -52,7 +52,7 @@ func TestOutputByName(t *testing.T) {
 	spec.Tasks[1].Name, spec.Tasks[1].After = "top", []terms.TaskName{"main"}
 	order := a.add("a~1", &command.SubmitJob{Spec: *spec}).Index
 	main := terms.SlotName{Job: "words", Task: "main"}
-	b.report(main, cluster.ByItself)
+	b.report(main, facts.ByItself)
 	b.outputs = map[terms.OutputSet]string{{Allocation: terms.AllocationID{Slot: main, Order: order}, Job: 1}: "whole"}
 	c := ask(t, a.serve(t))
 	get := func(request *starlingv1.OutputRequest) (string, error) {

@@ -8,6 +8,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/replica"
@@ -48,7 +49,7 @@ func (s *server) ListPeers(ctx context.Context,
 			answer.NextPageToken = strconv.Itoa(n)
 			break
 		}
-		answer.Peers = append(answer.Peers, flock.peer(state, state.Node(cluster.NodeIndex(n))))
+		answer.Peers = append(answer.Peers, flock.peer(state, state.Node(facts.NodeIndex(n))))
 	}
 	return answer, nil
 }
@@ -140,7 +141,7 @@ func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is
 // nothing. More may be kept than has come free yet, and more held than is offered.
-func roomMessages(s *cluster.State, n cluster.NodeIndex) (free, kept *starlingv1.Resources) {
+func roomMessages(s *cluster.State, n facts.NodeIndex) (free, kept *starlingv1.Resources) {
 	left, unheld, some := s.Free(n), s.Unheld(n), false
 	for k := range left {
 		left[k] = max(left[k], 0)

@@ -7,6 +7,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -43,7 +44,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	}
 	defer done()
 	f := forecast.Of(state, &command.SubmitJob{Against: answer.Version, Spec: *spec}, spec.Name)
-	if f.Refusal.Code != cluster.OK {
+	if f.Refusal.Code != facts.OK {
 		return nil, wire.Refused(state.Index, f.Refusal)
 	}
 	answer.Cut, answer.Complete = f.Cut, f.Complete
@@ -74,7 +75,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 func taskPlans(before, after *cluster.Job) []*starlingv1.TaskPlan {
 	var plans []*starlingv1.TaskPlan
 	for number, t := range after.Tasks {
-		plan := &starlingv1.TaskPlan{Task: string(t.Name), Waiting: t.Counts[cluster.Waiting]}
+		plan := &starlingv1.TaskPlan{Task: string(t.Name), Waiting: t.Counts[facts.Waiting]}
 		old, was := (*cluster.Task)(nil), -1
 		if before != nil {
 			was = before.TaskIndex(t.Name)
@@ -87,9 +88,9 @@ func taskPlans(before, after *cluster.Job) []*starlingv1.TaskPlan {
 			switch {
 			case !a.Phase.Holds() || !b.Phase.Holds() || a.Order != b.Order:
 				countMoved(plan, a.Phase.Holds(), b.Phase.Holds())
-			case b.Phase == cluster.Stopping && a.Phase != cluster.Stopping:
+			case b.Phase == facts.Stopping && a.Phase != facts.Stopping:
 				plan.Stopped++ // its machine is out of reach
-			case b.Phase != cluster.Stopping:
+			case b.Phase != facts.Stopping:
 				countKept(plan, before.TaskSpecOf(was, a.Version), after.TaskSpecOf(number, b.Version))
 				if b.Version != after.Version {
 					plan.Outdated++
@@ -130,9 +131,9 @@ func slots(t *cluster.Task) int {
 }
 
 // rowOf returns a slot, the zero one if there is none.
-func rowOf(t *cluster.Task, index int) cluster.Slot {
+func rowOf(t *cluster.Task, index int) facts.Slot {
 	if index >= slots(t) {
-		return cluster.Slot{}
+		return facts.Slot{}
 	}
 	return t.Slots.At(index)
 }

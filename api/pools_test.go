@@ -9,7 +9,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -167,7 +167,7 @@ func TestListPools(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("AVMaps/AV-Build/nightly", 6, "b"), 0); err != nil {
 		t.Fatal(err)
 	}
-	b.report(terms.SlotName{Job: "AVMaps/AV-Build/nightly", Task: "main"}, cluster.NotEnded)
+	b.report(terms.SlotName{Job: "AVMaps/AV-Build/nightly", Task: "main"}, facts.NotEnded)
 	request, seen := &starlingv1.ListPoolsRequest{PageSize: 2}, ""
 	for {
 		page, err := s.ListPools(ctx, request)

@@ -8,6 +8,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -40,8 +41,8 @@ func jobMessage(j *cluster.Job) *starlingv1.Job {
 }
 
 // updateMessage returns nil for a job that has had no update.
-func updateMessage(u *cluster.Update) *starlingv1.Update {
-	if u.State == cluster.NoUpdate {
+func updateMessage(u *facts.Update) *starlingv1.Update {
+	if u.State == facts.NoUpdate {
 		return nil
 	}
 	return &starlingv1.Update{
@@ -60,11 +61,11 @@ func counts(t *cluster.Task) *starlingv1.Counts {
 // add counts the slots of a task.
 func add(m *starlingv1.Counts, t *cluster.Task) {
 	m.Desired += t.Desired
-	for phase, count := range map[cluster.Phase]*uint32{
-		cluster.Waiting: &m.Waiting, cluster.Postponed: &m.Postponed, cluster.Assigned: &m.Assigned,
-		cluster.Running: &m.Running,
-		cluster.Delayed: &m.Delayed, cluster.Stopping: &m.Stopping, cluster.Away: &m.Away, cluster.Succeeded: &m.Succeeded,
-		cluster.Failed: &m.Failed, cluster.Stopped: &m.Stopped,
+	for phase, count := range map[facts.Phase]*uint32{
+		facts.Waiting: &m.Waiting, facts.Postponed: &m.Postponed, facts.Assigned: &m.Assigned,
+		facts.Running: &m.Running,
+		facts.Delayed: &m.Delayed, facts.Stopping: &m.Stopping, facts.Away: &m.Away, facts.Succeeded: &m.Succeeded,
+		facts.Failed: &m.Failed, facts.Stopped: &m.Stopped,
 	} {
 		*count += t.Counts[phase] + t.Beside[phase]
 	}
@@ -76,7 +77,7 @@ func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
 		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
 		Follows: explain.Follows(j, number),
 	}
-	if t.Seal != (cluster.Seal{}) {
+	if t.Seal != (facts.Seal{}) {
 		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}
 		m.SealedBy = terms.AllocationID{Slot: slot, Order: t.Seal.Order}.String()
 	}
@@ -107,7 +108,7 @@ func taskState(j *cluster.Job, number int) string {
 		return "held"
 	case t.Pending() > 0:
 		return "waiting"
-	case t.Counts[cluster.Failed] > 0:
+	case t.Counts[facts.Failed] > 0:
 		return "failed"
 	case j.Wants(number) == 0:
 		return "idle"
@@ -116,7 +117,7 @@ func taskState(j *cluster.Job, number int) string {
 }
 
 // preemptionMessage returns nil if nothing gave way.
-func preemptionMessage(p *cluster.Preemption) *starlingv1.Preemption {
+func preemptionMessage(p *facts.Preemption) *starlingv1.Preemption {
 	if p.Entry == 0 {
 		return nil
 	}
@@ -126,9 +127,9 @@ func preemptionMessage(p *cluster.Preemption) *starlingv1.Preemption {
 }
 
 // slotMessages returns the messages of a slot's seats, the main one first.
-func slotMessages(state *cluster.State, r cluster.SlotRef) []*starlingv1.Slot {
+func slotMessages(state *cluster.State, r facts.SlotRef) []*starlingv1.Slot {
 	messages := []*starlingv1.Slot{slotMessage(state, r)}
-	for _, seat := range []cluster.Seat{cluster.CanarySeat, cluster.AwaySeat} {
+	for _, seat := range []facts.Seat{facts.CanarySeat, facts.AwaySeat} {
 		r.Seat = seat
 		if _, taken := state.SlotAt(r); taken {
 			messages = append(messages, slotMessage(state, r))
@@ -137,7 +138,7 @@ func slotMessages(state *cluster.State, r cluster.SlotRef) []*starlingv1.Slot {
 	return messages
 }
 
-func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
+func slotMessage(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 	slot, _ := state.SlotAt(r)
 	name := state.NameOf(r)
 	m := &starlingv1.Slot{
@@ -146,7 +147,7 @@ func slotMessage(state *cluster.State, r cluster.SlotRef) *starlingv1.Slot {
 		Seat: r.Seat.String(), Health: slot.Health.String(), Cause: slot.Cause.String(),
 		WaitsFor: explain.Slot(state.Job(r.Job), int(r.Task), r, slot),
 	}
-	if slot.Ended != cluster.NotEnded {
+	if slot.Ended != facts.NotEnded {
 		m.Ended = slot.Ended.String()
 	}
 	if slot.Order == 0 {

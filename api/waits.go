@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -41,7 +42,7 @@ func (t *starts) reason(id terms.AllocationID, node terms.NodeName) string {
 // complete tells it of slots instead of what is written on them.
 func (t *starts) complete(slots []*starlingv1.Slot) {
 	for _, slot := range slots {
-		if id, ok := terms.ParseAllocationID(slot.Allocation); ok && slot.Phase == cluster.Assigned.String() {
+		if id, ok := terms.ParseAllocationID(slot.Allocation); ok && slot.Phase == facts.Assigned.String() {
 			slot.WaitsFor = cmp.Or(t.reason(id, terms.NodeName(slot.Node)), slot.WaitsFor)
 		}
 	}
@@ -51,12 +52,12 @@ func (t *starts) complete(slots []*starlingv1.Slot) {
 func (s *server) starting(ctx context.Context, state *cluster.State, j *cluster.Job) *starts {
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
-		if t.Counts[cluster.Assigned]+t.Beside[cluster.Assigned] == 0 {
+		if t.Counts[facts.Assigned]+t.Beside[facts.Assigned] == 0 {
 			continue
 		}
-		state.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+		state.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			node := state.Node(slot.Node)
-			isSlow := slot.Phase == cluster.Assigned && time.Since(time.UnixMilli(int64(slot.Since))) >= startsIn
+			isSlow := slot.Phase == facts.Assigned && time.Since(time.UnixMilli(int64(slot.Since))) >= startsIn
 			if isSlow && node.Offer != nil && node.Offer.Address != "" && node.Peer != "" && !slices.Contains(nodes, node) {
 				nodes = append(nodes, node)
 			}

@@ -5,10 +5,6 @@ import (
 	"starling/terms"
 )
 
-// PoolID numbers the account of a pool for as long as the pool is there. 0 is that of no pool: daemons belong to their
-// machines.
-type PoolID = tree.ID
-
 // Account is what the jobs of a pool hold and ask for.
 type Account struct {
 	// Held is held by instances, Lasting the part of it that services hold, which do not end by themselves.
@@ -37,7 +33,7 @@ func (s *State) PoolOf(j *Job) int {
 	if j.account() == 0 {
 		return -1
 	}
-	return int(s.pools.Positions[j.pool])
+	return int(s.pools.Positions[j.Pool])
 }
 
 // Account returns what the jobs of the pool at a number hold and ask for.
@@ -58,7 +54,7 @@ func (s *State) SetPools(specs []terms.Pool) {
 		}
 	}
 	s.pools = next
-	s.stirred, s.moved = true, true
+	s.Stirred, s.Moved = true, true
 }
 
 // BusyPools returns the pools with jobs that have not ended.
@@ -81,7 +77,7 @@ func (s *State) Capacity() terms.Amounts {
 	return left
 }
 
-func (s *State) account(id PoolID) Account {
+func (s *State) account(id tree.ID) Account {
 	if int(id) >= s.accounts.Len() {
 		return Account{}
 	}
@@ -89,8 +85,8 @@ func (s *State) account(id PoolID) Account {
 }
 
 // editAccount returns an account for changing.
-func (s *State) editAccount(id PoolID) *Account {
-	s.stirred, s.moved, s.visited = true, true, s.visited+1
+func (s *State) editAccount(id tree.ID) *Account {
+	s.Stirred, s.Moved, s.visited = true, true, s.visited+1
 	if int(id) >= s.accounts.Len() {
 		s.accounts.Resize(s.edition, int(id)+1)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -14,9 +15,9 @@ func TestAssertions(t *testing.T) {
 		spoil func(s *State, j *Job)
 	}{
 		{"room that is given back was held", func(s *State, _ *Job) { s.Node(0).Held[0].Index = 7 }},
-		{"what a pool holds can be counted", func(s *State, j *Job) { s.editAccount(j.pool).Held = terms.Work{} }},
+		{"what a pool holds can be counted", func(s *State, j *Job) { s.editAccount(j.Pool).Held = terms.Work{} }},
 		{"no fewer than none run at a priority", func(s *State, _ *Job) { s.priorities.Clear() }},
-		{"the phase of a slot was counted", func(_ *State, j *Job) { j.Tasks[0].Counts = [PhaseCount]uint32{} }},
+		{"the phase of a slot was counted", func(_ *State, j *Job) { j.Tasks[0].Counts = [facts.PhaseCount]uint32{} }},
 		{"what services hold is not negative", func(s *State, _ *Job) { s.Node(0).lasting = terms.Resources{} }},
 	} {
 		t.Run(c.want, func(t *testing.T) {
@@ -24,10 +25,10 @@ func TestAssertions(t *testing.T) {
 			n := s.EnsureNode("a")
 			s.SetOffer(n.Index, &terms.Offer{Capacity: terms.Resources{1000, 1000, 1000}})
 			j := s.AddJob(&terms.Job{Name: "j", Type: terms.Stateless, Tasks: []terms.Task{{Name: "t", Instances: 1, Resources: terms.Resources{500, 1, 1}}}})
-			s.Assign(KeyOf(j.ID, 0), n.Index, 1, nil)
-			r := SlotRef{Job: j.ID}
+			s.Assign(facts.KeyOf(j.ID, 0), n.Index, 1, nil)
+			r := facts.SlotRef{Job: j.ID}
 			slot, _ := s.SlotAt(r)
-			slot.Phase = Succeeded
+			slot.Phase = facts.Succeeded
 			c.spoil(s, j)
 			defer func() {
 				if got := fmt.Sprint(recover()); got != "cluster: "+c.want {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/facts"
+	"starling/cluster/tree"
 	"starling/terms"
 )
 
@@ -19,7 +21,7 @@ func (s *State) Audit() []string {
 	a.anew = Rebuild(a.kept.Facts())
 	a.found = append(a.found, s.Membership.Audit()...)
 	a.totals()
-	for n := range NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		a.node(a.kept.Node(n), a.anew.Node(n))
 	}
 	s.EachJob(func(j *Job) bool {
@@ -55,27 +57,27 @@ func sameAll[T comparable](a *audit, what string, kept, anew []T) {
 }
 
 // sameMap notes two tables that differ.
-func sameMap[K, V comparable](a *audit, what string, kept, anew table[K, V]) {
-	sameAll(a, what, factsOf(kept), factsOf(anew))
+func sameMap[K, V comparable](a *audit, what string, kept, anew facts.Table[K, V]) {
+	sameAll(a, what, facts.RowsOf(kept), facts.RowsOf(anew))
 }
 
 // rules checks what holds of what is given to slots: each has what its version asks for, and nothing is given twice.
 func (a *audit) rules() {
 	a.kept.EachJob(func(j *Job) bool {
 		for task := range j.Tasks {
-			a.kept.EachSlot(j.ID, task, func(r SlotRef, slot Slot) bool {
+			a.kept.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 				if slot.Phase.Holds() {
 					a.given(j, r, &slot)
 				}
 				return true
 			})
 		}
-		if (len(j.Spec.Plugins) > 0) != (j.Roster != Roster{}) {
+		if (len(j.Spec.Plugins) > 0) != (j.Roster != facts.Roster{}) {
 			a.say("job %s has %d plugins and the roster %+v", j.Name(), len(j.Spec.Plugins), j.Roster)
 		}
 		return true
 	})
-	for n := range NodeIndex(a.kept.Nodes()) {
+	for n := range facts.NodeIndex(a.kept.Nodes()) {
 		node := a.kept.Node(n)
 		for i := 1; i < len(node.Ports); i++ {
 			if node.Ports[i-1].Number >= node.Ports[i].Number {
@@ -93,7 +95,7 @@ func (a *audit) rules() {
 }
 
 // given checks that an instance has the ports and devices that its version asks for.
-func (a *audit) given(j *Job, r SlotRef, slot *Slot) {
+func (a *audit) given(j *Job, r facts.SlotRef, slot *facts.Slot) {
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	if spec == nil {
 		a.say("slot %s runs version %d, which is not kept", a.kept.NameOf(r), slot.Version)
@@ -138,7 +140,7 @@ func (a *audit) totals() {
 	sameAll(a, "updates that lack room", slices.DeleteFunc(slices.Clone(kept.LackRoom), func(id terms.JobID) bool {
 		return kept.Job(id) == nil || kept.Job(id).Update.LookedAt == 0
 	}), anew.LackRoom)
-	for id := range PoolID(max(kept.accounts.Len(), anew.accounts.Len())) {
+	for id := range tree.ID(max(kept.accounts.Len(), anew.accounts.Len())) {
 		same(a, fmt.Sprint("account ", id), kept.account(id), anew.account(id))
 	}
 	same(a, "what the nodes offer to pools and at all", [2]terms.Amounts{kept.offered, kept.volunteered}, [2]terms.Amounts{anew.offered, anew.volunteered})
@@ -148,8 +150,8 @@ func (a *audit) totals() {
 
 func (a *audit) node(kept, anew *Node) {
 	what := func(of string) string { return fmt.Sprintf("%s of node %s", of, kept.Name) }
-	held := slices.SortedStableFunc(slices.Values(kept.Held), SlotRef.Compare)
-	sameAll(a, what("slots"), held, slices.SortedStableFunc(slices.Values(anew.Held), SlotRef.Compare))
+	held := slices.SortedStableFunc(slices.Values(kept.Held), facts.SlotRef.Compare)
+	sameAll(a, what("slots"), held, slices.SortedStableFunc(slices.Values(anew.Held), facts.SlotRef.Compare))
 	same(a, what("free room"), a.kept.free(kept.Index), a.anew.free(anew.Index))
 	same(a, what("eligibility"), a.kept.Eligible(kept.Index), a.anew.Eligible(anew.Index))
 	same(a, what("held by services"), kept.lasting, anew.lasting)
@@ -159,8 +161,8 @@ func (a *audit) node(kept, anew *Node) {
 
 // counts are what a task counts of its slots, and how it stands in the queue.
 type counts struct {
-	counts, beside        [PhaseCount]uint32
-	newest, old, canaries [HealthCount]uint32
+	counts, beside        [facts.PhaseCount]uint32
+	newest, old, canaries [facts.HealthCount]uint32
 	asked                 uint32
 	askedEach             terms.Amounts
 	turn, special         Turn
@@ -195,7 +197,7 @@ func (r *rare) orNone() *rare {
 	if r != nil {
 		return r
 	}
-	return &rare{special: new(btree.Set[seatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
+	return &rare{special: new(btree.Set[facts.SeatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
 }
 
 // surroundings compares what is counted around nodes, and who waits for that to change.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/terms"
 )
@@ -26,10 +27,10 @@ func audited() *State {
 	j := s.AddJob(&terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{
 		Name: "server", Instances: 5, Resources: terms.Resources{1000, 1 << 30, 0}, Ports: []terms.PortRequest{{Name: "http"}},
 	}}})
-	s.Assign(KeyOf(j.ID, 0), 0, 2, nil)
-	s.Assign(KeyOf(j.ID, 0), 1, 1, nil)
-	s.SetSlot(SlotRef{Job: 1, Index: 1}, Slot{Order: 10, Phase: Delayed, Deadline: 2000, Version: 1})
-	s.Remember("once", Request{Index: 9, Job: "web"})
+	s.Assign(facts.KeyOf(j.ID, 0), 0, 2, nil)
+	s.Assign(facts.KeyOf(j.ID, 0), 1, 1, nil)
+	s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.Delayed, Deadline: 2000, Version: 1})
+	s.Remember("once", facts.Request{Index: 9, Job: "web"})
 	return s
 }
 
@@ -41,7 +42,7 @@ func TestAuditIsCleanAtFirst(t *testing.T) {
 
 // TestAudit plants one difference at a time.
 func TestAudit(t *testing.T) {
-	row := func(s *State, n NodeIndex) *Node { return s.nodes.At(int(n)) }
+	row := func(s *State, n facts.NodeIndex) *Node { return s.nodes.At(int(n)) }
 	task := func(s *State) *Task { return s.Job(1).Tasks[0] }
 	cases := []struct {
 		name, want string
@@ -52,7 +53,7 @@ func TestAudit(t *testing.T) {
 		{"held slots", "slots of node a", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
 		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},
-		{"counts", "kept is", func(s *State) { task(s).Counts[Running]++ }},
+		{"counts", "kept is", func(s *State) { task(s).Counts[facts.Running]++ }},
 		{"the digest of slots", "kept is", func(s *State) { task(s).digest++ }},
 		{"waiting slots", "kept is", func(s *State) { task(s).Fresh-- }},
 		{"queue", "the queue", func(s *State) { s.turns.Delete(task(s).turn) }},
@@ -63,9 +64,9 @@ func TestAudit(t *testing.T) {
 		{"deadlines", "deadlines: kept is []", func(s *State) { s.deadlines.PopMin() }},
 		{"what is to follow", "deadlines: kept is", func(s *State) { task(s).Completion.Due = 9 }},
 		{"what has followed", "the digest of the rows", func(s *State) { task(s).Completion.Followed = true }},
-		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).versions[0].Number = 2, 2 }},
-		{"health", "kept is", func(s *State) { task(s).New[Healthy]++ }},
-		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, Slot{Order: 9, Phase: Failed}) }},
+		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).Versions[0].Number = 2, 2 }},
+		{"health", "kept is", func(s *State) { task(s).New[facts.Healthy]++ }},
+		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, facts.Slot{Order: 9, Phase: facts.Failed}) }},
 		{"outdated slots", "kept is", func(s *State) { task(s).seldom().outdated.Insert(3) }},
 		{"ill slots", "kept is", func(s *State) { task(s).seldom().ill.Insert(3) }},
 		{"particular waits", "kept is", func(s *State) { task(s).seldom().special.Insert(3) }},

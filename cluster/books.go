@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/terms"
 	"starling/terms/fingerprint"
@@ -11,7 +12,7 @@ import (
 // The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
 
 // Node returns a node by its number.
-func (s *State) Node(n NodeIndex) *Node { return s.nodes.At(int(n)) }
+func (s *State) Node(n facts.NodeIndex) *Node { return s.nodes.At(int(n)) }
 
 // Nodes returns how many nodes have ever written; their numbers are all below that.
 func (s *State) Nodes() int { return s.nodes.Len() }
@@ -31,7 +32,7 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 		return n
 	}
 	assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
-	n := &Node{edition: s.edition, Index: NodeIndex(s.nodes.Len()), NodeFacts: NodeFacts{Name: name}}
+	n := &Node{edition: s.edition, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
 	s.nodes.Resize(s.edition, s.nodes.Len()+1)
 	s.nodes.Set(s.edition, int(n.Index), n)
 	s.nodeNames.Set(name, n.Index)
@@ -41,16 +42,16 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 }
 
 // editNode returns the node for changing; changeNode counts what the digest covers.
-func (s *State) editNode(n NodeIndex) *Node {
+func (s *State) editNode(n facts.NodeIndex) *Node {
 	s.visited++
 	row := s.nodes.At(int(n))
 	if row.edition != s.edition {
 		clone := *row
 		clone.edition = s.edition
-		clone.Sessions = append([]Session(nil), row.Sessions...)
-		clone.Held = append(make([]SlotRef, 0, len(row.Held)+8), row.Held...)
-		clone.Ports = append([]PortUse(nil), row.Ports...)
-		clone.Devices = append([]DeviceUse(nil), row.Devices...)
+		clone.Sessions = append([]facts.Session(nil), row.Sessions...)
+		clone.Held = append(make([]facts.SlotRef, 0, len(row.Held)+8), row.Held...)
+		clone.Ports = append([]facts.PortUse(nil), row.Ports...)
+		clone.Devices = append([]facts.DeviceUse(nil), row.Devices...)
 		row = &clone
 		s.nodes.Set(s.edition, int(n), row)
 	}
@@ -58,7 +59,7 @@ func (s *State) editNode(n NodeIndex) *Node {
 }
 
 // changeNode applies change to the node and counts the digest.
-func (s *State) changeNode(n NodeIndex, change func(*Node)) {
+func (s *State) changeNode(n facts.NodeIndex, change func(*Node)) {
 	row := s.editNode(n)
 	change(row)
 	s.digest -= row.row
@@ -67,38 +68,16 @@ func (s *State) changeNode(n NodeIndex, change func(*Node)) {
 }
 
 // Wrote notes that an entry of the incarnation was taken. Seq must be above the last.
-func (s *State) Wrote(n NodeIndex, incarnation uint32, seq uint64) {
+func (s *State) Wrote(n facts.NodeIndex, incarnation uint32, seq uint64) {
 	s.changeNode(n, func(row *Node) {
 		assert(incarnation > row.Departed, "who has left writes nothing")
 		assert(seq >= row.LastSeq(incarnation), "the numbers of entries never fall")
-		for i := range row.Sessions {
-			if row.Sessions[i].Incarnation == incarnation {
-				row.Sessions[i].Seq = seq
-				return
-			}
-		}
-		at := 0
-		for at < len(row.Sessions) && row.Sessions[at].Incarnation < incarnation {
-			at++
-		}
-		row.Sessions = append(row.Sessions, Session{})
-		copy(row.Sessions[at+1:], row.Sessions[at:])
-		row.Sessions[at] = Session{Incarnation: incarnation, Seq: seq}
+		row.SetLastSeq(incarnation, seq)
 	})
 }
 
-// LastSeq returns the number of the last entry taken from an incarnation, 0 if none was.
-func (n *Node) LastSeq(incarnation uint32) uint64 {
-	for _, session := range n.Sessions {
-		if session.Incarnation == incarnation {
-			return session.Seq
-		}
-	}
-	return 0
-}
-
 // SetPeer notes which member lives on the node, "" for none, and puts it among the members or takes it out.
-func (s *State) SetPeer(n NodeIndex, p terms.PeerID) {
+func (s *State) SetPeer(n facts.NodeIndex, p terms.PeerID) {
 	s.changeNode(n, func(row *Node) {
 		if row.Peer != "" {
 			s.RemoveMember(row.Peer)
@@ -112,7 +91,7 @@ func (s *State) SetPeer(n NodeIndex, p terms.PeerID) {
 }
 
 // Depart sets the tombstone: incarnations up to this one have left, and none of them is joining any more.
-func (s *State) Depart(n NodeIndex, incarnation uint32) {
+func (s *State) Depart(n facts.NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) { row.Departed = max(row.Departed, incarnation) })
 	for len(s.Node(n).Sessions) > 0 && s.Node(n).Sessions[0].Incarnation <= s.Node(n).Departed {
 		s.EndSession(n, s.Node(n).Sessions[0].Incarnation)
@@ -120,15 +99,15 @@ func (s *State) Depart(n NodeIndex, incarnation uint32) {
 }
 
 // EndSession forgets an incarnation that is no member: what it wrote last, and its attempt to join.
-func (s *State) EndSession(n NodeIndex, incarnation uint32) {
+func (s *State) EndSession(n facts.NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) {
-		row.Sessions = without(row.Sessions, func(session Session) bool { return session.Incarnation == incarnation })
+		row.Sessions = slices.DeleteFunc(row.Sessions, func(session facts.Session) bool { return session.Incarnation == incarnation })
 	})
 	s.SetAttempt(terms.NewPeerID(s.Node(n).Name, incarnation), membership.Attempt{})
 }
 
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
-func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
+func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
 	s.volunteered = s.VolunteeredWith(n, offer)
 	assert(s.volunteered.Within(s.Limits.ClusterAmount), "all nodes offer no more than can be counted")
@@ -164,7 +143,7 @@ func (s *State) SetOffer(n NodeIndex, offer *terms.Offer) {
 }
 
 // VolunteeredWith returns what all nodes would offer together if one offered that.
-func (s *State) VolunteeredWith(n NodeIndex, offer *terms.Offer) terms.Amounts {
+func (s *State) VolunteeredWith(n facts.NodeIndex, offer *terms.Offer) terms.Amounts {
 	sum := s.volunteered
 	if old := s.Node(n).Offer; old != nil {
 		for k, amount := range old.Amounts() {
@@ -180,8 +159,8 @@ func (s *State) VolunteeredWith(n NodeIndex, offer *terms.Offer) terms.Amounts {
 }
 
 // SetDrain begins, changes or ends the emptying of a node.
-func (s *State) SetDrain(n NodeIndex, drain Drain) {
-	r := SlotRef{Index: uint32(n)}
+func (s *State) SetDrain(n facts.NodeIndex, drain facts.Drain) {
+	r := facts.RefOfNode(n)
 	s.changeNode(n, func(row *Node) {
 		if row.Drain.Deadline != 0 {
 			s.deadlines.Delete(due{row.Drain.Deadline, r})
@@ -198,13 +177,13 @@ func (s *State) SetDrain(n NodeIndex, drain Drain) {
 }
 
 // countGiven counts anew what a node gives to pools: what is held there, and what is free if it takes work.
-func (s *State) countGiven(n NodeIndex) {
+func (s *State) countGiven(n facts.NodeIndex) {
 	row := s.editNode(n)
 	given := s.givenBy(row)
 	for k := range given {
 		s.offered[k] += given[k] - row.given[k]
 	}
-	s.stirred, s.moved = true, s.moved || given != row.given
+	s.Stirred, s.Moved = true, s.Moved || given != row.given
 	assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
 	row.given = given
 }
@@ -232,7 +211,7 @@ func (s *State) givenBy(row *Node) (given terms.Amounts) {
 }
 
 // Draining returns the nodes that are being emptied, in order.
-func (s *State) Draining() []NodeIndex { return s.draining.Keys() }
+func (s *State) Draining() []facts.NodeIndex { return s.draining.Keys() }
 
 // EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
 func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit) }
@@ -298,7 +277,7 @@ func (s *State) editJob(id terms.JobID) *Job {
 		clone := *j
 		clone.edition = s.edition
 		clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
-		clone.versions = append(make([]JobVersion, 0, len(j.versions)+1), j.versions...)
+		clone.Versions = append(make([]facts.JobVersion, 0, len(j.Versions)+1), j.Versions...)
 		j = &clone
 		s.jobs.Set(id, j)
 	}
@@ -324,13 +303,13 @@ func (s *State) changeJob(id terms.JobID, change func(*Job)) {
 	j := s.editJob(id)
 	change(j)
 	s.countJob(j)
-	s.stirred = s.stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
+	s.Stirred = s.Stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
 }
 
 // countJob counts the job's row in the digest.
 func (s *State) countJob(j *Job) {
 	s.digest -= j.row
-	j.row = j.hash()
+	j.row = j.Hash()
 	s.digest += j.row
 }
 
@@ -341,4 +320,11 @@ func (s *State) changeTask(id terms.JobID, task int, change func(*Task)) {
 	s.digest -= t.row
 	t.row = t.hash(id, task)
 	s.digest += t.row
+}
+
+func (n *Node) hash() uint64 { return n.Node.Hash(n.Index, n.offerHash) }
+
+// hash covers the task's row; its slots are counted in its digest.
+func (t *Task) hash(id terms.JobID, task int) uint64 {
+	return t.Task.Hash(facts.KeyOf(id, task), t.Slots.Len(), t.nameHash, t.failureHash)
 }

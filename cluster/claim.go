@@ -1,54 +1,34 @@
 package cluster
 
-import "starling/terms"
-
-// Claim is room on a node that is kept for instances of a waiting task.
-type Claim struct {
-	Task  int
-	Node  NodeIndex
-	Count uint32
-	// Need is what each takes.
-	Need terms.Amounts
-}
-
-// Claims are what is kept for the waiting work of a job. Nobody else is given that room.
-type Claims struct {
-	// Patient tells that nobody was told to give way: what runs there ends by itself.
-	Patient bool
-	Seats   []Claim
-	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
-	Leaving []SlotRef
-}
-
-// Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
-type Hunger struct {
-	// At is when others are asked to give way; Failed tells that it was tried, and could not be.
-	At     terms.Time
-	Failed bool
-}
+import (
+	"starling/cluster/facts"
+	"starling/cluster/tree"
+	"starling/terms"
+	"starling/terms/fingerprint"
+)
 
 // ClaimsOf returns what is kept for a job; ok is false if nothing is.
-func (s *State) ClaimsOf(id terms.JobID) (c Claims, ok bool) { return s.claims.Get(id) }
+func (s *State) ClaimsOf(id terms.JobID) (c facts.Claims, ok bool) { return s.claims.Get(id) }
 
 // ClaimingJobs returns the jobs for which room is kept, oldest first.
 func (s *State) ClaimingJobs() []terms.JobID { return s.claims.Keys() }
 
 // SetClaims replaces what is kept for a job; no seats keep nothing.
-func (s *State) SetClaims(id terms.JobID, c Claims) {
+func (s *State) SetClaims(id terms.JobID, c facts.Claims) {
 	if old, ok := s.claims.Get(id); ok {
 		s.keep(old.Seats, -1)
-		s.digest -= old.hash(id)
+		s.digest -= old.Hash(id)
 		s.claims.Delete(id)
 	}
 	if len(c.Seats) > 0 {
 		s.keep(c.Seats, 1)
-		s.digest += c.hash(id)
+		s.digest += c.Hash(id)
 		s.claims.Set(id, c)
 	}
 }
 
 // keep takes room from what others see as free, or gives it back.
-func (s *State) keep(seats []Claim, times int64) {
+func (s *State) keep(seats []facts.Claim, times int64) {
 	for i := range seats {
 		seat := &seats[i]
 		row, free := s.editNode(seat.Node), s.free(seat.Node)
@@ -64,7 +44,7 @@ func (s *State) keep(seats []Claim, times int64) {
 }
 
 // Unheld returns what nobody holds of a node, claimed or not.
-func (s *State) Unheld(n NodeIndex) terms.Resources {
+func (s *State) Unheld(n facts.NodeIndex) terms.Resources {
 	free, row := s.free(n), s.Node(n)
 	for k := range free {
 		free[k] += row.claimed[k]
@@ -73,7 +53,7 @@ func (s *State) Unheld(n NodeIndex) terms.Resources {
 }
 
 // FreeAmounts returns what a node has left of all that pools divide, without what is claimed.
-func (s *State) FreeAmounts(n NodeIndex) (free terms.Amounts) {
+func (s *State) FreeAmounts(n facts.NodeIndex) (free terms.Amounts) {
 	row := s.Node(n)
 	if row.Offer != nil {
 		free = row.Offer.Amounts()
@@ -95,23 +75,25 @@ func (s *State) FreeAmounts(n NodeIndex) (free terms.Amounts) {
 func (n *Node) Claimed() terms.Amounts { return n.claimed }
 
 // HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
-func (s *State) HungerOf(number int) (h Hunger, ok bool) { return s.hungers.Get(s.pools.IDs[number]) }
+func (s *State) HungerOf(number int) (h facts.Hunger, ok bool) {
+	return s.hungers.Get(s.pools.IDs[number])
+}
 
 // SetHunger notes that a pool's work waits for room that others have; nil that none does.
-func (s *State) SetHunger(number int, h *Hunger) {
+func (s *State) SetHunger(number int, h *facts.Hunger) {
 	id := s.pools.IDs[number]
 	if old, ok := s.hungers.Delete(id); ok {
-		s.digest -= old.hash(id)
+		s.digest -= old.Hash(id)
 	}
 	if h != nil {
 		s.hungers.Set(id, *h)
-		s.digest += h.hash(id)
+		s.digest += h.Hash(id)
 	}
 }
 
 // HungerDue returns the earliest time at which others are asked to give way; ok is false if there is none.
 func (s *State) HungerDue() (at terms.Time, ok bool) {
-	s.hungers.Scan(func(_ PoolID, h Hunger) bool {
+	s.hungers.Scan(func(_ tree.ID, h facts.Hunger) bool {
 		if !h.Failed && (!ok || h.At < at) {
 			at, ok = h.At, true
 		}
@@ -132,8 +114,8 @@ func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok 
 }
 
 // priorityKey orders what runs by pool, class and priority.
-func priorityKey(id PoolID, revocable bool, priority uint32) uint64 {
-	return uint64(id)<<9 | bit(revocable)<<8 | uint64(priority)
+func priorityKey(id tree.ID, revocable bool, priority uint32) uint64 {
+	return uint64(id)<<9 | fingerprint.Bit(revocable)<<8 | uint64(priority)
 }
 
 // countPriority counts instances that run and are preemptible, or no more.
@@ -141,8 +123,8 @@ func (s *State) countPriority(j *Job, times int64) {
 	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
 		return
 	}
-	s.stirred = true
-	key := priorityKey(j.pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
+	s.Stirred = true
+	key := priorityKey(j.Pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
 	count, _ := s.priorities.Get(key)
 	assert(int64(count)+times >= 0, "no fewer than none run at a priority")
 	if count = uint32(int64(count) + times); count == 0 {
@@ -150,22 +132,4 @@ func (s *State) countPriority(j *Job, times int64) {
 		return
 	}
 	s.priorities.Set(key, count)
-}
-
-func (c *Claims) hash(id terms.JobID) uint64 {
-	h := hashWords(tagPools, uint64(id), bit(c.Patient))
-	for _, seat := range c.Seats {
-		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count)))
-		for _, need := range seat.Need {
-			h = mix(h, uint64(need))
-		}
-	}
-	for _, r := range c.Leaving {
-		h = mix(h, hashWords(tagPools, uint64(r.Job), uint64(r.Task)<<32|uint64(r.Index), uint64(r.Seat)))
-	}
-	return h
-}
-
-func (h *Hunger) hash(id PoolID) uint64 {
-	return hashWords(tagPools, uint64(id)<<1|bit(h.Failed), uint64(h.At))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/retries"
 	"starling/terms"
@@ -31,7 +32,7 @@ func (b *books) change() {
 	case 2:
 		b.join()
 	case 3:
-		b.s.Remember(fmt.Sprint("r", b.s.Index), Request{Index: b.s.Index, Refusal: Refusal{Code: Code(b.rng.IntN(3)), Reason: "so"}})
+		b.s.Remember(fmt.Sprint("r", b.s.Index), facts.Request{Index: b.s.Index, Refusal: facts.Refusal{Code: facts.Code(b.rng.IntN(3)), Reason: "so"}})
 	case 4, 5, 6, 7:
 		b.submit()
 	case 8, 9, 10:
@@ -107,7 +108,7 @@ func (b *books) submit() {
 	case b.rng.IntN(3) == 0:
 		b.s.StopJob(j.ID)
 	default:
-		b.s.AddVersion(j.ID, JobVersion{Kind: Submitted, Spec: spec}, nil)
+		b.s.AddVersion(j.ID, facts.JobVersion{Kind: facts.Submitted, Spec: spec}, nil)
 		for task := range b.s.Job(j.ID).Tasks {
 			want := uint32(0)
 			if task < len(spec.Tasks) {
@@ -115,19 +116,19 @@ func (b *books) submit() {
 			}
 			b.s.SetDesired(j.ID, task, want)
 		}
-		b.s.SetUpdate(j.ID, Update{State: RollingForward, To: j.Version}, terms.Time(b.rng.IntN(3)))
-		b.s.SetCompletion(j.ID, 0, Completion{Due: terms.Time(b.rng.IntN(3))})
+		b.s.SetUpdate(j.ID, facts.Update{State: facts.RollingForward, To: j.Version}, terms.Time(b.rng.IntN(3)))
+		b.s.SetCompletion(j.ID, 0, facts.Completion{Due: terms.Time(b.rng.IntN(3))})
 	}
 }
 
 // canary puts a waiting canary beside the first slot of some task, if it has none.
 func (b *books) canary() {
 	b.s.EachJob(func(j *Job) bool {
-		r := SlotRef{Job: j.ID, Task: uint16(b.rng.IntN(len(j.Tasks))), Seat: CanarySeat}
+		r := facts.SlotRef{Job: j.ID, Task: uint16(b.rng.IntN(len(j.Tasks))), Seat: facts.CanarySeat}
 		if _, taken := b.s.SlotAt(r); taken || j.Stop || j.Finished != 0 || j.Tasks[r.Task].Desired == 0 || b.rng.IntN(2) == 0 {
 			return true
 		}
-		b.s.SetSlot(r, Slot{Version: j.Version})
+		b.s.SetSlot(r, facts.Slot{Version: j.Version})
 		b.s.SetAttempts(r, retries.Attempts{Made: 1, Latest: []retries.Attempt{{At: b.s.Time, DelayMillis: 5}}})
 		return false
 	})
@@ -142,7 +143,7 @@ func (b *books) assign() {
 		if spec == nil {
 			continue
 		}
-		for n := range NodeIndex(b.s.Nodes()) {
+		for n := range facts.NodeIndex(b.s.Nodes()) {
 			free := b.s.Free(n)
 			node := b.s.Node(n)
 			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DeviceTimes(&spec.Devices[0], 1) == 0 {
@@ -154,7 +155,7 @@ func (b *books) assign() {
 			case !key.IsSpecial() && t.Waits() > 0:
 				b.s.Assign(key, n, 1, nil)
 			case key.IsSpecial() && t.SpecialWaits() > 0:
-				t.EachSpecial(id, task, func(r SlotRef, slot Slot) bool {
+				t.EachSpecial(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
 					if need := j.TaskSpecOf(task, slot.Version); need.Resources.Fits(&free) {
 						defer b.s.AssignSpecial(r, n, nil)
 					}
@@ -167,7 +168,7 @@ func (b *books) assign() {
 
 // advance moves some slots that hold room on to their next phase.
 func (b *books) advance() {
-	for n := range NodeIndex(b.s.Nodes()) {
+	for n := range facts.NodeIndex(b.s.Nodes()) {
 		for _, r := range slices.Clone(b.s.Node(n).Held) {
 			if slot, _ := b.s.SlotAt(r); b.rng.IntN(3) == 0 {
 				b.next(b.s.Job(r.Job), r, slot)
@@ -177,40 +178,40 @@ func (b *books) advance() {
 	switch r, ok := b.s.Due(); {
 	case !ok:
 	case r.OfUpdate():
-		b.s.SetUpdate(r.Job, Update{State: UpdateFailed}, 0)
+		b.s.SetUpdate(r.Job, facts.Update{State: facts.UpdateFailed}, 0)
 	case r.OfTask():
-		b.s.SetCompletion(r.Job, int(r.Task), Completion{Followed: true})
+		b.s.SetCompletion(r.Job, int(r.Task), facts.Completion{Followed: true})
 	default:
 		slot, _ := b.s.SlotAt(r)
 		slot.Deadline = 0
-		if slot.Phase == Postponed {
-			slot.Phase = Stopped
+		if slot.Phase == facts.Postponed {
+			slot.Phase = facts.Stopped
 		}
 		b.s.SetSlot(r, slot)
 	}
 }
 
 // next moves a slot on to some phase.
-func (b *books) next(j *Job, r SlotRef, slot Slot) {
-	slot.Phase = []Phase{Running, Delayed, Stopping, Away, Succeeded, Failed, Stopped, Postponed, Waiting}[b.rng.IntN(9)]
-	slot.Deadline, slot.Health = 0, Health(b.rng.IntN(int(HealthCount)))
+func (b *books) next(j *Job, r facts.SlotRef, slot facts.Slot) {
+	slot.Phase = []facts.Phase{facts.Running, facts.Delayed, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed, facts.Stopped, facts.Postponed, facts.Waiting}[b.rng.IntN(9)]
+	slot.Deadline, slot.Health = 0, facts.Health(b.rng.IntN(int(facts.HealthCount)))
 	away := r
-	away.Seat = AwaySeat
+	away.Seat = facts.AwaySeat
 	_, taken := b.s.SlotAt(away)
 	switch {
-	case r.Seat != MainSeat && slot.Phase > Away, r.Seat != MainSeat && slot.Phase == Postponed:
-		slot = Slot{}
-	case slot.Phase == Away && r.Seat == MainSeat && !taken:
+	case r.Seat != facts.MainSeat && slot.Phase > facts.Away, r.Seat != facts.MainSeat && slot.Phase == facts.Postponed:
+		slot = facts.Slot{}
+	case slot.Phase == facts.Away && r.Seat == facts.MainSeat && !taken:
 		b.s.SetSlot(r, slot)
-		b.s.MoveSeat(r, AwaySeat)
+		b.s.MoveSeat(r, facts.AwaySeat)
 		return
-	case slot.Phase == Delayed || slot.Phase == Postponed:
+	case slot.Phase == facts.Delayed || slot.Phase == facts.Postponed:
 		slot.Deadline = b.s.Time + terms.Time(b.rng.IntN(100))
-	case slot.Phase == Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
-		slot.Phase = Stopped
-	case slot.Phase == Waiting:
+	case slot.Phase == facts.Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
+		slot.Phase = facts.Stopped
+	case slot.Phase == facts.Waiting:
 		slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
-		slot.Wish = Wish(b.rng.IntN(4))
+		slot.Wish = facts.Wish(b.rng.IntN(4))
 	}
 	b.s.SetSlot(r, slot)
 	b.s.FinishIfDone(r.Job)
@@ -232,13 +233,13 @@ func dump(s *State) string {
 		fmt.Fprint(out, s.NodeOf(terms.NodeName(fmt.Sprint("n", n))) != nil, " ")
 	}
 	fmt.Fprintln(out, s.Classes())
-	for n := range NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		node := s.Node(n)
 		fmt.Fprintln(out, node.Name, node.Peer, node.Departed, node.Sessions, node.Offer, node.Class, node.Held, node.Ports, node.Devices, s.Free(n), s.Eligible(n))
 	}
 	s.EachJobByName("", func(j *Job) bool {
 		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status())
-		for _, v := range j.Versions() {
+		for _, v := range j.Versions {
 			fmt.Fprint(out, v, " ")
 		}
 		for _, t := range j.Tasks {
@@ -246,11 +247,11 @@ func dump(s *State) string {
 			for i := range t.Slots.Len() {
 				fmt.Fprint(out, t.Slots.At(i), " ")
 			}
-			t.EachSpecial(j.ID, 0, func(r SlotRef, slot Slot) bool {
+			t.EachSpecial(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprint(out, r, slot)
 				return true
 			})
-			t.EachBeside(j.ID, 0, func(r SlotRef, slot Slot) bool {
+			t.EachBeside(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprint(out, r, slot, t.Attempts(r.Index))
 				return true
 			})
@@ -310,16 +311,16 @@ func TestCopies(t *testing.T) {
 func TestCopyKeepsVersions(t *testing.T) {
 	s := NewState()
 	s.SetOffer(s.EnsureNode("a").Index, &terms.Offer{Capacity: terms.Resources{1000, 0, 0}})
-	version := func(user string) JobVersion {
-		return JobVersion{Kind: Submitted, Spec: &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{Name: "server", Instances: 1, User: user}}}}
+	version := func(user string) facts.JobVersion {
+		return facts.JobVersion{Kind: facts.Submitted, Spec: &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{Name: "server", Instances: 1, User: user}}}}
 	}
 	s.AddJob(version("0").Spec)
-	s.Assign(KeyOf(1, 0), 0, 1, nil)
+	s.Assign(facts.KeyOf(1, 0), 0, 1, nil)
 	for i := range terms.DefaultLimits().Versions {
 		s.AddVersion(1, version(fmt.Sprint(i+1)), nil)
 	}
 	c := s.Copy()
-	s.SetSlot(SlotRef{Job: 1, Index: 0}, Slot{Phase: Failed})
+	s.SetSlot(facts.SlotRef{Job: 1, Index: 0}, facts.Slot{Phase: facts.Failed})
 	s.AddVersion(1, version("last"), nil)
 	if got := c.Job(1).SpecOf(1); got == nil || got.Tasks[0].User != "0" {
 		t.Errorf("version 1 in the copy is %v", got)

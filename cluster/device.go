@@ -1,44 +1,6 @@
 package cluster
 
-import (
-	"slices"
-
-	"starling/terms"
-)
-
-// DeviceUse tells how much of a device a slot has: of number Number of its kind.
-type DeviceUse struct {
-	Kind   string
-	Number uint32
-	Amount terms.Millidevices
-	Slot   SlotRef
-}
-
-// DeviceOf returns what the node offers of a kind.
-func (n *Node) DeviceOf(kind string) terms.DeviceOffer {
-	if n.Offer != nil {
-		for _, d := range n.Offer.Devices {
-			if d.Kind == kind {
-				return d
-			}
-		}
-	}
-	return terms.DeviceOffer{Kind: kind}
-}
-
-// EachDeviceInUse visits the devices of a kind that are given away, whole or in part, in the order of their numbers.
-// Some may have numbers that the node does not offer any more.
-func (n *Node) EachDeviceInUse(kind string, visit func(number uint32, used terms.Millidevices)) {
-	for i := 0; i < len(n.Devices); {
-		first, used := &n.Devices[i], terms.Millidevices(0)
-		for ; i < len(n.Devices) && n.Devices[i].Kind == first.Kind && n.Devices[i].Number == first.Number; i++ {
-			used += n.Devices[i].Amount
-		}
-		if first.Kind == kind {
-			visit(first.Number, used)
-		}
-	}
-}
+import "starling/terms"
 
 // DeviceTimes returns for how many instances with the request the node has devices left, at most most.
 func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
@@ -64,43 +26,4 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 		return min(most, shares+unused*uint32(terms.WholeDevice/q.Amount))
 	}
 	return min(most, unused/uint32(q.Amount/terms.WholeDevice))
-}
-
-// giveDevices gives a slot what it asked for, which placement has found: the lowest unused devices, or a share of the
-// device in use that has the least left for it.
-func (n *Node) giveDevices(q *terms.DeviceRequest, r SlotRef) {
-	if !q.Share() {
-		for range q.Amount / terms.WholeDevice {
-			n.giveDevice(DeviceUse{q.Kind, n.unusedDevice(q.Kind), terms.WholeDevice, r})
-		}
-		return
-	}
-	number, least := n.unusedDevice(q.Kind), terms.WholeDevice
-	count := n.DeviceOf(q.Kind).Count
-	n.EachDeviceInUse(q.Kind, func(inUse uint32, used terms.Millidevices) {
-		if left := terms.WholeDevice - used; inUse < count && left >= q.Amount && left < least {
-			number, least = inUse, left
-		}
-	})
-	n.giveDevice(DeviceUse{q.Kind, number, q.Amount, r})
-}
-
-// unusedDevice returns the lowest number of a kind that nobody has.
-func (n *Node) unusedDevice(kind string) uint32 {
-	number := uint32(0)
-	n.EachDeviceInUse(kind, func(inUse uint32, _ terms.Millidevices) {
-		if inUse == number {
-			number++
-		}
-	})
-	return number
-}
-
-// giveDevice notes a use behind those that come before it.
-func (n *Node) giveDevice(use DeviceUse) {
-	at := len(n.Devices)
-	for at > 0 && (n.Devices[at-1].Kind > use.Kind || n.Devices[at-1].Kind == use.Kind && n.Devices[at-1].Number > use.Number) {
-		at--
-	}
-	n.Devices = slices.Insert(n.Devices, at, use)
 }

@@ -4,8 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"starling/cluster/facts"
 	"starling/terms"
 )
+
+// give gives a slot a device of a node.
+func give(n *Node, q terms.DeviceRequest, r facts.SlotRef) {
+	n.Give(nil, &terms.Task{Devices: []terms.DeviceRequest{q}}, r)
+}
 
 // TestDevices gives devices one by one, tells which numbers came of it, and how many more such would fit.
 func TestDevices(t *testing.T) {
@@ -39,15 +45,15 @@ func TestDevices(t *testing.T) {
 		{2, []terms.DeviceRequest{gpu(1000), gpu(1000), gpu(500)}, gpu(500), "none", 0},
 	}
 	for i, c := range cases {
-		n := &Node{NodeFacts: NodeFacts{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}}
+		n := &Node{Node: facts.Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}}
 		for k := range c.given {
-			n.giveDevices(&c.given[k], SlotRef{Index: uint32(k)})
+			give(n, c.given[k], facts.SlotRef{Index: uint32(k)})
 		}
 		n.Offer.Devices[0].Count = c.count
 		got := "none"
-		r := SlotRef{Job: 1}
+		r := facts.SlotRef{Job: 1}
 		if n.DeviceTimes(&c.next, 1) == 1 {
-			n.giveDevices(&c.next, r)
+			give(n, c.next, r)
 			var uses []string
 			for _, u := range n.Devices {
 				if u.Slot == r {
@@ -65,9 +71,9 @@ func TestDevices(t *testing.T) {
 // TestFewerPeers checks that a node with fewer virtual peers than it runs takes no others, whatever their numbers are.
 func TestFewerPeers(t *testing.T) {
 	q := terms.DeviceRequest{Kind: terms.VirtualPeers.String(), Amount: terms.WholeDevice}
-	n := &Node{NodeFacts: NodeFacts{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: q.Kind, Count: 5}}}}}
+	n := &Node{Node: facts.Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: q.Kind, Count: 5}}}}}
 	for i := range 5 {
-		n.giveDevices(&q, SlotRef{Index: uint32(i)})
+		give(n, q, facts.SlotRef{Index: uint32(i)})
 	}
 	n.Devices = n.Devices[1:] // the first has ended
 	for _, c := range []struct{ offered, want uint32 }{{3, 0}, {4, 0}, {5, 1}, {7, 3}} {

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"starling/cluster/division"
+	"starling/cluster/facts"
 	"starling/cluster/vector"
 	"starling/terms"
 )
 
 // Division tells which nodes have which value of an attribute.
-type Division = division.Division[NodeIndex]
+type Division = division.Division[facts.NodeIndex]
 
 // EnsureDivision returns which nodes have which value of an attribute, and keeps that until a node offers something else.
 func (s *State) EnsureDivision(attribute string) *Division {
@@ -20,7 +21,7 @@ func (s *State) EnsureDivision(attribute string) *Division {
 		}
 	}
 	d := &Division{Attribute: attribute}
-	for n := range NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		if s.Node(n).Offer != nil {
 			d.Add(s.valueOn(n, attribute), n)
 		}
@@ -31,14 +32,14 @@ func (s *State) EnsureDivision(attribute string) *Division {
 
 // EachRoomOf visits, in order, those of some nodes of a page that are kept for a purpose, take work and have the resources
 // free.
-func (s *State) EachRoomOf(some division.Page, kept terms.Purpose, need *terms.Resources, visit func(n NodeIndex)) {
+func (s *State) EachRoomOf(some division.Page, kept terms.Purpose, need *terms.Resources, visit func(n facts.NodeIndex)) {
 	r := s.rooms[some.Page]
 	if !need.Fits(&r.most[kept]) {
 		return
 	}
 	for nodes := some.Nodes & r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
 		if i := bits.TrailingZeros64(nodes); need.Fits(&r.free[i]) {
-			visit(NodeIndex(some.Page*vector.PageRows + i))
+			visit(facts.NodeIndex(some.Page*vector.PageRows + i))
 		}
 	}
 }

@@ -3,149 +3,95 @@ package cluster
 import (
 	"slices"
 
-	"starling/cluster/membership"
-	"starling/cluster/retries"
-	"starling/cluster/tree"
+	"starling/cluster/facts"
 	"starling/cluster/want"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
 
-// Facts are all of a value that does not follow from the rest of it. Equal facts behave alike from then on.
-type Facts struct {
-	head
-	pools *tree.Pools
-	nodes []NodeFacts
-	jobs  []jobFacts
-	// ring is who watches whom and who joins. Who is a member, its node says.
-	ring *membership.Facts
-	// requests are in the order in which they were remembered.
-	requests []fact[string, Request]
-	patience []fact[TaskKey, terms.Time]
-	claims   []fact[terms.JobID, Claims]
-	hungers  []fact[PoolID, Hunger]
-	shared   []fact[PoolID, uint64]
-}
-
-// jobFacts are the facts about a job with its tasks.
-type jobFacts struct {
-	JobFacts
-	tasks []taskFacts
-}
-
-// taskFacts are the facts about a task with its slots. Those from Fresh on are zero, and not listed.
-type taskFacts struct {
-	TaskFacts
-	length   int
-	slots    []Slot
-	beside   []fact[seatKey, Slot]
-	attempts []fact[uint32, retries.Attempts]
-}
-
-type fact[K, V any] struct {
-	key   K
-	value V
-}
-
-// table is a map that is scanned in the order of its keys.
-type table[K, V any] interface{ Scan(func(K, V) bool) }
-
-func factsOf[K, V any](t table[K, V]) (all []fact[K, V]) {
-	t.Scan(func(key K, value V) bool {
-		all = append(all, fact[K, V]{key, value})
-		return true
-	})
-	return all
-}
-
 // Facts returns the facts of the value; they do not change with it.
-func (s *State) Facts() *Facts {
-	f := &Facts{
-		head: s.head, pools: s.pools, patience: factsOf(&s.patience), claims: factsOf(&s.claims), hungers: factsOf(&s.hungers),
-		shared: factsOf(&s.shared), ring: s.Membership.Facts(),
+func (s *State) Facts() *facts.All {
+	f := &facts.All{
+		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims), Hungers: facts.RowsOf(&s.hungers),
+		Shared: facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
-	f.grown = slices.Clone(s.grown)
+	f.Grown = slices.Clone(s.Grown)
 	for n := range s.nodes.Len() {
-		f.nodes = append(f.nodes, s.nodes.At(n).NodeFacts.clone())
+		f.Nodes = append(f.Nodes, s.nodes.At(n).Node.Clone())
 	}
 	s.EachJob(func(j *Job) bool {
-		job := jobFacts{JobFacts: j.JobFacts}
-		job.versions = slices.Clone(j.versions)
+		job := facts.WholeJob{Job: j.Job}
+		job.Versions = slices.Clone(j.Versions)
 		for _, t := range j.Tasks {
-			job.tasks = append(job.tasks, t.facts())
+			job.Tasks = append(job.Tasks, t.facts())
 		}
-		f.jobs = append(f.jobs, job)
+		f.Jobs = append(f.Jobs, job)
 		return true
 	})
 	s.requestOrder.Scan(func(_ uint64, id string) bool {
 		kept, _ := s.requests.Get(id)
-		f.requests = append(f.requests, fact[string, Request]{id, kept})
+		f.Requests = append(f.Requests, facts.Row[string, facts.Request]{Key: id, Value: kept})
 		return true
 	})
 	return f
 }
 
-func (f NodeFacts) clone() NodeFacts {
-	f.Sessions, f.Ports, f.Devices = slices.Clone(f.Sessions), slices.Clone(f.Ports), slices.Clone(f.Devices)
-	return f
-}
-
-func (t *Task) facts() taskFacts {
-	f := taskFacts{TaskFacts: t.TaskFacts, length: t.Slots.Len()}
-	for index := range min(int(t.Fresh), f.length) {
-		f.slots = append(f.slots, t.Slots.At(index))
+func (t *Task) facts() facts.WholeTask {
+	f := facts.WholeTask{Task: t.Task, Length: t.Slots.Len()}
+	for index := range min(int(t.Fresh), f.Length) {
+		f.Slots = append(f.Slots, t.Slots.At(index))
 	}
 	if t.rare != nil {
-		f.beside, f.attempts = factsOf(t.rare.beside), factsOf(t.rare.attempts)
+		f.Beside, f.Attempts = facts.RowsOf(t.rare.beside), facts.RowsOf(t.rare.attempts)
 	}
 	return f
 }
 
 // Rebuild returns the value with the given facts: its index is made anew.
-func Rebuild(f *Facts) *State {
+func Rebuild(f *facts.All) *State {
 	s := NewStateWithin(f.Limits)
-	s.head, s.pools = f.head, f.pools
-	for n := range f.nodes {
-		s.rebuildNode(NodeIndex(n), f.nodes[n])
+	s.Head, s.pools = f.Head, f.Pools
+	for n := range f.Nodes {
+		s.rebuildNode(facts.NodeIndex(n), f.Nodes[n])
 	}
-	s.Membership.Restore(f.ring)
-	for _, one := range f.patience {
-		s.patience.Set(one.key, one.value)
-		s.digest += hashWords(tagPatience, uint64(one.key), uint64(one.value))
+	s.Membership.Restore(f.Ring)
+	for _, one := range f.Patience {
+		s.patience.Set(one.Key, one.Value)
+		s.digest += facts.PatienceHash(one.Key, one.Value)
 	}
-	for i := range f.jobs {
-		s.rebuildJob(&f.jobs[i])
+	for i := range f.Jobs {
+		s.rebuildJob(&f.Jobs[i])
 	}
-	for i := range f.jobs {
-		s.rebuildQueue(s.Job(f.jobs[i].ID))
+	for i := range f.Jobs {
+		s.rebuildQueue(s.Job(f.Jobs[i].ID))
 	}
-	for n := range NodeIndex(len(f.nodes)) {
+	for n := range facts.NodeIndex(len(f.Nodes)) {
 		s.countGiven(n)
 	}
-	for _, one := range f.claims {
-		s.SetClaims(one.key, one.value)
+	for _, one := range f.Claims {
+		s.SetClaims(one.Key, one.Value)
 	}
-	for _, one := range f.hungers {
-		s.hungers.Set(one.key, one.value)
-		s.digest += one.value.hash(one.key)
+	for _, one := range f.Hungers {
+		s.hungers.Set(one.Key, one.Value)
+		s.digest += one.Value.Hash(one.Key)
 	}
-	for _, one := range f.shared {
-		s.setShared(one.key, one.value)
+	for _, one := range f.Shared {
+		s.setShared(one.Key, one.Value)
 	}
-	s.requestNext -= uint64(len(f.requests))
-	for _, one := range f.requests {
-		s.Remember(one.key, one.value)
+	s.RequestNext -= uint64(len(f.Requests))
+	for _, one := range f.Requests {
+		s.Remember(one.Key, one.Value)
 	}
 	slices.SortStableFunc(s.LackRoom, func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
-	s.undone, s.regrouped = f.undone, nil
-	s.grown = slices.Clone(f.grown)
+	s.Undone, s.regrouped = f.Undone, nil
+	s.Grown = slices.Clone(f.Grown)
 	return s
 }
 
-func (s *State) rebuildNode(n NodeIndex, f NodeFacts) {
+func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 	assert(s.EnsureNode(f.Name).Index == n, "nodes are in order")
 	s.changeNode(n, func(row *Node) {
-		row.NodeFacts = f.clone()
+		row.Node = f.Clone()
 		if f.Peer != "" {
 			s.AddMember(f.Peer)
 		}
@@ -162,16 +108,16 @@ func (s *State) rebuildNode(n NodeIndex, f NodeFacts) {
 	if f.Drain.On {
 		s.draining.Insert(n)
 	}
-	s.moveDeadline(SlotRef{Index: uint32(n)}, 0, f.Drain.Deadline)
+	s.moveDeadline(facts.RefOfNode(n), 0, f.Drain.Deadline)
 }
 
-func (s *State) rebuildJob(f *jobFacts) {
-	j := &Job{edition: s.edition, JobFacts: f.JobFacts, Spec: f.versions[len(f.versions)-1].Spec}
-	j.versions = slices.Clone(f.versions)
-	for i := range f.tasks {
-		t := newTask(s.edition, f.tasks[i].Name)
-		t.TaskFacts, t.failureHash = f.tasks[i].TaskFacts, f.tasks[i].Failure.hash()
-		if t.Failure == (Failure{}) {
+func (s *State) rebuildJob(f *facts.WholeJob) {
+	j := &Job{edition: s.edition, Job: f.Job, Spec: f.Versions[len(f.Versions)-1].Spec}
+	j.Versions = slices.Clone(f.Versions)
+	for i := range f.Tasks {
+		t := newTask(s.edition, f.Tasks[i].Name)
+		t.Task, t.failureHash = f.Tasks[i].Task, f.Tasks[i].Failure.Hash()
+		if t.Failure == (facts.Failure{}) {
 			t.failureHash = 0
 		}
 		j.Tasks = append(j.Tasks, t)
@@ -180,8 +126,8 @@ func (s *State) rebuildJob(f *jobFacts) {
 	s.jobNames.Set(j.Name(), j.ID)
 	s.countJob(j)
 	j.setGang()
-	for i := range f.tasks {
-		s.rebuildTask(j, i, &f.tasks[i])
+	for i := range f.Tasks {
+		s.rebuildTask(j, i, &f.Tasks[i])
 	}
 	s.rebuildStanding(j)
 }
@@ -206,10 +152,10 @@ func (s *State) rebuildQueue(j *Job) {
 func (s *State) rebuildStanding(j *Job) {
 	all := make([]want.Most, len(j.Tasks))
 	for task, t := range j.Tasks {
-		all[task] = t.most
+		all[task] = t.Most
 	}
 	j.wants = want.Sum(all, j.Spec.Type)
-	s.moveDeadline(SlotRef{Job: j.ID, Task: jobDeadline}, 0, j.updateDeadline)
+	s.moveDeadline(facts.RefOfUpdate(j.ID), 0, j.UpdateDeadline)
 	for _, name := range j.Awaits {
 		s.followers.Set(follower{name, j.ID})
 	}
@@ -222,7 +168,7 @@ func (s *State) rebuildStanding(j *Job) {
 		return
 	}
 	s.countWants(j, 1)
-	s.editAccount(j.pool).Jobs++
+	s.editAccount(j.Pool).Jobs++
 	if j.Spec.Type == terms.Daemon {
 		s.daemons.Insert(j.ID)
 	}
@@ -231,33 +177,33 @@ func (s *State) rebuildStanding(j *Job) {
 	}
 }
 
-func (s *State) rebuildTask(j *Job, task int, f *taskFacts) {
-	t, r := j.Tasks[task], SlotRef{Job: j.ID, Task: uint16(task)}
-	t.Slots.Resize(s.edition, f.length)
-	t.Counts[Waiting] = uint32(f.length)
-	t.tallyFrom(j, r, SlotRef{Index: t.Desired}, true)
-	for index, slot := range f.slots {
+func (s *State) rebuildTask(j *Job, task int, f *facts.WholeTask) {
+	t, r := j.Tasks[task], facts.SlotRef{Job: j.ID, Task: uint16(task)}
+	t.Slots.Resize(s.edition, f.Length)
+	t.Counts[facts.Waiting] = uint32(f.Length)
+	t.tallyFrom(j, r, facts.SlotRef{Index: t.Desired}, true)
+	for index, slot := range f.Slots {
 		r.Index = uint32(index)
 		s.rebuildSeat(j, r, slot)
-		if slot.Phase == Waiting && !slot.special() && r.Index < t.Desired {
+		if slot.Phase == facts.Waiting && !slot.Special() && r.Index < t.Desired {
 			t.returned.Insert(r.Index)
 		}
 	}
-	for _, one := range f.beside {
-		s.rebuildSeat(j, one.key.in(j.ID, task), one.value)
+	for _, one := range f.Beside {
+		s.rebuildSeat(j, one.Key.In(j.ID, task), one.Value)
 	}
-	for _, one := range f.attempts {
-		t.seldom().attempts.Set(one.key, one.value)
-		r.Index = one.key
-		s.count(t, hashAttempts(r, one.value))
+	for _, one := range f.Attempts {
+		t.seldom().attempts.Set(one.Key, one.Value)
+		r.Index = one.Key
+		s.count(t, facts.AttemptsHash(r, one.Value))
 	}
-	s.moveDeadline(SlotRef{Job: j.ID, Task: uint16(task), Index: taskDeadline}, 0, t.Completion.Due)
+	s.moveDeadline(facts.RefOfTask(j.ID, task), 0, t.Completion.Due)
 	t.row = t.hash(j.ID, task)
 	s.digest += t.row
 }
 
 // rebuildSeat fills a seat, and takes the room that it holds.
-func (s *State) rebuildSeat(j *Job, r SlotRef, slot Slot) {
+func (s *State) rebuildSeat(j *Job, r facts.SlotRef, slot facts.Slot) {
 	s.putSlot(j, r, slot)
 	if slot.Phase.Holds() {
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)

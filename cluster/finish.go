@@ -3,17 +3,18 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *Job) { j.Stop, j.Changed = true, s.Index })
-	cause := [...]Cause{NoVerdict: ByJob, Terminated: ByTermination, Completed: ByCompletion}[s.Job(id).Fate.Verdict]
+	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion}[s.Job(id).Fate.Verdict]
 	for task := range s.Job(id).Tasks {
-		var all []SlotRef
-		s.EachSlot(id, task, func(r SlotRef, slot Slot) bool {
-			if !slot.Phase.Final() && slot.Phase != Stopping {
+		var all []facts.SlotRef
+		s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
+			if !slot.Phase.Final() && slot.Phase != facts.Stopping {
 				all = append(all, r)
 			}
 			return true
@@ -22,7 +23,7 @@ func (s *State) StopJob(id terms.JobID) {
 			s.StopSlot(r, cause)
 		}
 		s.SetDesired(id, task, min(s.Job(id).Tasks[task].Desired, s.Job(id).Tasks[task].Fresh))
-		s.SetCompletion(id, task, Completion{})
+		s.SetCompletion(id, task, facts.Completion{})
 	}
 	s.FinishIfDone(id)
 }
@@ -34,7 +35,7 @@ func (s *State) SetSuspended(id terms.JobID, suspended bool) {
 }
 
 // StopSlot ends the allocation of a seat for good: its node is told to end it if it has it, otherwise it has ended.
-func (s *State) StopSlot(r SlotRef, cause Cause) {
+func (s *State) StopSlot(r facts.SlotRef, cause facts.Cause) {
 	slot, _ := s.SlotAt(r)
 	if s.Job(r.Job).MayLive(r, &slot) {
 		// It may still run until it has certainly stopped itself.
@@ -42,13 +43,13 @@ func (s *State) StopSlot(r SlotRef, cause Cause) {
 		s.SetSlot(r, slot)
 		return
 	}
-	held := slot.Phase == Assigned || slot.Phase == Running || slot.Phase == Stopping
-	slot.Phase, slot.Since, slot.Deadline, slot.Wish, slot.Cause = Stopped, s.Time, 0, AnyNode, cause
+	held := slot.Phase == facts.Assigned || slot.Phase == facts.Running || slot.Phase == facts.Stopping
+	slot.Phase, slot.Since, slot.Deadline, slot.Wish, slot.Cause = facts.Stopped, s.Time, 0, facts.AnyNode, cause
 	switch {
 	case held:
-		slot.Phase = Stopping
-	case r.Seat != MainSeat:
-		slot = Slot{}
+		slot.Phase = facts.Stopping
+	case r.Seat != facts.MainSeat:
+		slot = facts.Slot{}
 	case slot.Version == 0:
 		slot.Version = s.Job(r.Job).Version
 	}
@@ -76,7 +77,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	if len(j.Awaits) > 0 {
 		s.SetAwaits(id, nil)
 	}
-	account := s.editAccount(j.pool)
+	account := s.editAccount(j.Pool)
 	assert(account.Jobs > 0, "the pool of a job that ends has jobs")
 	account.Jobs--
 	s.countWants(j, -1)
@@ -110,9 +111,9 @@ func (s *State) Expire(id terms.JobID) {
 
 // dropUpdateDeadline takes the deadline of a job's update out of those that are met.
 func (s *State) dropUpdateDeadline(j *Job) {
-	if j.updateDeadline != 0 {
-		s.deadlines.Delete(due{j.updateDeadline, SlotRef{Job: j.ID, Task: jobDeadline}})
-		j.updateDeadline = 0
+	if j.UpdateDeadline != 0 {
+		s.deadlines.Delete(due{j.UpdateDeadline, facts.RefOfUpdate(j.ID)})
+		j.UpdateDeadline = 0
 	}
 }
 
@@ -134,7 +135,7 @@ func (s *State) ForgetJobs() {
 
 // forgetJob drops a finished job and all that is kept of it.
 func (s *State) forgetJob(id terms.JobID) {
-	s.SetClaims(id, Claims{})
+	s.SetClaims(id, facts.Claims{})
 	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
 	assert(j.Finished != 0 && s.finishedSlots >= j.slots(), "only jobs that have ended are forgotten")

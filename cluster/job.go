@@ -5,9 +5,9 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/cluster/vector"
-	"starling/cluster/want"
 	"starling/terms"
 )
 
@@ -15,7 +15,7 @@ import (
 // it.
 type Job struct {
 	edition *vector.Edition
-	JobFacts
+	facts.Job
 	// Spec is the newest version.
 	Spec  *terms.Job
 	Tasks []*Task
@@ -32,52 +32,19 @@ type Job struct {
 	row uint64
 }
 
-// JobFacts are the facts about a job, without its tasks.
-type JobFacts struct {
-	ID terms.JobID
-	// Version is the number of the newest version, from 1.
-	Version uint32
-	// Submitted and Changed are the entries that brought the first and the newest version or stop.
-	Submitted, Changed terms.Index
-	SubmittedAt        terms.Time
-	// Stop tells that its user asked it to end.
-	Stop bool
-	// Suspended tells that its user, or a policy, wants nothing of it to run for now.
-	Suspended bool
-	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
-	Awaits []terms.JobName
-	// Fate is what policies, or other jobs, made of it.
-	Fate Fate
-	// Finished is the entry with which the last slot ended; 0 while it is not finished.
-	Finished   terms.Index
-	FinishedAt terms.Time
-	// Roster is that of its members.
-	Roster Roster
-	// Update is the record of the latest update.
-	Update Update
-	// versions are the kept ones, oldest first; the last is the newest.
-	versions []JobVersion
-	// updateDeadline is the time of the deadline that the update has among the deadlines, 0 for none.
-	updateDeadline terms.Time
-	// pool is the account of the pool that the job lives in.
-	pool PoolID
-	// gangTried is how often room had been taken anywhere when no nodes were found for the gang.
-	gangTried uint64
-}
-
 // Task is a task as it stands in the value: its facts, its slots, and what follows from them.
 type Task struct {
 	edition *vector.Edition
-	TaskFacts
+	facts.Task
 	// Slots are the main seats.
-	Slots vector.Of[Slot]
+	Slots vector.Of[facts.Slot]
 	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
-	Counts, Beside [PhaseCount]uint32
+	Counts, Beside [facts.PhaseCount]uint32
 	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
 	// those of another. What does not run counts as untried, what succeeded as healthy and new.
-	New, Old [HealthCount]uint32
+	New, Old [facts.HealthCount]uint32
 	// Canaries are the canary seats by health, counted in the same way.
-	Canaries [HealthCount]uint32
+	Canaries [facts.HealthCount]uint32
 	// returned are the slots below Fresh that wait for any node and the newest version.
 	returned *btree.Set[uint32]
 	// asked is how many instances ask for room, askedEach what one takes: as the account of the pool has it.
@@ -92,60 +59,6 @@ type Task struct {
 	// digest is the sum over the slots, row what the task's own row adds to that of the value.
 	digest, row           uint64
 	nameHash, failureHash uint64
-}
-
-// TaskFacts are the facts about a task, without its slots.
-type TaskFacts struct {
-	Name terms.TaskName
-	// Desired is how many slots there should be now: slots from Desired on are leaving. An update moves it towards the
-	// number that the newest version wants.
-	Desired uint32
-	// Fresh is the first slot that was never placed; all above are like it.
-	Fresh uint32
-	// Failure is the latest end of an allocation that was no success and not asked for.
-	Failure Failure
-	// Preemption is the latest end of an allocation that gave way.
-	Preemption Preemption
-	// Restarts is how often policies restarted it in the newest version. Restarting tells that nothing of it begins before
-	// all that lives has ended.
-	Restarts   uint32
-	Restarting bool
-	// blocked tells that all nodes were tried for what waits of returned and fresh slots, and specialBlocked of special
-	// ones, and only a node with more room than then can help.
-	blocked, specialBlocked bool
-	// share is one more than how many may run at a time, 0 where virtual peers do not run them or have not been divided.
-	share uint32
-	// Completion is what policies make of it that it is complete.
-	Completion Completion
-	// Seal tells whether no more instances begin.
-	Seal Seal
-	// most is the most that any version of it has wanted.
-	most want.Most
-}
-
-// Preemption tells how an allocation gave way. The zero Preemption is none.
-type Preemption struct {
-	// Index is the slot, Entry the journal's that ended it.
-	Index uint32
-	Entry terms.Index
-	At    terms.Time
-	// By is the job that needed its room, Rule the number of the rule by which it could.
-	By   terms.JobName
-	Rule uint8
-}
-
-// FailureDetailBytesMax bounds a failure's detail.
-const FailureDetailBytesMax = 256
-
-// Failure tells how an allocation failed. The zero Failure is none.
-type Failure struct {
-	Index    uint32
-	Order    terms.Index
-	At       terms.Time
-	Ended    Ending
-	ExitCode int32
-	// Detail is what the node said, such as "program not found"; it may be empty.
-	Detail string
 }
 
 // Name returns the job's name.
@@ -216,20 +129,20 @@ func (j *Job) none() bool {
 
 // Status derives the job's state from its slots.
 func (j *Job) Status() Status {
-	var total [PhaseCount]uint32
+	var total [facts.PhaseCount]uint32
 	for _, t := range j.Tasks {
 		for phase := range t.Counts {
 			total[phase] += t.Counts[phase] + t.Beside[phase]
 		}
 	}
 	switch {
-	case j.Finished != 0 && j.Fate.Verdict == Completed:
+	case j.Finished != 0 && j.Fate.Verdict == facts.Completed:
 		return StatusSucceeded
-	case j.Finished != 0 && j.Fate.Verdict == Terminated:
+	case j.Finished != 0 && j.Fate.Verdict == facts.Terminated:
 		return StatusFailed
 	case j.Finished != 0 && j.Stop:
 		return StatusStopped
-	case j.Finished != 0 && total[Failed] > 0 && !j.Enough():
+	case j.Finished != 0 && total[facts.Failed] > 0 && !j.Enough():
 		return StatusFailed
 	case j.Finished != 0:
 		return StatusSucceeded
@@ -237,9 +150,9 @@ func (j *Job) Status() Status {
 		return StatusStopping
 	case j.Suspended:
 		return StatusSuspended
-	case total[Assigned]+total[Running]+total[Delayed]+total[Stopping]+total[Away] > 0:
+	case total[facts.Assigned]+total[facts.Running]+total[facts.Delayed]+total[facts.Stopping]+total[facts.Away] > 0:
 		return StatusRunning
-	case total[Failed] > 0 && !j.Busy():
+	case total[facts.Failed] > 0 && !j.Busy():
 		return StatusFailed
 	case j.Spec.Type != terms.Daemon && j.none():
 		return StatusIdle

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/tree"
 	"starling/terms"
 )
 
@@ -10,11 +12,11 @@ import (
 // Turn is the place of a task's waiting instances in the queue of their pool.
 type Turn struct {
 	// pool is the account of the pool, 0 for daemons, which come first and are not admitted.
-	pool PoolID
+	pool tree.ID
 	// Rank is lower the earlier: 0 for a gang that runs and lost members, then the highest priority. Key, and with it the age
 	// of the job, decides between equals.
 	Rank uint32
-	Key  TaskKey
+	Key  facts.TaskKey
 	// Need is at most what is admitted together: the whole gang as long as it does not run, else one instance.
 	Need  terms.Amounts
 	Class terms.Class
@@ -37,16 +39,16 @@ func (t *Turn) Before(other *Turn) bool {
 const BrokenRank = 0
 
 // account returns the number of the account that the job's work is charged to.
-func (j *Job) account() PoolID {
+func (j *Job) account() tree.ID {
 	if j.Spec.Type == terms.Daemon {
 		return 0
 	}
-	return j.pool
+	return j.Pool
 }
 
 // living counts the main seats of the task that run or are about to.
 func (t *Task) living() uint32 {
-	return t.Counts[Assigned] + t.Counts[Running] + t.Counts[Delayed] + t.Counts[Away]
+	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.Delayed] + t.Counts[facts.Away]
 }
 
 // HasGang tells whether some instances of the job must run together.
@@ -55,7 +57,7 @@ func (j *Job) HasGang() bool { return j.gang != nil }
 // GangRow returns how a task stands for the job's gang.
 func (j *Job) GangRow(task int) gang.Task {
 	t := j.Tasks[task]
-	row := gang.Task{Living: t.living(), Done: t.Counts[Succeeded], Fresh: t.Desired - min(t.Fresh, t.Desired)}
+	row := gang.Task{Living: t.living(), Done: t.Counts[facts.Succeeded], Fresh: t.Desired - min(t.Fresh, t.Desired)}
 	if j.gang != nil {
 		row.Least = j.gang[task]
 	}
@@ -92,12 +94,12 @@ func (j *Job) GangState() gang.State {
 // SetGangTried notes that no nodes were found for the job's gang.
 func (s *State) SetGangTried(id terms.JobID) {
 	j := s.editJob(id)
-	j.gangTried = s.holds
+	j.GangTried = s.Holds
 	s.countJob(j)
 }
 
 // GangTried tells whether no room was taken anywhere since no nodes were found for the job's gang.
-func (s *State) GangTried(j *Job) bool { return j.gangTried == s.holds }
+func (s *State) GangTried(j *Job) bool { return j.GangTried == s.Holds }
 
 // setGang notes how many instances of each task, and of any, belong to the gang of the newest version.
 func (j *Job) setGang() {
@@ -158,12 +160,12 @@ func (s *State) queue(j *Job, task int) {
 	state := j.GangState()
 	changed := state != j.gangState
 	// How many a gang lacks tells how many of a task come first.
-	s.stirred = s.stirred || state == gang.Broken
+	s.Stirred = s.Stirred || state == gang.Broken
 	u := j.unit(state)
 	for other := range j.Tasks {
 		if changed {
 			t := s.editTask(j, other)
-			t.blocked, t.specialBlocked = false, false
+			t.Blocked, t.SpecialBlocked = false, false
 		}
 		if other == task || changed || u.together {
 			s.queueTask(j, other, &u)
@@ -180,17 +182,17 @@ func (s *State) queueTask(j *Job, task int, u *unit) {
 		asks = 0
 	}
 	// Nobody tells what comes to pass around nodes while nothing asks for room.
-	t.blocked, t.specialBlocked = t.blocked && asks > 0 && t.Waits() > 0, t.specialBlocked && asks > 0 && t.SpecialWaits() > 0
+	t.Blocked, t.SpecialBlocked = t.Blocked && asks > 0 && t.Waits() > 0, t.SpecialBlocked && asks > 0 && t.SpecialWaits() > 0
 	if spec != nil {
 		each = spec.Amounts()
 	}
 	s.ask(j, t, asks, each)
-	turn := Turn{pool: j.account(), Rank: u.rank, Key: KeyOf(j.ID, task), Need: each, Class: j.Spec.Class(), Blocked: t.blocked}
+	turn := Turn{pool: j.account(), Rank: u.rank, Key: facts.KeyOf(j.ID, task), Need: each, Class: j.Spec.Class(), Blocked: t.Blocked}
 	if u.together {
 		turn.Need = u.need
 	}
 	s.enqueue(&t.turn, turn, t.Waits() > 0 && asks > 0)
-	turn.Key, turn.Blocked = turn.Key.Special(), t.specialBlocked
+	turn.Key, turn.Blocked = turn.Key.Special(), t.SpecialBlocked
 	// Those that wait for a particular version may need less.
 	turn.Need = terms.Amounts{}
 	s.enqueue(&t.specialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
@@ -206,7 +208,7 @@ func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
 	}
 	key := old.Key | turn.Key
 	if old.Blocked != turn.Blocked {
-		s.digest += (bit(turn.Blocked) - bit(old.Blocked)) * hashWords(tagBlocked, uint64(key))
+		s.digest += facts.BlockedHash(key, turn.Blocked) - facts.BlockedHash(key, old.Blocked)
 	}
 	if old.Key != 0 {
 		s.turns.Delete(*old)
@@ -217,7 +219,7 @@ func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
 	stays := old.Key != 0 && turn.Key != 0 && old.Blocked == turn.Blocked
 	*old = turn
 	if !turn.Blocked {
-		s.stirred = true
+		s.Stirred = true
 	}
 	if !stays {
 		s.attend(key, turn.Key != 0, turn.Blocked)
@@ -226,20 +228,20 @@ func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
 
 // SetBlocked notes that all nodes were tried for what waits of the task, so that only nodes which grow can help; or
 // that all have to be tried.
-func (s *State) SetBlocked(key TaskKey, blocked bool) {
+func (s *State) SetBlocked(key facts.TaskKey, blocked bool) {
 	id, task := key.Split()
 	j := s.editJob(id)
 	t := s.editTask(j, task)
 	if key.IsSpecial() {
-		t.specialBlocked = blocked
+		t.SpecialBlocked = blocked
 	} else {
-		t.blocked = blocked
+		t.Blocked = blocked
 	}
 	s.queue(j, task)
 }
 
 // Blocked tells whether all nodes were tried for what waits of the task.
-func (s *State) Blocked(key TaskKey) bool { return s.laneOf(key).Blocked }
+func (s *State) Blocked(key facts.TaskKey) bool { return s.laneOf(key).Blocked }
 
 // Waiting returns how many lanes of tasks wait.
 func (s *State) Waiting() int { return s.turns.Len() }
@@ -268,10 +270,10 @@ func (s *State) NextTurn(behind Turn, wanted func(Turn) bool) (next Turn, ok boo
 }
 
 // Queued tells whether a lane of a task waits.
-func (s *State) Queued(key TaskKey) bool { return s.laneOf(key).Key != 0 }
+func (s *State) Queued(key facts.TaskKey) bool { return s.laneOf(key).Key != 0 }
 
 // laneOf returns where a lane of a task stands in the queue.
-func (s *State) laneOf(key TaskKey) *Turn {
+func (s *State) laneOf(key facts.TaskKey) *Turn {
 	id, task := key.Split()
 	if key.IsSpecial() {
 		return &s.Job(id).Tasks[task].specialTurn
@@ -280,8 +282,8 @@ func (s *State) laneOf(key TaskKey) *Turn {
 }
 
 // QueuedKeys returns all lanes that wait, in the order of the accounts of their pools and then of their turns.
-func (s *State) QueuedKeys() []TaskKey {
-	keys := make([]TaskKey, 0, s.turns.Len())
+func (s *State) QueuedKeys() []facts.TaskKey {
+	keys := make([]facts.TaskKey, 0, s.turns.Len())
 	s.turns.Scan(func(t Turn) bool {
 		keys = append(keys, t.Key)
 		return true
@@ -291,17 +293,17 @@ func (s *State) QueuedKeys() []TaskKey {
 
 // TakeMoved tells whether more or less was held, asked for or given since it was called last.
 func (s *State) TakeMoved() bool {
-	moved := s.moved
-	s.moved = false
+	moved := s.Moved
+	s.Moved = false
 	return moved
 }
 
 // Stir lets placement look again with the next entry.
-func (s *State) Stir() { s.stirred = true }
+func (s *State) Stir() { s.Stirred = true }
 
 // TakeStirred tells whether more or less was held, asked for or offered since it was called last.
 func (s *State) TakeStirred() bool {
-	stirred := s.stirred
-	s.stirred = false
+	stirred := s.Stirred
+	s.Stirred = false
 	return stirred
 }

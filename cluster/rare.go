@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/tidwall/btree"
 
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/cluster/vector"
 	"starling/terms"
@@ -11,9 +12,9 @@ import (
 // rare is what only a few slots of a few tasks have.
 type rare struct {
 	// beside holds the seats that are not main ones.
-	beside *btree.Map[seatKey, Slot]
+	beside *btree.Map[facts.SeatKey, facts.Slot]
 	// special are the seats that wait for a particular node or version.
-	special *btree.Set[seatKey]
+	special *btree.Set[facts.SeatKey]
 	// outdated are the main seats below Desired that an update has to move: those that Task.Old counts.
 	outdated *btree.Set[uint32]
 	// ill are those of them that are not well, but for those whose place nothing may take yet.
@@ -22,25 +23,15 @@ type rare struct {
 	attempts *btree.Map[uint32, retries.Attempts]
 }
 
-// seatKey orders the seats of a task by slot.
-type seatKey uint64
-
-func keyOfSeat(r SlotRef) seatKey { return seatKey(r.Index)<<2 | seatKey(r.Seat) }
-
-// in returns the seat of a task.
-func (k seatKey) in(job terms.JobID, task int) SlotRef {
-	return SlotRef{Job: job, Task: uint16(task), Index: uint32(k >> 2), Seat: Seat(k & 3)}
-}
-
 func newTask(e *vector.Edition, name terms.TaskName) *Task {
-	return &Task{edition: e, TaskFacts: TaskFacts{Name: name}, returned: new(btree.Set[uint32]), nameHash: hashText(tagTask, string(name))}
+	return &Task{edition: e, Task: facts.Task{Name: name}, returned: new(btree.Set[uint32]), nameHash: facts.NameHash(name)}
 }
 
 // seldom returns what few tasks have, for changing; the task must be of the present edition.
 func (t *Task) seldom() *rare {
 	if t.rare == nil {
 		t.rare = &rare{
-			new(btree.Map[seatKey, Slot]), new(btree.Set[seatKey]), new(btree.Set[uint32]), new(btree.Set[uint32]),
+			new(btree.Map[facts.SeatKey, facts.Slot]), new(btree.Set[facts.SeatKey]), new(btree.Set[uint32]), new(btree.Set[uint32]),
 			new(btree.Map[uint32, retries.Attempts]),
 		}
 	}
@@ -66,12 +57,12 @@ func (t *Task) SpecialWaits() int {
 
 // EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns false;
 // visit must not change the task.
-func (t *Task) EachSpecial(job terms.JobID, task int, visit func(SlotRef, Slot) bool) {
+func (t *Task) EachSpecial(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
 	if t.rare == nil {
 		return
 	}
-	t.rare.special.Scan(func(key seatKey) bool {
-		r := key.in(job, task)
+	t.rare.special.Scan(func(key facts.SeatKey) bool {
+		r := key.In(job, task)
 		return visit(r, t.seat(r))
 	})
 }
@@ -94,9 +85,9 @@ func (t *Task) EachOutdated(ill bool, from uint32, visit func(index uint32) bool
 
 // EachBeside visits the seats that are not main ones, lowest slot first, until visit returns false; visit must not
 // change the task.
-func (t *Task) EachBeside(job terms.JobID, task int, visit func(SlotRef, Slot) bool) {
+func (t *Task) EachBeside(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
 	if t.rare != nil {
-		t.rare.beside.Scan(func(key seatKey, slot Slot) bool { return visit(key.in(job, task), slot) })
+		t.rare.beside.Scan(func(key facts.SeatKey, slot facts.Slot) bool { return visit(key.In(job, task), slot) })
 	}
 }
 
@@ -109,44 +100,37 @@ func (t *Task) Attempts(index uint32) (all retries.Attempts) {
 }
 
 // SetAttempts replaces the slot's looks for another node; the newest are kept, as many as the limits allow.
-func (s *State) SetAttempts(r SlotRef, all retries.Attempts) {
+func (s *State) SetAttempts(r facts.SlotRef, all retries.Attempts) {
 	s.changeTask(r.Job, int(r.Task), func(t *Task) {
 		if all.Made == 0 && t.rare == nil {
 			return
 		}
-		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
+		s.count(t, -facts.AttemptsHash(r, t.Attempts(r.Index)))
 		if all = all.Keep(int(s.Limits.Attempts)); all.Made == 0 {
 			t.seldom().attempts.Delete(r.Index)
 		} else {
 			t.seldom().attempts.Set(r.Index, all)
 		}
-		s.count(t, hashAttempts(r, all))
+		s.count(t, facts.AttemptsHash(r, all))
 	})
 }
 
-func hashAttempts(r SlotRef, all retries.Attempts) uint64 {
-	if all.Made == 0 {
-		return 0
-	}
-	return all.Mix(hashWords(tagAttempts, uint64(r.Job)<<32|uint64(r.Index), uint64(r.Task)))
-}
-
 // seat returns a seat of the task, zero if it is empty.
-func (t *Task) seat(r SlotRef) Slot {
-	if r.Seat == MainSeat {
+func (t *Task) seat(r facts.SlotRef) facts.Slot {
+	if r.Seat == facts.MainSeat {
 		return t.Slots.At(int(r.Index))
 	}
 	if t.rare == nil {
-		return Slot{}
+		return facts.Slot{}
 	}
-	slot, _ := t.rare.beside.Get(keyOfSeat(r))
+	slot, _ := t.rare.beside.Get(facts.KeyOfSeat(r))
 	return slot
 }
 
 // Live returns how many seats of the task hold room.
 func (t *Task) Live() uint32 {
 	count := uint32(0)
-	for phase := Assigned; phase <= Away; phase++ {
+	for phase := facts.Assigned; phase <= facts.Away; phase++ {
 		count += t.Counts[phase] + t.Beside[phase]
 	}
 	return count
@@ -154,5 +138,5 @@ func (t *Task) Live() uint32 {
 
 // Pending returns how many seats of the task want an allocation that they do not have.
 func (t *Task) Pending() uint32 {
-	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[Postponed] + t.Beside[Postponed]
+	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Postponed] + t.Beside[facts.Postponed]
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"starling/cluster/division"
+	"starling/cluster/facts"
 	"starling/sim/imprint"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -32,15 +33,15 @@ func rich(seed uint64) *State {
 			{Label: "app", Values: []string{"rich"}, Operator: constraint.Greater, Count: 7, Within: "zone", Soft: true, PatienceMillis: 9}}},
 	}}
 	j := b.s.AddJob(spec)
-	b.s.Divide(KeyOf(j.ID, 0), &spec.Tasks[0])
-	for n := range NodeIndex(b.s.Nodes()) {
+	b.s.Divide(facts.KeyOf(j.ID, 0), &spec.Tasks[0])
+	for n := range facts.NodeIndex(b.s.Nodes()) {
 		if free := b.s.Free(n); b.s.Eligible(n) && spec.Tasks[0].Resources.Fits(&free) && b.s.Node(n).DeviceTimes(&spec.Tasks[0].Devices[0], 1) > 0 && b.s.Job(j.ID).Tasks[0].Waits() > 0 {
-			b.s.Assign(KeyOf(j.ID, 0), n, 1, nil)
+			b.s.Assign(facts.KeyOf(j.ID, 0), n, 1, nil)
 		}
 	}
-	b.s.SetBlocked(KeyOf(j.ID, 1), true)
+	b.s.SetBlocked(facts.KeyOf(j.ID, 1), true)
 	b.s.EnsureDivision("zone")
-	b.s.Divide(KeyOf(j.ID, 0), &spec.Tasks[0])
+	b.s.Divide(facts.KeyOf(j.ID, 0), &spec.Tasks[0])
 	return b.s
 }
 
@@ -48,13 +49,13 @@ func rich(seed uint64) *State {
 func arguments(t *testing.T, s *State, method reflect.Method) (asked [][]reflect.Value) {
 	s.EachJob(func(j *Job) bool {
 		for task := range j.Tasks {
-			for n := range NodeIndex(s.Nodes()) {
+			for n := range facts.NodeIndex(s.Nodes()) {
 				if s.Node(n).Offer == nil {
 					continue
 				}
 				var args []reflect.Value
 				for i := 1; i < method.Type.NumIn(); i++ {
-					args = append(args, argument(t, s, method.Type.In(i), SlotRef{Job: j.ID, Task: uint16(task)}, n))
+					args = append(args, argument(t, s, method.Type.In(i), facts.SlotRef{Job: j.ID, Task: uint16(task)}, n))
 				}
 				asked = append(asked, args)
 				if len(args) == 0 {
@@ -68,7 +69,7 @@ func arguments(t *testing.T, s *State, method reflect.Method) (asked [][]reflect
 }
 
 // argument returns one argument that fits the type, about a slot or a node.
-func argument(t *testing.T, s *State, want reflect.Type, r SlotRef, n NodeIndex) reflect.Value {
+func argument(t *testing.T, s *State, want reflect.Type, r facts.SlotRef, n facts.NodeIndex) reflect.Value {
 	if want.Kind() == reflect.Func {
 		return reflect.MakeFunc(want, func([]reflect.Value) (all []reflect.Value) {
 			for i := range want.NumOut() {
@@ -80,7 +81,7 @@ func argument(t *testing.T, s *State, want reflect.Type, r SlotRef, n NodeIndex)
 	j, page := s.Job(r.Job), int(n)%s.RoomPages()
 	known := []any{
 		&j.Spec.Tasks[int(r.Task)%len(j.Spec.Tasks)],
-		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), KeyOf(j.ID, int(r.Task)), n, s.Node(n), s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
+		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), facts.KeyOf(j.ID, int(r.Task)), n, s.Node(n), s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
 		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0}, terms.DefaultPool, s.FirstTurn(0), s.Index,
 		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true}, []string{"zone", "kernel"}[n%2], true, uint64(n),
 	}

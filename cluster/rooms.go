@@ -4,12 +4,13 @@ import (
 	"math/bits"
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/cluster/vector"
 	"starling/terms"
 )
 
 // free returns what the node has left.
-func (s *State) free(n NodeIndex) terms.Resources {
+func (s *State) free(n facts.NodeIndex) terms.Resources {
 	if p := int(n) / vector.PageRows; p < len(s.rooms) {
 		return s.rooms[p].free[n%vector.PageRows]
 	}
@@ -17,16 +18,16 @@ func (s *State) free(n NodeIndex) terms.Resources {
 }
 
 // Free returns what the node has left; after an offer shrank below what runs there it can be negative.
-func (s *State) Free(n NodeIndex) terms.Resources { return s.free(n) }
+func (s *State) Free(n facts.NodeIndex) terms.Resources { return s.free(n) }
 
 // Yields returns what the node would have free if all work were done that ends by itself.
-func (s *State) Yields(n NodeIndex) terms.Resources {
+func (s *State) Yields(n facts.NodeIndex) terms.Resources {
 	row := s.Node(n)
 	return row.Offer.Capacity.Minus(row.lasting)
 }
 
 // editRoom returns the page of a node for changing.
-func (s *State) editRoom(n NodeIndex) *room {
+func (s *State) editRoom(n facts.NodeIndex) *room {
 	if s.roomsOwner != s.edition {
 		s.rooms = append(make([]*room, 0, len(s.rooms)+1), s.rooms...)
 		s.roomsOwner = s.edition
@@ -46,7 +47,7 @@ func (s *State) editRoom(n NodeIndex) *room {
 }
 
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
-func (s *State) setFree(n NodeIndex, free terms.Resources, eligible bool) {
+func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
 	r := s.editRoom(n)
 	bit := uint64(1) << (n % vector.PageRows)
 	r.free[n%vector.PageRows] = free
@@ -59,17 +60,17 @@ func (s *State) setFree(n NodeIndex, free terms.Resources, eligible bool) {
 	for k := range free {
 		most[k] = max(most[k], free[k])
 	}
-	s.grown = append(s.grown, n)
+	s.Grown = append(s.Grown, n)
 }
 
 // take subtracts from what the node has left.
-func (s *State) take(n NodeIndex, amount terms.Resources) {
+func (s *State) take(n facts.NodeIndex, amount terms.Resources) {
 	r := s.editRoom(n)
 	r.free[n%vector.PageRows] = r.free[n%vector.PageRows].Minus(amount)
 }
 
 // Eligible tells whether the node takes work.
-func (s *State) Eligible(n NodeIndex) bool {
+func (s *State) Eligible(n facts.NodeIndex) bool {
 	p := int(n) / vector.PageRows
 	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%vector.PageRows)) != 0
 }
@@ -81,7 +82,7 @@ const NodesPerPage = vector.PageRows
 func (s *State) RoomPages() int { return len(s.rooms) }
 
 // setPurpose notes for whom the node is kept.
-func (s *State) setPurpose(n NodeIndex, purpose terms.Purpose) {
+func (s *State) setPurpose(n facts.NodeIndex, purpose terms.Purpose) {
 	r := s.editRoom(n)
 	for p := range r.nodes {
 		r.nodes[p] &^= 1 << (n % vector.PageRows)
@@ -90,7 +91,7 @@ func (s *State) setPurpose(n NodeIndex, purpose terms.Purpose) {
 }
 
 // purpose returns for whom a node of the page is kept.
-func (r *room) purpose(n NodeIndex) terms.Purpose {
+func (r *room) purpose(n facts.NodeIndex) terms.Purpose {
 	for p := range r.nodes {
 		if r.nodes[p]&(1<<(n%vector.PageRows)) != 0 {
 			return terms.Purpose(p)
@@ -117,7 +118,7 @@ func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (no
 
 // Tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
 func (s *State) Tighten(page int, kept terms.Purpose) {
-	r := s.editRoom(NodeIndex(page * vector.PageRows))
+	r := s.editRoom(facts.NodeIndex(page * vector.PageRows))
 	most := &r.most[kept]
 	*most = terms.Resources{}
 	for nodes := r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
@@ -129,28 +130,28 @@ func (s *State) Tighten(page int, kept terms.Purpose) {
 
 // TakeGrown returns the pages with nodes that got more room since it was called last, in order and each once.
 func (s *State) TakeGrown() []int {
-	pages := make([]int, len(s.grown))
-	for i, n := range s.grown {
+	pages := make([]int, len(s.Grown))
+	for i, n := range s.Grown {
 		pages[i] = int(n) / vector.PageRows
 	}
-	s.grown = s.grown[:0]
+	s.Grown = s.Grown[:0]
 	slices.Sort(pages)
 	return slices.Compact(pages)
 }
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
-func (s *State) hold(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
+func (s *State) hold(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
 	free := s.free(n)
 	assert(spec.Resources.Fits(&free), "a node that gives room has it")
-	s.holds++
+	s.Holds++
 	if len(spec.Ports)+len(spec.Devices) > 0 {
-		s.changeNode(n, func(row *Node) { row.give(j.Spec, spec, r) })
+		s.changeNode(n, func(row *Node) { row.Give(j.Spec, spec, r) })
 	}
 	s.occupy(j, spec, r, n)
 }
 
 // occupy takes the room of a slot's allocation, which has its ports and devices.
-func (s *State) occupy(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
+func (s *State) occupy(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
 	before := s.free(n)
 	s.take(n, spec.Resources)
 	row := s.editNode(n)
@@ -174,38 +175,8 @@ func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) 
 	}
 }
 
-// give assigns ports and devices to a slot. Placement has checked that there are enough. Ports that were asked for by
-// number come first, so that none of them is chosen for another request.
-func (n *Node) give(j *terms.Job, spec *terms.Task, r SlotRef) {
-	for _, request := range spec.Ports {
-		if request.Number != 0 {
-			n.givePort(PortUse{Number: request.Number, Name: request.Name, Slot: r})
-		}
-	}
-	for _, request := range spec.Ports {
-		if request.Number == 0 {
-			number := n.freePort(j)
-			n.PortNext = number + 1
-			n.givePort(PortUse{Number: number, Name: request.Name, Slot: r})
-		}
-	}
-	for i := range spec.Devices {
-		n.giveDevices(&spec.Devices[i], r)
-	}
-}
-
-func (n *Node) givePort(use PortUse) {
-	at := len(n.Ports)
-	for at > 0 && n.Ports[at-1].Number > use.Number {
-		at--
-	}
-	n.Ports = append(n.Ports, PortUse{})
-	copy(n.Ports[at+1:], n.Ports[at:])
-	n.Ports[at] = use
-}
-
 // release gives back what hold took.
-func (s *State) release(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
+func (s *State) release(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
 	before := s.free(n)
 	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
 	row := s.editNode(n)
@@ -222,20 +193,7 @@ func (s *State) release(j *Job, spec *terms.Task, r SlotRef, n NodeIndex) {
 	}
 	s.countShape(spec, -1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {
-		s.changeNode(n, func(row *Node) {
-			row.Ports = without(row.Ports, func(u PortUse) bool { return u.Slot == r })
-			row.Devices = without(row.Devices, func(u DeviceUse) bool { return u.Slot == r })
-		})
+		s.changeNode(n, func(row *Node) { row.TakeBack(r) })
 	}
 	s.countMoved(row, spec, before)
-}
-
-func without[T any](all []T, gone func(T) bool) []T {
-	kept := all[:0]
-	for _, one := range all {
-		if !gone(one) {
-			kept = append(kept, one)
-		}
-	}
-	return kept
 }

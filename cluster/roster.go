@@ -3,20 +3,13 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
-// Roster tells since when the list of a job's members is what it is. It is zero for jobs without plugins, which nobody
-// tells about their members.
-type Roster struct {
-	// Version is the entry with which the list became so, Sum a hash of the list.
-	Version terms.Index
-	Sum     uint64
-}
-
 // regroup notes that the list of a job's members may have changed.
 func (s *State) regroup(j *Job) {
-	told := len(j.Spec.Plugins) > 0 || j.Roster != Roster{}
+	told := len(j.Spec.Plugins) > 0 || j.Roster != facts.Roster{}
 	if told && (len(s.regrouped) == 0 || s.regrouped[len(s.regrouped)-1] != j.ID) {
 		s.regrouped = append(s.regrouped, j.ID)
 	}
@@ -39,11 +32,8 @@ func (s *State) SetRoster(id terms.JobID, sum uint64) {
 	j := s.Job(id)
 	switch {
 	case len(j.Spec.Plugins) == 0:
-		s.changeJob(id, func(j *Job) { j.Roster = Roster{} })
+		s.changeJob(id, func(j *Job) { j.Roster = facts.Roster{} })
 	case j.Roster.Sum != sum || j.Roster.Version == 0:
-		s.changeJob(id, func(j *Job) { j.Roster = Roster{s.Index, sum} })
+		s.changeJob(id, func(j *Job) { j.Roster = facts.Roster{Version: s.Index, Sum: sum} })
 	}
 }
-
-// Found tells whether a slot in this phase is found on its node, now or in a moment.
-func (p Phase) Found() bool { return p == Assigned || p == Running || p == Delayed }

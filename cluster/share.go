@@ -1,44 +1,44 @@
 package cluster
 
-import "starling/terms"
+import (
+	"starling/cluster/facts"
+	"starling/cluster/tree"
+	"starling/terms"
+)
 
 // Sharers returns the jobs whose instances virtual peers run and that have not finished, the oldest first.
 func (s *State) Sharers() []terms.JobID { return s.sharers.Keys() }
 
 // setSharing notes whether virtual peers run the newest version of a job.
 func (j *Job) setSharing(s *State) {
-	s.setShared(j.pool, 0) // its tasks are others, or have no shares
+	s.setShared(j.Pool, 0) // its tasks are others, or have no shares
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
-		s.stirred = true
+		s.Stirred = true
 		return
 	}
 	s.sharers.Delete(j.ID)
 	for task, t := range j.Tasks {
-		if t.share > 0 {
-			s.changeTask(j.ID, task, func(t *Task) { t.share = 0 })
+		if t.ShareBound > 0 {
+			s.changeTask(j.ID, task, func(t *Task) { t.ShareBound = 0 })
 		}
 	}
 }
 
 // stirShares lets placement look at what virtual peers run of a job: what is over needs none.
-func (s *State) stirShares(j *Job, old, next Phase) {
-	s.stirred = s.stirred || old != next && j.Spec.Shares()
+func (s *State) stirShares(j *Job, old, next facts.Phase) {
+	s.Stirred = s.Stirred || old != next && j.Spec.Shares()
 }
-
-// Share returns how many instances of a task may run at a time, as its pool divides its virtual peers; ok is false where
-// it does not, or did not yet.
-func (t *Task) Share() (share uint32, ok bool) { return max(t.share, 1) - 1, t.share > 0 }
 
 // SetShare bounds the instances of a task that run at a time. Those that run already stay.
 func (s *State) SetShare(id terms.JobID, task int, share uint32) {
-	if s.Job(id).Tasks[task].share == share+1 {
+	if s.Job(id).Tasks[task].ShareBound == share+1 {
 		return
 	}
 	assert(share+1 != 0 && s.Job(id).Spec.Shares(), "only what virtual peers run has a share")
-	s.changeTask(id, task, func(t *Task) { t.share = share + 1 })
-	s.SetBlocked(KeyOf(id, task), false)
-	s.SetBlocked(KeyOf(id, task).Special(), false)
+	s.changeTask(id, task, func(t *Task) { t.ShareBound = share + 1 })
+	s.SetBlocked(facts.KeyOf(id, task), false)
+	s.SetBlocked(facts.KeyOf(id, task).Special(), false)
 }
 
 // SharedBy returns the fingerprint of what the virtual peers of the pool at a number were divided from last; ok is false if
@@ -53,14 +53,14 @@ func (s *State) SetShared(number int, fingerprint uint64) {
 }
 
 // setShared is SetShared for an account; 0 forgets what is known.
-func (s *State) setShared(id PoolID, fingerprint uint64) {
+func (s *State) setShared(id tree.ID, fingerprint uint64) {
 	old, known := s.shared.Delete(id)
 	if known {
-		s.digest -= hashWords(tagShared, uint64(id), old)
+		s.digest -= facts.SharedHash(id, old)
 	}
 	if fingerprint != 0 {
 		s.shared.Set(id, fingerprint)
-		s.digest += hashWords(tagShared, uint64(id), fingerprint)
+		s.digest += facts.SharedHash(id, fingerprint)
 	}
 }
 

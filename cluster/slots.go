@@ -1,20 +1,23 @@
 package cluster
 
-import "starling/terms"
+import (
+	"starling/cluster/facts"
+	"starling/terms"
+)
 
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *terms.Job) *Job {
 	s.LastJob++
-	j := &Job{edition: s.edition, JobFacts: JobFacts{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}}
+	j := &Job{edition: s.edition, Job: facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}}
 	number, found := s.pools.Find(spec.Name.Pool())
 	if assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
-		j.pool = s.pools.IDs[number]
+		j.Pool = s.pools.IDs[number]
 	}
-	s.editAccount(j.pool).Jobs++
+	s.editAccount(j.Pool).Jobs++
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(spec.Name, j.ID)
-	j.addVersion(s, JobVersion{Kind: Submitted, Spec: spec})
-	j.row = j.hash()
+	j.addVersion(s, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
+	j.row = j.Hash()
 	s.digest += j.row
 	s.regroup(j)
 	if spec.Type == terms.Daemon {
@@ -38,22 +41,22 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 		j := s.Job(id)
 		if n := t.Slots.Len(); uint32(n) < want {
 			t.Slots.Resize(s.edition, int(want))
-			t.Counts[Waiting] += want - uint32(n)
+			t.Counts[facts.Waiting] += want - uint32(n)
 		}
 		old := t.Desired
 		t.Desired = want
 		s.regroup(j)
-		from, to := SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, SlotRef{Index: max(old, want)}
+		from, to := facts.SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, facts.SlotRef{Index: max(old, want)}
 		t.tallyFrom(j, from, to, want > old)
 		for index := old; index < min(want, t.Fresh); index++ {
-			r := SlotRef{Job: id, Task: uint16(task), Index: index}
-			if slot := t.Slots.At(int(index)); slot.Phase == Stopped || slot.Phase == Waiting {
-				s.putSlot(j, r, Slot{Order: slot.Order, Node: slot.Node})
+			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
+			if slot := t.Slots.At(int(index)); slot.Phase == facts.Stopped || slot.Phase == facts.Waiting {
+				s.putSlot(j, r, facts.Slot{Order: slot.Order, Node: slot.Node})
 			}
 		}
 		for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
 			// A daemon's slots belong to their nodes: each waits only once its node can have it.
-			s.putSlot(j, SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, Slot{Phase: Stopped, Version: j.Version})
+			s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, facts.Slot{Phase: facts.Stopped, Version: j.Version})
 		}
 		for t.returned.Len() > 0 {
 			last, _ := t.returned.GetAt(t.returned.Len() - 1)
@@ -62,33 +65,33 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 			}
 			t.returned.Delete(last)
 		}
-		s.unwish(t, SlotRef{Job: id, Task: uint16(task), Index: want})
-		s.trim(t, SlotRef{Job: id, Task: uint16(task)})
-		t.blocked, t.specialBlocked = false, false
+		s.unwish(t, facts.SlotRef{Job: id, Task: uint16(task), Index: want})
+		s.trim(t, facts.SlotRef{Job: id, Task: uint16(task)})
+		t.Blocked, t.SpecialBlocked = false, false
 		s.queue(j, task)
 	})
 }
 
 // unwish takes the seats from a slot on out of those that wait for a particular node or version.
-func (s *State) unwish(t *Task, from SlotRef) {
+func (s *State) unwish(t *Task, from facts.SlotRef) {
 	for t.SpecialWaits() > 0 {
 		key, _ := t.rare.special.GetAt(t.SpecialWaits() - 1)
-		r := key.in(from.Job, int(from.Task))
+		r := key.In(from.Job, int(from.Task))
 		if r.Index < from.Index {
 			return
 		}
 		t.rare.special.Delete(key)
-		if r.Seat != MainSeat {
-			s.putSlot(s.Job(r.Job), r, Slot{})
+		if r.Seat != facts.MainSeat {
+			s.putSlot(s.Job(r.Job), r, facts.Slot{})
 		}
 	}
 }
 
 // trim drops the slots at the end that are not desired and hold nothing.
-func (s *State) trim(t *Task, r SlotRef) {
+func (s *State) trim(t *Task, r facts.SlotRef) {
 	n := t.Slots.Len()
 	for ; uint32(n) > t.Desired; n-- {
-		r.Index, r.Seat = uint32(n-1), MainSeat
+		r.Index, r.Seat = uint32(n-1), facts.MainSeat
 		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.heldBeside(r) {
 			break
 		}
@@ -101,8 +104,8 @@ func (s *State) trim(t *Task, r SlotRef) {
 }
 
 // heldBeside tells whether a seat beside the main one of a slot holds room.
-func (t *Task) heldBeside(r SlotRef) bool {
-	for r.Seat = MainSeat + 1; r.Seat < seatCount && t.rare != nil; r.Seat++ {
+func (t *Task) heldBeside(r facts.SlotRef) bool {
+	for r.Seat = facts.MainSeat + 1; r.Seat < facts.SeatCount && t.rare != nil; r.Seat++ {
 		if slot := t.seat(r); slot.Phase.Holds() {
 			return true
 		}
@@ -111,8 +114,8 @@ func (t *Task) heldBeside(r SlotRef) bool {
 }
 
 // drop forgets a slot that holds nothing, with all that is kept of it.
-func (s *State) drop(t *Task, r SlotRef) {
-	for seat := MainSeat; seat < seatCount && (seat == MainSeat || t.rare != nil); seat++ {
+func (s *State) drop(t *Task, r facts.SlotRef) {
+	for seat := facts.MainSeat; seat < facts.SeatCount && (seat == facts.MainSeat || t.rare != nil); seat++ {
 		r.Seat = seat
 		slot := t.seat(r)
 		assert(!slot.Phase.Holds(), "a slot that is dropped holds nothing")
@@ -120,17 +123,17 @@ func (s *State) drop(t *Task, r SlotRef) {
 			s.deadlines.Delete(due{slot.Deadline, r})
 		}
 		if t.rare != nil {
-			t.rare.special.Delete(keyOfSeat(r))
+			t.rare.special.Delete(facts.KeyOfSeat(r))
 		}
-		s.count(t, -slot.hash(r))
-		if seat == MainSeat {
+		s.count(t, -slot.Hash(r))
+		if seat == facts.MainSeat {
 			t.Counts[slot.Phase]--
 		} else {
-			t.putBeside(r, &Slot{})
+			t.putBeside(r, &facts.Slot{})
 		}
 	}
 	if t.rare != nil {
-		s.count(t, -hashAttempts(r, t.Attempts(r.Index)))
+		s.count(t, -facts.AttemptsHash(r, t.Attempts(r.Index)))
 		t.rare.attempts.Delete(r.Index)
 	}
 }
@@ -142,42 +145,39 @@ func (s *State) count(t *Task, change uint64) {
 
 // SlotAt returns a seat of a slot; ok is false if there is no slot with that number, or nothing in a seat beside the main
 // one.
-func (s *State) SlotAt(r SlotRef) (slot Slot, ok bool) {
+func (s *State) SlotAt(r facts.SlotRef) (slot facts.Slot, ok bool) {
 	j := s.Job(r.Job)
 	if j == nil || int(r.Task) >= len(j.Tasks) || int(r.Index) >= j.Tasks[r.Task].Slots.Len() {
-		return Slot{}, false
+		return facts.Slot{}, false
 	}
 	slot = j.Tasks[r.Task].seat(r)
-	return slot, r.Seat == MainSeat || slot != Slot{}
+	return slot, r.Seat == facts.MainSeat || slot != facts.Slot{}
 }
 
 // SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has, as with order 0. An empty seat
 // may have kept the order of what went to another.
-func (s *State) SeatOf(r SlotRef, order terms.Index) (seat SlotRef, slot Slot, ok bool) {
-	for r.Seat = MainSeat; r.Seat < seatCount && order != 0; r.Seat++ {
-		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.empty()) {
+func (s *State) SeatOf(r facts.SlotRef, order terms.Index) (seat facts.SlotRef, slot facts.Slot, ok bool) {
+	for r.Seat = facts.MainSeat; r.Seat < facts.SeatCount && order != 0; r.Seat++ {
+		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.Empty()) {
 			seat, slot, ok = r, one, true
 		}
 	}
 	return seat, slot, ok
 }
 
-// empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.
-func (s *Slot) empty() bool { return s.Phase == Waiting || s.Phase == Stopped }
-
 // OrderedNow tells whether an allocation of the slot was ordered with the present entry: no other seat of the slot may be
 // ordered with it too, since order and slot name an allocation.
-func (s *State) OrderedNow(r SlotRef) bool {
+func (s *State) OrderedNow(r facts.SlotRef) bool {
 	_, _, ok := s.SeatOf(r, s.Index)
 	return ok
 }
 
 // EachSlot visits every seat of a task that ever had an allocation, main ones first, until visit returns false; visit must
 // not change the task.
-func (s *State) EachSlot(id terms.JobID, task int, visit func(SlotRef, Slot) bool) {
+func (s *State) EachSlot(id terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
 	t := s.Job(id).Tasks[task]
 	for index := range min(t.Fresh, uint32(t.Slots.Len())) {
-		if !visit(SlotRef{Job: id, Task: uint16(task), Index: index}, t.Slots.At(int(index))) {
+		if !visit(facts.SlotRef{Job: id, Task: uint16(task), Index: index}, t.Slots.At(int(index))) {
 			return
 		}
 	}
@@ -185,27 +185,27 @@ func (s *State) EachSlot(id terms.JobID, task int, visit func(SlotRef, Slot) boo
 }
 
 // NameOf returns the slot's name.
-func (s *State) NameOf(r SlotRef) terms.SlotName {
+func (s *State) NameOf(r facts.SlotRef) terms.SlotName {
 	j := s.Job(r.Job)
 	return terms.SlotName{Job: j.Name(), Task: j.Tasks[r.Task].Name, Index: r.Index}
 }
 
 // RefOf returns the slot with the given name; ok is false if there is none.
-func (s *State) RefOf(name terms.SlotName) (r SlotRef, ok bool) {
+func (s *State) RefOf(name terms.SlotName) (r facts.SlotRef, ok bool) {
 	j := s.JobOf(name.Job)
 	if j == nil {
-		return SlotRef{}, false
+		return facts.SlotRef{}, false
 	}
 	task := j.TaskIndex(name.Task)
 	if task < 0 || int(name.Index) >= j.Tasks[task].Slots.Len() {
-		return SlotRef{}, false
+		return facts.SlotRef{}, false
 	}
-	return SlotRef{Job: j.ID, Task: uint16(task), Index: name.Index}, true
+	return facts.SlotRef{Job: j.ID, Task: uint16(task), Index: name.Index}, true
 }
 
 // SetSlot replaces a seat and keeps all books; a zero Slot empties a seat beside the main one. A seat that goes from one
 // node to another must have ended between.
-func (s *State) SetSlot(r SlotRef, next Slot) {
+func (s *State) SetSlot(r facts.SlotRef, next facts.Slot) {
 	j := s.editJob(r.Job)
 	t := s.editTask(j, int(r.Task))
 	old := t.seat(r)
@@ -213,20 +213,20 @@ func (s *State) SetSlot(r SlotRef, next Slot) {
 	s.putSlot(j, r, next)
 	s.requeue(j, r, old.Phase, &next)
 	if r.Index >= t.Desired && !next.Phase.Holds() {
-		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, SlotRef{Job: r.Job, Task: r.Task}) })
+		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, facts.SlotRef{Job: r.Job, Task: r.Task}) })
 		s.queue(j, int(r.Task)) // what was done and is dropped is no member of the gang any more
 	}
 }
 
 // requeue puts a task back into the queue after a seat of it has changed.
-func (s *State) requeue(j *Job, r SlotRef, old Phase, next *Slot) {
+func (s *State) requeue(j *Job, r facts.SlotRef, old facts.Phase, next *facts.Slot) {
 	t := s.editTask(j, int(r.Task))
 	if old.Stays() && !next.Phase.Stays() && j.Spec.Within != "" {
 		s.tryAnew(j.ID) // any other domain will do when that was the last in its own
 	}
-	if old == Waiting || next.Phase == Waiting {
-		if next.Phase == Waiting {
-			t.blocked, t.specialBlocked = t.blocked && next.special(), t.specialBlocked && !next.special()
+	if old == facts.Waiting || next.Phase == facts.Waiting {
+		if next.Phase == facts.Waiting {
+			t.Blocked, t.SpecialBlocked = t.Blocked && next.Special(), t.SpecialBlocked && !next.Special()
 		}
 		s.queue(j, int(r.Task))
 	} else if j.gang != nil || j.graph != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
@@ -235,7 +235,7 @@ func (s *State) requeue(j *Job, r SlotRef, old Phase, next *Slot) {
 }
 
 // takeRoom takes the room that a seat's next row holds, or gives back what the old one held.
-func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
+func (s *State) takeRoom(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	switch {
 	case old.Phase.Holds() && !next.Phase.Holds():
 		spec := j.TaskSpecOf(int(r.Task), old.Version)
@@ -247,16 +247,16 @@ func (s *State) takeRoom(j *Job, r SlotRef, old, next *Slot) {
 		s.charge(j, spec, 1)
 	case old.Phase.Holds():
 		assert(old.Node == next.Node && old.Version == next.Version, "a slot changes its node and its version only after an end")
-		if old.Phase >= Stopping && next.Phase < Stopping {
-			s.grown, s.moved = append(s.grown, next.Node), true // what is within reach again, or does not end after all, may give way
+		if old.Phase >= facts.Stopping && next.Phase < facts.Stopping {
+			s.Grown, s.Moved = append(s.Grown, next.Node), true // what is within reach again, or does not end after all, may give way
 		}
 		// By when it has ended is known now, and what waits may pass others for that.
-		s.stirred = s.stirred || next.Phase == Running && s.turns.Len() > 0 && j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
+		s.Stirred = s.Stirred || next.Phase == facts.Running && s.turns.Len() > 0 && j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
 	}
 }
 
 // MoveSeat moves what is in one seat of a slot to another, which must be empty or hold nothing.
-func (s *State) MoveSeat(r SlotRef, to Seat) {
+func (s *State) MoveSeat(r facts.SlotRef, to facts.Seat) {
 	j := s.editJob(r.Job)
 	t, target := s.editTask(j, int(r.Task)), r
 	target.Seat = to
@@ -268,9 +268,9 @@ func (s *State) MoveSeat(r SlotRef, to Seat) {
 	if assert(to != r.Seat && !last.Phase.Holds(), "the seat to which something moves holds nothing"); slot.Order == 0 {
 		slot.Order, slot.Node = last.Order, last.Node // the seat has had an allocation, although this one has none yet
 	}
-	left := Slot{}
-	if r.Seat == MainSeat {
-		left = Slot{Order: slot.Order, Node: slot.Node, Phase: Stopped}
+	left := facts.Slot{}
+	if r.Seat == facts.MainSeat {
+		left = facts.Slot{Order: slot.Order, Node: slot.Node, Phase: facts.Stopped}
 	}
 	s.putSlot(j, r, left)
 	s.putSlot(j, target, slot)
@@ -278,37 +278,28 @@ func (s *State) MoveSeat(r SlotRef, to Seat) {
 }
 
 // rename notes that what a seat holds here another seat holds now.
-func (n *Node) rename(from, to SlotRef) {
+func (n *Node) rename(from, to facts.SlotRef) {
 	for i := range n.Held {
 		if n.Held[i] == from {
 			n.Held[i] = to
 		}
 	}
-	for i := range n.Ports {
-		if n.Ports[i].Slot == from {
-			n.Ports[i].Slot = to
-		}
-	}
-	for i := range n.Devices {
-		if n.Devices[i].Slot == from {
-			n.Devices[i].Slot = to
-		}
-	}
+	n.Rename(from, to)
 }
 
 // SetFailure notes the latest failure of a task.
-func (s *State) SetFailure(id terms.JobID, task int, failure Failure) {
-	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.hash() })
+func (s *State) SetFailure(id terms.JobID, task int, failure facts.Failure) {
+	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.Hash() })
 }
 
 // SetPreemption notes the latest allocation of a task that gave way.
-func (s *State) SetPreemption(r SlotRef, p Preemption) {
+func (s *State) SetPreemption(r facts.SlotRef, p facts.Preemption) {
 	s.changeTask(r.Job, int(r.Task), func(t *Task) { t.Preemption = p })
 }
 
 // Assign gives a node to the lowest count slots of a task that wait for any node and the newest version, as ordered by
 // the present entry, and visits them. There must be as many, and the node must have the room.
-func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRef)) {
+func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit func(facts.SlotRef)) {
 	id, task := key.Split()
 	s.changeTask(id, task, func(t *Task) {
 		j := s.Job(id)
@@ -320,7 +311,7 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 				t.Fresh++
 			}
 			assert(index < t.Desired, "only slots that are wanted are given nodes")
-			r := SlotRef{Job: id, Task: uint16(task), Index: index}
+			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
 			s.putSlot(j, r, j.ordered(s, t.Slots.At(int(index)), n))
 			s.hold(j, spec, r, n)
 			if visit != nil {
@@ -337,7 +328,7 @@ func (s *State) Assign(key TaskKey, n NodeIndex, count uint32, visit func(SlotRe
 }
 
 // AssignSpecial gives a node to a seat that waits for a particular one, or for a particular version.
-func (s *State) AssignSpecial(r SlotRef, n NodeIndex, visit func(SlotRef)) {
+func (s *State) AssignSpecial(r facts.SlotRef, n facts.NodeIndex, visit func(facts.SlotRef)) {
 	slot, _ := s.SlotAt(r)
 	s.SetSlot(r, s.Job(r.Job).ordered(s, slot, n))
 	if visit != nil {
@@ -346,9 +337,9 @@ func (s *State) AssignSpecial(r SlotRef, n NodeIndex, visit func(SlotRef)) {
 }
 
 // ordered returns a waiting slot as the present entry orders it. While an update runs, it is to be healthy in time.
-func (j *Job) ordered(s *State, waiting Slot, n NodeIndex) Slot {
-	next := Slot{
-		Order: s.Index, Since: s.Time, Node: n, Version: waiting.Version, Phase: Assigned, Failures: waiting.Failures, Health: waiting.Health,
+func (j *Job) ordered(s *State, waiting facts.Slot, n facts.NodeIndex) facts.Slot {
+	next := facts.Slot{
+		Order: s.Index, Since: s.Time, Node: n, Version: waiting.Version, Phase: facts.Assigned, Failures: waiting.Failures, Health: waiting.Health,
 	}
 	if next.Version == 0 {
 		next.Version = j.Version

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
@@ -17,7 +18,7 @@ import (
 // makes the index anew. It is not safe for concurrent use: other goroutines take copies of it Frozen.
 type State struct {
 	edition *vector.Edition
-	head
+	facts.Head
 	membership.Membership
 
 	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft constraints wait, claims what is
@@ -25,18 +26,18 @@ type State struct {
 	// pool were divided last, pools is the tree of resource pools.
 	jobs         btree.Map[terms.JobID, *Job]
 	nodes        vector.Of[*Node]
-	patience     btree.Map[TaskKey, terms.Time]
-	claims       btree.Map[terms.JobID, Claims]
-	hungers      btree.Map[PoolID, Hunger]
-	shared       btree.Map[PoolID, uint64]
+	patience     btree.Map[facts.TaskKey, terms.Time]
+	claims       btree.Map[terms.JobID, facts.Claims]
+	hungers      btree.Map[tree.ID, facts.Hunger]
+	shared       btree.Map[tree.ID, uint64]
 	pools        *tree.Pools
-	requests     btree.Map[string, Request]
+	requests     btree.Map[string, facts.Request]
 	requestOrder btree.Map[uint64, string]
 
 	// The index.
 
 	jobNames  btree.Map[terms.JobName, terms.JobID]
-	nodeNames btree.Map[terms.NodeName, NodeIndex]
+	nodeNames btree.Map[terms.NodeName, facts.NodeIndex]
 	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
@@ -52,11 +53,11 @@ type State struct {
 	followers btree.BTreeG[follower]
 	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change.
 	headcounts btree.Map[string, *headcount]
-	heeds      btree.Map[TaskKey, heed]
+	heeds      btree.Map[facts.TaskKey, heed]
 	lapses     btree.BTreeG[lapse]
 	// shapes are those of what holds devices.
 	shapes btree.Map[string, Shape]
-	// accounts is what the jobs of each pool hold and ask for, at its PoolID. Offered is what nodes hold, and what those that take work have
+	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those that take work have
 	// free besides.
 	accounts vector.Of[Account]
 	offered  terms.Amounts
@@ -71,7 +72,7 @@ type State struct {
 	// divisions tell which nodes have which values of attributes that tasks are spread over.
 	divisions []*Division
 	// draining are the nodes that are being emptied.
-	draining btree.Set[NodeIndex]
+	draining btree.Set[facts.NodeIndex]
 	// digest is the sum over the rows.
 	digest uint64
 
@@ -82,84 +83,17 @@ type State struct {
 	visited uint64
 }
 
-// head are the facts that are one of a kind.
-type head struct {
-	// Index is the last entry folded, Time the highest time told by an entry.
-	Index terms.Index
-	Time  terms.Time
-	// Rules is the version of the fold that all peers follow.
-	Rules rules.Number
-	// Limits bound what the value keeps and what an entry does. They do not change.
-	Limits terms.Limits
-	// LastJob is the highest JobID given.
-	LastJob terms.JobID
-	// requestNext counts the requests that were remembered.
-	requestNext uint64
-	undone
-}
-
-// undone is what an entry leaves to do for the next.
-type undone struct {
-	// Unfinished tells that work was left over for the next entry.
-	Unfinished bool
-	// stirred tells that more or less is held, asked for or offered since placement last looked, moved the same of held, asked for or given
-	// since it was looked for who gives way.
-	stirred, moved bool
-	// grown are the nodes that got more room since placement last looked.
-	grown []NodeIndex
-	// holds counts how often room was taken.
-	holds uint64
-}
-
 // Visit counts rows that a pass looks at; 64 nodes whose room is compared at once are one.
 func (s *State) Visit(rows int) { s.visited += uint64(rows) }
 
 // Visited returns how many rows were looked at or changed since the value was made.
 func (s *State) Visited() uint64 { return s.visited }
 
-// TaskKey orders tasks by the age of their jobs and then by number. Each has a second key, right behind the first, for
-// those of its seats that wait for a particular node or version.
-type TaskKey uint64
-
-// KeyOf returns the key of a task.
-func KeyOf(job terms.JobID, task int) TaskKey { return TaskKey(job)<<17 | TaskKey(task)<<1 }
-
-// Special returns the task's second key.
-func (k TaskKey) Special() TaskKey { return k | 1 }
-
-// IsSpecial tells whether it is a second key.
-func (k TaskKey) IsSpecial() bool { return k&1 == 1 }
-
-// Split returns the job and the number of the task.
-func (k TaskKey) Split() (terms.JobID, int) { return terms.JobID(k >> 17), int(k >> 1 & 0xffff) }
-
 // due is a deadline of a seat; of a task that is complete, if the number is taskDeadline; of a job's update, if the task is
 // jobDeadline; or of a node, if the job is 0.
 type due struct {
 	at   terms.Time
-	slot SlotRef
-}
-
-const (
-	jobDeadline  = 0xffff
-	taskDeadline = 0xffff_ffff
-)
-
-// OfTask tells whether a deadline that was due is that of a task which is complete.
-func (r SlotRef) OfTask() bool { return r.Job != 0 && r.Index == taskDeadline }
-
-// OfUpdate tells whether a deadline that was due is that of a job's update.
-func (r SlotRef) OfUpdate() bool { return r.Task == jobDeadline }
-
-// OfNode tells whether a deadline that was due is that of a node, number Index.
-func (r SlotRef) OfNode() bool { return r.Job == 0 }
-
-// Request is the outcome of a request that carried an id, kept so that its repetition is answered alike.
-type Request struct {
-	Index   terms.Index
-	Refusal Refusal
-	// Job is the job that the request was about.
-	Job terms.JobName
+	slot facts.SlotRef
 }
 
 // NewState returns the value before the first entry, under the default limits.
@@ -169,7 +103,7 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
-		edition: new(vector.Edition), head: head{Rules: rules.First, Limits: limits}, digest: fingerprint.Limits(&limits), pools: tree.First(),
+		edition: new(vector.Edition), Head: facts.Head{Rules: rules.First, Limits: limits}, digest: fingerprint.Limits(&limits), pools: tree.First(),
 		turns: *btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
@@ -194,7 +128,7 @@ func (s *State) Copy() *State {
 	c.claims, c.hungers, c.priorities, c.shared = *s.claims.Copy(), *s.hungers.Copy(), *s.priorities.Copy(), *s.shared.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(), *s.patience.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
-	c.grown, c.regrouped, c.expired = slices.Clone(s.grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
+	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
 	return &c
 }
 
@@ -215,12 +149,7 @@ func (f Frozen) Index() terms.Index { return f.s.Index }
 
 // Digest is a hash of all facts: values with equal digests have equal ones from then on, whatever is folded.
 func (s *State) Digest() uint64 {
-	h := hashWords(tagState, s.digest, s.Membership.Digest(), uint64(s.Index), uint64(s.Time), uint64(s.Rules), uint64(s.LastJob),
-		s.requestNext, bit(s.Unfinished)|bit(s.stirred)<<1|bit(s.moved)<<2, s.holds, s.pools.Hash)
-	for _, n := range s.grown {
-		h = mix(h, uint64(n))
-	}
-	return h
+	return s.Head.Hash(s.digest, s.Membership.Digest(), s.pools.Hash)
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.
@@ -241,56 +170,27 @@ func (s *State) NextDeadline() (at terms.Time, ok bool) {
 
 // Due returns one deadline whose time has come; ok is false if there is none. Whoever asks must deal with it: it is due
 // until what it belongs to has another, or none.
-func (s *State) Due() (r SlotRef, ok bool) {
+func (s *State) Due() (r facts.SlotRef, ok bool) {
 	first, ok := s.deadlines.Min()
 	if !ok || first.at > s.Time {
-		return SlotRef{}, false
+		return facts.SlotRef{}, false
 	}
 	return first.slot, true
 }
 
 // Remember keeps the outcome of a request; id must not be empty.
-func (s *State) Remember(id string, r Request) {
+func (s *State) Remember(id string, r facts.Request) {
 	s.requests.Set(id, r)
-	s.requestOrder.Set(s.requestNext, id)
-	s.requestNext++
-	s.digest += r.hash(id)
+	s.requestOrder.Set(s.RequestNext, id)
+	s.RequestNext++
+	s.digest += r.Hash(id)
 	assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
 	if s.requests.Len() > int(s.Limits.Requests) {
 		_, oldest, _ := s.requestOrder.PopMin()
 		old, _ := s.requests.Delete(oldest)
-		s.digest -= old.hash(oldest)
+		s.digest -= old.Hash(oldest)
 	}
 }
 
 // RequestOf returns the remembered outcome of a request.
-func (s *State) RequestOf(id string) (r Request, ok bool) { return s.requests.Get(id) }
-
-func (r Request) hash(id string) uint64 {
-	return mix(hashText(tagRequest, id, string(r.Job), r.Refusal.Reason), uint64(r.Index)<<8|uint64(r.Refusal.Code))
-}
-
-// Code classifies a refusal; the edges map it once.
-type Code uint8
-
-// The codes. OK is no refusal.
-const (
-	OK Code = iota
-	Invalid
-	NotFound
-	Conflict
-	Denied
-	Exhausted
-	Unavailable
-)
-
-// String returns the code as the API writes it.
-func (c Code) String() string {
-	return [...]string{"ok", "invalid", "not_found", "conflict", "denied", "exhausted", "unavailable"}[c]
-}
-
-// Refusal says why a command changed nothing; it is the same on every peer. The zero Refusal is none.
-type Refusal struct {
-	Code   Code
-	Reason string
-}
+func (s *State) RequestOf(id string) (r facts.Request, ok bool) { return s.requests.Get(id) }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/census"
+	"starling/cluster/facts"
 	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -18,9 +19,9 @@ import (
 // headcount counts the instances with one label, or of one task.
 type headcount struct {
 	edition *vector.Edition
-	census  *census.Census[NodeIndex]
+	census  *census.Census[facts.NodeIndex]
 	// more and fewer are the blocked tasks that may fit somewhere when there are more instances, or fewer.
-	more, fewer *btree.Set[TaskKey]
+	more, fewer *btree.Set[facts.TaskKey]
 }
 
 // heed is what a blocked task waits for besides room.
@@ -32,21 +33,21 @@ type heed struct {
 
 type lapse struct {
 	at  terms.Time
-	key TaskKey
+	key facts.TaskKey
 }
 
 // labelHeads and ownHeads name headcounts.
 func labelHeads(label, value string) string { return label + "\x00" + value }
 
 func ownHeads(job terms.JobID, task int) string {
-	return string(binary.BigEndian.AppendUint64([]byte{0}, uint64(KeyOf(job, task))))
+	return string(binary.BigEndian.AppendUint64([]byte{0}, uint64(facts.KeyOf(job, task))))
 }
 
 // countsOwn tells whether instances of the task are counted for its own sake.
 func countsOwn(t *terms.Task) bool { return t.PerNodeMax != 0 || t.SpreadOver != "" }
 
 // eachHeads visits the names of the headcounts in which an instance counts.
-func eachHeads(t *terms.Task, r SlotRef, visit func(heads string)) {
+func eachHeads(t *terms.Task, r facts.SlotRef, visit func(heads string)) {
 	for i := range t.Labels {
 		visit(labelHeads(t.Labels[i].Name, t.Labels[i].Value))
 	}
@@ -56,7 +57,7 @@ func eachHeads(t *terms.Task, r SlotRef, visit func(heads string)) {
 }
 
 // countHead counts an instance on a node, or no more.
-func (s *State) countHead(t *terms.Task, r SlotRef, n NodeIndex, change int) {
+func (s *State) countHead(t *terms.Task, r facts.SlotRef, n facts.NodeIndex, change int) {
 	eachHeads(t, r, func(heads string) {
 		h := s.editHeads(heads)
 		h.census.Add(n, change, func(attribute string) string { return s.valueOn(n, attribute) })
@@ -66,7 +67,7 @@ func (s *State) countHead(t *terms.Task, r SlotRef, n NodeIndex, change int) {
 }
 
 // countSlot counts what a slot has on its node, or no more.
-func (s *State) countSlot(r SlotRef, slot *Slot, change int) {
+func (s *State) countSlot(r facts.SlotRef, slot *facts.Slot, change int) {
 	if slot.Phase.Holds() {
 		s.countHead(s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version), r, slot.Node, change)
 	}
@@ -76,7 +77,7 @@ func (s *State) editHeads(heads string) *headcount {
 	h, ok := s.headcounts.Get(heads)
 	switch {
 	case !ok:
-		h = &headcount{edition: s.edition, census: census.New[NodeIndex](), more: new(btree.Set[TaskKey]), fewer: new(btree.Set[TaskKey])}
+		h = &headcount{edition: s.edition, census: census.New[facts.NodeIndex](), more: new(btree.Set[facts.TaskKey]), fewer: new(btree.Set[facts.TaskKey])}
 	case h.edition != s.edition:
 		more, fewer := *h.more, *h.fewer // their Copy marks what it copies, and others may be reading
 		h = &headcount{edition: s.edition, census: h.census.Copy(), more: more.Copy(), fewer: fewer.Copy()}
@@ -96,7 +97,7 @@ func (s *State) dropHeads(heads string) {
 
 // wake lets the tasks that waited for such a change try all nodes.
 func (s *State) wake(h *headcount, more, fewer bool) {
-	var keys []TaskKey
+	var keys []facts.TaskKey
 	if more && h.more.Len() > 0 {
 		keys = append(keys, h.more.Keys()...)
 	}
@@ -111,7 +112,7 @@ func (s *State) wake(h *headcount, more, fewer bool) {
 }
 
 // valueOn returns a node's value of an attribute, "" if it has none.
-func (s *State) valueOn(n NodeIndex, attribute string) string {
+func (s *State) valueOn(n facts.NodeIndex, attribute string) string {
 	offer := s.Node(n).Offer
 	if offer == nil {
 		return ""
@@ -121,7 +122,7 @@ func (s *State) valueOn(n NodeIndex, attribute string) string {
 }
 
 // moveHeads counts what a node holds with the node's new attributes, after its offer changed.
-func (s *State) moveHeads(n NodeIndex, old *terms.Offer) {
+func (s *State) moveHeads(n facts.NodeIndex, old *terms.Offer) {
 	if s.headcounts.Len() == 0 {
 		return
 	}
@@ -164,7 +165,7 @@ func (s *State) within(h *headcount, attribute, value string) (count uint32) {
 	if h.census.Divided(attribute) {
 		return h.census.Within(attribute, value)
 	}
-	h.census.Each(func(n NodeIndex, some uint32) {
+	h.census.Each(func(n facts.NodeIndex, some uint32) {
 		if s.valueOn(n, attribute) == value {
 			count += some
 		}
@@ -173,7 +174,7 @@ func (s *State) within(h *headcount, attribute, value string) (count uint32) {
 }
 
 // OwnInstances returns how many instances of a task the node has, of those versions that count their own.
-func (s *State) OwnInstances(key TaskKey, n NodeIndex) uint32 {
+func (s *State) OwnInstances(key facts.TaskKey, n facts.NodeIndex) uint32 {
 	if h, ok := s.headcounts.Get(ownHeads(key.Split())); ok {
 		return h.census.On(n)
 	}
@@ -182,7 +183,7 @@ func (s *State) OwnInstances(key TaskKey, n NodeIndex) uint32 {
 
 // OwnInstancesWithin returns how many instances of a task the nodes with a value of an attribute have, of those versions
 // that count their own.
-func (s *State) OwnInstancesWithin(key TaskKey, attribute, value string) uint32 {
+func (s *State) OwnInstancesWithin(key facts.TaskKey, attribute, value string) uint32 {
 	if h, ok := s.headcounts.Get(ownHeads(key.Split())); ok {
 		return s.within(h, attribute, value)
 	}
@@ -190,10 +191,10 @@ func (s *State) OwnInstancesWithin(key TaskKey, attribute, value string) uint32 
 }
 
 // Divide makes ready to count quickly by the attributes that a task's rules ask about.
-func (s *State) Divide(key TaskKey, spec *terms.Task) {
+func (s *State) Divide(key facts.TaskKey, spec *terms.Task) {
 	divide := func(heads, attribute string) {
 		if h, ok := s.headcounts.Get(heads); ok && attribute != "" && !h.census.Divided(attribute) {
-			s.editHeads(heads).census.Divide(attribute, func(n NodeIndex) string { return s.valueOn(n, attribute) })
+			s.editHeads(heads).census.Divide(attribute, func(n facts.NodeIndex) string { return s.valueOn(n, attribute) })
 		}
 	}
 	if spec.SpreadOver != "" {
@@ -210,7 +211,7 @@ func (s *State) Divide(key TaskKey, spec *terms.Task) {
 
 // attend notes what a task in the queue of placement waits for besides room: a blocked one for numbers of instances and
 // the ends of its soft constraints, any other for nothing.
-func (s *State) attend(key TaskKey, waits, blocked bool) {
+func (s *State) attend(key facts.TaskKey, waits, blocked bool) {
 	if s.heeds.Len() > 0 {
 		s.unheed(key)
 	}
@@ -220,7 +221,7 @@ func (s *State) attend(key TaskKey, waits, blocked bool) {
 		s.heed(key, s.Job(id).rulesOf(task, key.IsSpecial()))
 	case !waits && s.patience.Len() > 0:
 		if since, ok := s.patience.Delete(key); ok {
-			s.digest -= hashWords(tagPatience, uint64(key), uint64(since))
+			s.digest -= facts.PatienceHash(key, since)
 		}
 	}
 }
@@ -228,11 +229,11 @@ func (s *State) attend(key TaskKey, waits, blocked bool) {
 // rulesOf returns the constraints of what may wait of a task: of the newest version, or of any that is kept.
 func (j *Job) rulesOf(task int, special bool) []*constraint.Constraint {
 	var rules []*constraint.Constraint
-	for v := range j.versions {
-		if !special && j.versions[v].Number != j.Version {
+	for v := range j.Versions {
+		if !special && j.Versions[v].Number != j.Version {
 			continue
 		}
-		if spec := j.TaskSpecOf(task, j.versions[v].Number); spec != nil {
+		if spec := j.TaskSpecOf(task, j.Versions[v].Number); spec != nil {
 			for i := range spec.Constraints {
 				rules = append(rules, &spec.Constraints[i])
 			}
@@ -241,7 +242,7 @@ func (j *Job) rulesOf(task int, special bool) []*constraint.Constraint {
 	return rules
 }
 
-func (s *State) heed(key TaskKey, rules []*constraint.Constraint) {
+func (s *State) heed(key facts.TaskKey, rules []*constraint.Constraint) {
 	var what heed
 	for _, c := range rules {
 		c.EachLeaf(func(leaf *constraint.Constraint) {
@@ -271,7 +272,7 @@ func (s *State) heed(key TaskKey, rules []*constraint.Constraint) {
 	}
 }
 
-func (s *State) unheed(key TaskKey) {
+func (s *State) unheed(key facts.TaskKey) {
 	what, ok := s.heeds.Delete(key)
 	if !ok {
 		return
@@ -288,7 +289,7 @@ func (s *State) unheed(key TaskKey) {
 }
 
 // softEnd returns when a soft constraint of a waiting task ends, and begins to count its patience.
-func (s *State) softEnd(key TaskKey, c *constraint.Constraint) terms.Time {
+func (s *State) softEnd(key facts.TaskKey, c *constraint.Constraint) terms.Time {
 	if !c.Soft {
 		return 0
 	}
@@ -296,13 +297,13 @@ func (s *State) softEnd(key TaskKey, c *constraint.Constraint) terms.Time {
 	if !ok {
 		since = s.Time
 		s.patience.Set(key, since)
-		s.digest += hashWords(tagPatience, uint64(key), uint64(since))
+		s.digest += facts.PatienceHash(key, since)
 	}
 	return since + terms.Time(c.PatienceMillis)
 }
 
 // SoftEnds returns when a soft constraint of a task ends if it goes on waiting.
-func (s *State) SoftEnds(key TaskKey, c *constraint.Constraint) terms.Time {
+func (s *State) SoftEnds(key facts.TaskKey, c *constraint.Constraint) terms.Time {
 	since, ok := s.PatientSince(key)
 	if !ok {
 		since = s.Time
@@ -311,7 +312,9 @@ func (s *State) SoftEnds(key TaskKey, c *constraint.Constraint) terms.Time {
 }
 
 // PatientSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while that does not count.
-func (s *State) PatientSince(key TaskKey) (since terms.Time, ok bool) { return s.patience.Get(key) }
+func (s *State) PatientSince(key facts.TaskKey) (since terms.Time, ok bool) {
+	return s.patience.Get(key)
+}
 
 // WakeLapsed lets the tasks of which a soft constraint has ended try all nodes.
 func (s *State) WakeLapsed() {
@@ -320,7 +323,7 @@ func (s *State) WakeLapsed() {
 		if !ok || first.at > s.Time {
 			return
 		}
-		s.moved = true
+		s.Moved = true
 		s.SetBlocked(first.key, false)
 	}
 }

@@ -21,10 +21,10 @@ func (s *State) WantsWith(old *Job, spec *terms.Job) (w Wants, tasks int) {
 	for task := 0; old != nil && task < len(old.Tasks); task++ {
 		at := slices.IndexFunc(spec.Tasks, func(t terms.Task) bool { return t.Name == old.Tasks[task].Name })
 		if at < 0 {
-			all = append(all, old.Tasks[task].most)
+			all = append(all, old.Tasks[task].Most)
 			continue
 		}
-		all[at] = old.Tasks[task].most.With(&spec.Tasks[at], spec.Type, s.Limits.Nodes)
+		all[at] = old.Tasks[task].Most.With(&spec.Tasks[at], spec.Type, s.Limits.Nodes)
 	}
 	return want.Sum(all, spec.Type), len(all)
 }
@@ -50,7 +50,7 @@ func (s *State) setWants(j *Job) {
 	j.wants, _ = s.WantsWith(j, j.Spec)
 	for i := range j.Spec.Tasks {
 		spec := &j.Spec.Tasks[i]
-		s.changeTask(j.ID, j.TaskIndex(spec.Name), func(t *Task) { t.most = t.most.With(spec, j.Spec.Type, s.Limits.Nodes) })
+		s.changeTask(j.ID, j.TaskIndex(spec.Name), func(t *Task) { t.Most = t.Most.With(spec, j.Spec.Type, s.Limits.Nodes) })
 	}
 	s.countWants(j, 1)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -46,16 +47,8 @@ func (j *Job) After(task int) []int {
 	return j.graph.after[task]
 }
 
-// Seal tells who has seen the end of a task's input, and by which entry he was the first to say so. The zero Seal is none.
-type Seal struct {
-	Index        uint32
-	Order, Entry terms.Index
-	// Count is how many instances had begun: no others do.
-	Count uint32
-}
-
 // SetSeal seals a task, or with the zero Seal takes that back.
-func (s *State) SetSeal(id terms.JobID, task int, seal Seal) {
+func (s *State) SetSeal(id terms.JobID, task int, seal facts.Seal) {
 	s.changeTask(id, task, func(t *Task) { t.Seal = seal })
 }
 
@@ -65,7 +58,7 @@ func (j *Job) Wants(task int) uint32 {
 	switch {
 	case spec == nil:
 		return 0
-	case t.Seal != Seal{}:
+	case t.Seal != facts.Seal{}:
 		return min(spec.Instances, t.Seal.Count)
 	}
 	return spec.Instances
@@ -79,7 +72,7 @@ func (j *Job) full(task int) bool {
 // Complete tells whether all instances of a task have succeeded.
 func (j *Job) Complete(task int) bool {
 	t := j.Tasks[task]
-	return j.full(task) && uint32(t.Slots.Len()) == t.Desired && t.Counts[Succeeded] == t.Desired
+	return j.full(task) && uint32(t.Slots.Len()) == t.Desired && t.Counts[facts.Succeeded] == t.Desired
 }
 
 // Held tells whether a task waits for others to be complete.
@@ -172,8 +165,8 @@ func (s *State) SetAwaits(id terms.JobID, names []terms.JobName) {
 // tryAnew lets what waits of a job try all nodes, as far as it asks for room now.
 func (s *State) tryAnew(id terms.JobID) {
 	for task := range s.Job(id).Tasks {
-		s.SetBlocked(KeyOf(id, task), false)
-		s.SetBlocked(KeyOf(id, task).Special(), false)
+		s.SetBlocked(facts.KeyOf(id, task), false)
+		s.SetBlocked(facts.KeyOf(id, task).Special(), false)
 	}
 }
 

@@ -8,7 +8,7 @@ package command
 import (
 	"strconv"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/codec"
 	"starling/terms/rules"
@@ -246,10 +246,10 @@ type ReportTasks struct {
 // Report is the news of one allocation: of the slot, as ordered by that entry.
 type Report struct {
 	// Slot and Order name the allocation. Its seat is where the writer last saw it; it may have moved since.
-	Slot  cluster.SlotRef
+	Slot  facts.SlotRef
 	Order terms.Index
 	// Ended is NotEnded for an allocation that runs.
-	Ended    cluster.Ending
+	Ended    facts.Ending
 	ExitCode int32
 	// Ready tells that it runs and all its checks have passed.
 	Ready bool

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/codec"
 	"starling/terms/constraint"
@@ -152,7 +152,7 @@ func TestDecodeKeepsWhatItCannotRead(t *testing.T) {
 		{"too many tasks", frameOf(KindSubmitJob, 1, append(policy, terms.TasksMax+1)...),
 			"submit-job holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", frameOf(KindSubmitJob, 1, append(policy, 64, 0, 0)...), "submit-job ends within a list"},
-		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(cluster.EndingCount)),
+		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(facts.EndingCount)),
 			"report-tasks holds 11 where at most 10 is allowed"},
 		{"a slot beyond 16 bits", frameOf(KindReportTasks, 1, 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0),
 			"report-tasks holds 65536 where at most 65535 is allowed"},
@@ -268,7 +268,7 @@ func TestLimitsFit(t *testing.T) {
 				Values: slices.Repeat([]string{""}, terms.RequestsPerTaskMax)}},
 		}}}},
 		&ReportTasks{Reports: slices.Repeat(
-			[]Report{{ExitCode: -1 << 31, Detail: strings.Repeat("d", cluster.FailureDetailBytesMax)}}, 1000)},
+			[]Report{{ExitCode: -1 << 31, Detail: strings.Repeat("d", facts.FailureDetailBytesMax)}}, 1000)},
 	}
 	for len(e.Commands) < CommandsMax {
 		e.Commands = append(e.Commands, &TellTime{})

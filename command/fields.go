@@ -3,7 +3,7 @@ package command
 import (
 	"math"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/codec"
 )
@@ -123,12 +123,12 @@ func report(c *codec.Coder, r *Report) {
 	codec.Integer(c, &r.Slot.Job, math.MaxUint32)
 	codec.Integer(c, &r.Slot.Task, math.MaxUint16)
 	codec.Integer(c, &r.Slot.Index, math.MaxUint32)
-	codec.Integer(c, &r.Slot.Seat, uint64(cluster.AwaySeat))
+	codec.Integer(c, &r.Slot.Seat, uint64(facts.AwaySeat))
 	codec.Integer(c, &r.Order, math.MaxUint64)
-	codec.Integer(c, &r.Ended, uint64(cluster.EndingCount)-1)
+	codec.Integer(c, &r.Ended, uint64(facts.EndingCount)-1)
 	c.Signed(&r.ExitCode)
 	codec.Flags(c, &r.Ready)
-	codec.Text(c, &r.Detail, cluster.FailureDetailBytesMax)
+	codec.Text(c, &r.Detail, facts.FailureDetailBytesMax)
 }
 
 func deviceOffer(c *codec.Coder, d *terms.DeviceOffer) {

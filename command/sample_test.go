@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
@@ -50,7 +50,7 @@ func commands() []Command {
 		submission(),
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
-			{Slot: cluster.SlotRef{Job: 1, Task: 2, Index: 3, Seat: cluster.CanarySeat}, Order: 4711, Ended: cluster.BySignal,
+			{Slot: facts.SlotRef{Job: 1, Task: 2, Index: 3, Seat: facts.CanarySeat}, Order: 4711, Ended: facts.BySignal,
 				ExitCode: -1, Ready: true, Detail: "killed"},
 		}},
 		&TellTime{},
@@ -166,11 +166,11 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Preemption]():    int(terms.Preemptible),
 		reflect.TypeFor[terms.Survivor]():      int(terms.KeepLongest),
 		reflect.TypeFor[terms.CheckKind]():     int(terms.CheckCommand),
-		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[cluster.Seat](): int(cluster.AwaySeat),
+		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.AwaySeat),
 		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual),
-		reflect.TypeFor[cluster.Ending]():      int(cluster.EndingCount) - 1,
+		reflect.TypeFor[facts.Ending]():        int(facts.EndingCount) - 1,
 	}
 	if pass, ok := v.Addr().Interface().(*PassTime); ok {
 		pass.Millis = uint32(f.rng.IntN(PassMillisMax + 1))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/jobspec"
 	"starling/schedule/entitle"
@@ -34,7 +35,7 @@ func (c *callsCase) run(t *trial, differences tally) {
 			w := newStage(t, room())
 			spec := service(1, "run", terms.UpdatePolicy{})
 			spec.Tasks = nil
-			refused = w.write(user, &command.SubmitJob{Spec: *spec}).Code == cluster.Invalid
+			refused = w.write(user, &command.SubmitJob{Spec: *spec}).Code == facts.Invalid
 		case "dequeue on inner pool", "dequeue limit 0":
 			differences.state(t, noCall)
 			continue
@@ -57,7 +58,7 @@ func refusesInner(t *trial, pools []terms.Pool, path terms.PoolPath) bool {
 	w.must(&command.ChangePools{Pools: pools})
 	spec := service(1, "run", terms.UpdatePolicy{})
 	spec.Name = terms.NewJobName(path, "job")
-	return w.write(user, &command.SubmitJob{Spec: *spec}).Code == cluster.Invalid
+	return w.write(user, &command.SubmitJob{Spec: *spec}).Code == facts.Invalid
 }
 
 // checkOrder submits what a case submits to the fold while no node is there, lets one with room for a single gang come,
@@ -83,9 +84,9 @@ func (c *admissionCase) checkOrder(t *trial) {
 	for range c.Submitted {
 		for _, s := range c.Submitted {
 			j := w.s.JobOf(terms.JobName(s.Name))
-			if slot := j.Tasks[0].Slots.At(0); slot.Phase == cluster.Assigned {
+			if slot := j.Tasks[0].Slots.At(0); slot.Phase == facts.Assigned {
 				order = append(order, s.Name)
-				w.report(cluster.SlotRef{Job: j.ID}, command.Report{Ended: cluster.ByItself})
+				w.report(facts.SlotRef{Job: j.ID}, command.Report{Ended: facts.ByItself})
 				break
 			}
 		}
@@ -208,7 +209,7 @@ func (c *overwriteCase) check(t *trial, differences tally) {
 			t.Fatalf("no rule for the active %q", one.Active)
 		}
 		before := w.job().Version
-		refusal := cluster.Refusal{}
+		refusal := facts.Refusal{}
 		if one.New == "RESTART" {
 			refusal = w.write(user, &command.RestartJob{Job: stageJob, Against: before})
 		} else {
@@ -231,16 +232,16 @@ func (c *overwriteCase) check(t *trial, differences tally) {
 }
 
 // overwritten tells in words what became of the active update, if there was one, after another order.
-func overwritten(w *stage, active, before uint32, refusal cluster.Refusal) string {
+func overwritten(w *stage, active, before uint32, refusal facts.Refusal) string {
 	j := w.job()
-	old := cluster.NoUpdate
-	for _, v := range j.Versions() {
+	old := facts.NoUpdate
+	for _, v := range j.Versions {
 		if v.Number == active {
 			old = v.Outcome
 		}
 	}
 	switch {
-	case refusal.Code != cluster.OK:
+	case refusal.Code != facts.OK:
 		return "refused: " + refusal.Reason
 	case j.Version == before:
 		return "no-op"

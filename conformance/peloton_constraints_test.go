@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/jobspec"
 	"starling/schedule"
 	"starling/schedule/place"
@@ -201,11 +202,11 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 }
 
 // submit brings a job of equal instances that need nothing.
-func submit(s *cluster.State, instances int, labels []terms.EnvVar, rules []constraint.Constraint) cluster.TaskKey {
+func submit(s *cluster.State, instances int, labels []terms.EnvVar, rules []constraint.Constraint) facts.TaskKey {
 	j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", s.LastJob)), Type: terms.Stateless, Tasks: []terms.Task{{
 		Name: "main", Instances: uint32(instances), Placement: terms.Pack, Labels: labels, Constraints: rules,
 	}}})
-	return cluster.KeyOf(j.ID, 0)
+	return facts.KeyOf(j.ID, 0)
 }
 
 // labelledNode is a machine of which a file says how often it has which labels.

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -224,8 +225,8 @@ func (f *flow) step(step string) error {
 			return err
 		}
 		down := int64(0)
-		f.each(j, func(_ cluster.SlotRef, slot cluster.Slot) {
-			if slot.Phase.Final() && slot.Ended == cluster.Preempted {
+		f.each(j, func(_ facts.SlotRef, slot facts.Slot) {
+			if slot.Phase.Final() && slot.Ended == facts.Preempted {
 				down++
 			}
 		})
@@ -262,8 +263,8 @@ func (f *flow) compare(step string, j *flowJob, state, count string) {
 	}
 	if state == "RUNNING" {
 		got = 0
-		f.each(j, func(_ cluster.SlotRef, slot cluster.Slot) {
-			if slot.Phase == cluster.Running {
+		f.each(j, func(_ facts.SlotRef, slot facts.Slot) {
+			if slot.Phase == facts.Running {
 				got++
 			}
 		})
@@ -335,12 +336,12 @@ func (f *flow) rest() {
 // reportAll lets the nodes tell of all that changed; it returns false if there was nothing.
 func (f *flow) reportAll() (said bool) {
 	for _, j := range f.jobs {
-		var all []cluster.SlotRef
-		f.each(j, func(r cluster.SlotRef, _ cluster.Slot) { all = append(all, r) })
+		var all []facts.SlotRef
+		f.each(j, func(r facts.SlotRef, _ facts.Slot) { all = append(all, r) })
 		for _, r := range all {
 			slot, _ := f.s.SlotAt(r)
 			say := runs
-			if j.ends && slot.Phase == cluster.Running {
+			if j.ends && slot.Phase == facts.Running {
 				say = ends
 			}
 			if news, ok := newsOf(slot, say); ok {
@@ -353,9 +354,9 @@ func (f *flow) reportAll() (said bool) {
 }
 
 // each visits the slots of a job that has been submitted.
-func (f *flow) each(j *flowJob, visit func(cluster.SlotRef, cluster.Slot)) {
+func (f *flow) each(j *flowJob, visit func(facts.SlotRef, facts.Slot)) {
 	if job := f.s.JobOf(j.name); job != nil {
-		f.s.EachSlot(job.ID, 0, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		f.s.EachSlot(job.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 			visit(r, slot)
 			return true
 		})

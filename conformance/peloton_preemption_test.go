@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -130,7 +130,7 @@ func (c *rankCase) victims() (all []preempt.Victim, ids []string, err error) {
 			return nil, nil, err
 		}
 		all, ids = append(all, preempt.Victim{
-			Slot: cluster.SlotRef{Index: uint32(i)}, Need: need, Revocable: task.Revocable, Stage: stage,
+			Slot: facts.SlotRef{Index: uint32(i)}, Need: need, Revocable: task.Revocable, Stage: stage,
 			Priority: task.Priority,
 			Since:    terms.Time(task.Start), Gang: preempt.NoGang,
 		}), append(ids, task.ID)
@@ -323,7 +323,7 @@ func (c *processCase) victims() (all []preempt.Victim, err error) {
 				return nil, fmt.Errorf("no rule for tasks that are %s", state)
 			}
 			for range counts[state] {
-				all = append(all, preempt.Victim{Slot: cluster.SlotRef{Index: uint32(len(all))}, Need: need, Stage: stage,
+				all = append(all, preempt.Victim{Slot: facts.SlotRef{Index: uint32(len(all))}, Need: need, Stage: stage,
 					Revocable: name == "revocable", Gang: preempt.NoGang})
 			}
 		}

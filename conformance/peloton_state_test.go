@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -161,7 +162,7 @@ func (c *jobStateCase) check(t *trial, differences tally) {
 		spec.Tasks = append(spec.Tasks, one)
 	}
 	w.submit(spec)
-	answerOf := func(r cluster.SlotRef, _ cluster.Slot) saying { return answers[w.job().Tasks[r.Task].Name] }
+	answerOf := func(r facts.SlotRef, _ facts.Slot) saying { return answers[w.job().Tasks[r.Task].Name] }
 	w.play(answerOf)
 	w.write(user, &command.Leave{Peer: "n1~1"})
 	if stops && w.job().Finished == 0 {
@@ -245,7 +246,7 @@ func (w *stage) failOften(times uint32) int64 {
 
 // delay returns for how long the only slot waits.
 func (w *stage) delay() int64 {
-	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase == cluster.Delayed {
+	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase == facts.Delayed {
 		return int64(slot.Deadline - w.now)
 	}
 	return 0
@@ -267,7 +268,7 @@ func (c *runningCase) check(t *trial) {
 	spec := service(c.Instances, "run", terms.UpdatePolicy{})
 	spec.Type, spec.Tasks[0].MaxRunning = terms.Batch, max(c.Maximum, c.Scheduled)
 	w.submit(spec)
-	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+	w.play(func(r facts.SlotRef, _ facts.Slot) saying {
 		if r.Index < c.Succeeded {
 			return ends
 		}
@@ -322,7 +323,7 @@ func (c *retryCase) check(t *trial, differences tally) {
 }
 
 // different returns by which rule we differ on purpose, nil if we do not. What is to restart must, and the reverse.
-func (c *retryCase) different(w *stage, event string, before *cluster.Slot) *difference {
+func (c *retryCase) different(w *stage, event string, before *facts.Slot) *difference {
 	got, want := w.outcome(before), c.wanted()
 	switch {
 	case event == "LOST" && want == "ended" && got == "restarts after 0 s":
@@ -335,7 +336,7 @@ func (c *retryCase) different(w *stage, event string, before *cluster.Slot) *dif
 
 // happen lets the event happen; it returns false if that is not known.
 func (c *retryCase) happen(w *stage) bool {
-	first := cluster.SlotRef{Job: w.job().ID}
+	first := facts.SlotRef{Job: w.job().ID}
 	told := func(news command.Report) { w.report(first, news) }
 	event, _, _ := strings.Cut(c.Event, " (")
 	switch event {
@@ -348,7 +349,7 @@ func (c *retryCase) happen(w *stage) bool {
 	case "FAILED by the system":
 		for w.job().Tasks[0].Slots.At(0).Failures < c.After && w.job().Finished == 0 {
 			w.later(0)
-			told(command.Report{Ended: cluster.NotStarted, Detail: "no such program"})
+			told(command.Report{Ended: facts.NotStarted, Detail: "no such program"})
 		}
 	case "LOST":
 		w.play(always(runs))
@@ -356,11 +357,11 @@ func (c *retryCase) happen(w *stage) bool {
 		w.write(user, &command.Leave{Peer: w.s.Node(slot.Node).Peer})
 	case "unhealthy: max consecutive health failures":
 		w.play(always(runs))
-		told(command.Report{Ended: cluster.CheckFailed})
+		told(command.Report{Ended: facts.CheckFailed})
 	case "terminal event while config version != desired version":
 		w.play(always(passes))
 		w.submit(service(1, "new", terms.UpdatePolicy{}))
-		told(command.Report{Ended: cluster.ByItself, ExitCode: 1})
+		told(command.Report{Ended: facts.ByItself, ExitCode: 1})
 	case "preempted", "preempted, killOnPreempt":
 		w.play(always(runs))
 		w.crowdOut()
@@ -371,7 +372,7 @@ func (c *retryCase) happen(w *stage) bool {
 		w.play(always(runs))
 	case "event from a run id that is not current":
 		slot, _ := w.s.SlotAt(first)
-		told(command.Report{Order: slot.Order - 1, Ended: cluster.ByItself, ExitCode: 1})
+		told(command.Report{Order: slot.Order - 1, Ended: facts.ByItself, ExitCode: 1})
 	default:
 		return false
 	}
@@ -387,12 +388,12 @@ func (w *stage) crowdOut() {
 }
 
 // outcome tells in words what became of the only slot.
-func (w *stage) outcome(before *cluster.Slot) string {
+func (w *stage) outcome(before *facts.Slot) string {
 	slot := w.job().Tasks[0].Slots.At(0)
 	switch {
 	case slot == *before && w.strayStopped():
 		return "ignored"
-	case slot.Phase == cluster.Stopped && w.job().Stop:
+	case slot.Phase == facts.Stopped && w.job().Stop:
 		return "stopped"
 	case slot.Phase.Final():
 		return "ended"

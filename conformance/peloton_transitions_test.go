@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -51,7 +51,7 @@ func (c *transitionsCase) check(t *trial, differences tally) {
 			policy: terms.UpdatePolicy{BatchSize: 1, AttemptsMax: 1, Rollback: state == "ROLLED_BACK"}}
 		u.reach(state)
 		for how := command.Pause; how <= command.Abort; how++ {
-			if r := u.steer(how); r.Code != cluster.Conflict || u.state() != state {
+			if r := u.steer(how); r.Code != facts.Conflict || u.state() != state {
 				t.Errorf("%s: %s makes it %s, %+v", state, command.Steerings()[how], u.state(), r)
 			}
 		}
@@ -66,8 +66,8 @@ type course struct {
 
 // state returns how far the update is, or how it ended if a user brought another version.
 func (u *course) state() string {
-	all := u.job().Versions()
-	if last := &all[len(all)-1]; last.Number > 2 && last.Kind == cluster.Submitted {
+	all := u.job().Versions
+	if last := &all[len(all)-1]; last.Number > 2 && last.Kind == facts.Submitted {
 		return all[len(all)-2].Outcome.String()
 	}
 	return u.job().Update.State.String()
@@ -76,7 +76,7 @@ func (u *course) state() string {
 // reach brings the update to a state.
 func (u *course) reach(state string) {
 	u.submit(service(2, "old", u.policy))
-	if u.job().Update.State == cluster.Paused {
+	if u.job().Update.State == facts.Paused {
 		u.t.Fatal("a job that is new starts paused")
 	}
 	u.play(always(passes))
@@ -116,8 +116,8 @@ func (u *course) trigger(what, to string) bool {
 	case "all instances done":
 		u.play(always(passes))
 	case "failed below the limit":
-		u.play(func(r cluster.SlotRef, slot cluster.Slot) saying {
-			if r.Index == 0 && slot.Phase != cluster.Stopping {
+		u.play(func(r facts.SlotRef, slot facts.Slot) saying {
+			if r.Index == 0 && slot.Phase != facts.Stopping {
 				return fails
 			}
 			return passes

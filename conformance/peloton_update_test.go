@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/rollout"
 	"starling/terms"
@@ -134,7 +134,7 @@ func foldWave(t *trial, batch, underWay uint32, left wave) wave {
 	w.submit(service(had, "old", terms.UpdatePolicy{}))
 	w.play(always(passes))
 	w.submit(service(moved+left.move+left.add, "new", terms.UpdatePolicy{BatchSize: batch}))
-	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+	w.play(func(r facts.SlotRef, _ facts.Slot) saying {
 		switch {
 		case r.Index < moved-underWay:
 			return passes
@@ -147,7 +147,7 @@ func foldWave(t *trial, batch, underWay uint32, left wave) wave {
 	got := wave{add: task.Desired - min(task.Desired, had), remove: had - min(task.Desired, had)}
 	for index := moved; index < min(task.Desired, had); index++ {
 		slot := task.Slots.At(int(index))
-		if slot.Cause != cluster.ByUpdate {
+		if slot.Cause != facts.ByUpdate {
 			continue
 		}
 		if got.move++; index != moved+got.move-1 {
@@ -231,7 +231,7 @@ func (c *completeCase) checkStopped(t *trial, differences tally) {
 		w.must(&command.SuspendJob{Job: stageJob, Against: 2, Resume: true})
 		w.play(always(passes))
 	}
-	if slot := w.job().Tasks[0].Slots.At(0); w.job().Update.State != cluster.UpdateSucceeded ||
+	if slot := w.job().Tasks[0].Slots.At(0); w.job().Update.State != facts.UpdateSucceeded ||
 		slot.Version != w.job().Version {
 		t.Errorf("got %s, the instance runs version %d, want %s", w.job().Update.State, slot.Version, c.Expect)
 	}
@@ -257,7 +257,7 @@ func (c *attemptsCase) check(t *trial, _ tally) {
 		w.later(2000)
 	}
 	slot := w.job().Tasks[0].Slots.At(0)
-	if got := slot.Health == cluster.Unhealthy; got != c.Expect || slot.Failures != c.FailureCount {
+	if got := slot.Health == facts.Unhealthy; got != c.Expect || slot.Failures != c.FailureCount {
 		t.Errorf("in the fold: %d failures, failed is %v; want %d, %v", slot.Failures, got, c.FailureCount, c.Expect)
 	}
 }
@@ -283,18 +283,18 @@ func (c *budgetCase) check(t *trial, _ tally) {
 	w.submit(service(c.Failed+1, "old", policy))
 	w.play(always(passes))
 	w.submit(service(c.Failed+1, "new", policy))
-	rolls := cluster.RollingForward
+	rolls := facts.RollingForward
 	switch c.Direction {
 	case "forward":
 	case "backward":
 		w.play(always(runs))
 		w.steer(command.Fail)
-		rolls = cluster.RollingBackward
+		rolls = facts.RollingBackward
 	default:
 		t.Fatalf("the direction %q is not known", c.Direction)
 	}
 	version := w.job().Version
-	w.play(of(version, func(r cluster.SlotRef, slot cluster.Slot) saying {
+	w.play(of(version, func(r facts.SlotRef, slot facts.Slot) saying {
 		if r.Index < c.Failed && slot.Failures == 0 {
 			return fails
 		}
@@ -315,7 +315,7 @@ func (c *budgetCase) check(t *trial, _ tally) {
 	if words == nil {
 		t.Fatalf("no rule for %q", then)
 	}
-	w.play(of(version, func(r cluster.SlotRef, slot cluster.Slot) saying {
+	w.play(of(version, func(r facts.SlotRef, slot facts.Slot) saying {
 		switch {
 		case r.Index < c.Failed:
 			return silent
@@ -371,9 +371,9 @@ func (c *versionCase) send(t *trial, against uint32, present int) string {
 	}
 	refusal := w.write(user, &command.SubmitJob{Spec: *service(2, "new", terms.UpdatePolicy{}), Against: against})
 	switch {
-	case refusal.Code == cluster.Conflict && w.job().Version == uint32(present):
+	case refusal.Code == facts.Conflict && w.job().Version == uint32(present):
 		return "ABORTED"
-	case refusal.Code == cluster.OK && w.job().Version == uint32(present)+1:
+	case refusal.Code == facts.OK && w.job().Version == uint32(present)+1:
 		return "accepted"
 	}
 	return refusal.Reason
@@ -443,15 +443,15 @@ func (c *diffCase) check(t *trial, differences tally) {
 	w.submit(&now)
 	got := diffCase{}.Expect
 	for task := range w.job().Tasks {
-		w.s.EachSlot(w.job().ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		w.s.EachSlot(w.job().ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			switch {
 			case slot.Order > before:
 				got.Added = append(got.Added, r.Index)
-			case slot.Phase == cluster.Stopping && slot.Cause == cluster.ByUpdate:
+			case slot.Phase == facts.Stopping && slot.Cause == facts.ByUpdate:
 				got.Updated = append(got.Updated, r.Index)
-			case slot.Phase == cluster.Stopping && slot.Cause == cluster.ByScale:
+			case slot.Phase == facts.Stopping && slot.Cause == facts.ByScale:
 				got.Removed = append(got.Removed, r.Index)
-			case slot.Phase == cluster.Running && slot.Version == w.job().Version && slot.Health == cluster.Healthy:
+			case slot.Phase == facts.Running && slot.Version == w.job().Version && slot.Health == facts.Healthy:
 				got.Kept = append(got.Kept, r.Index)
 			}
 			return true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -41,7 +42,7 @@ func newStage(t *trial, offers ...terms.Resources) *stage {
 }
 
 // write folds an entry with one command, and returns why it was refused.
-func (w *stage) write(by terms.PeerID, c command.Command) cluster.Refusal {
+func (w *stage) write(by terms.PeerID, c command.Command) facts.Refusal {
 	w.seqs[by]++
 	e := &command.Entry{Writer: by, Seq: w.seqs[by], Time: w.now, Commands: []command.Command{c}}
 	outcome := replica.Apply(w.s, w.s.Index+1, e, false)
@@ -56,7 +57,7 @@ func (w *stage) write(by terms.PeerID, c command.Command) cluster.Refusal {
 
 // must writes what may not be refused.
 func (w *stage) must(c command.Command) {
-	if r := w.write(user, c); r.Code != cluster.OK {
+	if r := w.write(user, c); r.Code != facts.OK {
 		w.t.Fatalf("%s refused: %s", c.Kind(), r.Reason)
 	}
 }
@@ -70,7 +71,7 @@ func (w *stage) submit(spec *terms.Job) {
 	w.must(&command.SubmitJob{Spec: *spec, Against: against})
 }
 
-func (w *stage) steer(how command.Steering) cluster.Refusal {
+func (w *stage) steer(how command.Steering) facts.Refusal {
 	return w.write(user, &command.SteerUpdate{Job: stageJob, Version: w.job().Update.To, Steering: how})
 }
 
@@ -96,7 +97,7 @@ const (
 )
 
 // play lets the nodes saying for all instances until nothing changes; what is delayed starts when it is due.
-func (w *stage) play(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying) {
+func (w *stage) play(answerOf func(r facts.SlotRef, slot facts.Slot) saying) {
 	for range 10_000 {
 		if !w.round(answerOf) {
 			return
@@ -106,14 +107,14 @@ func (w *stage) play(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying)
 }
 
 // round lets each instance be answered for once; it returns false if nothing was left to say.
-func (w *stage) round(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying) bool {
+func (w *stage) round(answerOf func(r facts.SlotRef, slot facts.Slot) saying) bool {
 	said := false
 	if w.job() == nil {
 		return false // it was forgotten as soon as it ended
 	}
 	for task := range w.job().Tasks {
-		var all []cluster.SlotRef
-		w.s.EachSlot(w.job().ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		var all []facts.SlotRef
+		w.s.EachSlot(w.job().ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 			all = append(all, r)
 			return true
 		})
@@ -129,43 +130,43 @@ func (w *stage) round(answerOf func(r cluster.SlotRef, slot cluster.Slot) saying
 }
 
 // newsOf says an saying, if that is news.
-func newsOf(slot cluster.Slot, say saying) (news command.Report, ok bool) {
+func newsOf(slot facts.Slot, say saying) (news command.Report, ok bool) {
 	switch {
-	case say == silent || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Phase == cluster.Away:
+	case say == silent || !slot.Phase.Holds() || slot.Phase == facts.Delayed || slot.Phase == facts.Away:
 		return news, false
-	case slot.Phase == cluster.Stopping:
-		return command.Report{Ended: cluster.OnRequest}, true
+	case slot.Phase == facts.Stopping:
+		return command.Report{Ended: facts.OnRequest}, true
 	case say == fails || say == ends:
-		return command.Report{Ended: cluster.ByItself, ExitCode: int32(ends - say)}, true
+		return command.Report{Ended: facts.ByItself, ExitCode: int32(ends - say)}, true
 	}
 	news.Ready = say == passes
-	return news, slot.Phase == cluster.Assigned || news.Ready && slot.Health == cluster.Untried
+	return news, slot.Phase == facts.Assigned || news.Ready && slot.Health == facts.Untried
 }
 
 // report writes news of the present allocation of a seat.
-func (w *stage) report(r cluster.SlotRef, news command.Report) {
+func (w *stage) report(r facts.SlotRef, news command.Report) {
 	slot, _ := w.s.SlotAt(r)
 	p := w.s.Node(slot.Node).Peer
 	news.Slot = r
 	if news.Order == 0 {
 		news.Order = slot.Order
 	}
-	if refusal := w.write(p, &command.ReportTasks{Peer: p, Reports: []command.Report{news}}); refusal.Code != cluster.OK {
+	if refusal := w.write(p, &command.ReportTasks{Peer: p, Reports: []command.Report{news}}); refusal.Code != facts.OK {
 		w.t.Fatalf("report refused: %s", refusal.Reason)
 	}
 }
 
 // always answers the same for every instance.
-func always(say saying) func(cluster.SlotRef, cluster.Slot) saying {
-	return func(cluster.SlotRef, cluster.Slot) saying { return say }
+func always(say saying) func(facts.SlotRef, facts.Slot) saying {
+	return func(facts.SlotRef, facts.Slot) saying { return say }
 }
 
 // of answers for the instances of one version; those of others obey when they are told to stop, and say nothing else.
-func of(version uint32, answerOf func(cluster.SlotRef, cluster.Slot) saying) func(cluster.SlotRef,
-	cluster.Slot) saying {
-	return func(r cluster.SlotRef, slot cluster.Slot) saying {
+func of(version uint32, answerOf func(facts.SlotRef, facts.Slot) saying) func(facts.SlotRef,
+	facts.Slot) saying {
+	return func(r facts.SlotRef, slot facts.Slot) saying {
 		switch {
-		case slot.Phase == cluster.Stopping:
+		case slot.Phase == facts.Stopping:
 			return runs
 		case slot.Version != version:
 			return silent

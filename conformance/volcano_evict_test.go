@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/entitle"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -182,7 +182,7 @@ func (e *eviction) job(j *cycleJob, id, number int) {
 		group := slices.Index(groups, task.Group)
 		e.names = append(e.names, task.Name)
 		e.victims = append(e.victims, preempt.Victim{
-			Slot: cluster.SlotRef{Job: terms.JobID(id + 1), Task: uint16(group), Index: uint32(i)}, Node: cluster.NodeIndex(at),
+			Slot: facts.SlotRef{Job: terms.JobID(id + 1), Task: uint16(group), Index: uint32(i)}, Node: facts.NodeIndex(at),
 			Need: need, Pool: number, Stage: preempt.Running, Priority: j.Priority + task.Priority, Gang: len(e.gangs),
 		})
 	}
@@ -252,7 +252,7 @@ func (e *eviction) choose(entitlements []entitle.Entitlement, number int, g *cyc
 	}
 	for i, need := range e.needs(g) {
 		task := &g.tasks[i]
-		in.Wants = append(in.Wants, preempt.Want{Need: need, Count: 1, Most: func(n cluster.NodeIndex) uint32 {
+		in.Wants = append(in.Wants, preempt.Want{Need: need, Count: 1, Most: func(n facts.NodeIndex) uint32 {
 			if task.Selector != "" && task.Selector != e.nodes[n].label {
 				return 0
 			}
@@ -260,7 +260,7 @@ func (e *eviction) choose(entitlements []entitle.Entitlement, number int, g *cyc
 		}})
 	}
 	for i := range e.nodes {
-		in.Nodes = append(in.Nodes, preempt.Node{Index: cluster.NodeIndex(i), Free: e.nodes[i].free})
+		in.Nodes = append(in.Nodes, preempt.Node{Index: facts.NodeIndex(i), Free: e.nodes[i].free})
 	}
 	for i := range e.victims {
 		if !gone[i] {

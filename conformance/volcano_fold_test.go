@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/rules"
@@ -97,8 +97,8 @@ func (c *cycleCase) onFold(t *trial) {
 	for i := range c.Given.Jobs {
 		j := w.s.JobOf(terms.JobName(c.Given.Jobs[i].Name))
 		for task := range j.Tasks {
-			w.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Phase == cluster.Assigned {
+			w.s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
+				if slot.Phase == facts.Assigned {
 					got[fmt.Sprintf("%s/t%d", j.Spec.Name, task)]++
 					total++
 				}

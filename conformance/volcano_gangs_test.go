@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -274,7 +274,7 @@ func (c *bundleCase) choose(t *trial, differences tally) {
 		Over: []terms.Amounts{{}, everything}}
 	var types []string
 	for i, b := range c.Given.Bundles {
-		v := preempt.Victim{Slot: cluster.SlotRef{Job: terms.JobID(i + 1)}, Need: terms.Amounts{b.CPU.units()}, Pool: 1,
+		v := preempt.Victim{Slot: facts.SlotRef{Job: terms.JobID(i + 1)}, Need: terms.Amounts{b.CPU.units()}, Pool: 1,
 			Gang: preempt.NoGang}
 		if b.Type == "whole" {
 			if !c.When.AllowWhole {

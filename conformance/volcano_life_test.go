@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/jobspec"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -132,12 +132,12 @@ func machines(t *trial, spec *terms.Job) *stage {
 }
 
 // at returns an instance of the job.
-func (w *stage) at(task string, index int) cluster.SlotRef {
-	return cluster.SlotRef{Job: w.job().ID, Task: uint16(w.job().TaskIndex(terms.TaskName(task))), Index: uint32(index)}
+func (w *stage) at(task string, index int) facts.SlotRef {
+	return facts.SlotRef{Job: w.job().ID, Task: uint16(w.job().TaskIndex(terms.TaskName(task))), Index: uint32(index)}
 }
 
 // exits reports that an instance exits.
-func (w *stage) exits(r cluster.SlotRef, code int32) {
+func (w *stage) exits(r facts.SlotRef, code int32) {
 	w.report(r, exitOf(code))
 }
 

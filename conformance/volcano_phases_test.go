@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -14,23 +15,23 @@ import (
 )
 
 func exitOf(code int32) command.Report {
-	return command.Report{Ended: cluster.ByItself, ExitCode: code}
+	return command.Report{Ended: facts.ByItself, ExitCode: code}
 }
 
 // again lets a user end an instance.
-func (w *stage) again(r cluster.SlotRef) {
+func (w *stage) again(r facts.SlotRef) {
 	slot, _ := w.s.SlotAt(r)
 	w.must(&command.EndAllocation{Slot: w.s.NameOf(r), Order: slot.Order})
 	w.play(always(runs))
 }
 
 // drainOf drains the node of an instance, on which nothing else runs.
-func (w *stage) drainOf(r cluster.SlotRef) {
+func (w *stage) drainOf(r facts.SlotRef) {
 	slot, _ := w.s.SlotAt(r)
 	w.must(&command.DrainNode{Node: w.s.Node(slot.Node).Name, Drain: true, DeadlineMillis: 1})
 	w.later(1000)
-	if slot, _ = w.s.SlotAt(r); slot.Phase == cluster.Stopping {
-		w.report(r, command.Report{Ended: cluster.OnRequest})
+	if slot, _ = w.s.SlotAt(r); slot.Phase == facts.Stopping {
+		w.report(r, command.Report{Ended: facts.OnRequest})
 	}
 }
 
@@ -42,7 +43,7 @@ func (w *stage) phase() string {
 		live += t.Live()
 		restarting = restarting || t.Restarting
 	}
-	final := map[cluster.Verdict]string{cluster.Terminated: "Terminated", cluster.Completed: "Completed"}[j.Fate.Verdict]
+	final := map[facts.Verdict]string{facts.Terminated: "Terminated", facts.Completed: "Completed"}[j.Fate.Verdict]
 	switch status := j.Status(); {
 	case j.Finished != 0 && final != "":
 		return final
@@ -144,7 +145,7 @@ func (c *phasesCase) step(w *stage, what string, detail any, look func()) {
 		}
 	case "restartCount":
 		for range d["count"].(int) {
-			if slot, _ := w.s.SlotAt(w.at(group, index)); slot.Phase == cluster.Running {
+			if slot, _ := w.s.SlotAt(w.at(group, index)); slot.Phase == facts.Running {
 				w.exits(w.at(group, index), 1)
 				look()
 				w.later(1000)
@@ -201,7 +202,7 @@ func (c *standCase) run(t *trial, differences tally) {
 	}
 	w := machines(t, spec)
 	w.submit(spec)
-	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+	w.play(func(r facts.SlotRef, _ facts.Slot) saying {
 		if c.Given.Tasks[string(spec.Tasks[r.Task].Name)][int(r.Index)] == "Pending" {
 			return silent
 		}
@@ -237,7 +238,7 @@ func (c *standCase) checkAnew(t *trial, w *stage, before terms.Index) {
 	later.play(always(runs))
 	for task, indices := range c.Then.Kill {
 		for _, index := range indices {
-			if slot, _ := later.s.SlotAt(later.at(task, index)); slot.Phase != cluster.Running || slot.Order <= before {
+			if slot, _ := later.s.SlotAt(later.at(task, index)); slot.Phase != facts.Running || slot.Order <= before {
 				t.Errorf("%s %d has not begun anew: it is %s", task, index, slot.Phase)
 			}
 		}
@@ -294,7 +295,7 @@ func (c *standCase) spec(t *trial, differences tally, action lifecycle.Action) *
 
 func (c *standCase) compare(t *trial, w *stage, differences tally, action lifecycle.Action) {
 	c.comparePhase(t, w, differences, action)
-	check := func(words string, want map[string][]int, is func(slot cluster.Slot) bool) {
+	check := func(words string, want map[string][]int, is func(slot facts.Slot) bool) {
 		for task, indices := range want {
 			number := w.job().TaskIndex(terms.TaskName(task))
 			if number < 0 {
@@ -313,14 +314,14 @@ func (c *standCase) compare(t *trial, w *stage, differences tally, action lifecy
 			}
 		}
 	}
-	check("told to end", c.Then.Kill, func(slot cluster.Slot) bool { return slot.Phase == cluster.Stopping })
+	check("told to end", c.Then.Kill, func(slot facts.Slot) bool { return slot.Phase == facts.Stopping })
 	if action == lifecycle.RestartJob && len(c.Then.Retain) > 0 {
 		differences.state(t, allAnew)
 		return
 	}
-	check("kept", c.Then.Retain, func(slot cluster.Slot) bool {
-		return slot.Phase == cluster.Succeeded ||
-			slot.Phase == cluster.Failed
+	check("kept", c.Then.Retain, func(slot facts.Slot) bool {
+		return slot.Phase == facts.Succeeded ||
+			slot.Phase == facts.Failed
 	})
 }
 
@@ -380,7 +381,7 @@ func (c *delayCase) run(t *trial, _ tally) {
 	spec := job.spec()
 	w := newStage(t, slices.Repeat([]terms.Resources{{1000, 0, 0}}, 3)...)
 	w.submit(spec)
-	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+	w.play(func(r facts.SlotRef, _ facts.Slot) saying {
 		if r.Index == 1 {
 			return silent
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/rules"
 	"starling/validate"
@@ -109,7 +109,7 @@ func (c *scaleCase) ready(t *trial) {
 	w.play(always(runs))
 	for _, task := range slices.Sorted(maps.Keys(c.Given.Tasks)) {
 		for _, index := range slices.Sorted(maps.Keys(c.Given.Tasks[task])) {
-			if slot, _ := w.s.SlotAt(w.at(task, index)); slot.Phase == cluster.Running &&
+			if slot, _ := w.s.SlotAt(w.at(task, index)); slot.Phase == facts.Running &&
 				c.Given.Tasks[task][index] == "Succeeded" {
 				w.exits(w.at(task, index), 0)
 			}
@@ -166,7 +166,7 @@ func (c *scaleCase) scale(t *trial, differences tally) {
 	}
 	w := newStage(t, slices.Repeat([]terms.Resources{{1000, 0, 0}}, 64)...)
 	w.submit(spec)
-	w.play(func(r cluster.SlotRef, _ cluster.Slot) saying {
+	w.play(func(r facts.SlotRef, _ facts.Slot) saying {
 		if c.Given.Tasks[string(spec.Tasks[r.Task].Name)][int(r.Index)] == "Pending" {
 			return silent
 		}
@@ -228,10 +228,10 @@ func (c *scaleCase) compare(t *trial, w *stage, before terms.Index, differences 
 	for number, task := range w.job().Tasks {
 		name := string(task.Name)
 		for index := range max(task.Slots.Len(), len(c.Given.Tasks[name])) {
-			slot, there := w.s.SlotAt(cluster.SlotRef{Job: w.job().ID, Task: uint16(number), Index: uint32(index)})
+			slot, there := w.s.SlotAt(facts.SlotRef{Job: w.job().ID, Task: uint16(number), Index: uint32(index)})
 			_, had := c.Given.Tasks[name][index]
 			switch {
-			case !there || slot.Phase == cluster.Stopping:
+			case !there || slot.Phase == facts.Stopping:
 				deleted[name] = append(deleted[name], index)
 				counts["terminating"]++
 			case had && slot.Order > before && c.Given.Tasks[name][index] == "Failed":
@@ -243,8 +243,8 @@ func (c *scaleCase) compare(t *trial, w *stage, before terms.Index, differences 
 				counts["pending"]++
 			default:
 				kept[name] = append(kept[name], index)
-				counts[map[cluster.Phase]string{cluster.Running: "running", cluster.Failed: "failed",
-					cluster.Succeeded: "succeeded", cluster.Assigned: "pending"}[slot.Phase]]++
+				counts[map[facts.Phase]string{facts.Running: "running", facts.Failed: "failed",
+					facts.Succeeded: "succeeded", facts.Assigned: "pending"}[slot.Phase]]++
 			}
 		}
 	}

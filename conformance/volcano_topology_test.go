@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -216,8 +217,8 @@ func (c *topologyCase) crowds(further []string, tier int) (all []int) {
 }
 
 // machines returns a value with the machines, which tell for each tier in which domain they are.
-func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.NodeIndex) {
-	s, nodes = cluster.NewState(), map[string]cluster.NodeIndex{}
+func (c *topologyCase) machines() (s *cluster.State, nodes map[string]facts.NodeIndex) {
+	s, nodes = cluster.NewState(), map[string]facts.NodeIndex{}
 	lowest, highest := c.tiers()
 	for _, name := range sortedKeys(c.Given.Domains) {
 		for _, node := range c.Given.Domains[name].Nodes {
@@ -235,7 +236,7 @@ func (c *topologyCase) machines() (s *cluster.State, nodes map[string]cluster.No
 }
 
 // place returns on which machines instances start beside those that run.
-func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluster.NodeIndex,
+func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]facts.NodeIndex,
 	constraints []constraint.Constraint) (names []string) {
 	given := &c.Given.Job
 	all := len(given.Running) + len(given.Pending)
@@ -252,7 +253,7 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluste
 	if problems := validate.Job(spec, rules.Released); len(problems) > 0 {
 		t.Fatalf("the job is refused: %v", problems)
 	}
-	key := cluster.KeyOf(s.AddJob(spec).ID, 0)
+	key := facts.KeyOf(s.AddJob(spec).ID, 0)
 	for _, task := range sortedKeys(given.Running) {
 		n, known := nodes[given.Running[task]]
 		if !known {
@@ -260,7 +261,7 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]cluste
 		}
 		s.Assign(key, n, 1, nil)
 	}
-	schedule.Run(s, func(r cluster.SlotRef) {
+	schedule.Run(s, func(r facts.SlotRef) {
 		slot, _ := s.SlotAt(r)
 		names = append(names, string(s.Node(slot.Node).Name))
 	}, nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/terms"
@@ -37,7 +38,7 @@ func asked(t *testing.T, answer func(age time.Duration) error) *flock {
 	return f
 }
 
-func slotWith(wanted func(cluster.Slot) bool) func(*cluster.State) bool {
+func slotWith(wanted func(facts.Slot) bool) func(*cluster.State) bool {
 	return func(s *cluster.State) bool { return wanted(s.JobOf("web").Tasks[0].Slots.At(0)) }
 }
 
@@ -52,10 +53,10 @@ func TestAnInstanceIsReadyWhenItsChecksHavePassed(t *testing.T) {
 		})
 		defer f.stop()
 		s := f.await("a", "it runs", running("web", 1))
-		if got := s.JobOf("web").Tasks[0].Slots.At(0).Health; got != cluster.Untried {
+		if got := s.JobOf("web").Tasks[0].Slots.At(0).Health; got != facts.Untried {
 			t.Errorf("an instance that was not asked yet is %s", got)
 		}
-		f.await("a", "it is well", slotWith(func(slot cluster.Slot) bool { return slot.Health == cluster.Healthy }))
+		f.await("a", "it is well", slotWith(func(slot facts.Slot) bool { return slot.Health == facts.Healthy }))
 		if took := time.Since(began); took < time.Second || took > 3*time.Second {
 			t.Errorf("that took %v, want until the second question", took)
 		}
@@ -77,9 +78,9 @@ func TestAnInstanceThatFailsItsChecksIsStoppedAndHasFailed(t *testing.T) {
 			return nil
 		})
 		defer f.stop()
-		s := f.await("a", "it has failed", slotWith(func(slot cluster.Slot) bool { return slot.Failures > 0 }))
+		s := f.await("a", "it has failed", slotWith(func(slot facts.Slot) bool { return slot.Failures > 0 }))
 		failure := s.JobOf("web").Tasks[0].Failure
-		if failure.Ended != cluster.CheckFailed || !strings.Contains(failure.Detail, "out of order") {
+		if failure.Ended != facts.CheckFailed || !strings.Contains(failure.Detail, "out of order") {
 			t.Errorf("got %+v, want that a check failed", failure)
 		}
 		f.await("a", "it runs again", running("web", 1))

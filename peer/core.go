@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
@@ -187,7 +188,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, o
 // offered notes a refusal of this peer's offer. The offer is not written again: it would be refused again.
 func (c *Core) offered(f *replica.Folded) {
 	for i, result := range f.Outcome.Results {
-		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != cluster.OK {
+		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != facts.OK {
 			c.offer, c.offerRefusal = nil, result.Refusal.Reason
 		}
 	}
@@ -331,7 +332,7 @@ func (c *Core) seen() []reaction.LocalTask {
 		all[i].CheckFailure = c.unwell[all[i].ID]
 	}
 	for id, refusal := range c.refused {
-		all = append(all, reaction.LocalTask{ID: id, Ended: cluster.NotStarted, Detail: refusal})
+		all = append(all, reaction.LocalTask{ID: id, Ended: facts.NotStarted, Detail: refusal})
 	}
 	for id := range c.starting {
 		if !slices.ContainsFunc(c.local, func(t reaction.LocalTask) bool { return t.ID == id }) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
@@ -43,7 +43,7 @@ func TestOneEntryIsUnderWayUntilItIsFolded(t *testing.T) {
 	}
 	answered := false
 	c.Request(&command.KillJob{Job: "none"}, func(r replica.Receipt, err error) {
-		answered = err == nil && r.Refusal.Code == cluster.NotFound && r.Index == 3
+		answered = err == nil && r.Refusal.Code == facts.NotFound && r.Index == 3
 	})
 	if again := c.React(1000).Append; again != nil {
 		t.Error("a second entry was made while the first is under way")

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -94,7 +94,7 @@ func (b *outbox) refuseNewer(header *command.Entry) {
 			kept = append(kept, r)
 			continue
 		}
-		r.answer(replica.Receipt{Index: header.Cause, Refusal: cluster.Refusal{Code: cluster.Conflict, Reason: fmt.Sprintf(
+		r.answer(replica.Receipt{Index: header.Cause, Refusal: facts.Refusal{Code: facts.Conflict, Reason: fmt.Sprintf(
 			"%s needs version %d of the rules, which are at version %d: raise them with \"starling rules raise\" when the programs "+
 				"of all peers know it", r.command.Kind(), need, header.Rules)}}, nil)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/manifest"
 	"starling/peer/handover"
@@ -117,7 +117,7 @@ func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *reaction.Hand
 	return clipped("its input: " + err.Error()), true
 }
 
-func clipped(reason string) string { return reason[:min(len(reason), cluster.FailureDetailBytesMax)] }
+func clipped(reason string) string { return reason[:min(len(reason), facts.FailureDetailBytesMax)] }
 
 // abandon ends the preparation of what is not wanted any more, and forgets what is over.
 func (p *Peer) abandon() {

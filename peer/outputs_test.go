@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver/fake"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -52,7 +53,7 @@ func TestOutputsReachOtherMachines(t *testing.T) {
 		defer f.stop()
 		f.submit("a", words("split", 2))
 		f.await("a", "counts run", func(s *cluster.State) bool {
-			return s.JobOf("words").Tasks[1].Counts[cluster.Running] == 2
+			return s.JobOf("words").Tasks[1].Counts[facts.Running] == 2
 		})
 		found, _ := filepath.Glob(filepath.Join(f.machines["b"].Volumes, "words.count*", "input", "split", "0", "text"))
 		for _, path := range found {
@@ -103,7 +104,7 @@ func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
 		defer f.stop()
 		f.submit("a", words("link", 1))
 		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
-		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed ||
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != facts.CheckFailed ||
 			!strings.Contains(got.Detail, `"text" is neither a file nor a folder`) {
 			t.Errorf("got %+v", got)
 		}
@@ -131,9 +132,9 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 			spec.Tasks[2].Name, spec.Tasks[2].After, spec.Tasks[2].Constraints = "top", []terms.TaskName{"split", "count"},
 				spec.Tasks[0].Constraints
 			f.submit("a", spec)
-			split := func(s *cluster.State) cluster.Slot { return s.JobOf("words").Tasks[0].Slots.At(0) }
+			split := func(s *cluster.State) facts.Slot { return s.JobOf("words").Tasks[0].Slots.At(0) }
 			first := split(f.await("a", "split has ended",
-				func(s *cluster.State) bool { return split(s).Phase == cluster.Succeeded })).Order
+				func(s *cluster.State) bool { return split(s).Phase == facts.Succeeded })).Order
 			spoil := func() {
 				found, err := filepath.Glob(filepath.Join(f.machines["a"].Volumes, "words.split*", "output", "text"))
 				if err != nil || len(found) != 1 {
@@ -150,7 +151,7 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 				t.Errorf("%s: it was not made again", c.name)
 			}
 			for _, task := range s.JobOf("words").Tasks {
-				if task.Failure != (cluster.Failure{}) {
+				if task.Failure != (facts.Failure{}) {
 					t.Errorf("%s: %s has failed: %+v", c.name, task.Name, task.Failure)
 				}
 			}
@@ -165,7 +166,7 @@ func TestAnOutputThatOutgrowsTheLimitsIsAFailure(t *testing.T) {
 		defer f.stop()
 		f.submit("a", words("grow", 1))
 		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
-		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != cluster.CheckFailed ||
+		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != facts.CheckFailed ||
 			!strings.Contains(got.Detail, "its files have more than 68719476736 bytes") {
 			t.Errorf("got %+v", got)
 		}

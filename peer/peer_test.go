@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
@@ -131,7 +132,7 @@ func (f *flock) await(name, what string, wanted func(*cluster.State) bool) *clus
 func (f *flock) submit(name string, spec terms.Job) replica.Receipt {
 	f.t.Helper()
 	receipt, err := f.peers[name].Submit(context.Background(), &command.SubmitJob{Spec: spec})
-	if err != nil || receipt.Refusal.Code != cluster.OK {
+	if err != nil || receipt.Refusal.Code != facts.OK {
 		f.t.Fatalf("submit %s: %v %v", spec.Name, err, receipt.Refusal)
 	}
 	return receipt
@@ -155,7 +156,7 @@ func statusIs(name string, want cluster.Status) func(*cluster.State) bool {
 
 func running(name string, want uint32) func(*cluster.State) bool {
 	return func(s *cluster.State) bool {
-		return s.JobOf(terms.JobName(name)).Tasks[0].Counts[cluster.Running] == want
+		return s.JobOf(terms.JobName(name)).Tasks[0].Counts[facts.Running] == want
 	}
 }
 
@@ -307,7 +308,7 @@ func TestTaskThatCannotStartSaysWhy(t *testing.T) {
 		spec.Tasks[0].Restart.AttemptsMax = 0
 		f.submit("a", spec)
 		s := f.await("a", "it failed", statusIs("none", cluster.StatusFailed))
-		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != cluster.NotStarted ||
+		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != facts.NotStarted ||
 			!strings.Contains(got.Detail, "no such program") {
 			t.Errorf("failure %+v, want that there is no such program", got)
 		}
@@ -439,7 +440,7 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		journal.off.Store(false)
 		f.await("a", "the job that was sent before succeeded", statusIs("count", cluster.StatusSucceeded))
 		receipt, err := f.peers["a"].Submit(context.Background(), submit)
-		if err != nil || receipt.Refusal.Code != cluster.OK {
+		if err != nil || receipt.Refusal.Code != facts.OK {
 			t.Errorf("sent again: %v, %v", receipt, err)
 		}
 		s := f.await("a", "the job is there", statusIs("count", cluster.StatusSucceeded))

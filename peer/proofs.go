@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/uptime"
 	"starling/journal"
@@ -100,7 +100,7 @@ func (c *Core) Guarded() []terms.AllocationID {
 	}
 	var guarded []terms.AllocationID
 	for _, a := range reaction.ViewOf(c.state, c.self) {
-		if a.Spec.StopsItself() && a.Phase != cluster.Away {
+		if a.Spec.StopsItself() && a.Phase != facts.Away {
 			guarded = append(guarded, a.ID)
 		}
 	}

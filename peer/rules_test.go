@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
@@ -107,7 +107,7 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	pass := func() {
 		c.Request(&command.PassTime{Millis: 1}, func(r replica.Receipt, err error) {
 			got = append(got, r.Refusal.Reason)
-			if err != nil || r.Refusal.Code != cluster.OK && r.Refusal.Code != cluster.Conflict {
+			if err != nil || r.Refusal.Code != facts.OK && r.Refusal.Code != facts.Conflict {
 				t.Errorf("answer %+v, %v", r, err)
 			}
 		})

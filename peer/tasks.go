@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/journal"
 	"starling/peer/probe"
@@ -40,12 +40,12 @@ func (p *Peer) driverChanged(ctx context.Context) {
 		task := localTask(id, status)
 		has[id] = true
 		switch set, makes := made[id]; {
-		case task.Ended == cluster.NotEnded:
+		case task.Ended == facts.NotEnded:
 			p.askProber(&task)
 			if makes {
 				p.outputs.growing = append(p.outputs.growing, set)
 			}
-		case makes && task.Ended == cluster.ByItself && task.ExitCode == 0 && p.sealing(ctx, set):
+		case makes && task.Ended == facts.ByItself && task.ExitCode == 0 && p.sealing(ctx, set):
 			task = reaction.LocalTask{ID: id, Files: task.Files}
 		}
 		local = append(local, task)
@@ -61,19 +61,19 @@ func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
 		return task
 	}
 	task.ExitCode = int32(status.ExitCode)
-	task.Detail = status.Error[:min(len(status.Error), cluster.FailureDetailBytesMax)]
+	task.Detail = status.Error[:min(len(status.Error), facts.FailureDetailBytesMax)]
 	switch {
 	case status.Unproved:
-		task.Ended, task.Detail = cluster.NodeLost,
+		task.Ended, task.Detail = facts.NodeLost,
 			"it was stopped because its node could not prove in time that it is still a member"
 	case status.OutOfMemory:
-		task.Ended = cluster.OutOfMemory
+		task.Ended = facts.OutOfMemory
 	case status.Signal != 0:
-		task.Ended = cluster.BySignal
+		task.Ended = facts.BySignal
 	case status.Error != "":
-		task.Ended = cluster.NotStarted
+		task.Ended = facts.NotStarted
 	default:
-		task.Ended = cluster.ByItself
+		task.Ended = facts.ByItself
 	}
 	return task
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
@@ -25,7 +26,7 @@ type fold struct {
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
 	// heeds are the slots of which it is due now what a policy says.
-	heeds []cluster.SlotRef
+	heeds []facts.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
 	over []verdict
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
@@ -142,7 +143,7 @@ func (f *fold) meetDeadlines() bool {
 		case !ok:
 			return true
 		case r.OfNode():
-			f.drainDue(cluster.NodeIndex(r.Index))
+			f.drainDue(facts.NodeIndex(r.Index))
 		case r.OfUpdate():
 			f.updateDue(r.Job)
 		case r.OfTask():
@@ -156,30 +157,30 @@ func (f *fold) meetDeadlines() bool {
 }
 
 // slotDue does what is due about a slot.
-func (f *fold) slotDue(r cluster.SlotRef) {
+func (f *fold) slotDue(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
 	switch slot.Phase {
-	case cluster.Waiting:
+	case facts.Waiting:
 		f.policyDue(r, slot)
-	case cluster.Delayed:
+	case facts.Delayed:
 		if f.s.OrderedNow(r) {
 			slot.Deadline = f.s.Time + 1
 			f.s.SetSlot(r, slot)
 			return
 		}
-		slot.Phase, slot.Deadline, slot.Order, slot.Since = cluster.Assigned, 0, f.s.Index, f.s.Time
+		slot.Phase, slot.Deadline, slot.Order, slot.Since = facts.Assigned, 0, f.s.Index, f.s.Time
 		f.s.SetSlot(r, slot)
 		f.effect(Placed, r, "started again after its delay")
-	case cluster.Postponed:
-		if slot.Cause != cluster.NoCause {
+	case facts.Postponed:
+		if slot.Cause != facts.NoCause {
 			f.policyDue(r, slot)
 			return
 		}
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
-	case cluster.Away:
+	case facts.Away:
 		f.awayDue(r, slot)
-	case cluster.Assigned, cluster.Running:
+	case facts.Assigned, facts.Running:
 		f.judge(r, slot)
 	default:
 		slot.Deadline = 0
@@ -188,19 +189,19 @@ func (f *fold) slotDue(r cluster.SlotRef) {
 }
 
 // awayDue gives up an allocation that was out of reach for too long, or looks for another node meanwhile.
-func (f *fold) awayDue(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) awayDue(r facts.SlotRef, slot facts.Slot) {
 	lived := f.s.Job(r.Job).MayLive(r, &slot)
 	switch {
-	case lived && slot.Cause != cluster.NoCause:
+	case lived && slot.Cause != facts.NoCause:
 		f.vacate(r, slot)
 	case lived:
-		f.wait(r, slot, cluster.AnyNode)
+		f.wait(r, slot, facts.AnyNode)
 		f.evicted(r)
 	default:
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 		// Nobody waits for it any more if all that is left of it is that its slot waits: nothing took its place meanwhile.
-		if left, row, ok := f.s.SeatOf(r, slot.Order); ok && row.Phase == cluster.Waiting {
+		if left, row, ok := f.s.SeatOf(r, slot.Order); ok && row.Phase == facts.Waiting {
 			f.evicted(left)
 		}
 	}
@@ -210,21 +211,21 @@ func (f *fold) placed() place.Visit {
 	if !f.explain {
 		return nil
 	}
-	return func(r cluster.SlotRef) { f.effect(Placed, r, "") }
+	return func(r facts.SlotRef) { f.effect(Placed, r, "") }
 }
 
 // evict tells an instance to give way to a job that is entitled to its room, or more important.
-func (f *fold) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
+func (f *fold) evict(r facts.SlotRef, to terms.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
-	f.s.SetPreemption(r, cluster.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
+	f.s.SetPreemption(r, facts.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
 		Rule: uint8(rule)})
 	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
 	f.touch(r.Job)
-	f.stop(r, cluster.ByPreemption)
+	f.stop(r, facts.ByPreemption)
 }
 
 // effect notes an effect on a slot, as it is now.
-func (f *fold) effect(kind EffectKind, r cluster.SlotRef, reason string) {
+func (f *fold) effect(kind EffectKind, r facts.SlotRef, reason string) {
 	if !f.explain || len(f.outcome.Effects) > EffectsMax {
 		return
 	}
@@ -284,19 +285,19 @@ func (f *fold) obey(c command.Command) Result {
 	case *command.PassTime:
 		return f.passTime(c)
 	case *command.Unreadable:
-		return refused(cluster.Invalid, "%s", c.Problem)
+		return refused(facts.Invalid, "%s", c.Problem)
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }
 
-func refused(code cluster.Code, format string, args ...any) Result {
-	return Result{Refusal: cluster.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
+func refused(code facts.Code, format string, args ...any) Result {
+	return Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
 }
 
 // author refuses what only p itself may write.
 func (f *fold) author(p terms.PeerID) Result {
 	if f.entry.Writer != p {
-		return refused(cluster.Denied, "%s may not write this for %s", f.entry.Writer, p)
+		return refused(facts.Denied, "%s may not write this for %s", f.entry.Writer, p)
 	}
 	return Result{}
 }
@@ -304,9 +305,9 @@ func (f *fold) author(p terms.PeerID) Result {
 // member refuses what only members may write.
 func (f *fold) member() Result {
 	if !f.s.IsMember(f.entry.Writer) {
-		return refused(cluster.Denied, "%s is not a member", f.entry.Writer)
+		return refused(facts.Denied, "%s is not a member", f.entry.Writer)
 	}
 	return Result{}
 }
 
-func (r Result) refused() bool { return r.Refusal.Code != cluster.OK }
+func (r Result) refused() bool { return r.Refusal.Code != facts.OK }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -23,7 +24,7 @@ func (f *fold) once(id string, act func() Result) Result {
 		return Result{Refusal: known.Refusal, Job: known.Job}
 	}
 	result := act()
-	f.s.Remember(id, cluster.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
+	f.s.Remember(id, facts.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
 	return result
 }
 
@@ -32,7 +33,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 	spec := c.Spec
 	return f.once(c.RequestID, func() Result {
 		if problems := validate.Job(&spec, f.s.Rules); len(problems) > 0 {
-			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
+			return refused(facts.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
 		if r := f.poolProblem(&spec); r.refused() {
 			return r
@@ -45,7 +46,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 		}
 		switch {
 		case present != 0 && old.Stop:
-			return refused(cluster.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
+			return refused(facts.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
 		case c.Against != present:
 			return stale(spec.Name, c.Against, present)
 		case present == 0 && f.followProblem(&spec).refused():
@@ -55,9 +56,9 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 		case present == 0:
 			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
-			return refused(cluster.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
+			return refused(facts.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
 		case !slices.Equal(old.Spec.After, spec.After):
-			return refused(cluster.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
+			return refused(facts.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
 		case sharingProblem(old.Spec, &spec).refused():
 			return sharingProblem(old.Spec, &spec)
 		case sizeProblem(old, &spec).refused():
@@ -65,7 +66,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 		case f.limitProblem(old, &spec).refused():
 			return f.limitProblem(old, &spec)
 		case !old.Spec.Equal(&spec):
-			f.update(old, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec})
+			f.update(old, facts.JobVersion{Kind: facts.Submitted, Spec: &spec})
 		}
 		return result
 	})
@@ -76,11 +77,11 @@ func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		task := j.TaskIndex(t.Name)
-		if task < 0 || j.Tasks[task].Seal == (cluster.Seal{}) {
+		if task < 0 || j.Tasks[task].Seal == (facts.Seal{}) {
 			continue
 		}
 		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
-			return refused(cluster.Conflict,
+			return refused(facts.Conflict,
 				"task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name,
 				old.Instances)
 		}
@@ -92,11 +93,11 @@ func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
 func stale(name terms.JobName, against, present uint32) Result {
 	switch {
 	case present == 0:
-		return refused(cluster.Conflict, "job %s does not run: it was changed against version %d", name, against)
+		return refused(facts.Conflict, "job %s does not run: it was changed against version %d", name, against)
 	case against == 0:
-		return refused(cluster.Conflict, "job %s exists in version %d: say that the change is made against it", name, present)
+		return refused(facts.Conflict, "job %s exists in version %d: say that the change is made against it", name, present)
 	}
-	return refused(cluster.Conflict, "job %s has version %d by now: it was changed against version %d", name, present,
+	return refused(facts.Conflict, "job %s has version %d by now: it was changed against version %d", name, present,
 		against)
 }
 
@@ -130,9 +131,9 @@ func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*cl
 		j := f.s.JobOf(name)
 		switch {
 		case j == nil:
-			return refused(cluster.NotFound, "there is no job %s", name)
+			return refused(facts.NotFound, "there is no job %s", name)
 		case j.Finished != 0:
-			return refused(cluster.Conflict, "job %s has ended already: %s", name, j.Status())
+			return refused(facts.Conflict, "job %s has ended already: %s", name, j.Status())
 		case against != 0 && against != j.Version:
 			return stale(name, against, j.Version)
 		case j.Stop:
@@ -143,12 +144,12 @@ func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*cl
 }
 
 func (f *fold) stopJob(j *cluster.Job) {
-	var running []cluster.SlotRef
+	var running []facts.SlotRef
 	for task := range j.Tasks {
 		if !f.explain {
 			break
 		}
-		f.s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		f.s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			f.s.Visit(1)
 			if slot.Phase.Holds() {
 				running = append(running, r)
@@ -181,11 +182,11 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 		old := j.SpecOf(c.To)
 		switch {
 		case c.To == 0 || old == nil:
-			return refused(cluster.NotFound, "version %d of job %s is not kept", c.To, c.Job)
+			return refused(facts.NotFound, "version %d of job %s is not kept", c.To, c.Job)
 		case sizeProblem(j, old).refused():
 			return sizeProblem(j, old)
 		case !old.Equal(j.Spec):
-			f.update(j, cluster.JobVersion{Kind: cluster.Reverted, Of: c.To, Spec: old})
+			f.update(j, facts.JobVersion{Kind: facts.Reverted, Of: c.To, Spec: old})
 		}
 		return Result{Job: c.Job}
 	})
@@ -195,9 +196,9 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 func (f *fold) restartJob(c *command.RestartJob) Result {
 	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
 		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == c.Task }) {
-			return refused(cluster.NotFound, "job %s has no task %s", c.Job, c.Task)
+			return refused(facts.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
-		f.update(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})
+		f.update(j, facts.JobVersion{Kind: facts.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})
 		return Result{Job: c.Job}
 	})
 }
@@ -208,7 +209,7 @@ func (f *fold) suspendJob(c *command.SuspendJob) Result {
 	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
 		switch {
 		case j.Spec.Type == terms.Daemon:
-			return refused(cluster.Conflict, "job %s is a daemon job, which belongs to its machines: stop it instead", c.Job)
+			return refused(facts.Conflict, "job %s is a daemon job, which belongs to its machines: stop it instead", c.Job)
 		case j.Suspended != c.Resume:
 			return Result{Job: c.Job}
 		}
@@ -230,7 +231,7 @@ func (f *fold) suspend(id terms.JobID, suspended bool) {
 		return
 	}
 	if fate := f.s.Job(id).Fate; fate.Last.Action == lifecycle.Abort {
-		fate.Last = cluster.Deed{}
+		fate.Last = facts.Deed{}
 		f.s.SetFate(id, fate)
 	}
 }
@@ -238,21 +239,21 @@ func (f *fold) suspend(id terms.JobID, suspended bool) {
 // endAll tells every instance of a suspended job to end. What a policy was to decide is not due any more.
 func (f *fold) endAll(id terms.JobID) {
 	for task := range f.s.Job(id).Tasks {
-		var all []cluster.SlotRef
-		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		var all []facts.SlotRef
+		f.s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			f.s.Visit(1)
-			if slot.Phase.Holds() && slot.Phase != cluster.Stopping || slot.ByPolicy() {
+			if slot.Phase.Holds() && slot.Phase != facts.Stopping || slot.ByPolicy() {
 				all = append(all, r)
 			}
 			return true
 		})
-		slices.SortStableFunc(all, cluster.BesideFirst)
+		slices.SortStableFunc(all, facts.BesideFirst)
 		for _, r := range all {
 			if slot, _ := f.s.SlotAt(r); slot.ByPolicy() {
 				f.anew(r, slot)
 				continue
 			}
-			f.stop(r, cluster.BySuspension)
+			f.stop(r, facts.BySuspension)
 		}
 	}
 }
@@ -265,21 +266,21 @@ func (f *fold) endAllocation(c *command.EndAllocation) Result {
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		switch {
 		case !ok || r.Job == 0 || slot.Phase.Final():
-			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
-		case slot.Phase == cluster.Stopping || slot.Phase == cluster.Away:
-			return refused(cluster.Conflict, "%s is %s already", id, slot.Phase)
+			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		case slot.Phase == facts.Stopping || slot.Phase == facts.Away:
+			return refused(facts.Conflict, "%s is %s already", id, slot.Phase)
 		}
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)
 		if c.WithoutVolumes && (len(spec.Volumes) == 0 || j.Spec.Type == terms.Daemon) {
-			return refused(cluster.Invalid, "%s has no volumes that tie it to its machine", id)
+			return refused(facts.Invalid, "%s has no volumes that tie it to its machine", id)
 		}
 		f.touch(j.ID)
-		cause := cluster.ByRestart
+		cause := facts.ByRestart
 		switch {
 		case c.WithoutVolumes:
-			cause = cluster.ByRelease
+			cause = facts.ByRelease
 		case c.Elsewhere:
-			cause = cluster.ByMove
+			cause = facts.ByMove
 		}
 		f.stop(seat, cause)
 		return Result{Job: c.Slot.Job}

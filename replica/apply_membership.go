@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/ring"
 	"starling/terms"
@@ -88,7 +89,7 @@ func (f *fold) leave(c *command.Leave) Result {
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
 	if j.Finished != 0 || id == f.deciding ||
-		slices.ContainsFunc(f.heeds, func(r cluster.SlotRef) bool { return r.Job == id }) {
+		slices.ContainsFunc(f.heeds, func(r facts.SlotRef) bool { return r.Job == id }) {
 		return
 	}
 	f.abandon(j)
@@ -118,7 +119,7 @@ func (f *fold) volunteer(c *command.Volunteer) Result {
 	}
 	offer := c.Offer
 	if reason := offer.Problem(); reason != "" {
-		return refused(cluster.Invalid, "offer of %s: %s", c.Peer, reason)
+		return refused(facts.Invalid, "offer of %s: %s", c.Peer, reason)
 	}
 	if r := f.offerProblem(&offer); r.refused() {
 		return r

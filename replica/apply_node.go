@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/reconcile"
 	"starling/schedule/place"
@@ -15,9 +16,9 @@ func (f *fold) drainNode(c *command.DrainNode) Result {
 	return f.once(c.RequestID, func() Result {
 		node := f.s.NodeOf(c.Node)
 		if node == nil {
-			return refused(cluster.NotFound, "there is no node %s", c.Node)
+			return refused(facts.NotFound, "there is no node %s", c.Node)
 		}
-		drain := cluster.Drain{On: c.Drain}
+		drain := facts.Drain{On: c.Drain}
 		if c.Drain {
 			drain.Deadline = f.s.Time + terms.Time(c.DeadlineMillis)
 		}
@@ -34,7 +35,7 @@ func (f *fold) drainNode(c *command.DrainNode) Result {
 }
 
 // drainDue ends whatever still runs on a drained node when its patience is over.
-func (f *fold) drainDue(n cluster.NodeIndex) {
+func (f *fold) drainDue(n facts.NodeIndex) {
 	drain := f.s.Node(n).Drain
 	if !drain.On || drain.Deadline > f.s.Time {
 		return
@@ -47,17 +48,17 @@ func (f *fold) drainDue(n cluster.NodeIndex) {
 }
 
 // held returns the seats that take room on a node, in the order in which something is to be done to them.
-func (f *fold) held(n cluster.NodeIndex) []cluster.SlotRef {
+func (f *fold) held(n facts.NodeIndex) []facts.SlotRef {
 	all := slices.Clone(f.s.Node(n).Held)
-	slices.SortStableFunc(all, cluster.SlotRef.Compare)
-	slices.SortStableFunc(all, cluster.BesideFirst)
+	slices.SortStableFunc(all, facts.SlotRef.Compare)
+	slices.SortStableFunc(all, facts.BesideFirst)
 	return all
 }
 
 // leaveNode moves an instance from a drained node.
-func (f *fold) leaveNode(r cluster.SlotRef) {
+func (f *fold) leaveNode(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
-	if slot.Phase == cluster.Stopping || slot.Phase == cluster.Away {
+	if slot.Phase == facts.Stopping || slot.Phase == facts.Away {
 		return
 	}
 	f.touch(r.Job)
@@ -72,8 +73,8 @@ func (f *fold) drains() {
 	if len(all) == 0 {
 		return
 	}
-	var leaving []cluster.SlotRef
-	trial, spared := &succession{f: f, trial: f.s}, map[cluster.TaskKey]uint32{}
+	var leaving []facts.SlotRef
+	trial, spared := &succession{f: f, trial: f.s}, map[facts.TaskKey]uint32{}
 	for _, n := range all {
 		for _, r := range f.held(n) {
 			f.s.Visit(1)
@@ -82,13 +83,13 @@ func (f *fold) drains() {
 			}
 		}
 	}
-	slices.SortStableFunc(leaving, cluster.BesideFirst)
+	slices.SortStableFunc(leaving, facts.BesideFirst)
 	for _, r := range leaving {
 		f.leaveNode(r)
 	}
 	for _, n := range all {
 		left := f.held(n)
-		if slices.ContainsFunc(left, func(r cluster.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != terms.Daemon }) {
+		if slices.ContainsFunc(left, func(r facts.SlotRef) bool { return f.s.Job(r.Job).Spec.Type != terms.Daemon }) {
 			continue
 		}
 		for _, r := range left {
@@ -99,15 +100,15 @@ func (f *fold) drains() {
 
 // mayLeave tells whether an instance leaves its drained node before the deadline. Spared counts the well ones of each
 // task that do.
-func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster.TaskKey]uint32) bool {
+func (f *fold) mayLeave(r facts.SlotRef, trial *succession, spared map[facts.TaskKey]uint32) bool {
 	j := f.s.Job(r.Job)
 	slot, _ := f.s.SlotAt(r)
-	spec, key := j.TaskSpecOf(int(r.Task), slot.Version), cluster.KeyOf(r.Job, int(r.Task))
-	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == cluster.Stopping ||
+	spec, key := j.TaskSpecOf(int(r.Task), slot.Version), facts.KeyOf(r.Job, int(r.Task))
+	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == facts.Stopping ||
 		len(spec.Volumes) > 0 {
 		return false
 	}
-	if well := slot.Phase == cluster.Running && slot.Health == cluster.Healthy; !well || r.Seat != cluster.MainSeat {
+	if well := slot.Phase == facts.Running && slot.Health == facts.Healthy; !well || r.Seat != facts.MainSeat {
 		return trial.succeeds(r)
 	}
 	batch := max(j.Spec.Update.BatchSize, 1)
@@ -121,14 +122,14 @@ func (f *fold) mayLeave(r cluster.SlotRef, trial *succession, spared map[cluster
 // spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances
 // that an update allows to fail do not use up its batch.
 func spare(t *cluster.Task, batch, failuresMax uint32) uint32 {
-	ill := t.Desired - min(t.New[cluster.Healthy]+t.Old[cluster.Healthy], t.Desired)
-	ill -= min(ill, t.New[cluster.Unhealthy], failuresMax)
+	ill := t.Desired - min(t.New[facts.Healthy]+t.Old[facts.Healthy], t.Desired)
+	ill -= min(ill, t.New[facts.Unhealthy], failuresMax)
 	return batch - min(batch, ill)
 }
 
 // daemons gives every task of a job a slot for every node, if it is a daemon job.
 func (f *fold) daemons(id terms.JobID) {
-	for n := range cluster.NodeIndex(f.s.Nodes()) {
+	for n := range facts.NodeIndex(f.s.Nodes()) {
 		if f.s.Job(id).Spec.Type == terms.Daemon {
 			f.daemonOn(id, n)
 		}
@@ -136,7 +137,7 @@ func (f *fold) daemons(id terms.JobID) {
 }
 
 // daemonsOf gives a node its slot of every daemon job, or takes it away.
-func (f *fold) daemonsOf(n cluster.NodeIndex) {
+func (f *fold) daemonsOf(n facts.NodeIndex) {
 	var all []terms.JobID
 	f.s.EachDaemon(func(id terms.JobID) bool {
 		all = append(all, id)
@@ -148,7 +149,7 @@ func (f *fold) daemonsOf(n cluster.NodeIndex) {
 }
 
 // daemonOn makes a node's slots of a daemon job what they should be.
-func (f *fold) daemonOn(id terms.JobID, n cluster.NodeIndex) {
+func (f *fold) daemonOn(id terms.JobID, n facts.NodeIndex) {
 	for task := range f.s.Job(id).Tasks {
 		j := f.s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
@@ -158,18 +159,18 @@ func (f *fold) daemonOn(id terms.JobID, n cluster.NodeIndex) {
 		if j.Tasks[task].Desired <= uint32(n) {
 			f.s.SetDesired(id, task, uint32(n)+1)
 		}
-		r := cluster.SlotRef{Job: id, Task: uint16(task), Index: uint32(n)}
+		r := facts.SlotRef{Job: id, Task: uint16(task), Index: uint32(n)}
 		slot, _ := f.s.SlotAt(r)
 		able := f.able(j, task, n)
 		f.touch(id)
-		if empty := slot.Phase == cluster.Waiting || slot.Phase == cluster.Stopped; empty || !able && !slot.Phase.Holds() {
+		if empty := slot.Phase == facts.Waiting || slot.Phase == facts.Stopped; empty || !able && !slot.Phase.Holds() {
 			f.settle(r, slot, func(*reconcile.Candidate) {})
 		}
 	}
 }
 
 // able tells whether a node can have an instance of a daemon's task.
-func (f *fold) able(j *cluster.Job, task int, n cluster.NodeIndex) bool {
+func (f *fold) able(j *cluster.Job, task int, n facts.NodeIndex) bool {
 	spec := j.TaskSpecOf(task, j.Version)
-	return spec != nil && f.s.Eligible(n) && place.Allowed(f.s, cluster.KeyOf(j.ID, task), n)
+	return spec != nil && f.s.Eligible(n) && place.Allowed(f.s, facts.KeyOf(j.ID, task), n)
 }

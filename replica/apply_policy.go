@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/schedule/explain"
@@ -18,28 +19,28 @@ import (
 // with the entry in which it is due, after the commands.
 
 // heard returns the policy that is about what happened to the instance in a seat, and whether it is one of the job.
-func (f *fold) heard(r cluster.SlotRef, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
+func (f *fold) heard(r facts.SlotRef, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
 	j := f.s.Job(r.Job)
-	if j.Stop || j.Suspended || r.Seat != cluster.MainSeat || r.Index >= j.Tasks[r.Task].Desired {
+	if j.Stop || j.Suspended || r.Seat != facts.MainSeat || r.Index >= j.Tasks[r.Task].Desired {
 		return p, false, false
 	}
 	return j.Policy(int(r.Task), e, code)
 }
 
 // spent tells whether an instance is out of restarts on its node.
-func (f *fold) spent(r cluster.SlotRef, slot *cluster.Slot) bool {
+func (f *fold) spent(r facts.SlotRef, slot *facts.Slot) bool {
 	most := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.AttemptsMax
 	return most != terms.RestartsUnlimited && slot.Failures > most
 }
 
 // failedByPolicy lets a policy decide what follows a failure. It returns false if none is about it.
-func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.Event) bool {
+func (f *fold) failedByPolicy(r facts.SlotRef, slot facts.Slot, e lifecycle.Event) bool {
 	p, _, ok := f.heard(r, e, slot.OwnExitCode())
 	switch {
 	case !ok:
 		return false
 	case p.Action == lifecycle.RestartInstance && !f.spent(r, &slot) && f.s.Node(slot.Node).Peer == "":
-		f.wait(r, slot, cluster.AnyNode) // its node has left: it starts again elsewhere
+		f.wait(r, slot, facts.AnyNode) // its node has left: it starts again elsewhere
 	case p.Action == lifecycle.RestartInstance && !f.spent(r, &slot):
 		delay := terms.Time(p.DelayMillis)
 		if delay == 0 {
@@ -49,7 +50,7 @@ func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.
 	case p.Action == lifecycle.RestartInstance:
 		f.postpone(r, slot, 0)
 	case e == lifecycle.TaskFailed:
-		slot.Cause = cluster.ByTaskPolicy
+		slot.Cause = facts.ByTaskPolicy
 		f.postpone(r, slot, p.DelayMillis)
 	default:
 		f.postpone(r, slot, p.DelayMillis)
@@ -58,10 +59,10 @@ func (f *fold) failedByPolicy(r cluster.SlotRef, slot cluster.Slot, e lifecycle.
 }
 
 // postpone keeps a slot as it is until what a policy says of it is done.
-func (f *fold) postpone(r cluster.SlotRef, slot cluster.Slot, delay uint32) {
-	slot.Phase, slot.Deadline = cluster.Postponed, f.s.Time+terms.Time(delay)
-	if slot.Cause != cluster.ByTaskPolicy {
-		slot.Cause = cluster.ByPolicy
+func (f *fold) postpone(r facts.SlotRef, slot facts.Slot, delay uint32) {
+	slot.Phase, slot.Deadline = facts.Postponed, f.s.Time+terms.Time(delay)
+	if slot.Cause != facts.ByTaskPolicy {
+		slot.Cause = facts.ByPolicy
 	}
 	f.s.SetSlot(r, slot)
 	if delay == 0 {
@@ -72,16 +73,16 @@ func (f *fold) postpone(r cluster.SlotRef, slot cluster.Slot, delay uint32) {
 }
 
 // heed notes that what a policy says of a slot is due now.
-func (f *fold) heed(r cluster.SlotRef) {
+func (f *fold) heed(r facts.SlotRef) {
 	f.heeds = append(f.heeds, r)
 	f.touch(r.Job)
 }
 
 // evicted lets a policy decide what becomes of a slot that lost its instance through no fault of that, and waits now.
-func (f *fold) evicted(r cluster.SlotRef) {
+func (f *fold) evicted(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
 	p, _, ok := f.heard(r, lifecycle.InstanceEvicted, 0)
-	if !ok || slot.Phase != cluster.Waiting {
+	if !ok || slot.Phase != facts.Waiting {
 		return
 	}
 	if p.Action == lifecycle.RestartInstance {
@@ -102,35 +103,35 @@ func (f *fold) evicted(r cluster.SlotRef) {
 }
 
 // hearsEviction tells whether a policy is about the eviction of an instance.
-func (f *fold) hearsEviction(r cluster.SlotRef) bool {
+func (f *fold) hearsEviction(r facts.SlotRef) bool {
 	_, _, ok := f.heard(r, lifecycle.InstanceEvicted, 0)
 	return ok
 }
 
 // evictedBy returns how an allocation ended that was evicted: what its program did when it was told to stop is not what
 // matters. Nobody saw the end of one that was out of reach.
-func evictedBy(seen cluster.Ending) cluster.Ending {
+func evictedBy(seen facts.Ending) facts.Ending {
 	switch seen {
-	case cluster.Preempted, cluster.NodeLost:
+	case facts.Preempted, facts.NodeLost:
 		return seen
-	case cluster.NotEnded:
-		return cluster.NodeLost
+	case facts.NotEnded:
+		return facts.NodeLost
 	}
-	return cluster.OnRequest
+	return facts.OnRequest
 }
 
 // exhausted lets a policy decide what follows when an instance has failed for good.
-func (f *fold) exhausted(r cluster.SlotRef) {
-	if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Failed {
+func (f *fold) exhausted(r facts.SlotRef) {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Failed {
 		f.failedByPolicy(r, slot, lifecycle.TaskFailed)
 	}
 }
 
 // completed returns the policy that is about it that a task is complete, and the slot in whose name it is followed.
-func (f *fold) completed(j *cluster.Job, task int) (p lifecycle.Policy, r cluster.SlotRef, ok bool) {
+func (f *fold) completed(j *cluster.Job, task int) (p lifecycle.Policy, r facts.SlotRef, ok bool) {
 	t := j.Tasks[task]
-	r = cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: max(t.Desired, 1) - 1}
-	if t.Desired > 0 && t.Counts[cluster.Succeeded] >= t.Desired {
+	r = facts.SlotRef{Job: j.ID, Task: uint16(task), Index: max(t.Desired, 1) - 1}
+	if t.Desired > 0 && t.Counts[facts.Succeeded] >= t.Desired {
 		p, _, ok = f.heard(r, lifecycle.TaskCompleted, 0)
 	}
 	return p, r, ok && j.Complete(task)
@@ -146,8 +147,8 @@ func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
 	case j.Suspended:
 		next.Due = 0
 	case !ok:
-		next = cluster.Completion{}
-	case next != (cluster.Completion{}):
+		next = facts.Completion{}
+	case next != (facts.Completion{}):
 	case p.DelayMillis == 0:
 		return true
 	default:
@@ -185,7 +186,7 @@ func (f *fold) unheard(j *cluster.Job) bool {
 func (f *fold) completionDue(id terms.JobID, task int) {
 	f.touch(id)
 	_, r, _ := f.completed(f.s.Job(id), task)
-	f.s.SetCompletion(id, task, cluster.Completion{})
+	f.s.SetCompletion(id, task, facts.Completion{})
 	slot, _ := f.s.SlotAt(r)
 	f.obeyPolicy(r, slot)
 	f.finish(id)
@@ -210,41 +211,41 @@ func (f *fold) heedAll() {
 }
 
 // policyDue does what a policy says of a slot whose time has come. If none does any more, the slot goes on.
-func (f *fold) policyDue(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) policyDue(r facts.SlotRef, slot facts.Slot) {
 	switch {
 	case f.obeyPolicy(r, slot):
-	case slot.Phase == cluster.Waiting:
+	case slot.Phase == facts.Waiting:
 		slot.Deadline = 0
 		f.s.SetSlot(r, slot)
 	default:
-		slot.Deadline, slot.Cause = 0, cluster.NoCause
+		slot.Deadline, slot.Cause = 0, facts.NoCause
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 	}
 	f.finish(r.Job)
 }
 
 // obeyPolicy does what the policy says that is about a slot as it is now. It returns false if there is none.
-func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
-	deed := cluster.Deed{
+func (f *fold) obeyPolicy(r facts.SlotRef, slot facts.Slot) bool {
+	deed := facts.Deed{
 		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended,
 		ExitCode: slot.ExitCode,
 	}
-	postponed := slot.Phase == cluster.Postponed
+	postponed := slot.Phase == facts.Postponed
 	switch {
-	case postponed && slot.Cause == cluster.ByTaskPolicy:
+	case postponed && slot.Cause == facts.ByTaskPolicy:
 		deed.Event = lifecycle.TaskFailed
-	case postponed && slot.Cause == cluster.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
+	case postponed && slot.Cause == facts.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
 		deed.Event = lifecycle.InstanceFailed
-	case postponed && slot.Cause == cluster.ByPolicy, slot.Phase == cluster.Waiting && slot.Deadline != 0:
+	case postponed && slot.Cause == facts.ByPolicy, slot.Phase == facts.Waiting && slot.Deadline != 0:
 		deed.Event = lifecycle.InstanceEvicted
-	case slot.Phase == cluster.Succeeded && f.s.Job(r.Job).Complete(int(r.Task)):
+	case slot.Phase == facts.Succeeded && f.s.Job(r.Job).Complete(int(r.Task)):
 		deed.Event = lifecycle.TaskCompleted
 	default:
 		return false
 	}
 	p, ofJob, ok := f.heard(r, deed.Event, slot.OwnExitCode())
 	if ok && deed.Event == lifecycle.TaskCompleted {
-		f.s.SetCompletion(r.Job, int(r.Task), cluster.Completion{Followed: true})
+		f.s.SetCompletion(r.Job, int(r.Task), facts.Completion{Followed: true})
 	}
 	if ok {
 		deed.Action, deed.OfJob = p.Action, ofJob
@@ -254,7 +255,7 @@ func (f *fold) obeyPolicy(r cluster.SlotRef, slot cluster.Slot) bool {
 }
 
 // act does what follows from an event.
-func (f *fold) act(r cluster.SlotRef, deed cluster.Deed) {
+func (f *fold) act(r facts.SlotRef, deed facts.Deed) {
 	j := f.s.Job(r.Job)
 	f.touch(r.Job)
 	fate, spec := j.Fate, j.TaskSpecOf(int(r.Task), j.Version)
@@ -274,20 +275,20 @@ func (f *fold) act(r cluster.SlotRef, deed cluster.Deed) {
 	f.effect(Decided, r, explain.Deed(j, &deed))
 	switch {
 	case deed.Spent, deed.Action == lifecycle.Terminate:
-		f.end(r, cluster.Terminated)
+		f.end(r, facts.Terminated)
 	case deed.Action == lifecycle.Complete:
-		f.end(r, cluster.Completed)
+		f.end(r, facts.Completed)
 	case deed.Action == lifecycle.Abort:
 		f.suspend(j.ID, true)
 	case deed.Action == lifecycle.RestartTask:
 		f.s.SetRestarts(j.ID, int(r.Task), j.Tasks[r.Task].Restarts+1)
-		f.renewAll(j.ID, j.Behind(int(r.Task)), cluster.ByTaskRestart)
+		f.renewAll(j.ID, j.Behind(int(r.Task)), facts.ByTaskRestart)
 	default:
 		all := make([]int, len(j.Tasks))
 		for task := range all {
 			all[task] = task
 		}
-		f.renewAll(j.ID, all, cluster.ByJobRestart)
+		f.renewAll(j.ID, all, facts.ByJobRestart)
 	}
 }
 
@@ -296,9 +297,9 @@ func mayRestart(restarts, most uint32) bool {
 }
 
 // end ends a job by a verdict. A slot that waits for the verdict has failed.
-func (f *fold) end(r cluster.SlotRef, v cluster.Verdict) {
-	if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Postponed {
-		slot.Phase, slot.Cause, slot.Deadline, slot.Health = cluster.Failed, cluster.NoCause, 0, cluster.Unhealthy
+func (f *fold) end(r facts.SlotRef, v facts.Verdict) {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Postponed {
+		slot.Phase, slot.Cause, slot.Deadline, slot.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		f.s.SetSlot(r, slot)
 	}
 	fate := f.s.Job(r.Job).Fate
@@ -314,7 +315,7 @@ func (f *fold) enough(id terms.JobID) bool {
 		return false
 	}
 	fate := j.Fate
-	fate.Verdict, fate.Last = cluster.Completed, cluster.Deed{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
+	fate.Verdict, fate.Last = facts.Completed, facts.Deed{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
 	f.s.SetFate(id, fate)
 	f.stopJob(f.s.Job(id))
 	return true
@@ -322,34 +323,34 @@ func (f *fold) enough(id terms.JobID) bool {
 
 // renewAll ends all that lives of some tasks and lets every slot begin anew when the last has ended, also where nothing
 // was wanted any more because of a task before.
-func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
+func (f *fold) renewAll(id terms.JobID, tasks []int, cause facts.Cause) {
 	for _, task := range tasks {
 		f.s.SetRestarting(id, task, true)
 		j := f.s.Job(id)
-		sealed := j.Tasks[task].Seal != cluster.Seal{}
+		sealed := j.Tasks[task].Seal != facts.Seal{}
 		if sealed {
-			f.s.SetSeal(id, task, cluster.Seal{}) // its input begins anew
+			f.s.SetSeal(id, task, facts.Seal{}) // its input begins anew
 		}
 		if spec := j.TaskSpecOf(task, j.Version); j.Spec.Type == terms.Batch && (j.Tasks[task].Desired == 0 || sealed) &&
 			spec != nil {
 			f.s.SetDesired(id, task, spec.Instances)
 		}
-		var all []cluster.SlotRef
-		f.s.EachSlot(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+		var all []facts.SlotRef
+		f.s.EachSlot(id, task, func(r facts.SlotRef, _ facts.Slot) bool {
 			f.s.Visit(1)
 			all = append(all, r)
 			return true
 		})
-		slices.SortStableFunc(all, cluster.BesideFirst)
+		slices.SortStableFunc(all, facts.BesideFirst)
 		for _, r := range all {
 			slot, ok := f.s.SlotAt(r)
 			switch {
 			case !ok:
-			case slot.Phase == cluster.Stopping &&
-				slices.Contains([]cluster.Cause{cluster.ByUpdate, cluster.ByScale, cluster.ByRival}, slot.Cause):
+			case slot.Phase == facts.Stopping &&
+				slices.Contains([]facts.Cause{facts.ByUpdate, facts.ByScale, facts.ByRival}, slot.Cause):
 			case slot.Phase.Holds():
 				f.stop(r, cause)
-			case r.Seat == cluster.MainSeat && r.Index < f.s.Job(id).Tasks[task].Desired:
+			case r.Seat == facts.MainSeat && r.Index < f.s.Job(id).Tasks[task].Desired:
 				f.anew(r, slot)
 			}
 		}
@@ -358,10 +359,10 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause cluster.Cause) {
 }
 
 // anew lets a slot wait for a node as if nothing had been before.
-func (f *fold) anew(r cluster.SlotRef, slot cluster.Slot) {
-	slot.Failures, slot.Health = 0, cluster.Untried
+func (f *fold) anew(r facts.SlotRef, slot facts.Slot) {
+	slot.Failures, slot.Health = 0, facts.Untried
 	f.s.SetAttempts(r, retries.Attempts{})
-	f.wait(r, slot, cluster.AnyNode)
+	f.wait(r, slot, facts.AnyNode)
 }
 
 // beginAnew lets the tasks of a job that are restarted begin when nothing of them lives any more.

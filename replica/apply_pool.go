@@ -1,7 +1,7 @@
 package replica
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/pool"
@@ -11,20 +11,20 @@ import (
 func (f *fold) changePools(c *command.ChangePools) Result {
 	return f.once(c.RequestID, func() Result {
 		if present := f.s.PoolsVersion(); c.Against != 0 && c.Against != present {
-			return refused(cluster.Conflict, "the pools have version %d by now: they were changed against version %d", present,
+			return refused(facts.Conflict, "the pools have version %d by now: they were changed against version %d", present,
 				c.Against)
 		}
 		for _, path := range c.Gone {
 			if _, found := f.s.PoolNumber(path); !found {
-				return refused(cluster.NotFound, "there is no pool %s", path)
+				return refused(facts.NotFound, "there is no pool %s", path)
 			}
 		}
 		changed := pool.Tree(f.s.Pools()).Change(c.Pools, c.Gone)
 		if problems := changed.Problems(f.s.BusyPools()); len(problems) > 0 {
-			return refused(cluster.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
+			return refused(facts.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
 		if most := f.s.Limits.Pools; uint64(len(changed)) > uint64(most) {
-			return refused(cluster.Exhausted, "there would be %d pools, at most %d: remove some", len(changed), most)
+			return refused(facts.Exhausted, "there would be %d pools, at most %d: remove some", len(changed), most)
 		}
 		f.s.SetPools(changed)
 		return Result{}
@@ -37,9 +37,9 @@ func (f *fold) poolProblem(spec *terms.Job) Result {
 	number, found := f.s.PoolNumber(path)
 	switch {
 	case !found:
-		return refused(cluster.NotFound, "there is no pool %s: create it, or name another", path)
+		return refused(facts.NotFound, "there is no pool %s: create it, or name another", path)
 	case !pool.Tree(f.s.Pools()).Leaf(number):
-		return refused(cluster.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path,
+		return refused(facts.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path,
 			f.s.Pools()[number+1].Path)
 	}
 	return Result{}
@@ -56,7 +56,7 @@ func sharingProblem(old, spec *terms.Job) Result {
 		{"controller", old.Controller, spec.Controller},
 	} {
 		if field.old != field.now {
-			return refused(cluster.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name,
+			return refused(facts.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name,
 				field.old)
 		}
 	}

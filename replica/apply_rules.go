@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry
@@ -21,11 +22,11 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 		return Result{} // a repetition
 	}
 	if c.Version != f.s.Rules+1 {
-		return refused(cluster.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
+		return refused(facts.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
 			c.Version)
 	}
 	if all := reaction.Behind(f.s, c.Version); len(all) > 0 {
-		return refused(cluster.Conflict,
+		return refused(facts.Conflict,
 			"%d of %d members do not know version %d of the rules (%s): install a newer program there first",
 			len(all), f.s.Members(), c.Version, list(all))
 	}
@@ -47,4 +48,22 @@ func list(all []terms.PeerID) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// timeNow is the value's time at the entry: the highest that any told. Under rules.Next each entry lets it pass, so
+// that the digests of programs that fold by other rules differ at once.
+func (f *fold) timeNow() terms.Time {
+	least := f.s.Time
+	if f.s.Rules >= rules.Next {
+		least++
+	}
+	return max(least, f.entry.Time)
+}
+
+// passTime lets the value's time pass.
+func (f *fold) passTime(c *command.PassTime) Result {
+	return f.once(c.RequestID, func() Result {
+		f.s.Time += terms.Time(c.Millis)
+		return Result{}
+	})
 }

@@ -3,7 +3,7 @@ package replica
 import (
 	"fmt"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
@@ -29,38 +29,38 @@ func (f *fold) reportTasks(c *command.ReportTasks) Result {
 
 func (f *fold) report(news *command.Report) {
 	r, slot, ok := f.s.SeatOf(news.Slot, news.Order)
-	if ok && news.Ended == cluster.OutputLost {
+	if ok && news.Ended == facts.OutputLost {
 		f.outputLost(r, slot)
 		return
 	}
-	if !ok || !slot.Phase.Holds() || slot.Phase == cluster.Delayed || slot.Node != f.writer.Index {
+	if !ok || !slot.Phase.Holds() || slot.Phase == facts.Delayed || slot.Node != f.writer.Index {
 		return
 	}
 	f.touch(r.Job)
 	f.gotRoom(r, &slot)
 	switch {
-	case news.Ended != cluster.NotEnded:
+	case news.Ended != facts.NotEnded:
 		f.ended(r, news, slot)
-	case slot.Phase == cluster.Away:
+	case slot.Phase == facts.Away:
 		f.returned(r, news.Ready)
-	case slot.Phase == cluster.Assigned:
-		slot.Phase, slot.Since = cluster.Running, f.s.Time
+	case slot.Phase == facts.Assigned:
+		slot.Phase, slot.Since = facts.Running, f.s.Time
 		f.ready(r, slot, news.Ready)
 		f.effect(Started, r, "")
-	case slot.Phase == cluster.Running && news.Ready:
+	case slot.Phase == facts.Running && news.Ready:
 		f.ready(r, slot, true)
 	}
 }
 
 // ready keeps the row of a running instance, and notes whether it has passed its checks. It is healthy when that has
 // held for long enough.
-func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
-	if !ready || slot.Health == cluster.Ready || slot.Health == cluster.Healthy {
+func (f *fold) ready(r facts.SlotRef, slot facts.Slot, ready bool) {
+	if !ready || slot.Health == facts.Ready || slot.Health == facts.Healthy {
 		f.s.SetSlot(r, slot)
 		return
 	}
 	enough := terms.Time(f.s.Job(r.Job).Spec.Update.MinHealthyMillis)
-	slot.Health, slot.Since = cluster.Ready, f.s.Time
+	slot.Health, slot.Since = facts.Ready, f.s.Time
 	switch {
 	case enough == 0:
 		f.judge(r, slot)
@@ -73,51 +73,51 @@ func (f *fold) ready(r cluster.SlotRef, slot cluster.Slot, ready bool) {
 
 // judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is
 // too late.
-func (f *fold) judge(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 	j := f.s.Job(r.Job)
 	enough := slot.Since + terms.Time(j.Spec.Update.MinHealthyMillis)
 	slot.Deadline = 0
 	most := terms.Time(j.TaskSpecOf(int(r.Task), slot.Version).MaxRunMillis)
 	switch {
-	case slot.Health == cluster.Ready && enough <= f.s.Time:
-		slot.Health = cluster.Healthy
+	case slot.Health == facts.Ready && enough <= f.s.Time:
+		slot.Health = facts.Healthy
 		if most > 0 {
 			slot.Deadline = slot.Since + most
 		}
 		f.s.SetSlot(r, slot)
 		f.progressed(j, &slot)
 		return
-	case slot.Health == cluster.Healthy && most > 0 && slot.Since+most > f.s.Time:
+	case slot.Health == facts.Healthy && most > 0 && slot.Since+most > f.s.Time:
 		slot.Deadline = slot.Since + most // it was raised meanwhile
-	case slot.Health == cluster.Healthy && most > 0:
+	case slot.Health == facts.Healthy && most > 0:
 		f.s.SetSlot(r, slot)
-		f.stop(r, cluster.ByRunTime)
+		f.stop(r, facts.ByRunTime)
 		return
-	case slot.Health != cluster.Healthy:
-		slot.Health = cluster.Unhealthy
+	case slot.Health != facts.Healthy:
+		slot.Health = facts.Unhealthy
 		f.effect(Unhealthy, r, "it was not healthy in time")
 	}
 	f.s.SetSlot(r, slot)
 }
 
 // ended decides what comes after the end of an allocation.
-func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot) {
-	j, stopping := f.s.Job(r.Job), slot.Phase == cluster.Stopping
+func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
+	j, stopping := f.s.Job(r.Job), slot.Phase == facts.Stopping
 	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(Ended, r, endingWords(news))
 	switch {
-	case stopping, news.Ended == cluster.NodeLost && slot.Cause != cluster.NoCause:
+	case stopping, news.Ended == facts.NodeLost && slot.Cause != facts.NoCause:
 		f.vacate(r, slot)
 		return
-	case news.Ended == cluster.NodeLost:
+	case news.Ended == facts.NodeLost:
 		// It stopped with its node, or because its node was cut off: that is no failure of its own.
-		f.wait(r, slot, cluster.AnyNode)
+		f.wait(r, slot, facts.AnyNode)
 		f.evicted(r)
 		f.finish(r.Job)
 		return
 	}
-	if j.Spec.Type == terms.Batch && news.Ended == cluster.ByItself && news.ExitCode == 0 {
+	if j.Spec.Type == terms.Batch && news.Ended == facts.ByItself && news.ExitCode == 0 {
 		f.succeed(r, slot)
 		return
 	}
@@ -125,8 +125,8 @@ func (f *fold) ended(r cluster.SlotRef, news *command.Report, slot cluster.Slot)
 }
 
 // rested forgets the failures of an instance that has run for long enough when it ends, however that is.
-func (f *fold) rested(r cluster.SlotRef, slot *cluster.Slot) {
-	if slot.Phase != cluster.Running {
+func (f *fold) rested(r facts.SlotRef, slot *facts.Slot) {
+	if slot.Phase != facts.Running {
 		return
 	}
 	if enough := f.s.Job(r.Job).TaskSpecOf(int(r.Task),
@@ -137,27 +137,27 @@ func (f *fold) rested(r cluster.SlotRef, slot *cluster.Slot) {
 
 // failed decides what comes after a failure: a start on the same node as long as the task has restarts, then whatever
 // reconcile says.
-func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot) {
+func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	j := f.s.Job(r.Job)
-	f.s.SetFailure(j.ID, int(r.Task), cluster.Failure{
+	f.s.SetFailure(j.ID, int(r.Task), facts.Failure{
 		Index: r.Index, Order: slot.Order, At: f.s.Time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
 	})
 	slot.Failures++
-	if slot.Health != cluster.Unhealthy {
-		slot.Health = cluster.Untried
+	if slot.Health != facts.Unhealthy {
+		slot.Health = facts.Untried
 	}
 	if j.Update.State.Rolls() && slot.Version == j.Update.To &&
 		rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
-		slot.Health = cluster.Unhealthy
+		slot.Health = facts.Unhealthy
 	}
 	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
-	away := slot.Phase == cluster.Away
+	away := slot.Phase == facts.Away
 	if !away && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
 		return
 	}
 	if away || r.Index >= j.Tasks[r.Task].Desired ||
 		restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
-		slot.Phase = cluster.Failed
+		slot.Phase = facts.Failed
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
@@ -165,24 +165,24 @@ func (f *fold) failed(r cluster.SlotRef, news *command.Report, slot cluster.Slot
 }
 
 // delay lets an instance that failed start again on its node later.
-func (f *fold) delay(r cluster.SlotRef, slot cluster.Slot, delay terms.Time) {
-	slot.Phase, slot.Deadline = cluster.Delayed, f.s.Time+delay
+func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
+	slot.Phase, slot.Deadline = facts.Delayed, f.s.Time+delay
 	f.s.SetSlot(r, slot)
 	f.effect(Delayed, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
 }
 
 // succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
-func (f *fold) succeed(r cluster.SlotRef, slot cluster.Slot) {
-	slot.Phase, slot.Failures, slot.Health, slot.Cause = cluster.Succeeded, 0, cluster.Untried, cluster.NoCause
-	if r.Seat != cluster.MainSeat {
-		main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
-		f.s.SetSlot(r, cluster.Slot{})
+func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
+	slot.Phase, slot.Failures, slot.Health, slot.Cause = facts.Succeeded, 0, facts.Untried, facts.NoCause
+	if r.Seat != facts.MainSeat {
+		main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
+		f.s.SetSlot(r, facts.Slot{})
 		if main.Phase.Holds() {
-			f.stop(seatOf(r, cluster.MainSeat), cluster.ByRival)
+			f.stop(seatOf(r, facts.MainSeat), facts.ByRival)
 			f.finish(r.Job)
 			return
 		}
-		r.Seat = cluster.MainSeat
+		r.Seat = facts.MainSeat
 	}
 	f.s.SetSlot(r, slot)
 	if f.hearCompletion(r.Job, int(r.Task)) {
@@ -191,32 +191,32 @@ func (f *fold) succeed(r cluster.SlotRef, slot cluster.Slot) {
 	f.finish(r.Job)
 }
 
-func seatOf(r cluster.SlotRef, seat cluster.Seat) cluster.SlotRef {
+func seatOf(r facts.SlotRef, seat facts.Seat) facts.SlotRef {
 	r.Seat = seat
 	return r
 }
 
 // lose decides what becomes of an allocation whose node left.
-func (f *fold) lose(r cluster.SlotRef) {
+func (f *fold) lose(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
-	if slot.Phase == cluster.Away {
+	if slot.Phase == facts.Away {
 		return
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
 	f.rested(r, &slot)
-	slot.Ended, slot.ExitCode = cluster.NodeLost, 0
+	slot.Ended, slot.ExitCode = facts.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
-	case spec.StopsItself() && slot.Phase == cluster.Delayed: // nothing of it lives that would have to stop itself
-		f.wait(r, slot, cluster.AnyNode)
+	case spec.StopsItself() && slot.Phase == facts.Delayed: // nothing of it lives that would have to stop itself
+		f.wait(r, slot, facts.AnyNode)
 		f.evicted(r)
 	case spec.StopsItself():
 		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
-		slot.Phase, slot.Since = cluster.Away, f.s.Time
+		slot.Phase, slot.Since = facts.Away, f.s.Time
 		slot.Deadline = f.s.Time + selfStopTime(spec)
 		f.s.SetSlot(r, slot)
-	case slot.Phase == cluster.Stopping:
+	case slot.Phase == facts.Stopping:
 		slot.Since = f.s.Time
 		f.vacate(r, slot)
 	default:
@@ -241,35 +241,35 @@ func selfStopTime(spec *terms.Task) terms.Time {
 }
 
 // returned takes the news that an allocation still runs whose node had left.
-func (f *fold) returned(r cluster.SlotRef, ready bool) {
+func (f *fold) returned(r facts.SlotRef, ready bool) {
 	slot, _ := f.s.SlotAt(r)
-	if slot.Cause != cluster.NoCause {
-		slot.Phase, slot.Deadline = cluster.Stopping, 0
+	if slot.Cause != facts.NoCause {
+		slot.Phase, slot.Deadline = facts.Stopping, 0
 		f.s.SetSlot(r, slot)
 		return
 	}
 	f.settle(r, slot, func(c *reconcile.Candidate) { c.Client, c.Node = reconcile.RunningClient, reconcile.NodeReady })
-	if seat, slot, ok := f.s.SeatOf(r, slot.Order); ok && slot.Phase == cluster.Running {
+	if seat, slot, ok := f.s.SeatOf(r, slot.Order); ok && slot.Phase == facts.Running {
 		f.ready(seat, slot, ready)
 	}
 }
 
 // stop tells a node to end the allocation of a seat, if it has it; otherwise the seat is vacant at once.
-func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
+func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 	slot, _ := f.s.SlotAt(r)
-	if cause != cluster.ByRunTime { // to run for too long is a failure itself
+	if cause != facts.ByRunTime { // to run for too long is a failure itself
 		f.rested(r, &slot)
 	}
 	slot.Cause = cause
 	switch slot.Phase {
-	case cluster.Assigned, cluster.Running, cluster.Stopping:
-		if slot.Phase != cluster.Stopping || f.s.Rules < rules.StopDelays { // its delay has begun with the first order
+	case facts.Assigned, facts.Running, facts.Stopping:
+		if slot.Phase != facts.Stopping || f.s.Rules < rules.StopDelays { // its delay has begun with the first order
 			slot.Since = f.s.Time
 		}
-		slot.Phase, slot.Deadline = cluster.Stopping, 0
+		slot.Phase, slot.Deadline = facts.Stopping, 0
 		f.s.SetSlot(r, slot)
 		f.effect(Stopping, r, cause.String())
-	case cluster.Away:
+	case facts.Away:
 		if f.s.Job(r.Job).MayLive(r, &slot) {
 			f.s.SetSlot(r, slot)
 			return
@@ -281,40 +281,40 @@ func (f *fold) stop(r cluster.SlotRef, cause cluster.Cause) {
 }
 
 // vacate decides what becomes of a seat whose allocation is over because it was told to stop, by the cause.
-func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	j := f.s.Job(r.Job)
 	cause := slot.Cause
-	slot.Phase, slot.Since, slot.Deadline, slot.Cause = cluster.Stopped, f.s.Time, 0, cluster.NoCause
+	slot.Phase, slot.Since, slot.Deadline, slot.Cause = facts.Stopped, f.s.Time, 0, facts.NoCause
 	slot.Ended = endingBy(cause, slot.Ended)
 	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
-	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
-	if newest, _ := j.Standing(&main); r.Seat == cluster.CanarySeat && j.Update.Promoted &&
-		(main.Phase == cluster.Waiting || newest && main.Cause != cluster.ByUpdate) {
+	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
+	if newest, _ := j.Standing(&main); r.Seat == facts.CanarySeat && j.Update.Promoted &&
+		(main.Phase == facts.Waiting || newest && main.Cause != facts.ByUpdate) {
 		unwanted = true // the main seat has or waits for the same
 	}
 	switch {
-	case r.Seat != cluster.MainSeat &&
-		(unwanted || r.Seat == cluster.AwaySeat || cause == cluster.ByUpdate || cause == cluster.ByRival):
-		f.s.SetSlot(r, cluster.Slot{})
+	case r.Seat != facts.MainSeat &&
+		(unwanted || r.Seat == facts.AwaySeat || cause == facts.ByUpdate || cause == facts.ByRival):
+		f.s.SetSlot(r, facts.Slot{})
 	case unwanted:
 		f.s.SetSlot(r, slot)
 	case f.inherited(r, slot):
-	case cause == cluster.ByRunTime:
-		f.giveUp(r, slot, cluster.OutOfTime)
-	case cause == cluster.ByPreemption && j.Spec.KillOnPreempt && !f.hearsEviction(r):
-		f.giveUp(r, slot, cluster.Preempted)
-	case cause == cluster.ByUpdate:
+	case cause == facts.ByRunTime:
+		f.giveUp(r, slot, facts.OutOfTime)
+	case cause == facts.ByPreemption && j.Spec.KillOnPreempt && !f.hearsEviction(r):
+		f.giveUp(r, slot, facts.Preempted)
+	case cause == facts.ByUpdate:
 		f.renew(r, slot)
 	case cause.Anew():
 		f.anew(r, slot)
-	case cause == cluster.ByRestart:
-		f.wait(r, slot, cluster.PreferNode)
-	case cause == cluster.ByMove:
-		f.wait(r, slot, cluster.AvoidNode)
-	case cause == cluster.ByRelease:
+	case cause == facts.ByRestart:
+		f.wait(r, slot, facts.PreferNode)
+	case cause == facts.ByMove:
+		f.wait(r, slot, facts.AvoidNode)
+	case cause == facts.ByRelease:
 		f.untie(r, slot)
 	default:
-		f.wait(r, slot, cluster.AnyNode)
+		f.wait(r, slot, facts.AnyNode)
 	}
 	if cause.Evicts() {
 		f.evicted(r)
@@ -323,23 +323,23 @@ func (f *fold) vacate(r cluster.SlotRef, slot cluster.Slot) {
 }
 
 // untie lets a slot whose volumes were given up wait as if it had never had a node.
-func (f *fold) untie(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) untie(r facts.SlotRef, slot facts.Slot) {
 	slot.Order, slot.Node = 0, 0
-	f.wait(r, slot, cluster.AnyNode)
+	f.wait(r, slot, facts.AnyNode)
 }
 
 // endingBy returns how an allocation ended that was told to stop: what its node saw, unless it gave way to others.
-func endingBy(cause cluster.Cause, seen cluster.Ending) cluster.Ending {
-	if cause == cluster.ByPreemption {
-		return cluster.Preempted
+func endingBy(cause facts.Cause, seen facts.Ending) facts.Ending {
+	if cause == facts.ByPreemption {
+		return facts.Preempted
 	}
 	return seen
 }
 
 // giveUp ends a slot for good, as a failure.
-func (f *fold) giveUp(r cluster.SlotRef, slot cluster.Slot, ended cluster.Ending) {
-	slot.Phase, slot.Ended, slot.Health = cluster.Failed, ended, cluster.Unhealthy
-	if ended == cluster.OutOfTime {
+func (f *fold) giveUp(r facts.SlotRef, slot facts.Slot, ended facts.Ending) {
+	slot.Phase, slot.Ended, slot.Health = facts.Failed, ended, facts.Unhealthy
+	if ended == facts.OutOfTime {
 		slot.Failures++
 		if f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
 			return
@@ -350,72 +350,72 @@ func (f *fold) giveUp(r cluster.SlotRef, slot cluster.Slot, ended cluster.Ending
 }
 
 // inherited lets whoever has a seat beside the main one of a slot and is to have the main one take it.
-func (f *fold) inherited(r cluster.SlotRef, slot cluster.Slot) bool {
-	if r.Seat != cluster.MainSeat {
+func (f *fold) inherited(r facts.SlotRef, slot facts.Slot) bool {
+	if r.Seat != facts.MainSeat {
 		return false
 	}
 	j := f.s.Job(r.Job)
-	canary, away := seatOf(r, cluster.CanarySeat), seatOf(r, cluster.AwaySeat)
-	if other, ok := f.s.SlotAt(canary); ok && j.Update.Promoted && other.Phase.Holds() && other.Phase != cluster.Stopping {
+	canary, away := seatOf(r, facts.CanarySeat), seatOf(r, facts.AwaySeat)
+	if other, ok := f.s.SlotAt(canary); ok && j.Update.Promoted && other.Phase.Holds() && other.Phase != facts.Stopping {
 		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(canary, cluster.MainSeat)
+		f.s.MoveSeat(canary, facts.MainSeat)
 		return true
-	} else if ok && j.Update.Promoted && other.Phase != cluster.Stopping {
-		f.s.SetSlot(canary, cluster.Slot{}) // it has nothing any more to take this place with: that waits for the same
+	} else if ok && j.Update.Promoted && other.Phase != facts.Stopping {
+		f.s.SetSlot(canary, facts.Slot{}) // it has nothing any more to take this place with: that waits for the same
 	}
-	if other, ok := f.s.SlotAt(away); ok && other.Phase == cluster.Running {
+	if other, ok := f.s.SlotAt(away); ok && other.Phase == facts.Running {
 		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(away, cluster.MainSeat)
+		f.s.MoveSeat(away, facts.MainSeat)
 		return true
 	}
 	return false
 }
 
 // renew lets a slot wait for an instance of the newest version.
-func (f *fold) renew(r cluster.SlotRef, slot cluster.Slot) {
-	wish := cluster.AnyNode
+func (f *fold) renew(r facts.SlotRef, slot facts.Slot) {
+	wish := facts.AnyNode
 	if f.s.Job(r.Job).Spec.Update.SameNode {
-		wish = cluster.PreferNode
+		wish = facts.PreferNode
 	}
-	slot.Version, slot.Failures, slot.Health = 0, 0, cluster.Untried
+	slot.Version, slot.Failures, slot.Health = 0, 0, facts.Untried
 	f.s.SetAttempts(r, retries.Attempts{})
 	f.wait(r, slot, wish)
 }
 
 // wait lets a slot wait for a node, which is its last one if its volumes are there.
-func (f *fold) wait(r cluster.SlotRef, slot cluster.Slot, wish cluster.Wish) {
+func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 	j := f.s.Job(r.Job)
 	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
-	if r.Seat == cluster.AwaySeat || r.Seat == cluster.CanarySeat && over {
-		f.s.SetSlot(r, cluster.Slot{})
+	if r.Seat == facts.AwaySeat || r.Seat == facts.CanarySeat && over {
+		f.s.SetSlot(r, facts.Slot{})
 		return
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
-	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = cluster.Waiting, wish, 0, f.s.Time, cluster.NoCause
-	if r.Seat == cluster.MainSeat &&
+	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, wish, 0, f.s.Time, facts.NoCause
+	if r.Seat == facts.MainSeat &&
 		(slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
 	}
-	if slot.Health != cluster.Unhealthy {
-		slot.Health = cluster.Untried
+	if slot.Health != facts.Unhealthy {
+		slot.Health = facts.Untried
 	}
 	switch {
 	case j.Spec.Type == terms.Daemon:
-		slot.Wish, slot.Node = cluster.OnlyNode, cluster.NodeIndex(r.Index)
+		slot.Wish, slot.Node = facts.OnlyNode, facts.NodeIndex(r.Index)
 		if !f.able(j, int(r.Task), slot.Node) {
-			slot.Phase, slot.Version = cluster.Stopped, j.Version
+			slot.Phase, slot.Version = facts.Stopped, j.Version
 		}
 	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:
-		slot.Wish = cluster.OnlyNode
+		slot.Wish = facts.OnlyNode
 	}
 	f.s.SetSlot(r, slot)
 }
 
 func endingWords(news *command.Report) string {
-	if news.Ended == cluster.ByItself {
+	if news.Ended == facts.ByItself {
 		return fmt.Sprintf("exited with %d", news.ExitCode)
 	}
-	if news.Ended == cluster.BySignal {
+	if news.Ended == facts.BySignal {
 		return fmt.Sprintf("killed by signal %d", news.ExitCode-128)
 	}
 	if news.Detail != "" {

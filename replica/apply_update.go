@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/reconcile"
 	"starling/rollout"
@@ -12,19 +13,19 @@ import (
 )
 
 // update brings a new version of a job and begins to move its instances there. An update that runs is over.
-func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
-	from, paused := j.Version, j.Update.State == cluster.Paused && j.Spec.Scales(v.Spec)
-	if !j.Update.State.Final() && j.Update.State != cluster.NoUpdate {
-		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "a newer update took its place", f.s.Time))
+func (f *fold) update(j *cluster.Job, v facts.JobVersion) {
+	from, paused := j.Version, j.Update.State == facts.Paused && j.Spec.Scales(v.Spec)
+	if !j.Update.State.Final() && j.Update.State != facts.NoUpdate {
+		f.setUpdate(j, rollout.End(j.Update, facts.UpdateAborted, "a newer update took its place", f.s.Time))
 	}
 	f.endCanaries(j)
 	f.s.AddVersion(j.ID, v, f.suits)
 	f.retry(j.ID)
 	f.loseOutputs(j.ID)
 	f.begin(f.s.Job(j.ID), from)
-	if u := f.s.Job(j.ID).Update; paused && u.State != cluster.Paused {
+	if u := f.s.Job(j.ID).Update; paused && u.State != facts.Paused {
 		// Who scales does not mean to let go on what somebody has paused.
-		u.State, u.Before, u.Reason = cluster.Paused, u.State, "the update before was paused when the job was scaled"
+		u.State, u.Before, u.Reason = facts.Paused, u.State, "the update before was paused when the job was scaled"
 		f.setUpdate(f.s.Job(j.ID), u)
 	}
 	f.touch(j.ID)
@@ -34,21 +35,21 @@ func (f *fold) update(j *cluster.Job, v cluster.JobVersion) {
 // unhealthy is judged anew.
 func (f *fold) retry(id terms.JobID) {
 	for task, t := range f.s.Job(id).Tasks {
-		if t.Counts[cluster.Failed]+t.New[cluster.Unhealthy] == 0 {
+		if t.Counts[facts.Failed]+t.New[facts.Unhealthy] == 0 {
 			continue
 		}
-		var again []cluster.SlotRef
-		f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		var again []facts.SlotRef
+		f.s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			f.s.Visit(1)
-			newest := slot.Version == f.s.Job(id).Version || slot.Version == 0 && slot.Phase == cluster.Waiting
-			sick := slot.Health == cluster.Unhealthy && !slot.Phase.Final() && slot.Phase != cluster.Stopping
-			if newest && (sick || slot.Phase == cluster.Failed) && r.Index < t.Desired && r.Seat == cluster.MainSeat {
+			newest := slot.Version == f.s.Job(id).Version || slot.Version == 0 && slot.Phase == facts.Waiting
+			sick := slot.Health == facts.Unhealthy && !slot.Phase.Final() && slot.Phase != facts.Stopping
+			if newest && (sick || slot.Phase == facts.Failed) && r.Index < t.Desired && r.Seat == facts.MainSeat {
 				again = append(again, r)
 			}
 			return true
 		})
 		for _, r := range again {
-			if slot, _ := f.s.SlotAt(r); slot.Phase == cluster.Failed {
+			if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Failed {
 				f.renew(r, slot)
 			} else {
 				f.trust(r, slot)
@@ -58,9 +59,9 @@ func (f *fold) retry(id terms.JobID) {
 }
 
 // trust forgets that an instance is unhealthy, and gives it the time to be healthy that an update gives a new one.
-func (f *fold) trust(r cluster.SlotRef, slot cluster.Slot) {
-	slot.Health, slot.Failures = cluster.Untried, 0
-	if limit := f.s.Job(r.Job).Spec.Update.HealthyDeadlineMillis; limit > 0 && slot.Phase == cluster.Running {
+func (f *fold) trust(r facts.SlotRef, slot facts.Slot) {
+	slot.Health, slot.Failures = facts.Untried, 0
+	if limit := f.s.Job(r.Job).Spec.Update.HealthyDeadlineMillis; limit > 0 && slot.Phase == facts.Running {
 		slot.Deadline = f.s.Time + terms.Time(limit)
 	}
 	f.s.SetSlot(r, slot)
@@ -70,7 +71,7 @@ func (f *fold) trust(r cluster.SlotRef, slot cluster.Slot) {
 func (f *fold) begin(j *cluster.Job, from uint32) {
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u := cluster.Update{From: from, To: j.Version, Began: f.s.Index,
+	u := facts.Update{From: from, To: j.Version, Began: f.s.Index,
 		Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
 	policy := j.Spec.Update
 	policy.StartPaused = policy.StartPaused && from != 0
@@ -79,7 +80,7 @@ func (f *fold) begin(j *cluster.Job, from uint32) {
 }
 
 // setUpdate keeps the record, with the deadline that follows from it.
-func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
+func (f *fold) setUpdate(j *cluster.Job, u facts.Update) {
 	waits, before := j.Suspended || len(j.Awaits) > 0 || u.Tried, j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
@@ -92,9 +93,9 @@ func (f *fold) setUpdate(j *cluster.Job, u cluster.Update) {
 // endUpdate ends the update of a job that ended or was stopped.
 func (f *fold) endUpdate(j *cluster.Job) {
 	switch {
-	case j.Update.State == cluster.NoUpdate || j.Update.State.Final():
+	case j.Update.State == facts.NoUpdate || j.Update.State.Final():
 	case j.Stop:
-		f.setUpdate(j, rollout.End(j.Update, cluster.UpdateAborted, "the job was stopped", f.s.Time))
+		f.setUpdate(j, rollout.End(j.Update, facts.UpdateAborted, "the job was stopped", f.s.Time))
 	default:
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
 	}
@@ -107,7 +108,7 @@ func outdated(j *cluster.Job) (count uint32) {
 	return count
 }
 
-func sum(counts *[cluster.HealthCount]uint32) (all uint32) {
+func sum(counts *[facts.HealthCount]uint32) (all uint32) {
 	for _, n := range counts {
 		all += n
 	}
@@ -115,7 +116,7 @@ func sum(counts *[cluster.HealthCount]uint32) (all uint32) {
 }
 
 // progressed notes that an instance became healthy.
-func (f *fold) progressed(j *cluster.Job, slot *cluster.Slot) {
+func (f *fold) progressed(j *cluster.Job, slot *facts.Slot) {
 	f.touch(j.ID)
 	if u := j.Update; u.State.Rolls() && slot.Version == u.To {
 		u.ProgressAt = f.s.Time
@@ -150,9 +151,9 @@ func (f *fold) updateDue(id terms.JobID) {
 func (f *fold) roomSince(j *cluster.Job) (at terms.Time, tried bool) {
 	waits := false
 	for task, t := range j.Tasks {
-		waits = waits || t.Counts[cluster.Waiting]+t.Beside[cluster.Waiting] > 0
-		f.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Version != j.Version || slot.Health == cluster.Healthy || !slot.Phase.Found() {
+		waits = waits || t.Counts[facts.Waiting]+t.Beside[facts.Waiting] > 0
+		f.s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
+			if slot.Version != j.Version || slot.Health == facts.Healthy || !slot.Phase.Found() {
 				return true
 			}
 			if tried = true; slot.Failures == 0 {
@@ -165,9 +166,9 @@ func (f *fold) roomSince(j *cluster.Job) (at terms.Time, tried bool) {
 }
 
 // gotRoom lets the time of an update that waited for room run again with the first news of an instance that has some.
-func (f *fold) gotRoom(r cluster.SlotRef, slot *cluster.Slot) {
+func (f *fold) gotRoom(r facts.SlotRef, slot *facts.Slot) {
 	j := f.s.Job(r.Job)
-	if u := j.Update; slot.Phase == cluster.Assigned && u.State.Rolls() && slot.Version == u.To && u.ProgressAt == 0 {
+	if u := j.Update; slot.Phase == facts.Assigned && u.State.Rolls() && slot.Version == u.To && u.ProgressAt == 0 {
 		u.ProgressAt = f.s.Time
 		f.setUpdate(j, u)
 	}
@@ -182,16 +183,16 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 	if good == 0 {
 		good = u.From
 	}
-	if !j.Spec.Update.Rollback || u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward || good == 0 {
-		f.setUpdate(f.s.Job(j.ID), rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
+	if !j.Spec.Update.Rollback || u.State == facts.RollingBackward || u.Before == facts.RollingBackward || good == 0 {
+		f.setUpdate(f.s.Job(j.ID), rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
 		return
 	}
-	f.setUpdate(j, rollout.End(u, cluster.UpdateFailed, reason, f.s.Time))
-	f.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: j.SpecOf(good)}, f.suits)
+	f.setUpdate(j, rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
+	f.s.AddVersion(j.ID, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: j.SpecOf(good)}, f.suits)
 	f.retry(j.ID)
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
-	u.State, u.Before, u.Reason = cluster.RollingBackward, cluster.NoUpdate, reason
+	u.State, u.Before, u.Reason = facts.RollingBackward, facts.NoUpdate, reason
 	u.From, u.To, u.ProgressAt = u.To, j.Version, f.s.Time
 	u.LookedAt, u.Promoted, u.Tried = 0, true, false
 	f.setUpdate(j, u)
@@ -208,8 +209,8 @@ func (f *fold) dropCanaries(j *cluster.Job) {
 // endCanaries ends all canaries. Even promoted ones whose places are not free yet are none of another version.
 func (f *fold) endCanaries(j *cluster.Job) {
 	for task := range j.Tasks {
-		for _, r := range f.seats(j, task, cluster.CanarySeat) {
-			f.stop(r, cluster.ByRival)
+		for _, r := range f.seats(j, task, facts.CanarySeat) {
+			f.stop(r, facts.ByRival)
 		}
 	}
 }
@@ -221,20 +222,20 @@ func (f *fold) endSpare(id terms.JobID) {
 		if sum(&t.Canaries) == 0 {
 			continue
 		}
-		for _, r := range f.seats(j, task, cluster.CanarySeat) {
-			main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
+		for _, r := range f.seats(j, task, facts.CanarySeat) {
+			main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
 			canary, _ := f.s.SlotAt(r)
-			if main.Phase == cluster.Running && main.Version == j.Version && canary.Phase != cluster.Stopping {
-				f.stop(r, cluster.ByRival)
+			if main.Phase == facts.Running && main.Version == j.Version && canary.Phase != facts.Stopping {
+				f.stop(r, facts.ByRival)
 			}
 		}
 	}
 }
 
 // seats returns the seats of one kind that a task has beside the main ones.
-func (f *fold) seats(j *cluster.Job, task int, seat cluster.Seat) []cluster.SlotRef {
-	var all []cluster.SlotRef
-	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+func (f *fold) seats(j *cluster.Job, task int, seat facts.Seat) []facts.SlotRef {
+	var all []facts.SlotRef
+	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		if r.Seat == seat {
 			all = append(all, r)
 		}
@@ -247,18 +248,18 @@ func (f *fold) seats(j *cluster.Job, task int, seat cluster.Seat) []cluster.Slot
 func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 	return f.onJob(c.RequestID, c.Job, 0, func(j *cluster.Job) Result {
 		if c.Version != j.Update.To {
-			return refused(cluster.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To,
+			return refused(facts.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To,
 				c.Version)
 		}
 		u, reason := rollout.Steer(j.Update, c.Steering, f.s.Time)
 		if reason != "" {
-			return refused(cluster.Conflict, "job %s: %s", c.Job, reason)
+			return refused(facts.Conflict, "job %s: %s", c.Job, reason)
 		}
 		switch {
 		case c.Steering == command.Fail:
 			f.fail(j, "a user failed it")
 		case c.Steering == command.Promote && !f.tried(j):
-			return refused(cluster.Conflict, "job %s: its canaries are not all healthy yet", c.Job)
+			return refused(facts.Conflict, "job %s: its canaries are not all healthy yet", c.Job)
 		case c.Steering == command.Promote:
 			f.promote(j)
 		default:
@@ -278,17 +279,17 @@ func (f *fold) promote(j *cluster.Job) {
 	u.Promoted, u.Tried, u.ProgressAt = true, false, f.s.Time
 	f.setUpdate(j, u)
 	for task := range j.Tasks {
-		for _, r := range f.seats(j, task, cluster.CanarySeat) {
-			main := seatOf(r, cluster.MainSeat)
+		for _, r := range f.seats(j, task, facts.CanarySeat) {
+			main := seatOf(r, facts.MainSeat)
 			old, _ := f.s.SlotAt(main)
 			canary, _ := f.s.SlotAt(r)
 			switch {
 			case !old.Phase.Holds():
-				f.s.MoveSeat(r, cluster.MainSeat)
-			case canary.Phase == cluster.Running && canary.Health == cluster.Healthy:
-				f.stop(main, cluster.ByUpdate)
-			case canary.Phase != cluster.Stopping:
-				f.stop(r, cluster.ByRival)
+				f.s.MoveSeat(r, facts.MainSeat)
+			case canary.Phase == facts.Running && canary.Health == facts.Healthy:
+				f.stop(main, facts.ByUpdate)
+			case canary.Phase != facts.Stopping:
+				f.stop(r, facts.ByRival)
 			}
 		}
 	}
@@ -348,8 +349,8 @@ func (f *fold) roll(j *cluster.Job) {
 func failing(j *cluster.Job) string {
 	failed, lost := uint32(0), uint32(0)
 	for _, t := range j.Tasks {
-		failed += t.New[cluster.Unhealthy] + t.Canaries[cluster.Unhealthy]
-		lost += t.Beside[cluster.Failed]
+		failed += t.New[facts.Unhealthy] + t.Canaries[facts.Unhealthy]
+		lost += t.Beside[facts.Failed]
 	}
 	switch most := j.Spec.Update.FailuresMax; {
 	case rollout.Failed(failed, most):
@@ -366,8 +367,8 @@ func failing(j *cluster.Job) string {
 func (f *fold) rollTasks(j *cluster.Job) (done bool, sick uint32, lost bool) {
 	f.lacking, done = false, true
 	for task, t := range j.Tasks {
-		if j.Update.State == cluster.RollingBackward && t.New[cluster.Unhealthy] > 0 {
-			sick, lost = sick+t.New[cluster.Unhealthy], lost || t.Counts[cluster.Failed] > 0
+		if j.Update.State == facts.RollingBackward && t.New[facts.Unhealthy] > 0 {
+			sick, lost = sick+t.New[facts.Unhealthy], lost || t.Counts[facts.Failed] > 0
 		}
 		done = f.rollTask(j.ID, task) && done
 	}
@@ -439,19 +440,19 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 		question, rest = f.taskQuestion(f.s.Job(id), task)
 		trial := &succession{f: f, trial: f.s}
 		question.Room = func(index uint32) bool {
-			return trial.succeeds(cluster.SlotRef{Job: id, Task: uint16(task), Index: index})
+			return trial.succeeds(facts.SlotRef{Job: id, Task: uint16(task), Index: index})
 		}
 		reconcile.Reconcile(&question, f.changeable(f.s.Job(id), task, &question, &rest), rest, &answer)
 		f.lacking = f.lacking || trial.lacks > 0
 		for _, p := range answer.Placements {
-			r := cluster.SlotRef{Job: id, Task: uint16(task), Index: p.Index, Seat: cluster.CanarySeat}
-			f.s.SetSlot(r, cluster.Slot{Version: question.Version})
+			r := facts.SlotRef{Job: id, Task: uint16(task), Index: p.Index, Seat: facts.CanarySeat}
+			f.s.SetSlot(r, facts.Slot{Version: question.Version})
 		}
 		for _, r := range answer.Replacements {
-			f.stop(cluster.SlotRef{Job: id, Task: uint16(task), Index: r.Index}, cluster.ByUpdate)
+			f.stop(facts.SlotRef{Job: id, Task: uint16(task), Index: r.Index}, facts.ByUpdate)
 		}
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
-		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[cluster.Untried]+t.New[cluster.Ready] > 0 {
+		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[facts.Untried]+t.New[facts.Ready] > 0 {
 			return answer.Update.Complete && len(answer.Replacements) == 0
 		}
 	}
@@ -464,12 +465,12 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 	q := f.question(j, task)
 	q.Count, q.Policy = f.wanted(j, task), policy
 	q.Update.Total, q.Update.Trying = q.Count, !u.Promoted
-	borne := min(t.New[cluster.Unhealthy], policy.FailuresMax)
+	borne := min(t.New[facts.Unhealthy], policy.FailuresMax)
 	rest := reconcile.Tally{
-		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[cluster.Healthy]),
+		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[facts.Healthy]),
 		Vacant:   int32(q.Count - min(t.Desired, q.Count)),
-		Unjudged: int32(t.New[cluster.Untried] + t.New[cluster.Ready]),
-		Healthy:  int32(t.New[cluster.Healthy] + borne), Unhealthy: int32(t.New[cluster.Unhealthy] - borne),
+		Unjudged: int32(t.New[facts.Untried] + t.New[facts.Ready]),
+		Healthy:  int32(t.New[facts.Healthy] + borne), Unhealthy: int32(t.New[facts.Unhealthy] - borne),
 		Waiting: int32(uint32(t.Slots.Len()) - t.Desired), // until what is too many has ended
 	}
 	if u.Promoted {
@@ -477,7 +478,7 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 		return q, rest
 	}
 	// What will be removed needs no canaries, and as many as are tried is all that counts of the others.
-	rest.Canaries, rest.CanariesHealthy, rest.Outdated = int32(sum(&t.Canaries)), int32(t.Canaries[cluster.Healthy]), 0
+	rest.Canaries, rest.CanariesHealthy, rest.Outdated = int32(sum(&t.Canaries)), int32(t.Canaries[facts.Healthy]), 0
 	t.EachOutdated(false, 0, func(index uint32) bool {
 		if index < q.Count {
 			rest.Outdated++
@@ -499,7 +500,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 		c := reconcile.Candidate{
 			Order: slot.Order, Version: slot.Version, Client: reconcile.RunningClient, Outdated: true,
 		}
-		if rest.Outdated--; slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
+		if rest.Outdated--; slot.Phase == facts.Running && slot.Health == facts.Healthy {
 			c.Health = reconcile.Healthy
 		} else {
 			rest.Ill--
@@ -509,7 +510,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 	if q.Update.Trying {
 		missing := int(q.Update.Canaries) - int(rest.Canaries)
 		t.EachOutdated(false, 0, func(index uint32) bool {
-			canary := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: cluster.CanarySeat}
+			canary := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: facts.CanarySeat}
 			if _, taken := f.s.SlotAt(canary); !taken && index < q.Count && len(slots) < missing {
 				add(index)
 			}
@@ -532,7 +533,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 	})
 	most += len(slots)
 	t.EachOutdated(false, from, func(index uint32) bool {
-		if slot := t.Slots.At(int(index)); slot.Phase == cluster.Running && slot.Health == cluster.Healthy {
+		if slot := t.Slots.At(int(index)); slot.Phase == facts.Running && slot.Health == facts.Healthy {
 			add(index)
 		}
 		return len(slots) < most
@@ -544,7 +545,7 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 // those.
 func (f *fold) resizes(j *cluster.Job) bool {
 	u := &j.Update
-	if j.Stop || !u.State.Rolls() && u.State != cluster.Paused {
+	if j.Stop || !u.State.Rolls() && u.State != facts.Paused {
 		return false
 	}
 	for task := range j.Tasks {
@@ -577,11 +578,11 @@ func (f *fold) resize(j *cluster.Job, task int, count uint32) {
 		return
 	}
 	f.s.SetDesired(j.ID, task, count)
-	var gone []cluster.SlotRef
+	var gone []facts.SlotRef
 	for index := count; index < uint32(f.s.Job(j.ID).Tasks[task].Slots.Len()); index++ {
-		gone = append(gone, cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
+		gone = append(gone, facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
 	}
-	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		if r.Index >= count {
 			gone = append(gone, r)
 		}
@@ -590,7 +591,7 @@ func (f *fold) resize(j *cluster.Job, task int, count uint32) {
 	slices.Reverse(gone)
 	for _, r := range gone {
 		if slot, ok := f.s.SlotAt(r); ok && slot.Phase.Holds() {
-			f.stop(r, cluster.ByScale)
+			f.stop(r, facts.ByScale)
 		}
 	}
 }

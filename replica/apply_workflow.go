@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -37,10 +38,10 @@ func (f *fold) loseOutputs(id terms.JobID) {
 }
 
 func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
-	var lost []cluster.SlotRef
-	f.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+	var lost []facts.SlotRef
+	f.s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
 		f.s.Visit(1)
-		if r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && f.s.Node(slot.Node).Peer == "" {
+		if r.Seat == facts.MainSeat && slot.Phase == facts.Succeeded && f.s.Node(slot.Node).Peer == "" {
 			lost = append(lost, r)
 		}
 		return true
@@ -48,8 +49,8 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 	for _, r := range lost {
 		slot, _ := f.s.SlotAt(r)
 		f.effect(Lost, r, "its output went with its node")
-		slot.Ended = cluster.NodeLost
-		f.wait(r, slot, cluster.AnyNode)
+		slot.Ended = facts.NodeLost
+		f.wait(r, slot, facts.AnyNode)
 	}
 	if len(lost) > 0 {
 		f.touch(id)
@@ -64,25 +65,25 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 		r, known := f.s.RefOf(c.Slot)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		if !known || r.Job != j.ID {
-			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
 		}
 		t := j.Tasks[r.Task]
 		slot, _ := f.s.SlotAt(r)
 		switch {
 		case j.Spec.Type != terms.Batch:
-			return refused(cluster.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
-		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != cluster.Seal{}:
+			return refused(facts.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
+		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != facts.Seal{}:
 			return Result{Job: c.Slot.Job}
 		case slot.Order != c.Order || !slot.Phase.Holds():
-			return refused(cluster.NotFound, "%s does not run: it is none of the slot's present allocations", id)
-		case t.Seal != cluster.Seal{}:
+			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		case t.Seal != facts.Seal{}:
 			by := terms.AllocationID{Slot: terms.SlotName{Job: c.Slot.Job, Task: c.Slot.Task, Index: t.Seal.Index},
 				Order: t.Seal.Order}
-			return refused(cluster.Conflict, "task %s is sealed already: %s was first, with entry %d", c.Slot.Task, by,
+			return refused(facts.Conflict, "task %s is sealed already: %s was first, with entry %d", c.Slot.Task, by,
 				t.Seal.Entry)
 		}
 		f.s.SetSeal(j.ID, int(r.Task),
-			cluster.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
+			facts.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
 		f.s.SetDesired(j.ID, int(r.Task), min(t.Fresh, t.Desired))
 		f.touch(j.ID)
 		return Result{Job: c.Slot.Job}
@@ -90,13 +91,13 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 }
 
 // outputLost lets an instance run again whose node has not got its output any more, if that is needed.
-func (f *fold) outputLost(r cluster.SlotRef, slot cluster.Slot) {
+func (f *fold) outputLost(r facts.SlotRef, slot facts.Slot) {
 	if slot.Node != f.writer.Index || !reaction.NeedsOutput(f.s, r, &slot) {
 		return
 	}
 	f.effect(Lost, r, "its output is not on its node any more")
-	slot.Ended = cluster.OutputLost
-	f.wait(r, slot, cluster.AnyNode)
+	slot.Ended = facts.OutputLost
+	f.wait(r, slot, facts.AnyNode)
 	f.touch(r.Job)
 	f.loseOutputs(r.Job)
 }
@@ -106,12 +107,12 @@ func (f *fold) followProblem(spec *terms.Job) Result {
 	for _, name := range spec.After {
 		switch j := f.s.JobOf(name); {
 		case j == nil:
-			return refused(cluster.NotFound, "there is no job %s, which job %s comes after: submit it first", name, spec.Name)
+			return refused(facts.NotFound, "there is no job %s, which job %s comes after: submit it first", name, spec.Name)
 		case j.Spec.Type != terms.Batch:
-			return refused(cluster.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name,
+			return refused(facts.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name,
 				spec.Name, j.Spec.Type)
 		case j.Finished != 0 && j.Status() != cluster.StatusSucceeded:
-			return refused(cluster.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name,
+			return refused(facts.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name,
 				j.Status())
 		}
 	}
@@ -152,7 +153,7 @@ func (f *fold) followJobs() {
 // bar stops a job because one that it comes after did not succeed.
 func (f *fold) bar(id terms.JobID, before terms.JobName) {
 	fate := f.s.Job(id).Fate
-	fate.Last = cluster.Deed{Entry: f.s.Index, At: f.s.Time, Before: before}
+	fate.Last = facts.Deed{Entry: f.s.Index, At: f.s.Time, Before: before}
 	f.s.SetFate(id, fate)
 	f.stopJob(f.s.Job(id))
 }

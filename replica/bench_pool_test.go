@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -76,12 +77,12 @@ func BenchmarkAdmission(b *testing.B) {
 			running := s.JobOf("running").ID
 			b.ReportAllocs()
 			for b.Loop() {
-				r := cluster.SlotRef{Job: running, Index: next}
+				r := facts.SlotRef{Job: running, Index: next}
 				slot, _ := s.SlotAt(r)
 				writer := terms.NewPeerID(s.Node(slot.Node).Name, 1)
 				Apply(s, s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: 1,
 					Commands: []command.Command{&command.ReportTasks{
-						Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}},
+						Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: facts.ByItself}},
 					}}}, false)
 				seq++
 				if next++; next == 64_000 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -67,11 +68,11 @@ func BenchmarkRebalance(b *testing.B) {
 func BenchmarkTurnover(b *testing.B) {
 	for kind, job := range sharingJobs() {
 		s := sharedCluster(b, job)
-		r := cluster.SlotRef{Job: s.JobOf("shared/j50").ID}
+		r := facts.SlotRef{Job: s.JobOf("shared/j50").ID}
 		slot, _ := s.SlotAt(r)
 		peer := s.Node(slot.Node).Peer
 		end := &command.ReportTasks{Peer: peer,
-			Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: cluster.ByItself}}}
+			Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: facts.ByItself}}}
 		b.Run(kind, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
@@ -79,7 +80,7 @@ func BenchmarkTurnover(b *testing.B) {
 				b.StartTimer()
 				Apply(next, next.Index+1, &command.Entry{Writer: peer, Seq: 1 << 40, Time: 1, Commands: []command.Command{end}},
 					false)
-				if after, _ := next.SlotAt(r); after.Phase != cluster.Succeeded {
+				if after, _ := next.SlotAt(r); after.Phase != facts.Succeeded {
 					b.Fatalf("the slot is %v", after.Phase)
 				}
 			}
@@ -90,7 +91,7 @@ func BenchmarkTurnover(b *testing.B) {
 // sharedCluster returns 1000 nodes with ten virtual peers each, which a hundred jobs share.
 func sharedCluster(b *testing.B, job func(name string) *command.SubmitJob) *cluster.State {
 	s := clusterOf(1000)
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		offer := *s.Node(n).Offer
 		offer.Devices = []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: 10}}
 		s.SetOffer(n, &offer)
@@ -114,7 +115,7 @@ func sharedCluster(b *testing.B, job func(name string) *command.SubmitJob) *clus
 	for i := range 100 {
 		count := uint32(0)
 		for _, t := range s.JobOf(terms.JobName(fmt.Sprint("shared/j", i))).Tasks {
-			count += t.Counts[cluster.Assigned]
+			count += t.Counts[facts.Assigned]
 		}
 		if count != 100 {
 			b.Fatalf("job %d has %d virtual peers, want 100", i, count)

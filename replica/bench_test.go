@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -54,7 +55,7 @@ func apply(s *cluster.State, seq uint64, commands ...command.Command) Outcome {
 func held(s *cluster.State) int {
 	count := 0
 	for n := range s.Nodes() {
-		count += len(s.Node(cluster.NodeIndex(n)).Held)
+		count += len(s.Node(facts.NodeIndex(n)).Held)
 	}
 	return count
 }
@@ -162,14 +163,14 @@ type updating struct {
 	seqs []uint64
 	// grows tells that each report is of the newest slot; otherwise slot fails and starts, again and again.
 	grows bool
-	slot  cluster.SlotRef
+	slot  facts.SlotRef
 }
 
 func newUpdating(shape string, slots uint32) *updating {
 	s := clusterOf(int(max(2, slots/50)))
 	u := &updating{s: s, seqs: make([]uint64, s.Nodes()), grows: shape == "growing"}
-	for n := range cluster.NodeIndex(s.Nodes()) {
-		s.SetWatched(s.Node(n).Peer, s.Node((n+1)%cluster.NodeIndex(s.Nodes())).Peer)
+	for n := range facts.NodeIndex(s.Nodes()) {
+		s.SetWatched(s.Node(n).Peer, s.Node((n+1)%facts.NodeIndex(s.Nodes())).Peer)
 	}
 	job := benchJob("web", slots, terms.Spread, 0)
 	job.Spec.Tasks[0].Resources = terms.Resources{}
@@ -182,7 +183,7 @@ func newUpdating(shape string, slots uint32) *updating {
 	for s.Unfinished {
 		u.write(0, &command.TellTime{})
 	}
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		news := &command.ReportTasks{Peer: s.Node(n).Peer}
 		for _, r := range s.Node(n).Held {
 			news.Reports = append(news.Reports, u.news(r))
@@ -190,7 +191,7 @@ func newUpdating(shape string, slots uint32) *updating {
 		u.write(n, news)
 	}
 	for n := s.Nodes() / 2; n < s.Nodes() && shape == "fenced"; n++ {
-		u.write(0, &command.Leave{Peer: s.Node(cluster.NodeIndex(n)).Peer})
+		u.write(0, &command.Leave{Peer: s.Node(facts.NodeIndex(n)).Peer})
 	}
 	next := *job
 	next.Against, next.Spec.Tasks = 1, []terms.Task{job.Spec.Tasks[0]}
@@ -203,14 +204,14 @@ func newUpdating(shape string, slots uint32) *updating {
 	return u
 }
 
-func (u *updating) write(n cluster.NodeIndex, c command.Command) {
+func (u *updating) write(n facts.NodeIndex, c command.Command) {
 	u.seqs[n]++
 	e := &command.Entry{Writer: u.s.Node(n).Peer, Seq: 1 + u.seqs[n], Time: 1, Commands: []command.Command{c}}
 	Apply(u.s, u.s.Index+1, e, false)
 }
 
 // news tells that an instance runs well.
-func (u *updating) news(r cluster.SlotRef) command.Report {
+func (u *updating) news(r facts.SlotRef) command.Report {
 	slot, _ := u.s.SlotAt(r)
 	return command.Report{Slot: r, Order: slot.Order, Ready: true}
 }
@@ -223,9 +224,9 @@ func (u *updating) report() {
 	news := u.news(r)
 	slot, _ := u.s.SlotAt(r)
 	switch slot.Phase {
-	case cluster.Running:
-		news.Ready, news.Ended, news.ExitCode = false, cluster.ByItself, 1
-	case cluster.Delayed:
+	case facts.Running:
+		news.Ready, news.Ended, news.ExitCode = false, facts.ByItself, 1
+	case facts.Delayed:
 		news.Order = u.s.Index + 1 // it starts with the entry that tells it
 	}
 	u.write(slot.Node, &command.ReportTasks{Peer: u.s.Node(slot.Node).Peer, Reports: []command.Report{news}})

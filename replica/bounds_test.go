@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -70,8 +71,8 @@ func TestReportsAreBounded(t *testing.T) {
 	apply(s, 2, job)
 	o := &reaction.Observed{}
 	for _, order := range reaction.React("m00000~1", s, o).Start {
-		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Ended: cluster.NotStarted,
-			Detail: strings.Repeat("é", cluster.FailureDetailBytesMax)})
+		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Ended: facts.NotStarted,
+			Detail: strings.Repeat("é", facts.FailureDetailBytesMax)})
 	}
 	e := &command.Entry{Writer: "m00000~1", Seq: 3, Commands: reaction.React("m00000~1", s, o).Commands}
 	if got := len(e.Commands[0].(*command.ReportTasks).Reports); got != reaction.ReportsMax {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -36,7 +37,7 @@ func stopped(t *testing.T, change func(*terms.Job)) (*cluster.State, *reaction.O
 	t.Helper()
 	s, o := running(change)
 	tell(s, 4, 1000, &command.KillJob{Job: "web"})
-	if slot := s.JobOf("web").Tasks[0].Slots.At(0); slot.Phase != cluster.Stopping || slot.Phase.Found() {
+	if slot := s.JobOf("web").Tasks[0].Slots.At(0); slot.Phase != facts.Stopping || slot.Phase.Found() {
 		t.Fatalf("the instance is %s, want that it is stopping and in no list", slot.Phase)
 	}
 	return s, o
@@ -78,13 +79,13 @@ func TestServicesAreSignalledAfterTheirDelay(t *testing.T) {
 // TestWhatEndsInItsDelayIsReported: it is gone, whatever it was to wait for.
 func TestWhatEndsInItsDelayIsReported(t *testing.T) {
 	s, o := stopped(t, func(*terms.Job) {})
-	o.Now, o.Local[0].Ended, o.Local[0].ExitCode = 1001, cluster.ByItself, 3
+	o.Now, o.Local[0].Ended, o.Local[0].ExitCode = 1001, facts.ByItself, 3
 	got := reaction.React("m00000~1", s, o)
 	if len(got.Stop) != 0 || len(got.Commands) != 1 {
 		t.Fatalf("stops %+v and writes %+v, want only a report", got.Stop, got.Commands)
 	}
 	apply(s, 5, got.Commands...)
-	if j := s.JobOf("web"); j.Tasks[0].Slots.At(0).Phase != cluster.Stopped {
+	if j := s.JobOf("web"); j.Tasks[0].Slots.At(0).Phase != facts.Stopped {
 		t.Errorf("the instance is %s, want stopped", j.Tasks[0].Slots.At(0).Phase)
 	}
 }

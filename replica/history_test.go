@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/schedule/place"
@@ -245,9 +246,9 @@ func (h *history) reports(writer terms.PeerID) command.Command {
 		case draw < 4:
 			continue
 		case draw < 7:
-			r.Ended, r.ExitCode = cluster.ByItself, int32(h.rng.IntN(2))
+			r.Ended, r.ExitCode = facts.ByItself, int32(h.rng.IntN(2))
 		case draw < 8:
-			r.Ended, r.Detail = cluster.NotStarted, "no such program"
+			r.Ended, r.Detail = facts.NotStarted, "no such program"
 		case draw < 9 && r.Order > 0:
 			r.Order--
 		}
@@ -263,8 +264,8 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 		wrong = append(wrong, fmt.Sprintf("time went from %d back to %d", before, s.Time))
 	}
 	for n := range s.Nodes() {
-		if free := s.Unheld(cluster.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(cluster.NodeIndex(n)) {
-			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(cluster.NodeIndex(n)).Name,
+		if free := s.Unheld(facts.NodeIndex(n)); !h.shrinks && slices.Min(free[:]) < 0 && s.Eligible(facts.NodeIndex(n)) {
+			wrong = append(wrong, fmt.Sprintf("node %s is over its capacity: %v are free", s.Node(facts.NodeIndex(n)).Name,
 				free))
 		}
 	}
@@ -275,9 +276,9 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 			}
 			first, _ := s.NextTurn(s.FirstTurn(0), func(cluster.Turn) bool { return true })
 			for n := range s.Nodes() {
-				if first.Key == cluster.KeyOf(j.ID, i) && place.Fits(s, cluster.KeyOf(j.ID, i), cluster.NodeIndex(n)) {
+				if first.Key == facts.KeyOf(j.ID, i) && place.Fits(s, facts.KeyOf(j.ID, i), facts.NodeIndex(n)) {
 					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name,
-						s.Node(cluster.NodeIndex(n)).Name))
+						s.Node(facts.NodeIndex(n)).Name))
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -23,11 +24,11 @@ type keeping struct {
 
 const keepers = 4
 
-func keeper(n cluster.NodeIndex) terms.PeerID { return terms.PeerID(fmt.Sprintf("m%d~1", n)) }
+func keeper(n facts.NodeIndex) terms.PeerID { return terms.PeerID(fmt.Sprintf("m%d~1", n)) }
 
 func newKeeping(seed uint64) *keeping {
 	h := &keeping{rng: rand.New(rand.NewPCG(seed, 11)), s: cluster.NewState(), seqs: map[terms.PeerID]uint64{}}
-	for n := range cluster.NodeIndex(keepers) {
+	for n := range facts.NodeIndex(keepers) {
 		h.s.EnsureNode(keeper(n).Node())
 		h.s.Wrote(n, 1, 1)
 		h.s.SetPeer(n, keeper(n))
@@ -75,12 +76,12 @@ func (h *keeping) submit() {
 }
 
 // ends reports that some instances of a phase have ended, at most so many, all on one machine.
-func (h *keeping) ends(phase cluster.Phase, most int) {
-	n := cluster.NodeIndex(h.rng.IntN(keepers))
+func (h *keeping) ends(phase facts.Phase, most int) {
+	n := facts.NodeIndex(h.rng.IntN(keepers))
 	report := &command.ReportTasks{Peer: keeper(n)}
 	for _, r := range h.s.Node(n).Held {
 		if slot, _ := h.s.SlotAt(r); slot.Phase == phase && len(report.Reports) < most && h.rng.IntN(2) == 0 {
-			report.Reports = append(report.Reports, command.Report{Slot: r, Order: slot.Order, Ended: cluster.ByItself})
+			report.Reports = append(report.Reports, command.Report{Slot: r, Order: slot.Order, Ended: facts.ByItself})
 		}
 	}
 	if len(report.Reports) > 0 {
@@ -129,9 +130,9 @@ func (h *keeping) entitledToKept() map[int]bool {
 	for number, e := range entitle.Entitlements(entitle.Of(h.s)) {
 		left[number] = e.NonSlack[terms.CPU] - h.s.Account(number).Held.NonSlack[terms.CPU]
 	}
-	for n := range cluster.NodeIndex(keepers) {
+	for n := range facts.NodeIndex(keepers) {
 		for _, r := range h.s.Node(n).Held {
-			if slot, _ := h.s.SlotAt(r); slot.Phase == cluster.Stopping && h.s.Job(r.Job).Spec.Type != terms.Daemon {
+			if slot, _ := h.s.SlotAt(r); slot.Phase == facts.Stopping && h.s.Job(r.Job).Spec.Type != terms.Daemon {
 				left[h.s.PoolOf(h.s.Job(r.Job))] += h.s.Job(r.Job).Spec.Tasks[0].Resources[terms.CPU]
 			}
 		}
@@ -150,10 +151,10 @@ func (h *keeping) entitledToKept() map[int]bool {
 
 // unbacked tells where more is kept, for those for whom others were told to stop, than is free or stops.
 func (h *keeping) unbacked() string {
-	for n := range cluster.NodeIndex(keepers) {
+	for n := range facts.NodeIndex(keepers) {
 		left := h.s.Unheld(n)[terms.CPU]
 		for _, r := range h.s.Node(n).Held {
-			if slot, _ := h.s.SlotAt(r); slot.Phase == cluster.Stopping {
+			if slot, _ := h.s.SlotAt(r); slot.Phase == facts.Stopping {
 				left += h.s.Job(r.Job).Spec.Tasks[0].Resources[terms.CPU]
 			}
 		}
@@ -174,7 +175,7 @@ func (h *keeping) unbacked() string {
 
 // placedSince counts the instances of a job that were given a node after an entry.
 func (h *keeping) placedSince(j *cluster.Job, index terms.Index) (count uint32) {
-	h.s.EachSlot(j.ID, 0, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+	h.s.EachSlot(j.ID, 0, func(_ facts.SlotRef, slot facts.Slot) bool {
 		if slot.Phase.Holds() && slot.Order > index {
 			count++
 		}
@@ -183,7 +184,7 @@ func (h *keeping) placedSince(j *cluster.Job, index terms.Index) (count uint32) 
 	return count
 }
 
-func seatsOf(c *cluster.Claims) (count uint32) {
+func seatsOf(c *facts.Claims) (count uint32) {
 	for _, seat := range c.Seats {
 		count += seat.Count
 	}
@@ -191,7 +192,7 @@ func seatsOf(c *cluster.Claims) (count uint32) {
 }
 
 func (h *keeping) picture() (text string) {
-	for n := range cluster.NodeIndex(keepers) {
+	for n := range facts.NodeIndex(keepers) {
 		text += fmt.Sprintf("\n%s: free %v", h.s.Node(n).Name, h.s.Free(n)[terms.CPU])
 	}
 	for number, e := range entitle.Entitlements(entitle.Of(h.s)) {
@@ -224,14 +225,14 @@ func TestKept(t *testing.T) {
 			wrong := ""
 			switch h.rng.IntN(6) {
 			case 0:
-				h.ends(cluster.Assigned, 2)
+				h.ends(facts.Assigned, 2)
 			case 1:
 				h.submit()
 			case 2:
 				h.s.Time += 500
 				wrong = h.quietly(func() { h.write(keeper(0), &command.TellTime{}) })
 			default:
-				wrong = h.quietly(func() { h.ends(cluster.Stopping, 1) })
+				wrong = h.quietly(func() { h.ends(facts.Stopping, 1) })
 			}
 			if wrong == "" {
 				wrong = h.unbacked()

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -22,26 +23,26 @@ func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
 	all.Add(&wants, 1)
 	switch {
 	case old == nil && f.s.OpenJobs() >= int(l.Jobs):
-		return refused(cluster.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", f.s.OpenJobs(),
+		return refused(facts.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", f.s.OpenJobs(),
 			l.Jobs)
 	case tasks > int(l.Tasks):
-		return refused(cluster.Exhausted,
+		return refused(facts.Exhausted,
 			"job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
 			spec.Name, tasks, l.Tasks)
 	case wants.Instances > uint64(l.JobInstances):
-		return refused(cluster.Exhausted,
+		return refused(facts.Exhausted,
 			"the tasks of job %s would have had %d instances, at most %d: divide it into several jobs",
 			spec.Name, wants.Instances, l.JobInstances)
 	case all.Instances > uint64(l.Instances):
-		return refused(cluster.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances,
+		return refused(facts.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances,
 			l.Instances)
 	case spec.GangSize() > uint64(l.Gang):
-		return refused(cluster.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
+		return refused(facts.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
 			spec.GangSize(), spec.Name, l.Gang)
 	}
 	for i := range spec.Tasks {
 		if t := &spec.Tasks[i]; t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited {
-			return refused(cluster.Exhausted,
+			return refused(facts.Exhausted,
 				"reschedule.attempts of task %s of job %s is %d, at most %d are remembered: lower it, or let it be unlimited",
 				t.Name, spec.Name, t.Reschedule.AttemptsMax, l.Attempts)
 		}
@@ -50,13 +51,13 @@ func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
 		kind := terms.Kind(k)
 		switch {
 		case wants.Amounts[k] > l.JobAmount:
-			return refused(cluster.Exhausted, "all instances of job %s would take %s of %s together, at most %s",
+			return refused(facts.Exhausted, "all instances of job %s would take %s of %s together, at most %s",
 				spec.Name, atMost(kind, wants.Amounts[k]), kind, kind.Text(l.JobAmount))
 		case pool.Amounts[k] > l.PoolAmount:
-			return refused(cluster.Exhausted, "all jobs of pool %s would want %s of %s with it, at most %s: stop some",
+			return refused(facts.Exhausted, "all jobs of pool %s would want %s of %s with it, at most %s: stop some",
 				spec.Name.Pool(), kind.Round(pool.Amounts[k]), kind, kind.Text(l.PoolAmount))
 		case all.Amounts[k] > l.ClusterAmount:
-			return refused(cluster.Exhausted, "all jobs would want %s of %s with it, at most %s: stop some",
+			return refused(facts.Exhausted, "all jobs would want %s of %s with it, at most %s: stop some",
 				kind.Round(all.Amounts[k]), kind, kind.Text(l.ClusterAmount))
 		}
 	}
@@ -75,7 +76,7 @@ func atMost(k terms.Kind, amount int64) string {
 func (f *fold) offerProblem(offer *terms.Offer) Result {
 	for k, amount := range f.s.VolunteeredWith(f.writer.Index, offer) {
 		if kind := terms.Kind(k); amount > f.s.Limits.ClusterAmount {
-			return refused(cluster.Exhausted, "all nodes would offer %s of %s with %s, at most %s",
+			return refused(facts.Exhausted, "all nodes would offer %s of %s with %s, at most %s",
 				kind.Round(amount), kind, f.writer.Name, kind.Text(f.s.Limits.ClusterAmount))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -84,7 +85,7 @@ func TestLimitsRefuse(t *testing.T) {
 				&command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1), Commands: []command.Command{job}}, false)
 			last = outcome.Results[0]
 		}
-		if last.Refusal.Code != cluster.Exhausted || !strings.Contains(last.Refusal.Reason, c.want) {
+		if last.Refusal.Code != facts.Exhausted || !strings.Contains(last.Refusal.Reason, c.want) {
 			t.Errorf("refused with %s %q, want %q", last.Refusal.Code, last.Refusal.Reason, c.want)
 		}
 		if found := s.Audit(); len(found) > 0 {
@@ -99,7 +100,7 @@ func TestOffersAreBoundedTogether(t *testing.T) {
 	offer := &command.Volunteer{Peer: "m00000~1",
 		Offer: terms.Offer{Capacity: terms.Resources{1000, 3 << 30, 0}, Address: "m0:1"}}
 	outcome := Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: 9, Commands: []command.Command{offer}}, false)
-	if r := outcome.Results[0].Refusal; r.Code != cluster.Exhausted ||
+	if r := outcome.Results[0].Refusal; r.Code != facts.Exhausted ||
 		!strings.Contains(r.Reason, "3Gi of memory with m00000, at most 2Gi") {
 		t.Errorf("refused with %s %q", r.Code, r.Reason)
 	}
@@ -140,8 +141,8 @@ func TestNothingIsForgottenWithinAnEntry(t *testing.T) {
 		var reports []command.Report
 		s.EachJob(func(j *cluster.Job) bool {
 			slot := j.Tasks[0].Slots.At(0)
-			ref := cluster.SlotRef{Job: j.ID}
-			reports = append(reports, command.Report{Slot: ref, Order: slot.Order, Ended: cluster.ByItself, ExitCode: 1})
+			ref := facts.SlotRef{Job: j.ID}
+			reports = append(reports, command.Report{Slot: ref, Order: slot.Order, Ended: facts.ByItself, ExitCode: 1})
 			return true
 		})
 		apply(s, uint64(s.Index)+1, &command.ReportTasks{Peer: "m00000~1", Reports: reports})

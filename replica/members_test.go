@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -61,7 +61,7 @@ func TestMembersAreTold(t *testing.T) {
 			s.Index)
 	}
 	o.Local[0].Files = got.Renew[0].Version
-	o.Local[1].Ended = cluster.ByItself
+	o.Local[1].Ended = facts.ByItself
 	if got := reaction.React("m00000~1", s, o); len(got.Renew) != 0 {
 		t.Errorf("%+v are renewed, want none: one has the files, one has ended", got.Renew)
 	}

@@ -1,7 +1,7 @@
 package replica
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -21,7 +21,7 @@ type Outcome struct {
 // Result is what one command came to.
 type Result struct {
 	// Refusal is zero for a command that was obeyed.
-	Refusal cluster.Refusal
+	Refusal facts.Refusal
 	// Job is the job a command was about.
 	Job terms.JobName
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -18,16 +19,16 @@ func wordsJob() (s *cluster.State, j *cluster.Job, split, count terms.Allocation
 	j = s.AddJob(&terms.Job{Name: "words", Type: terms.Batch, Tasks: []terms.Task{
 		{Name: "split", Instances: 1, User: "one"}, {Name: "count", Instances: 1, After: []terms.TaskName{"split"}},
 	}})
-	set := func(task uint16, phase cluster.Phase) terms.AllocationID {
-		ref := cluster.SlotRef{Job: j.ID, Task: task}
-		s.Assign(cluster.KeyOf(j.ID, int(task)), here.Index, 1, func(cluster.SlotRef) {})
+	set := func(task uint16, phase facts.Phase) terms.AllocationID {
+		ref := facts.SlotRef{Job: j.ID, Task: task}
+		s.Assign(facts.KeyOf(j.ID, int(task)), here.Index, 1, func(facts.SlotRef) {})
 		slot, _ := s.SlotAt(ref)
 		slot.Phase = phase
 		s.SetSlot(ref, slot)
 		return terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}
 	}
-	split = set(0, cluster.Succeeded)
-	return s, j, split, set(1, cluster.Assigned)
+	split = set(0, facts.Succeeded)
+	return s, j, split, set(1, facts.Assigned)
 }
 
 func TestHandover(t *testing.T) {
@@ -69,15 +70,15 @@ func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 	wantDeleted("count is to start", append(sets(old), stray))
 	observed.Local = []reaction.LocalTask{{ID: count}}
 	wantDeleted("count runs", nil)
-	observed.Local[0].Ended = cluster.ByItself
+	observed.Local[0].Ended = facts.ByItself
 	wantDeleted("count has ended", append(sets(old), stray))
-	ref := cluster.SlotRef{Job: j.ID, Task: 1}
+	ref := facts.SlotRef{Job: j.ID, Task: 1}
 	slot, _ := s.SlotAt(ref)
-	slot.Phase = cluster.Succeeded
+	slot.Phase = facts.Succeeded
 	s.SetSlot(ref, slot)
 	s.FinishIfDone(j.ID)
 	wantDeleted("the job has succeeded", append(sets(old, split), stray))
-	slot.Phase = cluster.Stopped
+	slot.Phase = facts.Stopped
 	s.SetSlot(ref, slot)
 	wantDeleted("it was stopped before", append(sets(old, split, count), stray))
 	s.Expire(j.ID)

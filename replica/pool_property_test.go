@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/command"
 	"starling/schedule/entitle"
@@ -82,7 +83,7 @@ func (h *sharing) submit() {
 // settle lets all stop who were told to, and time pass, until nothing happens any more.
 func (h *sharing) settle() bool {
 	for range 60 {
-		news := h.news(func(slot *cluster.Slot) bool { return slot.Phase == cluster.Stopping })
+		news := h.news(func(slot *facts.Slot) bool { return slot.Phase == facts.Stopping })
 		due, waits := h.s.NextDeadline()
 		if len(news) == 0 && !waits {
 			return true
@@ -94,11 +95,11 @@ func (h *sharing) settle() bool {
 }
 
 // news reports an end of those that match.
-func (h *sharing) news(match func(*cluster.Slot) bool) (all []command.Report) {
+func (h *sharing) news(match func(*facts.Slot) bool) (all []command.Report) {
 	h.s.EachJob(func(j *cluster.Job) bool {
-		h.s.EachSlot(j.ID, 0, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		h.s.EachSlot(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 			if slot.Phase.Holds() && match(&slot) {
-				all = append(all, command.Report{Slot: r, Order: slot.Order, Ended: cluster.ByItself})
+				all = append(all, command.Report{Slot: r, Order: slot.Order, Ended: facts.ByItself})
 			}
 			return true
 		})
@@ -145,7 +146,7 @@ func (h *sharing) wrong() (found []string) {
 	}
 	s.EachJob(func(j *cluster.Job) bool {
 		t := j.Tasks[0]
-		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[cluster.Succeeded] < j.Spec.MinAvailable &&
+		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[facts.Succeeded] < j.Spec.MinAvailable &&
 			j.GangState() != gang.Broken {
 			found = append(found, fmt.Sprintf("of the gang of %s only %d run", j.Name(), living))
 		}
@@ -218,7 +219,7 @@ func TestSharing(t *testing.T) {
 		for step := range 40 {
 			switch h.rng.IntN(4) {
 			case 0:
-				if ended := h.news(func(*cluster.Slot) bool { return h.rng.IntN(3) == 0 }); len(ended) > 0 {
+				if ended := h.news(func(*facts.Slot) bool { return h.rng.IntN(3) == 0 }); len(ended) > 0 {
 					h.write(&command.ReportTasks{Peer: "m~1", Reports: ended})
 				}
 			default:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -124,11 +125,11 @@ func (p *promise) disturb(node terms.NodeName) {
 	}
 	task := &p.local[node][p.rng.IntN(len(p.local[node]))]
 	switch {
-	case task.Ended != cluster.NotEnded:
+	case task.Ended != facts.NotEnded:
 	case p.chance(60):
 		task.Ready = true
 	default:
-		task.Ended, task.ExitCode = cluster.ByItself, int32(p.rng.IntN(2))
+		task.Ended, task.ExitCode = facts.ByItself, int32(p.rng.IntN(2))
 	}
 }
 
@@ -156,7 +157,7 @@ func (p *promise) settle() {
 // goOn resumes and promotes what waits for its user, and lets time pass.
 func (p *promise) goOn() {
 	u := p.s.JobOf(promised).Update
-	if u.State == cluster.Paused {
+	if u.State == facts.Paused {
 		p.write(p.peer("a"), &command.SteerUpdate{Job: promised, Version: u.To, Steering: command.Resume})
 	}
 	if u.State.Rolls() && !u.Promoted {
@@ -171,7 +172,7 @@ func (p *promise) checkEnd(j *cluster.Job) {
 	if !j.Update.State.Final() {
 		p.say("the update to version %d is still %s", j.Update.To, j.Update.State)
 	}
-	if j.Update.State != cluster.UpdateSucceeded && j.Update.State != cluster.RolledBack {
+	if j.Update.State != facts.UpdateSucceeded && j.Update.State != facts.RolledBack {
 		return
 	}
 	t := j.Tasks[0]
@@ -179,7 +180,7 @@ func (p *promise) checkEnd(j *cluster.Job) {
 		p.say("the update has ended with %d slots, %d of them wanted; want %d", t.Slots.Len(), t.Desired, want)
 	}
 	for index := range t.Slots.Len() {
-		if slot := t.Slots.At(index); slot.Phase == cluster.Running && slot.Version != j.Version {
+		if slot := t.Slots.At(index); slot.Phase == facts.Running && slot.Version != j.Version {
 			p.say("slot %d has version %d after the update to %d", index, slot.Version, j.Version)
 		}
 	}
@@ -190,9 +191,9 @@ func (p *promise) check(before *cluster.State, outcome Outcome) {
 	for _, line := range p.s.Audit() {
 		p.say("%s", line)
 	}
-	held := map[cluster.SlotRef]bool{}
+	held := map[facts.SlotRef]bool{}
 	for n := range p.s.Nodes() {
-		for _, r := range p.s.Node(cluster.NodeIndex(n)).Held {
+		for _, r := range p.s.Node(facts.NodeIndex(n)).Held {
 			if held[r] {
 				p.say("two allocations have the seat %+v", r)
 			}
@@ -206,7 +207,7 @@ func (p *promise) check(before *cluster.State, outcome Outcome) {
 	for task := range j.Tasks {
 		p.checkTask(before, j, old, task)
 	}
-	if t := j.Tasks[0]; j.Finished != 0 && j.Update.State == cluster.UpdateSucceeded &&
+	if t := j.Tasks[0]; j.Finished != 0 && j.Update.State == facts.UpdateSucceeded &&
 		t.Desired < j.Spec.Tasks[0].Instances {
 		p.say("the job ended with %d of %d instances", t.Desired, j.Spec.Tasks[0].Instances)
 	}
@@ -217,16 +218,16 @@ func (p *promise) check(before *cluster.State, outcome Outcome) {
 func (p *promise) taken(before *cluster.State, j *cluster.Job, task int) (all, well uint32) {
 	t := j.Tasks[task]
 	for index := range min(t.Slots.Len(), int(t.Desired)) {
-		r := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
+		r := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
 		slot := t.Slots.At(index)
 		was, _ := before.SlotAt(r)
-		if slot.Phase != cluster.Stopping || slot.Cause != cluster.ByUpdate || was.Cause == cluster.ByUpdate {
+		if slot.Phase != facts.Stopping || slot.Cause != facts.ByUpdate || was.Cause == facts.ByUpdate {
 			continue
 		}
 		all++
-		canary, _ := p.s.SlotAt(seatOf(r, cluster.CanarySeat))
+		canary, _ := p.s.SlotAt(seatOf(r, facts.CanarySeat))
 		drained := p.s.Node(slot.Node).Drain.On
-		if was.Phase == cluster.Running && was.Health == cluster.Healthy && canary.Health != cluster.Healthy && !drained {
+		if was.Phase == facts.Running && was.Health == facts.Healthy && canary.Health != facts.Healthy && !drained {
 			well++
 		}
 	}
@@ -239,7 +240,7 @@ func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int
 	for _, n := range t.Canaries {
 		canaries += n
 	}
-	if u := &j.Update; (u.State == cluster.UpdateSucceeded || u.State == cluster.RolledBack) && canaries > 0 &&
+	if u := &j.Update; (u.State == facts.UpdateSucceeded || u.State == facts.RolledBack) && canaries > 0 &&
 		u.Promoted {
 		p.say("%d canaries are left after the update", canaries)
 	}
@@ -247,13 +248,13 @@ func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int
 		return
 	}
 	all, well := p.taken(before, j, task)
-	healthy := t.New[cluster.Healthy] + t.Old[cluster.Healthy] + t.Canaries[cluster.Healthy]
-	borne := policy.BatchSize + min(t.New[cluster.Unhealthy], policy.FailuresMax)
+	healthy := t.New[facts.Healthy] + t.Old[facts.Healthy] + t.Canaries[facts.Healthy]
+	borne := policy.BatchSize + min(t.New[facts.Unhealthy], policy.FailuresMax)
 	if well > 0 && healthy+borne < t.Desired {
 		p.say("the update took %d that were well, and leaves %d of %d; %d may be missing", well, healthy, t.Desired, borne)
 	}
 	promotes := j.Update.Promoted && !old.Update.Promoted
-	if underWay := t.New[cluster.Untried] + t.New[cluster.Ready]; all > 0 && !promotes && underWay > policy.BatchSize {
+	if underWay := t.New[facts.Untried] + t.New[facts.Ready]; all > 0 && !promotes && underWay > policy.BatchSize {
 		p.say("the update took %d, and has %d under way, in batches of %d", all, underWay, policy.BatchSize)
 	}
 }
@@ -264,7 +265,7 @@ func TestPromises(t *testing.T) {
 	if testing.Short() {
 		histories = 60
 	}
-	ended := map[cluster.UpdateState]int{}
+	ended := map[facts.UpdateState]int{}
 	for seed := range histories {
 		p := newPromise(seed)
 		kind := []string{"stateless", "stateful", "stateless", "batch"}[seed%4]
@@ -283,8 +284,8 @@ func TestPromises(t *testing.T) {
 			t.Fatalf("seed %d: %q", seed, p.wrong)
 		}
 	}
-	for _, state := range []cluster.UpdateState{cluster.UpdateSucceeded, cluster.RolledBack, cluster.UpdateFailed,
-		cluster.UpdateAborted} {
+	for _, state := range []facts.UpdateState{facts.UpdateSucceeded, facts.RolledBack, facts.UpdateFailed,
+		facts.UpdateAborted} {
 		if t.Logf("%s: %d", state, ended[state]); ended[state] == 0 {
 			t.Errorf("no update ended as %s: the histories are poor", state)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/replica/reaction"
@@ -48,7 +49,7 @@ func (r *reading) fold(s *cluster.State) {
 				r.devices, r.spreads = r.devices+len(spec.Devices), r.spreads+len(spec.SpreadOver)
 			}
 			for index := range t.Slots.Len() {
-				ref := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
+				ref := facts.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 				id := terms.AllocationID{Slot: s.NameOf(ref), Order: t.Slots.At(index).Order}
 				reaction.OutputOf(s, ref)
 				reaction.HandoverOf(s, id)
@@ -66,7 +67,7 @@ func (r *reading) fold(s *cluster.State) {
 		}
 		return true
 	})
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		peer := terms.NewPeerID(s.Node(n).Name, s.Node(n).Departed+1)
 		reaction.ViewOf(s, peer)
 		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)},

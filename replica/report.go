@@ -1,7 +1,7 @@
 package replica
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -11,7 +11,7 @@ type Receipt struct {
 	// Index is the entry that carried the command.
 	Index terms.Index
 	// Refusal is zero for a command that was obeyed.
-	Refusal cluster.Refusal
+	Refusal facts.Refusal
 	Job     terms.JobName
 }
 

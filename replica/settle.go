@@ -2,6 +2,7 @@ package replica
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
@@ -9,13 +10,13 @@ import (
 
 // settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats,
 // and does it. The seat's row is as it is after the event; event says what the row cannot.
-func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcile.Candidate)) {
+func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Candidate)) {
 	j := f.s.Job(r.Job)
 	question := f.question(j, int(r.Task))
 	var room [3]reconcile.Candidate
 	all := room[:0]
-	closed := question.Daemon && !f.able(j, int(r.Task), cluster.NodeIndex(r.Index))
-	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
+	closed := question.Daemon && !f.able(j, int(r.Task), facts.NodeIndex(r.Index))
+	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
 		row, _ := f.s.SlotAt(seatOf(r, seat))
 		if seat == r.Seat {
 			row = slot
@@ -29,7 +30,7 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 		}
 		all = append(all, c)
 	}
-	main := seatOf(r, cluster.MainSeat)
+	main := seatOf(r, facts.MainSeat)
 	before, _ := f.s.SlotAt(main)
 	f.s.SetSlot(r, slot)
 	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Closed: closed, Candidates: all}}, reconcile.Tally{},
@@ -37,7 +38,7 @@ func (f *fold) settle(r cluster.SlotRef, slot cluster.Slot, event func(*reconcil
 	f.deciding = r.Job
 	f.obeyResult(j, r, &question)
 	f.deciding = 0
-	if before.Phase != cluster.Failed {
+	if before.Phase != facts.Failed {
 		f.exhausted(main)
 	}
 	f.finish(r.Job)
@@ -53,9 +54,9 @@ func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 	if j.Stop || t.Spec == nil {
 		t.Count = 0
 	}
-	if u := &j.Update; u.State != cluster.NoUpdate && (!u.State.Final() || u.State == cluster.UpdateFailed) {
+	if u := &j.Update; u.State != facts.NoUpdate && (!u.State.Final() || u.State == facts.UpdateFailed) {
 		t.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
-		if u.State == cluster.UpdateFailed {
+		if u.State == facts.UpdateFailed {
 			t.Update.State = reconcile.UpdateFailed
 		}
 	}
@@ -63,43 +64,43 @@ func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 }
 
 // candidate returns the allocation of a seat as reconcile sees it; ok is false if the seat has none.
-func (f *fold) candidate(j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (c reconcile.Candidate, ok bool) {
-	if slot.Order == 0 || slot.Phase == cluster.Waiting || slot.Phase == cluster.Stopped {
+func (f *fold) candidate(j *cluster.Job, r facts.SlotRef, slot *facts.Slot) (c reconcile.Candidate, ok bool) {
+	if slot.Order == 0 || slot.Phase == facts.Waiting || slot.Phase == facts.Stopped {
 		return c, false
 	}
 	c = reconcile.Candidate{
 		Order: slot.Order, Version: slot.Version, FailedAt: slot.Since,
-		Client: [cluster.PhaseCount]reconcile.Client{
-			cluster.Assigned: reconcile.PendingClient, cluster.Running: reconcile.RunningClient,
-			cluster.Delayed:  reconcile.PendingClient,
-			cluster.Stopping: reconcile.RunningClient, cluster.Away: reconcile.UnknownClient,
-			cluster.Postponed: reconcile.FailedClient,
-			cluster.Succeeded: reconcile.CompleteClient, cluster.Failed: reconcile.FailedClient,
+		Client: [facts.PhaseCount]reconcile.Client{
+			facts.Assigned: reconcile.PendingClient, facts.Running: reconcile.RunningClient,
+			facts.Delayed:  reconcile.PendingClient,
+			facts.Stopping: reconcile.RunningClient, facts.Away: reconcile.UnknownClient,
+			facts.Postponed: reconcile.FailedClient,
+			facts.Succeeded: reconcile.CompleteClient, facts.Failed: reconcile.FailedClient,
 		}[slot.Phase],
 		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
 	}
-	if slot.Phase == cluster.Succeeded {
+	if slot.Phase == facts.Succeeded {
 		c.Version = j.Version // what is done is as good as done by the newest
 	}
-	if u := &j.Update; u.State == cluster.UpdateFailed && slot.Version == u.To {
+	if u := &j.Update; u.State == facts.UpdateFailed && slot.Version == u.To {
 		c.Update = u.Began
 	}
-	if r.Seat == cluster.CanarySeat {
+	if r.Seat == facts.CanarySeat {
 		c.CanaryOf = j.Update.Began
 	}
 	switch slot.Phase {
-	case cluster.Stopping:
+	case facts.Stopping:
 		c.Told = true
-	case cluster.Running:
+	case facts.Running:
 		c.Started = slot.Since
-	case cluster.Away:
+	case facts.Away:
 		c.Away, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
 	}
 	return c, true
 }
 
 // obeyResult does what reconcile decided about a slot.
-func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile.Task) {
+func (f *fold) obeyResult(j *cluster.Job, r facts.SlotRef, question *reconcile.Task) {
 	decision := &f.result.Decisions[0]
 	for _, gone := range f.result.Disconnects {
 		f.away(r, gone.Order, decision.Until)
@@ -111,24 +112,24 @@ func (f *fold) obeyResult(j *cluster.Job, r cluster.SlotRef, question *reconcile
 		f.dismiss(r, &stop)
 	}
 	f.regain(r, decision)
-	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
-	canary, _ := f.s.SlotAt(seatOf(r, cluster.CanarySeat))
+	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
+	canary, _ := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
 	case main.Order != canary.Order && decision.Main.Holder != 0 &&
 		decision.Main.Holder == canary.Order: // promoted, and waits for its place
-		f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Main, question)
+		f.fill(j, seatOf(r, facts.CanarySeat), &decision.Main, question)
 	case !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted:
-		f.fill(j, seatOf(r, cluster.MainSeat), &decision.Main, question)
+		f.fill(j, seatOf(r, facts.MainSeat), &decision.Main, question)
 	}
-	f.fill(j, seatOf(r, cluster.CanarySeat), &decision.Canary, question)
+	f.fill(j, seatOf(r, facts.CanarySeat), &decision.Canary, question)
 	f.awaitReturn(r, decision)
 }
 
 // awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become
 // more patient.
-func (f *fold) awaitReturn(r cluster.SlotRef, d *reconcile.Decision) {
-	for _, seat := range [...]cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
-		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == cluster.Away && slot.Deadline == 0 {
+func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
+	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
+		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Away && slot.Deadline == 0 {
 			slot.Deadline = d.Until
 			f.s.SetSlot(seatOf(r, seat), slot)
 		}
@@ -136,68 +137,68 @@ func (f *fold) awaitReturn(r cluster.SlotRef, d *reconcile.Decision) {
 }
 
 // away notes that an allocation is out of reach until a time at which it is looked at again.
-func (f *fold) away(r cluster.SlotRef, order terms.Index, until terms.Time) {
+func (f *fold) away(r facts.SlotRef, order terms.Index, until terms.Time) {
 	seat, slot, ok := f.s.SeatOf(r, order)
 	if !ok {
 		return
 	}
-	slot.Phase, slot.Since, slot.Deadline = cluster.Away, f.s.Time, until
+	slot.Phase, slot.Since, slot.Deadline = facts.Away, f.s.Time, until
 	f.s.SetSlot(seat, slot)
 }
 
 // regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost,
 // too.
-func (f *fold) regain(r cluster.SlotRef, d *reconcile.Decision) {
+func (f *fold) regain(r facts.SlotRef, d *reconcile.Decision) {
 	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
-	if main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat)); ok && seat.Seat == cluster.AwaySeat && f.unreachable(&main) {
-		main.Phase = cluster.Stopped
-		f.s.SetSlot(seatOf(r, cluster.MainSeat), main)
+	if main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat)); ok && seat.Seat == facts.AwaySeat && f.unreachable(&main) {
+		main.Phase = facts.Stopped
+		f.s.SetSlot(seatOf(r, facts.MainSeat), main)
 		slot.Deadline = d.Until
 		f.s.SetSlot(seat, slot)
-		f.s.MoveSeat(seat, cluster.MainSeat)
+		f.s.MoveSeat(seat, facts.MainSeat)
 	}
 }
 
 // back notes that an allocation that was out of reach runs.
-func (f *fold) back(r cluster.SlotRef, order terms.Index) {
+func (f *fold) back(r facts.SlotRef, order terms.Index) {
 	seat, slot, ok := f.s.SeatOf(r, order)
 	if !ok {
 		return
 	}
-	slot.Phase, slot.Deadline, slot.Health = cluster.Running, 0, cluster.Untried
+	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Untried
 	f.s.SetSlot(seat, slot)
 	f.effect(Started, seat, "its node returned")
-	main, _ := f.s.SlotAt(seatOf(r, cluster.MainSeat))
-	if seat.Seat == cluster.AwaySeat && !main.Phase.Holds() {
-		f.s.MoveSeat(seat, cluster.MainSeat)
+	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
+	if seat.Seat == facts.AwaySeat && !main.Phase.Holds() {
+		f.s.MoveSeat(seat, facts.MainSeat)
 	}
 }
 
 // dismiss stops an allocation that does not keep its seat.
-func (f *fold) dismiss(r cluster.SlotRef, stop *reconcile.Stopping) {
+func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
 	switch {
 	case !ok:
-	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == cluster.Failed ||
+	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == facts.Failed ||
 		f.unreachable(&slot):
-		if seat.Seat != cluster.MainSeat {
-			f.s.SetSlot(seat, cluster.Slot{})
+		if seat.Seat != facts.MainSeat {
+			f.s.SetSlot(seat, facts.Slot{})
 		}
 	case slot.Phase.Holds() && stop.Reason == reconcile.Moved:
-		f.stop(seat, cluster.ByDrain)
+		f.stop(seat, facts.ByDrain)
 	case slot.Phase.Holds():
-		f.stop(seat, cluster.ByRival)
+		f.stop(seat, facts.ByRival)
 	}
 }
 
 // unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
 // waited for as away.
-func (f *fold) unreachable(slot *cluster.Slot) bool {
-	return slot.Phase != cluster.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
+func (f *fold) unreachable(slot *facts.Slot) bool {
+	return slot.Phase != facts.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
 }
 
 // fill does with a seat what was decided about it.
-func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, question *reconcile.Task) {
+func (f *fold) fill(j *cluster.Job, r facts.SlotRef, v *reconcile.Verdict, question *reconcile.Task) {
 	slot, ok := f.s.SlotAt(r)
 	if !ok {
 		return
@@ -205,46 +206,46 @@ func (f *fold) fill(j *cluster.Job, r cluster.SlotRef, v *reconcile.Verdict, que
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		f.again(r, slot, question)
-	case slot.Phase == cluster.Away && slot.Cause != cluster.NoCause:
+	case slot.Phase == facts.Away && slot.Cause != facts.NoCause:
 		// It lives and is told to stop; nothing takes its place before.
 	case fills(v, slot.Phase):
-		f.wait(r, slot, cluster.AnyNode)
-	case v.Reason == reconcile.WaitsToRetry && slot.Phase != cluster.Away:
-		slot.Phase, slot.Deadline = cluster.Postponed, v.Until
+		f.wait(r, slot, facts.AnyNode)
+	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Away:
+		slot.Phase, slot.Deadline = facts.Postponed, v.Until
 		f.s.SetSlot(r, slot)
 		f.effect(Delayed, r, v.Reason.String())
 	case v.Reason.GivenUp():
-		slot.Phase, slot.Health, slot.Deadline = cluster.Failed, cluster.Unhealthy, 0
+		slot.Phase, slot.Health, slot.Deadline = facts.Failed, facts.Unhealthy, 0
 		f.s.SetSlot(r, slot)
-	case v.Reason == reconcile.NotWanted && !slot.Phase.Final() && slot.Phase != cluster.Stopping:
-		slot.Cause = cluster.ByScale
+	case v.Reason == reconcile.NotWanted && !slot.Phase.Final() && slot.Phase != facts.Stopping:
+		slot.Cause = facts.ByScale
 		f.vacate(r, slot)
 	}
 }
 
 // fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
-func fills(v *reconcile.Verdict, p cluster.Phase) bool {
-	place, closed := v.Action == reconcile.Place && p != cluster.Waiting,
-		v.Reason == reconcile.NodeClosed && p != cluster.Stopped
-	return (place || closed) && p != cluster.Stopping
+func fills(v *reconcile.Verdict, p facts.Phase) bool {
+	place, closed := v.Action == reconcile.Place && p != facts.Waiting,
+		v.Reason == reconcile.NodeClosed && p != facts.Stopped
+	return (place || closed) && p != facts.Stopping
 }
 
 // again lets a slot look for another node after a failure, and remembers the attempt.
-func (f *fold) again(r cluster.SlotRef, slot cluster.Slot, question *reconcile.Task) {
+func (f *fold) again(r facts.SlotRef, slot facts.Slot, question *reconcile.Task) {
 	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
 	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
 	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,
 		Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
-	if slot.Phase == cluster.Away {
+	if slot.Phase == facts.Away {
 		// Of two that are out of reach the older is given up.
-		f.s.SetSlot(seatOf(r, cluster.AwaySeat), cluster.Slot{})
+		f.s.SetSlot(seatOf(r, facts.AwaySeat), facts.Slot{})
 		version := slot.Version
 		slot.Deadline = slot.Since + terms.Time(f.s.Job(r.Job).TaskSpecOf(int(r.Task), version).Disconnect.LostAfterMillis)
 		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(r, cluster.AwaySeat)
+		f.s.MoveSeat(r, facts.AwaySeat)
 		slot, _ = f.s.SlotAt(r)
 		slot.Version = version
 	}
 	slot.Failures = 0
-	f.wait(r, slot, cluster.AvoidNode)
+	f.wait(r, slot, facts.AvoidNode)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -40,7 +41,7 @@ func (c *commons) checkMoves() {
 func (c *commons) keep(at map[terms.SlotName]terms.NodeName) (kept int) {
 	var f flow
 	nodes := c.s.Nodes()
-	for n := range cluster.NodeIndex(nodes) {
+	for n := range facts.NodeIndex(nodes) {
 		node := c.s.Node(n)
 		count := 0
 		if node.Offer != nil && c.s.Eligible(n) {
@@ -54,7 +55,7 @@ func (c *commons) keep(at map[terms.SlotName]terms.NodeName) (kept int) {
 		for task, t := range j.Tasks {
 			share, _ := t.Share()
 			f.edge(0, next, int(share), 0)
-			for n := range cluster.NodeIndex(nodes) {
+			for n := range facts.NodeIndex(nodes) {
 				node, stays := c.s.Node(n), 0
 				if node.Offer == nil || !suits(node, j.TaskSpecOf(task, j.Version)) {
 					continue
@@ -127,7 +128,7 @@ func (c *commons) checkNeedless(at map[terms.SlotName]terms.NodeName) {
 		}
 	}
 	b := &beside{c: c, at: at, room: map[terms.NodeName]int{}}
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		if node := c.s.Node(n); c.s.Eligible(n) {
 			b.nodes = append(b.nodes, node.Name)
 			b.room[node.Name] = int(node.Offer.Devices[0].Count) - here(at, node.Name)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -123,7 +124,7 @@ func (c *commons) enter(name terms.NodeName) {
 
 // strains tells whether a machine runs more than it offers.
 func (c *commons) strains() bool {
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node, offered := c.s.Node(n), 0
 		if c.s.Eligible(n) {
 			offered = int(node.Offer.Devices[0].Count)
@@ -209,7 +210,7 @@ func (c *commons) program(status int32) {
 	node := c.members[c.rng.IntN(len(c.members))]
 	for i := range c.local[node] {
 		if task := &c.local[node][i]; c.chance(50) {
-			task.Ended, task.ExitCode = cluster.ByItself, status
+			task.Ended, task.ExitCode = facts.ByItself, status
 			if status == 0 {
 				c.succeeded = append(c.succeeded, task.ID.Slot.Job)
 			}
@@ -291,9 +292,9 @@ func (c *commons) sharesNow() map[string]uint32 {
 // running tells where the slots run.
 func (c *commons) running() map[terms.SlotName]terms.NodeName {
 	all := map[terms.SlotName]terms.NodeName{}
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		for _, r := range c.s.Node(n).Held {
-			if slot, _ := c.s.SlotAt(r); slot.Phase.Holds() && slot.Phase != cluster.Stopping {
+			if slot, _ := c.s.SlotAt(r); slot.Phase.Holds() && slot.Phase != facts.Stopping {
 				all[c.s.NameOf(r)] = c.s.Node(n).Name
 			}
 		}
@@ -318,7 +319,7 @@ func (c *commons) parties(path terms.PoolPath) (all []party) {
 		}
 		p := party{job: j, colocated: j.Spec.TaskScheduler == terms.TaskColocated}
 		for task, t := range j.Tasks {
-			done, wants := t.Counts[cluster.Succeeded]+t.Counts[cluster.Failed], t.Live()+t.Pending()
+			done, wants := t.Counts[facts.Succeeded]+t.Counts[facts.Failed], t.Live()+t.Pending()
 			share, _ := t.Share()
 			p.total += share
 			p.ended = p.ended || done > 0
@@ -411,7 +412,7 @@ func (c *commons) checkShares(p *party, kept bool) {
 // checkMissing checks that what lacks of a share is held by other pools, or kept for somebody.
 func (c *commons) checkMissing(p *party, task int) {
 	spec, others := p.job.TaskSpecOf(task, p.job.Version), 0
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node := c.s.Node(n)
 		if !c.s.Eligible(n) || !suits(node, spec) {
 			continue
@@ -433,7 +434,7 @@ func (c *commons) checkMissing(p *party, task int) {
 }
 
 // kept returns how many peers of a node are claimed, but for a job.
-func (c *commons) kept(n cluster.NodeIndex, job terms.JobID) (count int) {
+func (c *commons) kept(n facts.NodeIndex, job terms.JobID) (count int) {
 	for _, id := range c.s.ClaimingJobs() {
 		claims, _ := c.s.ClaimsOf(id)
 		for _, seat := range claims.Seats {
@@ -455,7 +456,7 @@ func (c *commons) checkCopies(p *party) {
 	if !p.colocated || p.ended || len(c.pools) > 1 {
 		return
 	}
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		counts := make([]int, len(p.job.Tasks))
 		for _, r := range c.s.Node(n).Held {
 			if r.Job == p.job.ID {
@@ -527,7 +528,7 @@ func (c *commons) checkIdle(pool *terms.Pool, all []party, peers uint32) {
 
 // checkNodes checks that nobody runs where his task cannot.
 func (c *commons) checkNodes() {
-	for n := range cluster.NodeIndex(c.s.Nodes()) {
+	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node := c.s.Node(n)
 		for _, r := range node.Held {
 			slot, _ := c.s.SlotAt(r)
@@ -542,7 +543,7 @@ func (c *commons) checkNodes() {
 func (c *commons) checkOrder() {
 	for _, id := range c.s.Sharers() {
 		for _, t := range c.s.Job(id).Tasks {
-			if t.Counts[cluster.Succeeded]+t.Counts[cluster.Failed] > 0 {
+			if t.Counts[facts.Succeeded]+t.Counts[facts.Failed] > 0 {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/schedule/explain"
@@ -160,9 +161,9 @@ func (w *story) tell(words []string) bool {
 	case "after":
 		w.now += terms.Time(number(plain[0]))
 	case "ends":
-		w.end(plain[0], cluster.ByItself, int32(number(plain[1])), "")
+		w.end(plain[0], facts.ByItself, int32(number(plain[1])), "")
 	case "fails":
-		w.end(plain[0], cluster.NotStarted, 0, "no such program")
+		w.end(plain[0], facts.NotStarted, 0, "no such program")
 	case "act":
 		w.act(named(plain[0]))
 	case "idle":
@@ -481,7 +482,7 @@ func (w *story) apply(e *command.Entry) {
 	}
 }
 
-func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, terms.AllocationID) {
+func (w *story) slot(text string) (facts.SlotRef, facts.Slot, terms.AllocationID) {
 	words := strings.Split(text, ".")
 	name := terms.SlotName{Job: terms.JobName(words[0]), Task: terms.TaskName(words[1]), Index: uint32(number(words[2]))}
 	ref, _ := w.s.RefOf(name)
@@ -490,7 +491,7 @@ func (w *story) slot(text string) (cluster.SlotRef, cluster.Slot, terms.Allocati
 }
 
 // end lets a program end on the node that has it, or makes it one that could not be started.
-func (w *story) end(text string, ending cluster.Ending, status int32, detail string) {
+func (w *story) end(text string, ending facts.Ending, status int32, detail string) {
 	_, slot, id := w.slot(text)
 	node := w.s.Node(slot.Node).Name
 	w.local[node] = slices.DeleteFunc(w.local[node], func(task reaction.LocalTask) bool { return task.ID == id })
@@ -499,7 +500,7 @@ func (w *story) end(text string, ending cluster.Ending, status int32, detail str
 
 func (w *story) report(by terms.PeerID, text string, status int32, order string) {
 	ref, slot, _ := w.slot(text)
-	news := command.Report{Slot: ref, Order: slot.Order, Ended: cluster.ByItself, ExitCode: status}
+	news := command.Report{Slot: ref, Order: slot.Order, Ended: facts.ByItself, ExitCode: status}
 	if order != "" {
 		news.Order = terms.Index(number(order))
 	}
@@ -551,7 +552,7 @@ func (w *story) act(p terms.PeerID) {
 		for i := range w.local[node] {
 			task := &w.local[node][i]
 			if slices.ContainsFunc(r.Stop, func(stop reaction.StopOrder) bool { return stop.ID == task.ID }) {
-				task.Ended = cluster.OnRequest
+				task.Ended = facts.OnRequest
 			}
 		}
 		w.local[node] = slices.DeleteFunc(w.local[node],
@@ -569,7 +570,7 @@ func (w *story) act(p terms.PeerID) {
 func (w *story) jobs() {
 	w.s.EachJob(func(j *cluster.Job) bool {
 		fmt.Fprintf(&w.out, "%s, version %d, %s", j.Name(), j.Version, j.Status())
-		if u := &j.Update; u.State != cluster.NoUpdate && u.State != cluster.UpdateSucceeded {
+		if u := &j.Update; u.State != facts.NoUpdate && u.State != facts.UpdateSucceeded {
 			fmt.Fprintf(&w.out, ", %s %d to %d", u.State, u.From, u.To)
 			if u.Reason != "" {
 				fmt.Fprintf(&w.out, " (%s)", u.Reason)
@@ -580,11 +581,11 @@ func (w *story) jobs() {
 			for index := range t.Slots.Len() {
 				fmt.Fprint(&w.out, " ", w.seat(j, t.Slots.At(index)))
 			}
-			t.EachBeside(j.ID, i, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			t.EachBeside(j.ID, i, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprintf(&w.out, " %s %d: %s", r.Seat, r.Index, w.seat(j, slot))
 				return true
 			})
-			if t.Failure != (cluster.Failure{}) {
+			if t.Failure != (facts.Failure{}) {
 				fmt.Fprintf(&w.out, " (last failure: %d %s %d %s)", t.Failure.Index, t.Failure.Ended, t.Failure.ExitCode,
 					t.Failure.Detail)
 			}
@@ -595,21 +596,21 @@ func (w *story) jobs() {
 }
 
 // seat shows a seat; the version only if it is not the newest.
-func (w *story) seat(j *cluster.Job, slot cluster.Slot) string {
+func (w *story) seat(j *cluster.Job, slot facts.Slot) string {
 	text := slot.Phase.String()
 	if slot.Phase.Holds() {
 		text += "@" + string(w.s.Node(slot.Node).Name)
 	}
-	if slot.Order != 0 && slot.Version != 0 && slot.Version != j.Version && slot.Phase != cluster.Succeeded {
+	if slot.Order != 0 && slot.Version != 0 && slot.Version != j.Version && slot.Phase != facts.Succeeded {
 		text += fmt.Sprintf("/v%d", slot.Version)
 	}
-	if slot.Health == cluster.Healthy && j.Spec.Type != terms.Batch && j.Spec.Update.MinHealthyMillis > 0 {
+	if slot.Health == facts.Healthy && j.Spec.Type != terms.Batch && j.Spec.Update.MinHealthyMillis > 0 {
 		text += "+"
 	}
-	if slot.Health == cluster.Unhealthy {
+	if slot.Health == facts.Unhealthy {
 		text += "!"
 	}
-	if slot.Deadline != 0 && slot.Phase != cluster.Running && slot.Phase != cluster.Assigned {
+	if slot.Deadline != 0 && slot.Phase != facts.Running && slot.Phase != facts.Assigned {
 		text += fmt.Sprintf(" until %d", slot.Deadline)
 	}
 	return text

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/place"
 	"starling/terms"
 )
@@ -23,10 +24,10 @@ func (t *succession) exhausted() bool { return t.lacks >= t.f.s.Limits.Trials }
 // to lose, a task that the newest version lacks has no successors, and a daemon is to leave a node that its newest
 // version may not run on. Other nodes than its own come into question only when no instance of the task is on its way
 // to one: that might take the room.
-func (t *succession) succeeds(r cluster.SlotRef) bool {
+func (t *succession) succeeds(r facts.SlotRef) bool {
 	j := t.trial.Job(r.Job)
 	slot, _ := t.trial.SlotAt(r)
-	runs := slot.Phase == cluster.Assigned || slot.Phase == cluster.Running
+	runs := slot.Phase == facts.Assigned || slot.Phase == facts.Running
 	if !runs || j.TaskSpecOf(int(r.Task), j.Version) == nil ||
 		j.Spec.Type == terms.Daemon && !t.f.able(j, int(r.Task), slot.Node) {
 		return true
@@ -35,7 +36,7 @@ func (t *succession) succeeds(r cluster.SlotRef) bool {
 		return false
 	}
 	task := j.Tasks[r.Task]
-	next, found := place.Succeed(t.trial, r, task.Waits()+uint32(task.SpecialWaits())+task.Counts[cluster.Stopping] == 0)
+	next, found := place.Succeed(t.trial, r, task.Waits()+uint32(task.SpecialWaits())+task.Counts[facts.Stopping] == 0)
 	t.f.s.Visit(1 + int(next.Visited()-t.trial.Visited()))
 	if !found {
 		t.lacks++
@@ -48,9 +49,16 @@ func (t *succession) succeeds(r cluster.SlotRef) bool {
 // LookFrom returns from which slot of a task on an update looks for room with an entry: from the first, unless some
 // lacked it when it was looked for last. Then it is another each time, as if drawn, so that none is left out because
 // others before it have no room.
-func LookFrom(index terms.Index, u *cluster.Update, desired uint32) uint32 {
+func LookFrom(index terms.Index, u *facts.Update, desired uint32) uint32 {
 	if u.LookedAt == 0 || desired == 0 {
 		return 0
 	}
 	return uint32(uint64(index)*0x9e3779b97f4a7c15>>32) % desired
+}
+
+// suits tells whether a node satisfies the rules of the newest version of a task, so that an instance of it may stay
+// there.
+func (f *fold) suits(key facts.TaskKey, n facts.NodeIndex) bool {
+	f.s.Visit(1)
+	return place.Suits(f.s, key, n)
 }

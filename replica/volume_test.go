@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -16,8 +17,8 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 	s.SetPeer(there.Index, "there~1")
 	spec := &terms.Job{Name: "db", Type: terms.Stateful, Tasks: []terms.Task{{Name: "main", Instances: 3}}}
 	id := s.AddJob(spec).ID
-	for i, n := range []cluster.NodeIndex{here.Index, there.Index} {
-		s.AssignSpecial(cluster.SlotRef{Job: id, Index: uint32(i)}, n, nil)
+	for i, n := range []facts.NodeIndex{here.Index, there.Index} {
+		s.AssignSpecial(facts.SlotRef{Job: id, Index: uint32(i)}, n, nil)
 	}
 	set := func(index uint32, job terms.JobID) terms.VolumeSet {
 		return terms.VolumeSet{Slot: terms.SlotName{Job: "db", Task: "main", Index: index}, Job: job}
@@ -28,7 +29,7 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 		[]terms.VolumeSet{set(1, id), set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted, want %v", got, want)
 	}
-	observed.Local = []reaction.LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: cluster.ByItself}}
+	observed.Local = []reaction.LocalTask{{ID: terms.AllocationID{Slot: all[1].Slot, Order: 1}, Ended: facts.ByItself}}
 	if got, want := reaction.React("here~1", s, observed).DeleteVolumes,
 		[]terms.VolumeSet{set(0, id+1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v deleted while a task of the slot is there, want %v", got, want)

@@ -17,35 +17,36 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/terms"
 )
 
-func refuse(code cluster.Code, format string, args ...any) cluster.Refusal {
-	return cluster.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
+func refuse(code facts.Code, format string, args ...any) facts.Refusal {
+	return facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Prepare begins an attempt of the joiner: with no member it joins at once, otherwise an observer is chosen among the
 // open members by the entry's index; without one the attempt is Refused and waits in the value.
-func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal {
+func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal {
 	name, incarnation := joiner.Split()
 	if reason := terms.NameProblem(string(name), true); reason != "" || incarnation == 0 {
-		return refuse(cluster.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
+		return refuse(facts.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
 	}
 	node := s.NodeOf(name)
 	last, _ := s.Attempt(joiner)
 	switch {
 	case node != nil && incarnation <= node.Departed:
-		return refuse(cluster.Denied, "%s has left; its node must come back under a new incarnation", joiner)
+		return refuse(facts.Denied, "%s has left; its node must come back under a new incarnation", joiner)
 	case node != nil && node.Peer == joiner:
-		return refuse(cluster.Conflict, "%s is a member already", joiner)
+		return refuse(facts.Conflict, "%s is a member already", joiner)
 	case last.Phase != 0 && last.Phase != membership.Aborted:
-		return refuse(cluster.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
+		return refuse(facts.Conflict, "%s is joining already: attempt %d is %s", joiner, last.Number, last.Phase)
 	case number != last.Number+1:
-		return refuse(cluster.Conflict, "attempt %d of %s does not follow its attempt %d", number, joiner, last.Number)
+		return refuse(facts.Conflict, "attempt %d of %s does not follow its attempt %d", number, joiner, last.Number)
 	}
 	if reason := Crowded(s, joiner); reason != "" {
-		return refuse(cluster.Exhausted, "%s", reason)
+		return refuse(facts.Exhausted, "%s", reason)
 	}
 	node = s.EnsureNode(name)
 	forgetEarlier(s, node, incarnation)
@@ -53,21 +54,21 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refus
 	switch {
 	case s.Members() == 0:
 		admit(s, node.Index, joiner)
-		return cluster.Refusal{}
+		return facts.Refusal{}
 	case node.Peer != "":
 		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
-		return refuse(cluster.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer,
+		return refuse(facts.Conflict, "node %s is a member as %s: it must leave before %s can join", name, node.Peer,
 			joiner)
 	case s.Open() == 0:
 		attempt.Phase = membership.Refused
 		s.SetAttempt(joiner, attempt)
-		return refuse(cluster.Unavailable, "no member is free to observe %s: all are busy with other joins", joiner)
+		return refuse(facts.Unavailable, "no member is free to observe %s: all are busy with other joins", joiner)
 	}
 	attempt.Phase = membership.Prepared
 	attempt.Observer = s.OpenAt(int(uint64(s.Index) % uint64(s.Open())))
 	s.SetAttempt(joiner, attempt)
-	return cluster.Refusal{}
+	return facts.Refusal{}
 }
 
 // Crowded returns why the value has no place for a peer that it does not know yet, "" if it has. Lives before its own
@@ -110,7 +111,7 @@ func forgetEarlier(s *cluster.State, node *cluster.Node, incarnation uint32) {
 }
 
 // admit makes the joiner a member, and ends lives of its node that came before.
-func admit(s *cluster.State, node cluster.NodeIndex, joiner terms.PeerID) {
+func admit(s *cluster.State, node facts.NodeIndex, joiner terms.PeerID) {
 	_, incarnation := joiner.Split()
 	s.SetAttempt(joiner, membership.Attempt{})
 	s.SetPeer(node, joiner)
@@ -118,37 +119,37 @@ func admit(s *cluster.State, node cluster.NodeIndex, joiner terms.PeerID) {
 }
 
 // Notify is the observer's word that it watches the joiner.
-func Notify(s *cluster.State, observer, joiner terms.PeerID, number uint32) cluster.Refusal {
+func Notify(s *cluster.State, observer, joiner terms.PeerID, number uint32) facts.Refusal {
 	attempt, refusal := current(s, joiner, number, membership.Prepared)
-	if refusal.Code != cluster.OK {
+	if refusal.Code != facts.OK {
 		return refusal
 	}
 	if attempt.Observer != observer {
-		return refuse(cluster.Denied, "%s is not the observer of %s, %s is", observer, joiner, attempt.Observer)
+		return refuse(facts.Denied, "%s is not the observer of %s, %s is", observer, joiner, attempt.Observer)
 	}
 	attempt.Phase = membership.Accepted
 	s.SetAttempt(joiner, attempt)
-	return cluster.Refusal{}
+	return facts.Refusal{}
 }
 
 // Accept stitches the joiner in between its observer and whom the observer watches now.
-func Accept(s *cluster.State, joiner, observer terms.PeerID, number uint32) cluster.Refusal {
+func Accept(s *cluster.State, joiner, observer terms.PeerID, number uint32) facts.Refusal {
 	attempt, refusal := current(s, joiner, number, membership.Accepted)
-	if refusal.Code != cluster.OK {
+	if refusal.Code != facts.OK {
 		return refusal
 	}
 	if attempt.Observer != observer {
-		return refuse(cluster.Conflict, "%s is observed by %s, not by %s", joiner, attempt.Observer, observer)
+		return refuse(facts.Conflict, "%s is observed by %s, not by %s", joiner, attempt.Observer, observer)
 	}
 	node := s.NodeOf(joiner.Node())
 	if node.Peer != "" {
-		return refuse(cluster.Conflict, "node %s is a member as %s", node.Name, node.Peer)
+		return refuse(facts.Conflict, "node %s is a member as %s", node.Name, node.Peer)
 	}
 	subject := subjectOf(s, observer)
 	admit(s, node.Index, joiner)
 	s.SetWatched(observer, joiner)
 	s.SetWatched(joiner, subject)
-	return cluster.Refusal{}
+	return facts.Refusal{}
 }
 
 // subjectOf returns whom a joiner will watch: whom its observer watches, or the observer if that is alone.
@@ -161,37 +162,37 @@ func subjectOf(s *cluster.State, observer terms.PeerID) terms.PeerID {
 
 // current returns the joiner's attempt if it has that number and phase.
 func current(s *cluster.State, joiner terms.PeerID, number uint32, phase membership.AttemptPhase) (membership.Attempt,
-	cluster.Refusal) {
+	facts.Refusal) {
 	attempt, ok := s.Attempt(joiner)
 	switch {
 	case !ok:
-		return attempt, refuse(cluster.NotFound, "%s is not joining", joiner)
+		return attempt, refuse(facts.NotFound, "%s is not joining", joiner)
 	case attempt.Number != number || attempt.Phase != phase:
-		return attempt, refuse(cluster.Conflict, "attempt %d of %s is not %s: attempt %d is %s", number, joiner, phase,
+		return attempt, refuse(facts.Conflict, "attempt %d of %s is not %s: attempt %d is %s", number, joiner, phase,
 			attempt.Number, attempt.Phase)
 	}
-	return attempt, cluster.Refusal{}
+	return attempt, facts.Refusal{}
 }
 
 // Abort ends an attempt; the joiner stays in the value, so that its place among those who wait is known.
-func Abort(s *cluster.State, joiner terms.PeerID, number uint32) cluster.Refusal {
+func Abort(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal {
 	attempt, ok := s.Attempt(joiner)
 	if !ok || attempt.Number != number || attempt.Phase == membership.Aborted {
-		return refuse(cluster.NotFound, "%s has no attempt %d to abort", joiner, number)
+		return refuse(facts.NotFound, "%s has no attempt %d to abort", joiner, number)
 	}
 	attempt.Phase, attempt.Observer = membership.Aborted, ""
 	s.SetAttempt(joiner, attempt)
-	return cluster.Refusal{}
+	return facts.Refusal{}
 }
 
 // Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later
 // life of a node that has a member gets none, for it would be that of the member as well; what it wrote last is still
 // known, so that nobody begins that life again.
-func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
+func Leave(s *cluster.State, p terms.PeerID) facts.Refusal {
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)
 	if node == nil || node.Peer != p && !joining {
-		return refuse(cluster.NotFound, "%s is neither a member nor joining", p)
+		return refuse(facts.NotFound, "%s is neither a member nor joining", p)
 	}
 	s.SetAttempt(p, membership.Attempt{})
 	if node.Peer == p {
@@ -214,5 +215,5 @@ func Leave(s *cluster.State, p terms.PeerID) cluster.Refusal {
 	if _, lives := s.Node(node.Index).Peer.Split(); lives == 0 || lives > incarnation {
 		s.Depart(node.Index, incarnation)
 	}
-	return cluster.Refusal{}
+	return facts.Refusal{}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/ring"
 	"starling/terms"
@@ -151,16 +152,16 @@ func (w *story) found(names []string) {
 }
 
 // step begins an entry and returns what tells how it went.
-func (w *story) step(out *strings.Builder, format string, who ...terms.PeerID) func(cluster.Refusal) {
+func (w *story) step(out *strings.Builder, format string, who ...terms.PeerID) func(facts.Refusal) {
 	w.s.Time = w.now
 	names := make([]any, len(who))
 	for i, p := range who {
 		names[i] = brief(p)
 	}
-	return func(refusal cluster.Refusal) {
+	return func(refusal facts.Refusal) {
 		fmt.Fprintf(out, "#%d "+format, append([]any{w.s.Index + 1}, names...)...)
 		w.s.Index++
-		if refusal.Code != cluster.OK {
+		if refusal.Code != facts.OK {
 			fmt.Fprintf(out, ": %s: %s", refusal.Code, strings.ReplaceAll(refusal.Reason, "~1", ""))
 		}
 		fmt.Fprintln(out)
@@ -168,7 +169,7 @@ func (w *story) step(out *strings.Builder, format string, who ...terms.PeerID) f
 }
 
 // prepare does what the fold does around it: who writes has a session.
-func (w *story) prepare(p terms.PeerID, number uint32) cluster.Refusal {
+func (w *story) prepare(p terms.PeerID, number uint32) facts.Refusal {
 	name, incarnation := p.Split()
 	w.s.Index++
 	defer func() { w.s.Index-- }()

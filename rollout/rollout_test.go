@@ -3,7 +3,7 @@ package rollout
 import (
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -23,25 +23,25 @@ func TestLimits(t *testing.T) {
 
 // TestSteer tries every way to steer in every state.
 func TestSteer(t *testing.T) {
-	becomes := map[cluster.UpdateState]map[command.Steering]cluster.UpdateState{
-		cluster.RollingForward: {
-			command.Pause: cluster.Paused, command.Abort: cluster.UpdateAborted, command.Promote: cluster.RollingForward,
-			command.Fail: cluster.RollingForward,
+	becomes := map[facts.UpdateState]map[command.Steering]facts.UpdateState{
+		facts.RollingForward: {
+			command.Pause: facts.Paused, command.Abort: facts.UpdateAborted, command.Promote: facts.RollingForward,
+			command.Fail: facts.RollingForward,
 		},
-		cluster.RollingBackward: {
-			command.Pause: cluster.Paused, command.Abort: cluster.UpdateAborted, command.Promote: cluster.RollingBackward,
-			command.Fail: cluster.RollingBackward,
+		facts.RollingBackward: {
+			command.Pause: facts.Paused, command.Abort: facts.UpdateAborted, command.Promote: facts.RollingBackward,
+			command.Fail: facts.RollingBackward,
 		},
-		cluster.Paused: {
-			command.Resume: cluster.RollingBackward, command.Abort: cluster.UpdateAborted, command.Promote: cluster.Paused,
-			command.Fail: cluster.Paused,
+		facts.Paused: {
+			command.Resume: facts.RollingBackward, command.Abort: facts.UpdateAborted, command.Promote: facts.Paused,
+			command.Fail: facts.Paused,
 		},
 	}
-	for state := range cluster.UpdateStateCount {
+	for state := range facts.UpdateStateCount {
 		for how := command.Pause; how <= command.Abort; how++ {
-			u := cluster.Update{State: state}
-			if state == cluster.Paused {
-				u.Before = cluster.RollingBackward
+			u := facts.Update{State: state}
+			if state == facts.Paused {
+				u.Before = facts.RollingBackward
 			}
 			got, reason := Steer(u, how, 7)
 			want, allowed := becomes[state][how]
@@ -50,7 +50,7 @@ func TestSteer(t *testing.T) {
 			}
 		}
 	}
-	if _, reason := Steer(cluster.Update{State: cluster.RollingForward, Promoted: true}, command.Promote,
+	if _, reason := Steer(facts.Update{State: facts.RollingForward, Promoted: true}, command.Promote,
 		7); reason == "" {
 		t.Error("an update whose canaries were promoted is promoted again")
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/place"
@@ -32,7 +33,7 @@ func (p *pass) look() *candidates {
 	}
 	c := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}
 	free := make([]terms.Amounts, p.s.Nodes())
-	for n := range cluster.NodeIndex(p.s.Nodes()) {
+	for n := range facts.NodeIndex(p.s.Nodes()) {
 		free[n] = p.s.FreeAmounts(n)
 	}
 	p.s.Visit(len(free))
@@ -51,7 +52,7 @@ func (p *pass) look() *candidates {
 		}
 		return true
 	})
-	for n := range cluster.NodeIndex(p.s.Nodes()) {
+	for n := range facts.NodeIndex(p.s.Nodes()) {
 		if p.s.Eligible(n) {
 			c.nodes = append(c.nodes, preempt.Node{Index: n, Free: free[n]})
 		}
@@ -68,14 +69,14 @@ func (c *candidates) readJob(s *cluster.State, j *cluster.Job, free []terms.Amou
 			continue
 		}
 		version, need := uint32(0), terms.Amounts{}
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			if s.Visit(1); !slot.Phase.Holds() {
 				return true
 			}
 			if slot.Version != version {
 				version, need = slot.Version, j.TaskSpecOf(task, slot.Version).Amounts()
 			}
-			if slot.Phase == cluster.Stopping {
+			if slot.Phase == facts.Stopping {
 				for k := range need {
 					free[slot.Node][k] += need[k]
 				}
@@ -106,7 +107,7 @@ func (c *candidates) readJob(s *cluster.State, j *cluster.Job, free []terms.Amou
 }
 
 // victimOf returns an instance as one that could give way; ok is false if it could not, however preemptible its job is.
-func victimOf(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot, need *terms.Amounts) (v preempt.Victim,
+func victimOf(s *cluster.State, r facts.SlotRef, slot *facts.Slot, need *terms.Amounts) (v preempt.Victim,
 	ok bool) {
 	j := s.Job(r.Job)
 	stage, yields := stageOf(slot.Phase)
@@ -118,13 +119,13 @@ func victimOf(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot, need *ter
 }
 
 // stageOf returns how far an instance is that could give way; ok is false for one that could not.
-func stageOf(phase cluster.Phase) (stage preempt.Stage, ok bool) {
+func stageOf(phase facts.Phase) (stage preempt.Stage, ok bool) {
 	switch phase {
-	case cluster.Delayed:
+	case facts.Delayed:
 		return preempt.Delayed, true
-	case cluster.Assigned:
+	case facts.Assigned:
 		return preempt.Ordered, true
-	case cluster.Running:
+	case facts.Running:
 		return preempt.Running, true
 	}
 	return 0, false
@@ -205,7 +206,7 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 		if h.key == 0 {
 			count = counts[task]
 		}
-		q := place.NewSearch(p.s, cluster.KeyOf(h.job, task), nil).Within(p.spots)
+		q := place.NewSearch(p.s, facts.KeyOf(h.job, task), nil).Within(p.spots)
 		in.Wants = append(in.Wants, preempt.Want{Need: q.Spec.Amounts(), Count: count, Most: q.Most})
 	}
 }
@@ -301,28 +302,28 @@ func (p *pass) minds(h *head) bool {
 }
 
 // unfit returns the nodes of a plan on which its seats would not do, taken one after the other.
-func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []cluster.NodeIndex) {
+func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []facts.NodeIndex) {
 	tasks, j := p.tasksOf(h), p.s.Job(h.job)
 	if !p.minds(h) {
 		return nil
 	}
 	trial, fork := p.s.Copy(), p.spots.Fork(j)
-	end := func(r cluster.SlotRef) {
+	end := func(r facts.SlotRef) {
 		slot, _ := trial.SlotAt(r)
-		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: slot.Node, Version: slot.Version, Phase: cluster.Stopped})
+		trial.SetSlot(r, facts.Slot{Order: slot.Order, Node: slot.Node, Version: slot.Version, Phase: facts.Stopped})
 	}
 	for _, chosen := range plan.Victims {
 		end(in.Victims[chosen.Victim].Slot)
 	}
 	for _, seat := range plan.Seats {
-		for _, r := range append([]cluster.SlotRef(nil), trial.Node(seat.Node).Held...) {
-			if slot, _ := trial.SlotAt(r); slot.Phase == cluster.Stopping {
+		for _, r := range append([]facts.SlotRef(nil), trial.Node(seat.Node).Held...) {
+			if slot, _ := trial.SlotAt(r); slot.Phase == facts.Stopping {
 				end(r)
 			}
 		}
 	}
 	for _, seat := range plan.Seats {
-		if q := place.NewSearch(trial, cluster.KeyOf(h.job, tasks[seat.Want]), nil).Within(fork); !q.Seat(seat.Node,
+		if q := place.NewSearch(trial, facts.KeyOf(h.job, tasks[seat.Want]), nil).Within(fork); !q.Seat(seat.Node,
 			seat.Count) {
 			wrong = append(wrong, seat.Node)
 		}

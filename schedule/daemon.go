@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -12,12 +13,12 @@ import (
 
 // short is a lane of a daemon of which instances found no room on nodes of some pages.
 type short struct {
-	key   cluster.TaskKey
+	key   facts.TaskKey
 	pages []int
 }
 
 // lacksRoom notes that nodes of some pages had no room for instances of a daemon.
-func (p *pass) lacksRoom(key cluster.TaskKey, pages []int) {
+func (p *pass) lacksRoom(key facts.TaskKey, pages []int) {
 	at := slices.IndexFunc(p.shorts, func(other short) bool { return other.key == key })
 	if at < 0 {
 		at, p.shorts = len(p.shorts), append(p.shorts, short{key: key})
@@ -34,10 +35,10 @@ func (p *pass) preemptForDaemons() (finished bool) {
 	})
 	for _, one := range p.shorts {
 		id, task := one.key.Split()
-		var waiting []cluster.NodeIndex
-		taskOf(p.s, one.key).EachSpecial(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+		var waiting []facts.NodeIndex
+		taskOf(p.s, one.key).EachSpecial(id, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			_, tried := slices.BinarySearch(one.pages, int(slot.Node)/cluster.NodesPerPage)
-			if tried && slot.Wish == cluster.OnlyNode && slot.Version == 0 {
+			if tried && slot.Wish == facts.OnlyNode && slot.Version == 0 {
 				waiting = append(waiting, slot.Node)
 			}
 			return true
@@ -57,7 +58,7 @@ func (p *pass) preemptForDaemons() (finished bool) {
 // preemptForDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns
 // false if nobody could give way for that, or something stops there already: when that has ended, the daemon has its
 // turn first.
-func (p *pass) preemptForDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
+func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	id, task := key.Split()
 	claims, _ := p.s.ClaimsOf(id)
 	coming, here := uint32(0), false
@@ -98,7 +99,7 @@ func (p *pass) preemptForDaemon(key cluster.TaskKey, n cluster.NodeIndex) bool {
 
 // daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
 // gang that run elsewhere go with it.
-func (p *pass) daemonInput(n cluster.NodeIndex) *preempt.Input {
+func (p *pass) daemonInput(n facts.NodeIndex) *preempt.Input {
 	c, gangs := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
 	for _, r := range p.s.Node(n).Held {
 		j := p.s.Job(r.Job)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -90,7 +91,7 @@ func (p *pass) setShares(jobs []terms.JobID, plan share.Plan) {
 func (p *pass) unbind(x *sharing) {
 	for _, id := range x.Jobs {
 		for _, task := range p.s.Job(id).Order() {
-			if key := cluster.KeyOf(id, task); x.bounded && p.s.Job(id).Tasks[task].Asks() > 0 {
+			if key := facts.KeyOf(id, task); x.bounded && p.s.Job(id).Tasks[task].Asks() > 0 {
 				p.s.SetBlocked(key, false)
 				p.s.SetBlocked(key.Special(), false)
 			}
@@ -107,7 +108,7 @@ func (p *pass) level(jobs []terms.JobID) {
 		for _, task := range p.s.Job(id).Order() {
 			t := p.s.Job(id).Tasks[task]
 			if share, _ := t.Share(); beyond(t) {
-				count, victims := p.runs(id, task, func(cluster.NodeIndex) bool { return true })
+				count, victims := p.runs(id, task, func(facts.NodeIndex) bool { return true })
 				p.yield(victims, count-min(count, share), jobs)
 			}
 		}
@@ -117,11 +118,11 @@ func (p *pass) level(jobs []terms.JobID) {
 // beyond tells whether more of a task runs, and was not told to stop, than its share.
 func beyond(t *cluster.Task) bool {
 	share, _ := t.Share()
-	return t.Live()-t.Counts[cluster.Stopping]-t.Beside[cluster.Stopping] > share
+	return t.Live()-t.Counts[facts.Stopping]-t.Beside[facts.Stopping] > share
 }
 
 // fits returns what tells whether a node could run a task as far as the machine goes.
-func (p *pass) fits(key cluster.TaskKey) func(cluster.NodeIndex) bool {
+func (p *pass) fits(key facts.TaskKey) func(facts.NodeIndex) bool {
 	return place.NewSearch(p.s, key, nil).Suits
 }
 
@@ -136,7 +137,7 @@ func (p *pass) settle(x *sharing) {
 			most, _ := t.Share()
 			plan.Peers[i] = append(plan.Peers[i], share.Peers(most))
 			unmet = unmet || t.Asks() > 0 || beyond(t)
-			p.spots.Bound(cluster.KeyOf(id, task), x.Ground)
+			p.spots.Bound(facts.KeyOf(id, task), x.Ground)
 		}
 	}
 	if !unmet {
@@ -146,14 +147,14 @@ func (p *pass) settle(x *sharing) {
 	come, leave := x.Ground.Settle(x.in, &plan)
 	for _, c := range come {
 		id := x.Jobs[c.Place.Job]
-		key := cluster.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
+		key := facts.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
 		p.spots.Allow(key, c.Group, uint32(c.Peers))
 		p.s.SetBlocked(key, false)
 		p.s.SetBlocked(key.Special(), false)
 	}
 	for _, c := range leave {
 		if id := x.Jobs[c.Place.Job]; p.evict != nil {
-			on := func(n cluster.NodeIndex) bool { return x.Ground.Of(n) == c.Group }
+			on := func(n facts.NodeIndex) bool { return x.Ground.Of(n) == c.Group }
 			_, victims := p.runs(id, p.s.Job(id).Order()[c.Place.Task], on)
 			p.yield(victims, uint32(c.Peers), x.Jobs)
 			p.dropped = p.dropped || len(victims) > 0 // who comes may go elsewhere now
@@ -176,11 +177,11 @@ func (p *pass) gains(id terms.JobID) bool {
 
 // runs returns how many instances of a task virtual peers run and were not told to stop, on some nodes, and those of
 // them that could give way. What is of a version that such do not run is none of them.
-func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (count uint32,
+func (p *pass) runs(id terms.JobID, task int, on func(facts.NodeIndex) bool) (count uint32,
 	victims []preempt.Victim) {
 	j := p.s.Job(id)
-	p.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-		if p.s.Visit(1); !slot.Phase.Holds() || slot.Phase == cluster.Stopping || !j.SpecOf(slot.Version).Shares() ||
+	p.s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
+		if p.s.Visit(1); !slot.Phase.Holds() || slot.Phase == facts.Stopping || !j.SpecOf(slot.Version).Shares() ||
 			!on(slot.Node) {
 			return true
 		}
@@ -199,7 +200,7 @@ func (p *pass) runs(id terms.JobID, task int, on func(cluster.NodeIndex) bool) (
 func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
 	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
 	all := preempt.Shed(victims, terms.Amounts{}, over)
-	slices.SortStableFunc(all, func(a, b int) int { return cluster.BesideFirst(victims[a].Slot, victims[b].Slot) })
+	slices.SortStableFunc(all, func(a, b int) int { return facts.BesideFirst(victims[a].Slot, victims[b].Slot) })
 	for _, i := range all {
 		r, to := victims[i].Slot, p.gainer(jobs)
 		rule := preempt.ByShare

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/terms"
@@ -17,14 +18,14 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 	spare, beyond := uint32(0), j.MissingAny()
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
-		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Beside[cluster.Waiting], t.Asks())
+		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Beside[facts.Waiting], t.Asks())
 		if asks < missing {
 			return 0, false, false
 		}
 		members += missing
 		spare += asks - missing
 		if missing > 0 || beyond > 0 {
-			key := cluster.KeyOf(j.ID, task)
+			key := facts.KeyOf(j.ID, task)
 			blocked = blocked && (!p.s.Queued(key) || p.s.Blocked(key)) &&
 				(!p.s.Queued(key.Special()) || p.s.Blocked(key.Special()))
 		}
@@ -48,14 +49,14 @@ func mixed(j *cluster.Job) bool {
 
 // lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only
 // those that it lost: such as had a node before, or new ones in the stead of those that failed for good.
-func lacks(j *cluster.Job, key cluster.TaskKey) uint32 {
+func lacks(j *cluster.Job, key facts.TaskKey) uint32 {
 	_, task := key.Split()
 	row, t := j.GangRow(task), j.Tasks[task]
 	count, beyond := j.GangCount()
 	if j.Spec.Grow == terms.GrowWhole {
 		lost := row.Missing() - min(row.Missing(), row.Fresh) + count.LostAny(beyond)
 		if !key.IsSpecial() {
-			lost = min(lost, t.Waits()-row.Fresh+t.Counts[cluster.Failed])
+			lost = min(lost, t.Waits()-row.Fresh+t.Counts[facts.Failed])
 		}
 		return lost
 	}
@@ -118,14 +119,14 @@ func (p *turns) rejectGang(j *cluster.Job, gang *admission.Gang) {
 // refuseGang notes that no lane of a gang may try the nodes.
 func (p *turns) refuseGang(j *cluster.Job) {
 	for task := range j.Tasks {
-		key := cluster.KeyOf(j.ID, task)
+		key := facts.KeyOf(j.ID, task)
 		p.refused(key, p.s.Blocked(key))
 		p.refused(key.Special(), p.s.Blocked(key.Special()))
 	}
 }
 
 // needOf returns what the slots need, each in its version.
-func needOf(s *cluster.State, slots []cluster.SlotRef) (need terms.Amounts) {
+func needOf(s *cluster.State, slots []facts.SlotRef) (need terms.Amounts) {
 	for _, r := range slots {
 		slot, _ := s.SlotAt(r)
 		for k, amount := range s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts() {
@@ -139,13 +140,13 @@ func needOf(s *cluster.State, slots []cluster.SlotRef) (need terms.Amounts) {
 func (p *turns) comesLater(j *cluster.Job) (later bool) {
 	beyond := j.MissingAny() > 0
 	for task, t := range j.Tasks {
-		t.EachSpecial(j.ID, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-			later = later || r.Seat == cluster.MainSeat && (j.Missing(task) > 0 || beyond) && p.s.OrderedNow(r)
+		t.EachSpecial(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
+			later = later || r.Seat == facts.MainSeat && (j.Missing(task) > 0 || beyond) && p.s.OrderedNow(r)
 			return !later
 		})
 	}
 	for task := range j.Tasks {
-		if key := cluster.KeyOf(j.ID, task); later {
+		if key := facts.KeyOf(j.ID, task); later {
 			p.later = append(p.later, key, key.Special())
 		}
 	}
@@ -177,7 +178,7 @@ func (p *pass) possibleGang(j *cluster.Job) bool {
 func searchesOf(s *cluster.State, j *cluster.Job) []*place.Search {
 	searches := make([]*place.Search, len(j.Tasks))
 	for task := range j.Tasks {
-		searches[task] = place.NewSearch(s, cluster.KeyOf(j.ID, task), nil)
+		searches[task] = place.NewSearch(s, facts.KeyOf(j.ID, task), nil)
 	}
 	return searches
 }
@@ -208,8 +209,8 @@ func membersIn(j *cluster.Job, searches []*place.Search,
 func (p *turns) blockGang(j *cluster.Job) {
 	p.s.SetGangTried(j.ID)
 	for task := range j.Tasks {
-		key := cluster.KeyOf(j.ID, task)
-		for _, lane := range [...]cluster.TaskKey{key, key.Special()} {
+		key := facts.KeyOf(j.ID, task)
+		for _, lane := range [...]facts.TaskKey{key, key.Special()} {
 			if p.s.Queued(lane) && !p.s.Blocked(lane) {
 				p.s.SetBlocked(lane, true)
 			}
@@ -221,7 +222,7 @@ func (p *turns) blockGang(j *cluster.Job) {
 // is no room for all; refused tells that the pool refused some.
 type trial struct {
 	s       *cluster.State
-	placed  []cluster.SlotRef
+	placed  []facts.SlotRef
 	spots   place.Spots
 	refused bool
 }
@@ -233,12 +234,12 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 	for task, row := range j.Tasks {
 		missing := j.Missing(task)
 		missing -= min(missing, uint32(row.SpecialWaits())) // they may be of a version that needs less
-		if missing > 0 && !place.NewSearch(p.s, cluster.KeyOf(j.ID, task), nil).Enough(missing) {
+		if missing > 0 && !place.NewSearch(p.s, facts.KeyOf(j.ID, task), nil).Enough(missing) {
 			return t
 		}
 	}
 	refused := false
-	try := func(d *place.Domain, claims *cluster.Claims) bool {
+	try := func(d *place.Domain, claims *facts.Claims) bool {
 		t = p.tryMembers(j, d, claims)
 		refused = refused || t.refused
 		return t.s != nil
@@ -248,7 +249,7 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 		return t
 	}
 	for _, d := range p.domains(j, tried) {
-		if claimed && j.Spec.Within != "" && try(d, &p.claims) || try(d, &cluster.Claims{}) {
+		if claimed && j.Spec.Within != "" && try(d, &p.claims) || try(d, &facts.Claims{}) {
 			return t
 		}
 	}
@@ -257,7 +258,7 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 
 // tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
 // needs beyond them.
-func (p *turns) tryMembers(j *cluster.Job, d *place.Domain, claims *cluster.Claims) trial {
+func (p *turns) tryMembers(j *cluster.Job, d *place.Domain, claims *facts.Claims) trial {
 	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {
@@ -291,7 +292,7 @@ type members struct {
 	trial
 	job    terms.JobID
 	domain *place.Domain
-	claims *cluster.Claims
+	claims *facts.Claims
 }
 
 // more places up to most instances of a task as far as its pool admits them.
@@ -317,8 +318,8 @@ func (m *members) place(task int, most uint32) (placed uint32) {
 	if most == 0 {
 		return 0
 	}
-	note := func(r cluster.SlotRef) { m.placed = append(m.placed, r) }
-	q := place.NewSearch(m.trial.s, cluster.KeyOf(m.job, task), note).Within(m.trial.spots).In(m.domain)
+	note := func(r facts.SlotRef) { m.placed = append(m.placed, r) }
+	q := place.NewSearch(m.trial.s, facts.KeyOf(m.job, task), note).Within(m.trial.spots).In(m.domain)
 	pages := m.all
 	if q.Gaps = m.gaps; m.domain != nil {
 		pages = m.domain.Pages

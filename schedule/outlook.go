@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
@@ -30,14 +31,14 @@ type Outlook struct {
 }
 
 // NewOutlook looks at a lane of a task that waits in a pool; ok is false for others. It changes s.
-func NewOutlook(s *cluster.State, key cluster.TaskKey) (o *Outlook, ok bool) {
+func NewOutlook(s *cluster.State, key facts.TaskKey) (o *Outlook, ok bool) {
 	id, task := key.Split()
 	j := s.Job(id)
 	number := s.PoolOf(j)
 	if number < 0 || !s.Queued(key) {
 		return nil, false
 	}
-	s.SetClaims(id, cluster.Claims{}) // what is kept for the job is free to it
+	s.SetClaims(id, facts.Claims{}) // what is kept for the job is free to it
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
 		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
@@ -128,7 +129,7 @@ type GangRoom struct {
 
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
-	s.SetClaims(j.ID, cluster.Claims{})
+	s.SetClaims(j.ID, facts.Claims{})
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
@@ -149,7 +150,7 @@ func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 	if d != nil {
 		r.Value = d.Value
 	}
-	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &cluster.Claims{}, trial: trial{s: s}}
+	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &facts.Claims{}, trial: trial{s: s}}
 	beyond := j.MissingAny()
 	for task := range j.Tasks {
 		r.Fit += m.place(task, j.Missing(task))
@@ -177,7 +178,7 @@ func (o *Outlook) Contest() *preempt.Input { return o.pass.input(o.Number, &o.he
 
 // Yielding is an instance that gives way to the work, by a rule.
 type Yielding struct {
-	Slot cluster.SlotRef
+	Slot facts.SlotRef
 	Rule preempt.Rule
 }
 

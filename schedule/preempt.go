@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -16,7 +17,7 @@ import (
 type head struct {
 	job terms.JobID
 	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
-	key  cluster.TaskKey
+	key  facts.TaskKey
 	most uint32
 	// entitled tells that the pool has room for it; kept is what the pool keeps for work before it.
 	entitled bool
@@ -102,18 +103,18 @@ func (p *pass) preempt() (finished bool) {
 				p.s.SetHunger(number, nil)
 			}
 		case !waited && due > p.s.Time:
-			p.s.SetHunger(number, &cluster.Hunger{At: due})
+			p.s.SetHunger(number, &facts.Hunger{At: due})
 		case was.Failed && !moved:
 		case was.At > p.s.Time:
-			p.s.SetHunger(number, &cluster.Hunger{At: was.At})
+			p.s.SetHunger(number, &facts.Hunger{At: was.At})
 		case p.plans == 0:
 			if finished = false; !waited {
 				was.At = p.s.Time
 			}
-			p.s.SetHunger(number, &cluster.Hunger{At: was.At})
+			p.s.SetHunger(number, &facts.Hunger{At: was.At})
 		default:
 			more := p.preemptForPool(number, heads)
-			next := &cluster.Hunger{At: max(due, p.s.Time+1), Failed: true}
+			next := &facts.Hunger{At: max(due, p.s.Time+1), Failed: true}
 			if more {
 				next, finished = nil, false
 			}
@@ -200,7 +201,7 @@ func (p *pass) shed(number int) {
 // evictAll tells those of the victims to give way who were chosen.
 func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms.JobID) {
 	slices.SortStableFunc(all, func(a, b preempt.Chosen) int {
-		return cluster.BesideFirst(victims[a.Victim].Slot, victims[b.Victim].Slot)
+		return facts.BesideFirst(victims[a.Victim].Slot, victims[b.Victim].Slot)
 	})
 	for _, chosen := range all {
 		p.evict(victims[chosen.Victim].Slot, to, chosen.Rule)
@@ -217,7 +218,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 	}
 	in := p.input(number, h)
 	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.choose(h, in) })
-	claims := cluster.Claims{Seats: p.seats(h, in, plan.Seats)}
+	claims := facts.Claims{Seats: p.seats(h, in, plan.Seats)}
 	// Where there is room as it is and nothing leaves, something else is in the way.
 	if !ok || len(plan.Victims) == 0 && !p.awaits(&claims) {
 		if lifted {
@@ -256,17 +257,17 @@ func (p *pass) keep(number int, h *head) {
 	}
 	in.Victims = p.candidates.ending()
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
-		p.s.SetClaims(h.job, cluster.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
+		p.s.SetClaims(h.job, facts.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.Stir()
 		p.candidates = nil
 	}
 }
 
 // seats returns what is to be kept for the seats of a plan.
-func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (claims []cluster.Claim) {
+func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (claims []facts.Claim) {
 	tasks := p.tasksOf(h)
 	for _, seat := range seats {
-		claims = append(claims, cluster.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count,
+		claims = append(claims, facts.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count,
 			Need: in.Wants[seat.Want].Need})
 	}
 	return claims
@@ -317,9 +318,9 @@ func (p *pass) lacksNodes(h *head) bool {
 }
 
 // lift gives the room that is claimed for a job back for a moment, so that the job may take it.
-func (p *pass) lift(id terms.JobID) (claims cluster.Claims, lifted bool) {
+func (p *pass) lift(id terms.JobID) (claims facts.Claims, lifted bool) {
 	if claims, lifted = p.s.ClaimsOf(id); lifted {
-		p.s.SetClaims(id, cluster.Claims{})
+		p.s.SetClaims(id, facts.Claims{})
 	}
 	return claims, lifted
 }
@@ -349,7 +350,7 @@ func (p *turns) hold(id terms.JobID) {
 }
 
 // release gives a job back what was kept for it.
-func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
+func (p *turns) release(j *cluster.Job, claims facts.Claims) {
 	at := slices.Index(p.holding, j.ID)
 	if at < 0 {
 		return
@@ -361,7 +362,7 @@ func (p *turns) release(j *cluster.Job, claims cluster.Claims) {
 }
 
 // runsOn counts the instances of a job on the nodes of some claims.
-func (p *pass) runsOn(id terms.JobID, seats []cluster.Claim) []uint32 {
+func (p *pass) runsOn(id terms.JobID, seats []facts.Claim) []uint32 {
 	counts := make([]uint32, len(seats))
 	for i, seat := range seats {
 		p.s.Visit(len(p.s.Node(seat.Node).Held))
@@ -376,16 +377,16 @@ func (p *pass) runsOn(id terms.JobID, seats []cluster.Claim) []uint32 {
 
 // restore claims again what a job did not take, if it may still come free. What it has taken, or does not need, is no
 // claim any more. Before is how many of its instances ran on the nodes before it could.
-func (p *pass) restore(id terms.JobID, claims cluster.Claims, before []uint32) {
+func (p *pass) restore(id terms.JobID, claims facts.Claims, before []uint32) {
 	left := slices.Clone(claims.Seats)
 	for i, now := range p.runsOn(id, left) {
 		left[i].Count -= min(left[i].Count, now-min(now, before[i]))
 	}
-	kept := p.trimmed(id, cluster.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
+	kept := p.trimmed(id, facts.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
 	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang
 	// needs all of it, and what the pool may hold goes to the first.
 	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
-		kept = cluster.Claims{}
+		kept = facts.Claims{}
 	}
 	if len(kept.Seats) == 0 {
 		p.handOver(id, claims.Leaving)
@@ -415,7 +416,7 @@ func (p *pass) awaitsBeside(id terms.JobID) bool {
 
 // handOver notes that what has still to leave for a job leaves for the next one of the pool: the job has what it
 // wanted.
-func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
+func (p *pass) handOver(id terms.JobID, leaving []facts.SlotRef) {
 	others := p.beside(id)
 	if len(others) == 0 {
 		return
@@ -435,7 +436,7 @@ func (p *pass) handOver(id terms.JobID, leaving []cluster.SlotRef) {
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there
 // for others with patience is given up. That is so for all lanes of the job, whose turns follow each other.
-func (p *pass) retries(id terms.JobID, seats []cluster.Claim) bool {
+func (p *pass) retries(id terms.JobID, seats []facts.Claim) bool {
 	if p.dropPatient(seats) {
 		p.retrying = append(p.retrying, id)
 	}
@@ -444,13 +445,13 @@ func (p *pass) retries(id terms.JobID, seats []cluster.Claim) bool {
 
 // dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
 // anything: it counts on room that comes free later, and may not have what was freed for others.
-func (p *pass) dropPatient(seats []cluster.Claim) (dropped bool) {
+func (p *pass) dropPatient(seats []facts.Claim) (dropped bool) {
 	for _, id := range p.s.ClaimingJobs() {
 		claims, _ := p.s.ClaimsOf(id)
-		if claims.Patient && slices.ContainsFunc(claims.Seats, func(seat cluster.Claim) bool {
-			return slices.ContainsFunc(seats, func(other cluster.Claim) bool { return other.Node == seat.Node })
+		if claims.Patient && slices.ContainsFunc(claims.Seats, func(seat facts.Claim) bool {
+			return slices.ContainsFunc(seats, func(other facts.Claim) bool { return other.Node == seat.Node })
 		}) {
-			p.s.SetClaims(id, cluster.Claims{})
+			p.s.SetClaims(id, facts.Claims{})
 			p.dropped, dropped = true, true
 		}
 	}
@@ -466,7 +467,7 @@ func united(a, b []int) []int {
 // trimmed returns what of the claims of a job it still waits for and may have. What is kept for it where others were
 // told to stop is no more than is there: others of its tasks may have taken that, who stopped may start there again,
 // and the node may offer less.
-func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Claims) {
+func (p *pass) trimmed(id terms.JobID, claims facts.Claims) (kept facts.Claims) {
 	j := p.s.Job(id)
 	if j == nil {
 		return kept
@@ -487,14 +488,14 @@ func (p *pass) trimmed(id terms.JobID, claims cluster.Claims) (kept cluster.Clai
 		kept.Seats = append(kept.Seats, seat)
 	}
 	if claims.Patient && len(kept.Seats) < len(claims.Seats) {
-		return cluster.Claims{} // elsewhere there may be room sooner
+		return facts.Claims{} // elsewhere there may be room sooner
 	}
 	return kept
 }
 
 // backed returns how many instances have room on the node of a claim of a job beside some of its claims, and those of
 // others to whom somebody gives way, when all have stopped that were told to.
-func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim) uint32 {
+func (p *pass) backed(id terms.JobID, claim *facts.Claim, own []facts.Claim) uint32 {
 	node := p.s.Node(claim.Node)
 	free, claimed := p.s.FreeAmounts(claim.Node), node.Claimed()
 	for k := range free {
@@ -502,7 +503,7 @@ func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim)
 	}
 	p.s.Visit(len(node.Held))
 	for _, r := range node.Held {
-		if slot, _ := p.s.SlotAt(r); slot.Phase == cluster.Stopping {
+		if slot, _ := p.s.SlotAt(r); slot.Phase == facts.Stopping {
 			need := p.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts()
 			free.Add(&need, 1)
 		}
@@ -522,17 +523,17 @@ func (p *pass) backed(id terms.JobID, claim *cluster.Claim, own []cluster.Claim)
 }
 
 // awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.
-func (p *pass) awaits(c *cluster.Claims) bool {
-	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat cluster.Claim) bool {
+func (p *pass) awaits(c *facts.Claims) bool {
+	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat facts.Claim) bool {
 		return slices.ContainsFunc(p.s.Node(seat.Node).Held, p.leaves)
 	})
 }
 
 // leaves tells whether an instance was told to stop and has not yet.
-func (p *pass) leaves(r cluster.SlotRef) bool {
+func (p *pass) leaves(r facts.SlotRef) bool {
 	p.s.Visit(1)
 	slot, ok := p.s.SlotAt(r)
-	return ok && slot.Phase == cluster.Stopping
+	return ok && slot.Phase == facts.Stopping
 }
 
 // trimClaims gives back what nobody waits for any more, or can have: of two for whom too much is kept the later job

@@ -19,6 +19,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
@@ -27,7 +28,7 @@ import (
 )
 
 // Evict tells an instance to give way to a job, by a rule.
-type Evict func(r cluster.SlotRef, to terms.JobID, rule preempt.Rule)
+type Evict func(r facts.SlotRef, to terms.JobID, rule preempt.Rule)
 
 // Run takes one pass. It divides, then admits and places until a round places nothing, then preempts for what should
 // run and does not, and admits and places once more in the room that came of it. It returns false if it stopped at a
@@ -107,11 +108,11 @@ type pass struct {
 	all, grown, regrown []int
 	gaps                *place.Gaps
 	// later are the lanes with seats of slots that were ordered with this entry already.
-	later    []cluster.TaskKey
+	later    []facts.TaskKey
 	entitled []entitle.Entitlement
 	ceilings *admission.Ceilings
 	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
-	outgrown []cluster.TaskKey
+	outgrown []facts.TaskKey
 	// grounded are the pools whose shares depend on where virtual peers are.
 	grounded []*sharing
 	// shorts are the daemons of which instances found no room on their nodes.
@@ -147,12 +148,12 @@ func (p *pass) leave() {
 	}
 	p.unblock(p.later)
 	if p.left == 0 {
-		p.unblock(slices.DeleteFunc(p.s.QueuedKeys(), func(key cluster.TaskKey) bool { return !p.s.Blocked(key) }))
+		p.unblock(slices.DeleteFunc(p.s.QueuedKeys(), func(key facts.TaskKey) bool { return !p.s.Blocked(key) }))
 	}
 }
 
 // unblock lets lanes try all nodes.
-func (p *pass) unblock(keys []cluster.TaskKey) {
+func (p *pass) unblock(keys []facts.TaskKey) {
 	for _, key := range keys {
 		p.s.SetBlocked(key, false)
 	}

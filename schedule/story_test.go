@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -40,7 +41,7 @@ func TestStories(t *testing.T) {
 				if words := strings.Fields(line); len(words) > 0 {
 					w.tell(t, words)
 					w.s.Index++
-					Run(w.s, func(r cluster.SlotRef) {
+					Run(w.s, func(r facts.SlotRef) {
 						slot, _ := w.s.SlotAt(r)
 						fmt.Fprintf(out, "%s[%d] to %s\n", w.s.Job(r.Job).Name(), r.Index, w.s.Node(slot.Node).Name)
 					}, nil)
@@ -86,9 +87,9 @@ func (w *story) tell(t *testing.T, words []string) {
 	case "end":
 		id := w.s.JobOf(terms.JobName(plain[0])).ID
 		for _, index := range plain[1:] {
-			r := cluster.SlotRef{Job: id, Index: uint32(number(index))}
+			r := facts.SlotRef{Job: id, Index: uint32(number(index))}
 			slot, _ := w.s.SlotAt(r)
-			slot.Phase = cluster.Succeeded
+			slot.Phase = facts.Succeeded
 			w.s.SetSlot(r, slot)
 		}
 	default:
@@ -177,13 +178,13 @@ func setRules(t *terms.Task, set map[string]string) {
 
 // show writes out every node with what it runs, and what waits.
 func (w *story) show(out *strings.Builder) {
-	for n := range cluster.NodeIndex(w.s.Nodes()) {
+	for n := range facts.NodeIndex(w.s.Nodes()) {
 		node, free := w.s.Node(n), w.s.Free(n)
 		fmt.Fprintf(out, "%s:", node.Name)
 		w.s.EachJob(func(j *cluster.Job) bool {
 			for i := range j.Tasks[0].Slots.Len() {
 				if slot := j.Tasks[0].Slots.At(i); slot.Phase.Holds() && slot.Node == n {
-					fmt.Fprintf(out, " %s[%d]%s", j.Name(), i, given(node, cluster.SlotRef{Job: j.ID, Index: uint32(i)}))
+					fmt.Fprintf(out, " %s[%d]%s", j.Name(), i, given(node, facts.SlotRef{Job: j.ID, Index: uint32(i)}))
 				}
 			}
 			return true
@@ -199,7 +200,7 @@ func (w *story) show(out *strings.Builder) {
 }
 
 // given lists the ports and devices of a slot.
-func given(node *cluster.Node, r cluster.SlotRef) string {
+func given(node *cluster.Node, r facts.SlotRef) string {
 	var all []string
 	for _, use := range node.Ports {
 		if use.Slot == r {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/place"
 )
 
@@ -67,8 +68,8 @@ func (p *turns) valuesOf(attribute string, division *cluster.Division, grown boo
 		return all
 	}
 	for _, page := range p.grown {
-		first := cluster.NodeIndex(page * cluster.NodesPerPage)
-		for n := first; n < min(first+cluster.NodesPerPage, cluster.NodeIndex(p.s.Nodes())); n++ {
+		first := facts.NodeIndex(page * cluster.NodesPerPage)
+		for n := first; n < min(first+cluster.NodesPerPage, facts.NodeIndex(p.s.Nodes())); n++ {
 			if offer := p.s.Node(n).Offer; offer != nil {
 				value, _ := offer.Attribute(attribute)
 				if at, found := slices.BinarySearch(division.Values, value); found {
@@ -116,7 +117,7 @@ type measure struct {
 func newMeasure(p *turns, j *cluster.Job) *measure {
 	m := &measure{j: j, any: j.MissingAny()}
 	for task, t := range j.Tasks {
-		q := place.NewSearch(p.s, cluster.KeyOf(j.ID, task), nil).Within(p.spots).In(nil)
+		q := place.NewSearch(p.s, facts.KeyOf(j.ID, task), nil).Within(p.spots).In(nil)
 		m.searches, m.asks = append(m.searches, q), append(m.asks, t.Asks())
 	}
 	return m

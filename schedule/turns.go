@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/place"
@@ -31,7 +32,7 @@ type turns struct {
 	// keeps for them what the others free.
 	claimers, holding []terms.JobID
 	// claims is what was claimed for the job that has its turn.
-	claims cluster.Claims
+	claims facts.Claims
 }
 
 // daemons tells whether the turns are those of daemons.
@@ -46,7 +47,7 @@ func (p *turns) take() {
 		if at = next; p.turn(next) {
 			// The job's lanes have their turns as single instances, from the first on.
 			id, _ := next.Key.Split()
-			at.Key = cluster.KeyOf(id, 0) - 1
+			at.Key = facts.KeyOf(id, 0) - 1
 		}
 	}
 }
@@ -80,7 +81,7 @@ func (p *pass) claimsFor(id terms.JobID) bool {
 }
 
 // refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.
-func (p *turns) refused(key cluster.TaskKey, blocked bool) {
+func (p *turns) refused(key facts.TaskKey, blocked bool) {
 	if blocked && len(p.grown) > 0 {
 		p.outgrown = append(p.outgrown, key)
 	}
@@ -116,7 +117,7 @@ func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
 }
 
 // singles places up to most instances of one lane of a task, each by itself.
-func (p *turns) singles(j *cluster.Job, key cluster.TaskKey, most uint32) {
+func (p *turns) singles(j *cluster.Job, key facts.TaskKey, most uint32) {
 	if !p.s.Queued(key) {
 		return
 	}
@@ -162,7 +163,7 @@ func (p *turns) pages(blocked bool) []int {
 }
 
 // special places up to most seats that wait for a particular node or version.
-func (p *turns) special(j *cluster.Job, key cluster.TaskKey, most uint32) {
+func (p *turns) special(j *cluster.Job, key facts.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
 	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).Lane(j.GangState() == gang.Broken), false
 	q.Gaps = p.gaps
@@ -232,12 +233,12 @@ func (p *turns) await(g *admission.Gang, possible func() bool) {
 	}
 }
 
-func jobOf(key cluster.TaskKey) terms.JobID {
+func jobOf(key facts.TaskKey) terms.JobID {
 	id, _ := key.Split()
 	return id
 }
 
-func taskOf(s *cluster.State, key cluster.TaskKey) *cluster.Task {
+func taskOf(s *cluster.State, key facts.TaskKey) *cluster.Task {
 	id, task := key.Split()
 	return s.Job(id).Tasks[task]
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -43,23 +44,23 @@ func plain(s *cluster.State) {
 	}
 }
 
-func anywhere(cluster.NodeIndex) bool { return true }
+func anywhere(facts.NodeIndex) bool { return true }
 
 // plainSpecial places the seats of a task that wish something of their last node.
-func plainSpecial(s *cluster.State, key cluster.TaskKey, shapes []cluster.Shape) (placed bool) {
-	var all []cluster.SlotRef
+func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (placed bool) {
+	var all []facts.SlotRef
 	id, task := key.Split()
-	s.Job(id).Tasks[task].EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
+	s.Job(id).Tasks[task].EachSpecial(id, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		all = append(all, r)
 		return true
 	})
 	for _, r := range all {
 		slot, _ := s.SlotAt(r)
-		there := func(n cluster.NodeIndex) bool { return n == slot.Node }
-		elsewhere := func(n cluster.NodeIndex) bool { return n != slot.Node }
-		tries := [][]func(cluster.NodeIndex) bool{
-			cluster.AnyNode: {anywhere}, cluster.PreferNode: {there, anywhere}, cluster.AvoidNode: {elsewhere, there},
-			cluster.OnlyNode: {there},
+		there := func(n facts.NodeIndex) bool { return n == slot.Node }
+		elsewhere := func(n facts.NodeIndex) bool { return n != slot.Node }
+		tries := [][]func(facts.NodeIndex) bool{
+			facts.AnyNode: {anywhere}, facts.PreferNode: {there, anywhere}, facts.AvoidNode: {elsewhere, there},
+			facts.OnlyNode: {there},
 		}[slot.Wish]
 		for _, among := range tries {
 			if n, ok := choose(s, key, choice{among: among, shapes: shapes}); ok {
@@ -74,7 +75,7 @@ func plainSpecial(s *cluster.State, key cluster.TaskKey, shapes []cluster.Shape)
 
 // choose returns the node for the next instance of a task among some: where all its rules hold, or, if there is none,
 // where those do that have not ended.
-func choose(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.NodeIndex, found bool) {
+func choose(s *cluster.State, key facts.TaskKey, by choice) (best facts.NodeIndex, found bool) {
 	by.rules = rules(s, key, false)
 	if best, found = chooseBy(s, key, by); found {
 		return best, true
@@ -86,7 +87,7 @@ func choose(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.Node
 // choice is what a node must be: one of some, where rules hold; shapes has one for every request that was met before.
 type choice struct {
 	rules  []constraint.Constraint
-	among  func(cluster.NodeIndex) bool
+	among  func(facts.NodeIndex) bool
 	shapes []cluster.Shape
 }
 
@@ -95,7 +96,7 @@ func shapesOf(s *cluster.State) []cluster.Shape {
 	var all []cluster.Shape
 	s.EachJob(func(j *cluster.Job) bool {
 		for i := range j.Tasks {
-			s.EachSlot(j.ID, i, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+			s.EachSlot(j.ID, i, func(_ facts.SlotRef, slot facts.Slot) bool {
 				if slot.Phase.Holds() {
 					spec := j.TaskSpecOf(i, slot.Version)
 					for _, q := range spec.Devices {
@@ -181,7 +182,7 @@ func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []clus
 }
 
 // rules returns what must hold of a node; once patience is over, soft rules count no more.
-func rules(s *cluster.State, key cluster.TaskKey, patiently bool) []constraint.Constraint {
+func rules(s *cluster.State, key facts.TaskKey, patiently bool) []constraint.Constraint {
 	var all []constraint.Constraint
 	id, task := key.Split()
 	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {
@@ -192,14 +193,14 @@ func rules(s *cluster.State, key cluster.TaskKey, patiently bool) []constraint.C
 	return all
 }
 
-func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.NodeIndex, found bool) {
+func chooseBy(s *cluster.State, key facts.TaskKey, by choice) (best facts.NodeIndex, found bool) {
 	id, task := key.Split()
-	key = cluster.KeyOf(id, task)
+	key = facts.KeyOf(id, task)
 	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
 	var bestRank [6]int64
 	all := usage(s)
 	for n, u := range all {
-		n := cluster.NodeIndex(n)
+		n := facts.NodeIndex(n)
 		if !u.takes(s.Node(n), spec) || !(ruled{s, all, spec.Labels}).suit(n, by.rules) || !by.among(n) ||
 			spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
 			continue
@@ -228,11 +229,11 @@ func chooseBy(s *cluster.State, key cluster.TaskKey, by choice) (best cluster.No
 }
 
 // around returns how many instances of a task the nodes have with the same value of what it is spread over.
-func around(s *cluster.State, all []use, n cluster.NodeIndex, key cluster.TaskKey) (count int64) {
+func around(s *cluster.State, all []use, n facts.NodeIndex, key facts.TaskKey) (count int64) {
 	id, task := key.Split()
 	over := s.Job(id).TaskSpecOf(task, s.Job(id).Version).SpreadOver
 	for other, v := range all {
-		if over != "" && value(s, cluster.NodeIndex(other), over) == value(s, n, over) {
+		if over != "" && value(s, facts.NodeIndex(other), over) == value(s, n, over) {
 			count += v.counted[key]
 		}
 	}
@@ -270,7 +271,7 @@ func mentionsExclusive(c constraint.Constraint) bool {
 }
 
 // value returns what a node offers as an attribute, "" if it does not.
-func value(s *cluster.State, n cluster.NodeIndex, attribute string) string {
+func value(s *cluster.State, n facts.NodeIndex, attribute string) string {
 	if offer := s.Node(n).Offer; offer != nil {
 		for _, a := range offer.Attributes {
 			if a.Name == attribute {
@@ -289,11 +290,11 @@ type ruled struct {
 }
 
 // suit tells whether all rules hold on a node.
-func (r ruled) suit(n cluster.NodeIndex, rules []constraint.Constraint) bool {
+func (r ruled) suit(n facts.NodeIndex, rules []constraint.Constraint) bool {
 	return !slices.ContainsFunc(rules, func(c constraint.Constraint) bool { return !r.holds(n, c) })
 }
 
-func (r ruled) holds(n cluster.NodeIndex, c constraint.Constraint) bool {
+func (r ruled) holds(n facts.NodeIndex, c constraint.Constraint) bool {
 	s, all := r.s, r.all
 	switch {
 	case len(c.All) > 0:
@@ -311,7 +312,7 @@ func (r ruled) holds(n cluster.NodeIndex, c constraint.Constraint) bool {
 	count, any := int64(0), int64(0)
 	for other, u := range all {
 		any += u.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
-		if other == int(n) || c.Within != "" && value(s, cluster.NodeIndex(other), c.Within) == value(s, n, c.Within) {
+		if other == int(n) || c.Within != "" && value(s, facts.NodeIndex(other), c.Within) == value(s, n, c.Within) {
 			count += u.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		}
 	}
@@ -333,7 +334,7 @@ type use struct {
 	// devices tells how much of each is taken, by kind and number.
 	devices map[string]map[uint32]terms.Millidevices
 	// instances are those of each task, counted those of them whose version counts its own, labels those with a label.
-	instances, counted map[cluster.TaskKey]int64
+	instances, counted map[facts.TaskKey]int64
 	labels             map[terms.EnvVar]int64
 }
 
@@ -341,12 +342,12 @@ func usage(s *cluster.State) []use {
 	all := make([]use, s.Nodes())
 	for n := range all {
 		all[n] = use{ports: map[uint16]bool{}, devices: map[string]map[uint32]terms.Millidevices{},
-			instances: map[cluster.TaskKey]int64{},
-			counted:   map[cluster.TaskKey]int64{}, labels: map[terms.EnvVar]int64{}}
-		for _, given := range s.Node(cluster.NodeIndex(n)).Ports {
+			instances: map[facts.TaskKey]int64{},
+			counted:   map[facts.TaskKey]int64{}, labels: map[terms.EnvVar]int64{}}
+		for _, given := range s.Node(facts.NodeIndex(n)).Ports {
 			all[n].ports[given.Number] = true
 		}
-		for _, given := range s.Node(cluster.NodeIndex(n)).Devices {
+		for _, given := range s.Node(facts.NodeIndex(n)).Devices {
 			if all[n].devices[given.Kind] == nil {
 				all[n].devices[given.Kind] = map[uint32]terms.Millidevices{}
 			}
@@ -362,9 +363,9 @@ func usage(s *cluster.State) []use {
 				}
 				spec, u := j.TaskSpecOf(i, slot.Version), &all[slot.Node]
 				u.resources = u.resources.Plus(spec.Resources)
-				u.instances[cluster.KeyOf(j.ID, i)]++
+				u.instances[facts.KeyOf(j.ID, i)]++
 				if spec.PerNodeMax > 0 || spec.SpreadOver != "" {
-					u.counted[cluster.KeyOf(j.ID, i)]++
+					u.counted[facts.KeyOf(j.ID, i)]++
 				}
 				for _, l := range spec.Labels {
 					u.labels[l]++
@@ -447,13 +448,13 @@ func (c *scene) change() func(*cluster.State) {
 				s.SetOffer(node.Index, c.offer())
 			}
 		case draw < 4 && s.Nodes() > 0:
-			c.empty(s, cluster.NodeIndex(c.rng.IntN(s.Nodes())))
+			c.empty(s, facts.NodeIndex(c.rng.IntN(s.Nodes())))
 		case draw < 7:
 			s.AddJob(c.job(s.LastJob))
 		default:
 			for range c.rng.IntN(4) {
 				if s.Nodes() > 0 {
-					c.end(s, cluster.NodeIndex(c.rng.IntN(s.Nodes())))
+					c.end(s, facts.NodeIndex(c.rng.IntN(s.Nodes())))
 				}
 			}
 		}
@@ -551,25 +552,25 @@ func (c *scene) rule(depth int) constraint.Constraint {
 }
 
 // end ends half of what a node runs, for good or to be placed again.
-func (c *scene) end(s *cluster.State, n cluster.NodeIndex) {
+func (c *scene) end(s *cluster.State, n facts.NodeIndex) {
 	held := slices.Clone(s.Node(n).Held)
-	slices.SortFunc(held, cluster.SlotRef.Compare)
+	slices.SortFunc(held, facts.SlotRef.Compare)
 	for _, r := range held {
 		if c.rng.IntN(2) == 0 {
 			slot, _ := s.SlotAt(r)
-			slot.Phase = []cluster.Phase{cluster.Waiting, cluster.Succeeded}[c.rng.IntN(2)]
-			slot.Version, slot.Wish = 0, cluster.Wish(c.rng.IntN(int(cluster.OnlyNode)+1))
+			slot.Phase = []facts.Phase{facts.Waiting, facts.Succeeded}[c.rng.IntN(2)]
+			slot.Version, slot.Wish = 0, facts.Wish(c.rng.IntN(int(facts.OnlyNode)+1))
 			s.SetSlot(r, slot)
 		}
 	}
 }
 
 // empty takes a node away, and what it runs waits.
-func (c *scene) empty(s *cluster.State, n cluster.NodeIndex) {
+func (c *scene) empty(s *cluster.State, n facts.NodeIndex) {
 	s.SetOffer(n, nil)
 	for _, r := range slices.Clone(s.Node(n).Held) {
 		slot, _ := s.SlotAt(r)
-		slot.Phase, slot.Version = cluster.Waiting, 0
+		slot.Phase, slot.Version = facts.Waiting, 0
 		s.SetSlot(r, slot)
 	}
 }
@@ -633,7 +634,7 @@ func done(s *cluster.State) uint64 {
 // faults tells what waits although it fits. That the twin placed alike tells that Fits is right about it.
 func faults(s *cluster.State) []string {
 	var all []string
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		node := s.Node(n)
 		for _, key := range s.QueuedKeys() {
 			id, task := key.Split()

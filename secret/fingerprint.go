@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -36,7 +37,7 @@ func (s *Secret) Odd(state *cluster.State, node terms.NodeName) string {
 		}
 	}
 	here := false
-	for n := range cluster.NodeIndex(state.Nodes()) {
+	for n := range facts.NodeIndex(state.Nodes()) {
 		row := state.Node(n)
 		if row.Peer == "" || row.Offer == nil {
 			continue

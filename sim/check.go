@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/peer"
@@ -65,9 +66,9 @@ func (w *World) audit(m *machine) {
 
 // checkLed checks that nobody is said to run, or to be told to, what is on a machine that has left.
 func (w *World) checkLed(s *cluster.State) {
-	for n := range cluster.NodeIndex(s.Nodes()) {
+	for n := range facts.NodeIndex(s.Nodes()) {
 		for _, r := range s.Node(n).Held {
-			if slot, _ := s.SlotAt(r); s.Node(n).Peer == "" && slot.Phase != cluster.Away {
+			if slot, _ := s.SlotAt(r); s.Node(n).Peer == "" && slot.Phase != facts.Away {
 				w.fail("%s is %s on %s, which has left", s.NameOf(r), slot.Phase, s.Node(n).Name)
 			}
 		}
@@ -83,7 +84,7 @@ func (w *World) countJoins(folded *replica.Folded) {
 	for i, c := range folded.Entry.Commands {
 		switch c.Kind() {
 		case command.KindAcceptJoin:
-			if folded.Outcome.Results[i].Refusal.Code == cluster.OK {
+			if folded.Outcome.Results[i].Refusal.Code == facts.OK {
 				w.joins++
 			}
 			about = true
@@ -186,10 +187,10 @@ func (w *World) checkMachine(m *machine) {
 		view = nil
 	}
 	for _, a := range view {
-		if a.Phase != cluster.Running {
+		if a.Phase != facts.Running {
 			w.fail("%s rests %s on %s", a.ID, a.Phase, m.label)
 		}
-		if at, found := m.find(a.ID); !found || m.tasks[at].Ended != cluster.NotEnded {
+		if at, found := m.find(a.ID); !found || m.tasks[at].Ended != facts.NotEnded {
 			w.fail("%s should run on %s and does not", a.ID, m.label)
 		}
 	}
@@ -220,7 +221,7 @@ func (w *World) checkJobs(s *cluster.State) {
 			for index := range t.Slots.Len() {
 				slot := t.Slots.At(index)
 				id := terms.AllocationID{Slot: terms.SlotName{Job: j.Name(), Task: t.Name, Index: uint32(index)}, Order: slot.Order}
-				if slot.Phase == cluster.Succeeded && !w.clients.succeeded[id] {
+				if slot.Phase == facts.Succeeded && !w.clients.succeeded[id] {
 					w.fail("%s is said to have succeeded and did not", id)
 				}
 			}

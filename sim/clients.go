@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/sim/wishes"
@@ -65,7 +66,7 @@ func (c *clients) work() {
 		c.request(c.ChangePools(s))
 	case c.w.chance(raiseRules):
 		c.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
-			if r.Refusal.Code == cluster.OK && !c.w.versions.on {
+			if r.Refusal.Code == facts.OK && !c.w.versions.on {
 				c.w.fail("the rules were raised although no program knows the next")
 			}
 		})
@@ -89,11 +90,11 @@ func (c *clients) request(one command.Command) {
 	c.send(one, func(r replica.Receipt) {
 		switch one := one.(type) {
 		case *command.SubmitJob:
-			if r.Refusal.Code == cluster.OK {
+			if r.Refusal.Code == facts.OK {
 				c.accepted = append(c.accepted, one.Spec.Name)
 			}
 		case *command.KillJob:
-			if r.Refusal.Code == cluster.OK {
+			if r.Refusal.Code == facts.OK {
 				c.killed[one.Job] = sent
 			}
 		}

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/sim/model"
@@ -298,8 +298,8 @@ func (w *World) nonsense(writer terms.PeerID) command.Command {
 func (w *World) fiction() []command.Report {
 	var all []command.Report
 	for range w.between(1, 5) {
-		r := command.Report{Slot: cluster.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))},
-			Ended: cluster.ByItself}
+		r := command.Report{Slot: facts.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))},
+			Ended: facts.ByItself}
 		r.Order = w.model.OrderOf(r.Slot)
 		all = append(all, r)
 	}

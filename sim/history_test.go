@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/journal"
@@ -152,7 +152,7 @@ func (s *scribe) news(writer terms.PeerID) command.Command {
 			r.Order--
 		}
 		if s.rng.IntN(2) == 0 {
-			r.Ended, r.ExitCode = cluster.Ending(s.between(1, int(cluster.EndingCount)-1)), int32(s.between(0, 1))
+			r.Ended, r.ExitCode = facts.Ending(s.between(1, int(facts.EndingCount)-1)), int32(s.between(0, 1))
 		}
 		c.Reports = append(c.Reports, r)
 	}

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
@@ -111,8 +111,8 @@ func (m *machine) crash(whole bool) {
 		m.power++
 	}
 	for _, t := range m.tasks {
-		if whole && t.Ended == cluster.NotEnded {
-			t.Ended, t.ExitCode = cluster.BySignal, 137
+		if whole && t.Ended == facts.NotEnded {
+			t.Ended, t.ExitCode = facts.BySignal, 137
 		}
 	}
 	if m.core != nil {
@@ -276,7 +276,7 @@ func (m *machine) forget(id terms.AllocationID) {
 	if !found {
 		return
 	}
-	if m.tasks[at].Ended == cluster.NotEnded {
+	if m.tasks[at].Ended == facts.NotEnded {
 		m.w.fail("%s was told to forget %s, which runs", m.label, id)
 	}
 	m.tasks = slices.Delete(m.tasks, at, at+1)

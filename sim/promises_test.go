@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -67,7 +67,7 @@ func TestADeadlineIsMetAlthoughTheOneInTurnIsSilent(t *testing.T) {
 		}
 		s.wait(100 + 5*250 + 200)
 		for _, m := range s.machines {
-			if got := m.core.State().JobOf("web").Tasks[0].Counts[cluster.Running]; m.name == node && got != 1 {
+			if got := m.core.State().JobOf("web").Tasks[0].Counts[facts.Running]; m.name == node && got != 1 {
 				t.Fatalf("%d instances run on %s, want 1", got, node)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/sim/wishes"
@@ -233,7 +233,7 @@ func TestARequestThatNobodyCouldReadIsRefused(t *testing.T) {
 		spec := terms.Job{Name: "bad", Type: terms.Batch, Tasks: []terms.Task{{
 			Name: "t", Instances: 1, Command: []string{"run", "1"}, Placement: terms.Pack}}}
 		change(&spec.Tasks[0])
-		if r, err := s.send(&command.SubmitJob{Spec: spec}); err == nil && r.Refusal.Code == cluster.OK {
+		if r, err := s.send(&command.SubmitJob{Spec: spec}); err == nil && r.Refusal.Code == facts.OK {
 			t.Errorf("%s: the job was taken", name)
 		}
 	}
@@ -304,7 +304,7 @@ func TestRulesAreNotRaisedBeforeAllProgramsKnowThem(t *testing.T) {
 		t.Errorf("a new cluster has version %d of the rules, want that of its programs, %d", got, rules.Released)
 	}
 	r, err := s.send(&command.RaiseRules{Version: rules.Next})
-	if err != nil || r.Refusal.Code != cluster.Conflict {
+	if err != nil || r.Refusal.Code != facts.Conflict {
 		t.Fatalf("got %+v and %v, want a conflict", r, err)
 	}
 	s.rest()
@@ -400,10 +400,10 @@ func (s *scribe) start() {
 // end lets an instance of the only task of the first job fail.
 func (s *scribe) end(index uint32) {
 	for _, seat := range s.model.Seats() {
-		if seat.Ref == (cluster.SlotRef{Job: 1, Index: index}) {
+		if seat.Ref == (facts.SlotRef{Job: 1, Index: index}) {
 			s.say(s.model.Nodes[seat.Node].Peer,
 				&command.ReportTasks{Peer: s.model.Nodes[seat.Node].Peer, Reports: []command.Report{
-					{Slot: seat.Ref, Order: seat.Order, Ended: cluster.ByItself, ExitCode: 1},
+					{Slot: seat.Ref, Order: seat.Order, Ended: facts.ByItself, ExitCode: 1},
 				}})
 		}
 	}
@@ -454,8 +454,8 @@ func TestADrainOfADaemonIsNotTheUpdatesFault(t *testing.T) {
 	s.say("a~1", &command.DrainNode{Node: "b", Drain: true, DeadlineMillis: 60_000},
 		&command.SubmitJob{Spec: next, Against: 1})
 	if j := s.reader.core.State().JobOf("web"); s.failure != nil || j.Version != 2 ||
-		j.Tasks[0].Counts[cluster.Stopping] != 1 {
-		t.Fatalf("the job has version %d, and %d instances stop: %v", j.Version, j.Tasks[0].Counts[cluster.Stopping],
+		j.Tasks[0].Counts[facts.Stopping] != 1 {
+		t.Fatalf("the job has version %d, and %d instances stop: %v", j.Version, j.Tasks[0].Counts[facts.Stopping],
 			s.failure)
 	}
 }

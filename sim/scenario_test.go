@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
@@ -100,7 +101,7 @@ func (s *script) send(c command.Command) (answer replica.Receipt, failure error)
 // must sends a command that is obeyed.
 func (s *script) must(c command.Command) {
 	s.t.Helper()
-	if r, err := s.send(c); err != nil || r.Refusal.Code != cluster.OK {
+	if r, err := s.send(c); err != nil || r.Refusal.Code != facts.OK {
 		s.t.Fatalf("%s: %v %v", words(c), r.Refusal, err)
 	}
 }

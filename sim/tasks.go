@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/plugin/roster"
 	"starling/replica/reaction"
 	"starling/sim/wishes"
@@ -90,14 +90,14 @@ func (m *machine) exec(order reaction.Order) {
 	m.readySoon(t, len(order.Spec.Checks) > 0, fares)
 	switch {
 	case fares == wishes.FaresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
-		m.w.after(m.w.between(0, 1000), func() { m.end(t, cluster.ByItself, 1) })
+		m.w.after(m.w.between(0, 1000), func() { m.end(t, facts.ByItself, 1) })
 	case m.w.chance(failTask):
-		how := cluster.Ending(m.w.between(int(cluster.ByItself), int(cluster.OutOfMemory)))
+		how := facts.Ending(m.w.between(int(facts.ByItself), int(facts.OutOfMemory)))
 		m.w.after(m.w.between(0, 2000), func() { m.end(t, how, 1) })
 	case len(order.Spec.Checks) > 0 && m.w.chance(failedCheck):
-		m.w.after(m.w.between(0, 3000), func() { m.end(t, cluster.CheckFailed, 1) })
+		m.w.after(m.w.between(0, 3000), func() { m.end(t, facts.CheckFailed, 1) })
 	case lasts > 0:
-		m.w.after(lasts, func() { m.end(t, cluster.ByItself, 0) })
+		m.w.after(lasts, func() { m.end(t, facts.ByItself, 0) })
 	}
 }
 
@@ -129,8 +129,8 @@ func (m *machine) loseOutput() {
 	var left []terms.AllocationID
 	for _, id := range state.Workflows() {
 		for task := range state.Job(id).Tasks {
-			state.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if slot.Phase == cluster.Succeeded && state.Node(slot.Node).Name == m.name {
+			state.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
+				if slot.Phase == facts.Succeeded && state.Node(slot.Node).Name == m.name {
 					left = append(left, terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order})
 				}
 				return true
@@ -157,7 +157,7 @@ func (m *machine) readySoon(t *running, checked bool, fares string) {
 		wait = m.w.between(2000, 10_000)
 	}
 	m.w.after(wait, func() {
-		t.Ready = t.Ended == cluster.NotEnded
+		t.Ready = t.Ended == facts.NotEnded
 		if m.up {
 			m.notice()
 		}
@@ -165,8 +165,8 @@ func (m *machine) readySoon(t *running, checked bool, fares string) {
 }
 
 // end lets a task end; the peer learns of it if it runs.
-func (m *machine) end(t *running, how cluster.Ending, code int32) {
-	if t.Ended != cluster.NotEnded {
+func (m *machine) end(t *running, how facts.Ending, code int32) {
+	if t.Ended != facts.NotEnded {
 		return
 	}
 	t.Ended, t.ExitCode = how, code
@@ -175,7 +175,7 @@ func (m *machine) end(t *running, how cluster.Ending, code int32) {
 	}
 	m.w.workedAt = m.w.now
 	m.tell("has %s end: %s %d", t.ID, how, code)
-	if how == cluster.ByItself && code == 0 {
+	if how == facts.ByItself && code == 0 {
 		m.w.clients.succeeded[t.ID] = true
 	}
 	if m.up {
@@ -189,7 +189,7 @@ func (m *machine) stop(order reaction.StopOrder) {
 		t := m.tasks[at]
 		m.checkUnlisted(order.ID)
 		t.stopping = true
-		m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, cluster.OnRequest, 143) })
+		m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, facts.OnRequest, 143) })
 	}
 }
 
@@ -200,8 +200,8 @@ func (m *machine) checkUnlisted(id terms.AllocationID) {
 	if j == nil {
 		return
 	}
-	r := cluster.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
-	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == cluster.Delayed {
+	r := facts.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
+	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == facts.Delayed {
 		return // it was reported as failed, by a life that knew no better
 	}
 	for _, member := range roster.Members(s, j, j.TaskIndex(id.Slot.Task)) {
@@ -235,7 +235,7 @@ func (m *machine) prove() {
 			lapses := t.lapses
 			m.w.after(int(t.stopAfter), func() {
 				if !t.proved && t.lapses == lapses {
-					m.w.after(m.w.between(1, int(t.grace)+1), func() { m.end(t, cluster.NodeLost, 137) })
+					m.w.after(m.w.between(1, int(t.grace)+1), func() { m.end(t, facts.NodeLost, 137) })
 				}
 			})
 		}
@@ -259,7 +259,7 @@ func (w *World) checkAlone(m *machine, order *reaction.Order) {
 	}
 	for _, other := range w.machines {
 		for _, t := range other.tasks {
-			if t.ID.Slot == order.ID.Slot && t.Ended == cluster.NotEnded {
+			if t.ID.Slot == order.ID.Slot && t.Ended == facts.NotEnded {
 				w.fail("%s begins on %s while %s lives on %s", order.ID, m.label, t.ID, other.label)
 			}
 		}

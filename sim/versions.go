@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
@@ -105,7 +105,7 @@ func (v *versions) raise() {
 		v.w.clients.send(&command.RaiseRules{Version: rules.Released}, func(replica.Receipt) {})
 	}
 	v.w.clients.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
-		if r.Refusal.Code != cluster.OK {
+		if r.Refusal.Code != facts.OK {
 			v.refused++
 		}
 	})
@@ -122,7 +122,7 @@ func (v *versions) early() {
 	switch v.rng.IntN(3) {
 	case 0:
 		v.w.clients.send(pass, func(r replica.Receipt) {
-			if r.Refusal.Code == cluster.OK && (v.raisedAt == 0 || r.Index <= v.raisedAt) {
+			if r.Refusal.Code == facts.OK && (v.raisedAt == 0 || r.Index <= v.raisedAt) {
 				v.w.fail("a command of the next rules was obeyed at entry %d", r.Index)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -13,7 +14,7 @@ func TestDigestCoversJobs(t *testing.T) {
 	digest := func(first, second *terms.Job) uint64 {
 		s := cluster.NewState()
 		s.AddJob(first)
-		s.AddVersion(1, cluster.JobVersion{Kind: cluster.Submitted, Spec: second}, nil)
+		s.AddVersion(1, facts.JobVersion{Kind: facts.Submitted, Spec: second}, nil)
 		return s.Digest()
 	}
 	for n := range terms.Mutants() {

@@ -6,7 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -67,7 +67,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Reason }
 
 // Refused returns the failure of a command that the fold refused at the index.
-func Refused(index terms.Index, refusal cluster.Refusal) *Failure {
+func Refused(index terms.Index, refusal facts.Refusal) *Failure {
 	return &Failure{Code: Code(refusal.Code.String()), Reason: refusal.Reason, Index: index, Decided: true}
 }
 

@@ -8,7 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"starling/api/wire"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -27,8 +27,8 @@ func TestFailureComesBack(t *testing.T) {
 }
 
 func TestRefusalsHaveCodes(t *testing.T) {
-	for code := cluster.Invalid; code <= cluster.Unavailable; code++ {
-		failure := wire.Refused(7, cluster.Refusal{Code: code, Reason: "why"})
+	for code := facts.Invalid; code <= facts.Unavailable; code++ {
+		failure := wire.Refused(7, facts.Refusal{Code: code, Reason: "why"})
 		if got := failure.Wire().Code(); got == connect.CodeInternal {
 			t.Errorf("refusal %s: got %s, want a code of its own", code, got)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -219,7 +219,7 @@ func bytes(n int64) string {
 
 // reports says how many allocations run and how many ended in which way.
 func reports(all []command.Report) string {
-	var counts [cluster.EndingCount]uint64
+	var counts [facts.EndingCount]uint64
 	for _, one := range all {
 		counts[one.Ended]++
 	}
@@ -228,8 +228,8 @@ func reports(all []command.Report) string {
 		if n == 0 {
 			continue
 		}
-		what := cluster.Ending(ending).String()
-		if cluster.Ending(ending) == cluster.NotEnded {
+		what := facts.Ending(ending).String()
+		if facts.Ending(ending) == facts.NotEnded {
 			what = "running"
 		}
 		parts = append(parts, fmt.Sprintf("%d %s", n, what))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"starling/api/words"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -35,9 +35,9 @@ func TestCommands(t *testing.T) {
 		{&command.SubmitJob{Spec: terms.Job{Name: "etl", Tasks: []terms.Task{{Instances: 1}, {}}}},
 			"submit job etl: 2 tasks, 1 instance"},
 		{&command.KillJob{Job: "web"}, "kill job web"},
-		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{}, {Ended: cluster.ByItself, ExitCode: 1}, {}}},
+		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{}, {Ended: facts.ByItself, ExitCode: 1}, {}}},
 			"a~1 reports 3 allocations: 2 running, 1 exited"},
-		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{Ended: cluster.OutOfMemory}}},
+		{&command.ReportTasks{Peer: "a~1", Reports: []command.Report{{Ended: facts.OutOfMemory}}},
 			"a~1 reports 1 allocation: 1 out of memory"},
 		{&command.TellTime{}, "tell the time"},
 		{&command.RaiseRules{Version: 2}, "raise the rules to version 2"},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -161,7 +161,7 @@ func TestUrgentWorkTakesTheRoomOfLesser(t *testing.T) {
 	tr.awaitRunning(tr.Agents[0], "urgent")
 	tr.wantGaveWay("guess", "urgent", preempt.ByPriority, 2)
 	tr.finish([]func(){openGuess, openUrgent, openLesser}, "urgent", "lesser")
-	want := map[string]int{cluster.Preempted.String(): 2, cluster.ByItself.String(): 1}
+	want := map[string]int{facts.Preempted.String(): 2, facts.ByItself.String(): 1}
 	tr.eventually("what gave way has ended for good", func() string {
 		ends := map[string]int{}
 		for _, slot := range tr.status(tr.Agents[0], "guess").GetSlots() {

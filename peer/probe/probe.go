@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -62,7 +62,7 @@ func (p *Prober) Wait() {
 }
 
 // Watch begins to ask an instance, unless it is watched already.
-func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []cluster.PortUse) {
+func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []facts.PortUse) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.watched[id] != nil || p.ctx.Err() != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -55,13 +55,13 @@ func (b *bench) told(ready bool, failure string) {
 	}
 }
 
-func portOf(t *testing.T, address string) []cluster.PortUse {
+func portOf(t *testing.T, address string) []facts.PortUse {
 	t.Helper()
 	parsed, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []cluster.PortUse{{Name: "http", Number: uint16(parsed.Port)}}
+	return []facts.PortUse{{Name: "http", Number: uint16(parsed.Port)}}
 }
 
 func quick(c terms.Check) terms.Check {

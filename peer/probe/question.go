@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -19,7 +19,7 @@ const host = "127.0.0.1"
 
 // question returns the function that puts a check's question once.
 func (p *Prober) question(id terms.AllocationID, check *terms.Check,
-	ports []cluster.PortUse) func(context.Context) error {
+	ports []facts.PortUse) func(context.Context) error {
 	if check.Kind == terms.CheckCommand {
 		return func(ctx context.Context) error { return p.config.Run(ctx, id, check.Command) }
 	}

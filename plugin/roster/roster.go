@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/plugin"
 	"starling/terms"
 	"starling/terms/domain"
@@ -26,7 +27,7 @@ type Member struct {
 	// address has another.
 	Order terms.Index
 	// Ports are those that it has there, ordered by name.
-	Ports []cluster.PortUse
+	Ports []facts.PortUse
 }
 
 // Members returns the members of a task, ordered by number.
@@ -34,9 +35,9 @@ func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 	t := j.Tasks[task]
 	all := make([]Member, 0, t.Desired)
 	for index := range min(t.Desired, uint32(t.Slots.Len())) {
-		slot, r := t.Slots.At(int(index)), cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
+		slot, r := t.Slots.At(int(index)), facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
 		if !slot.Phase.Found() {
-			r.Seat = cluster.CanarySeat
+			r.Seat = facts.CanarySeat
 			if tried, ok := s.SlotAt(r); ok && tried.Phase.Found() {
 				slot = tried // it is all that there is of the slot
 			}
@@ -55,13 +56,13 @@ func Members(s *cluster.State, j *cluster.Job, task int) []Member {
 }
 
 // at returns where a slot is found on its node. A node's address is that at which its peer answers.
-func at(n *cluster.Node, r cluster.SlotRef) (address string, ports []cluster.PortUse) {
+func at(n *cluster.Node, r facts.SlotRef) (address string, ports []facts.PortUse) {
 	for _, use := range n.Ports {
 		if use.Slot == r {
 			ports = append(ports, use)
 		}
 	}
-	slices.SortStableFunc(ports, func(a, b cluster.PortUse) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(ports, func(a, b facts.PortUse) int { return strings.Compare(a.Name, b.Name) })
 	if n.Offer == nil {
 		return "", ports
 	}

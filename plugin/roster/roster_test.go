@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/plugin/roster"
 	"starling/terms"
 )
@@ -26,8 +27,8 @@ func TestOf(t *testing.T) {
 		r := roster.Of(s, s.Job(j.ID))
 		return fmt.Sprint(r.Job, " ", r.Tasks)
 	}
-	slot := func(index uint32, phase cluster.Phase) {
-		r := cluster.SlotRef{Job: j.ID, Index: index}
+	slot := func(index uint32, phase facts.Phase) {
+		r := facts.SlotRef{Job: j.ID, Index: index}
 		row, _ := s.SlotAt(r)
 		row.Phase = phase
 		s.SetSlot(r, row)
@@ -39,10 +40,10 @@ func TestOf(t *testing.T) {
 	}{
 		{"new", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]", func() {}},
 		{"placed", "ml/train [{worker [{0 0.worker.train.ml.starling 10.0.0.1 3 [{http 30001} {rpc 30000}]} " + waits + "]}]",
-			func() { s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil) }},
+			func() { s.Assign(facts.KeyOf(j.ID, 0), n, 1, nil) }},
 		{"stopping", "ml/train [{worker [{0 0.worker.train.ml.starling  0 []} " + waits + "]}]",
-			func() { slot(0, cluster.Stopping) }},
-		{"ended", "ml/train [{worker [" + waits + "]}]", func() { slot(0, cluster.Failed) }},
+			func() { slot(0, facts.Stopping) }},
+		{"ended", "ml/train [{worker [" + waits + "]}]", func() { slot(0, facts.Failed) }},
 		{"shrunk", "ml/train [{worker []}]", func() { s.SetDesired(j.ID, 0, 1) }},
 	}
 	sums := map[uint64]string{}
@@ -65,7 +66,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: the list is of entry %d, want %d", step.name, version, s.Index)
 		}
 	}
-	slot(0, cluster.Failed)
+	slot(0, facts.Failed)
 	if ids := s.TakeRegrouped(); len(ids) != 0 {
 		t.Errorf("what changes nothing lets the lists of %v be looked at", ids)
 	}
@@ -82,11 +83,11 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 		Tasks: []terms.Task{
 			{Name: "worker", Instances: 1, Placement: terms.Pack},
 		}})
-	s.Assign(cluster.KeyOf(j.ID, 0), n, 1, nil)
+	s.Assign(facts.KeyOf(j.ID, 0), n, 1, nil)
 	s.TakeRegrouped()
 	before := roster.Sum(s, s.Job(j.ID))
 	s.Index++
-	r := cluster.SlotRef{Job: j.ID}
+	r := facts.SlotRef{Job: j.ID}
 	row, _ := s.SlotAt(r)
 	row.Order = s.Index
 	s.SetSlot(r, row)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/forecast"
 	"starling/replica/reaction"
@@ -39,7 +40,7 @@ func BenchmarkWhy(b *testing.B) {
 	gang := job("gang", 10, 40, 3000)
 	gang.Spec.MinAvailable = 40
 	h.write("n0~1", gang)
-	for n := range cluster.NodeIndex(h.s.Nodes()) {
+	for n := range facts.NodeIndex(h.s.Nodes()) {
 		self := h.s.Node(n).Peer
 		reports := &command.ReportTasks{Peer: self}
 		for _, a := range reaction.ViewOf(h.s, self) {

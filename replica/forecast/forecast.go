@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -27,7 +28,7 @@ const (
 // Forecast is what would come of a command.
 type Forecast struct {
 	// Refusal is why it would be refused; nothing else is known then.
-	Refusal cluster.Refusal
+	Refusal facts.Refusal
 	// Waves are the steps in their order. Cut tells that there are more than are listed.
 	Waves []Wave
 	Cut   bool
@@ -59,14 +60,14 @@ type Step struct {
 func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 	d := newDream(s, job)
 	if d.member == "" {
-		return Forecast{Refusal: cluster.Refusal{Code: cluster.Unavailable, Reason: "the cluster has no member"}}
+		return Forecast{Refusal: facts.Refusal{Code: facts.Unavailable, Reason: "the cluster has no member"}}
 	}
 	d.awaken()
 	outcome := d.fold(d.member, c, d.s.Time)
 	if outcome.Dropped != "" {
 		panic("forecast: the entry was dropped: " + outcome.Dropped) // its writer is a member and its number the next
 	}
-	if refusal := outcome.Results[0].Refusal; refusal.Code != cluster.OK {
+	if refusal := outcome.Results[0].Refusal; refusal.Code != facts.OK {
 		return Forecast{Refusal: refusal}
 	}
 	d.note()
@@ -92,8 +93,8 @@ type dream struct {
 	// entries counts the imagined entries, most bounds those of a trial.
 	entries, most int
 	// active are the nodes at which something has changed, each once, in the order of that.
-	active  []cluster.NodeIndex
-	waiting map[cluster.NodeIndex]bool
+	active  []facts.NodeIndex
+	waiting map[facts.NodeIndex]bool
 	// effects are those of the present round.
 	effects []replica.Effect
 
@@ -137,7 +138,7 @@ func (d *dream) steer() bool {
 		return false
 	}
 	switch u := &j.Update; {
-	case u.State == cluster.Paused:
+	case u.State == facts.Paused:
 		d.needs = command.Resume
 	case u.State.Rolls() && !u.Promoted:
 		d.needs = command.Promote
@@ -146,7 +147,7 @@ func (d *dream) steer() bool {
 	}
 	outcome := d.fold(d.member, &command.SteerUpdate{Job: d.job, Version: j.Update.To, Steering: d.needs}, d.s.Time)
 	d.note()
-	return outcome.Results[0].Refusal.Code == cluster.OK
+	return outcome.Results[0].Refusal.Code == facts.OK
 }
 
 // rests tells that nothing of the job is under way, so that it need not be waited for: what only a user can end, or
@@ -160,10 +161,10 @@ func (d *dream) rests() bool {
 		return false
 	}
 	for _, t := range j.Tasks {
-		if t.Canaries[cluster.Untried]+t.Canaries[cluster.Ready] > 0 || t.Completion.Due != 0 {
+		if t.Canaries[facts.Untried]+t.Canaries[facts.Ready] > 0 || t.Completion.Due != 0 {
 			return false
 		}
-		for _, phase := range []cluster.Phase{cluster.Postponed, cluster.Assigned, cluster.Delayed, cluster.Stopping} {
+		for _, phase := range []facts.Phase{facts.Postponed, facts.Assigned, facts.Delayed, facts.Stopping} {
 			if t.Counts[phase]+t.Beside[phase] > 0 {
 				return false
 			}
@@ -185,9 +186,9 @@ func (d *dream) obey() {
 		for _, a := range reaction.ViewOf(d.s, self) {
 			news := command.Report{Slot: a.Slot, Order: a.ID.Order}
 			switch {
-			case a.Phase == cluster.Stopping:
-				news.Ended = cluster.OnRequest
-			case a.Phase == cluster.Assigned, a.Phase == cluster.Running && a.Health == cluster.Untried:
+			case a.Phase == facts.Stopping:
+				news.Ended = facts.OnRequest
+			case a.Phase == facts.Assigned, a.Phase == facts.Running && a.Health == facts.Untried:
 				news.Ready = true
 			default:
 				continue
@@ -225,7 +226,7 @@ func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) rep
 
 // awaken makes all nodes active: what they do was not told one by one.
 func (d *dream) awaken() {
-	for n := range cluster.NodeIndex(d.s.Nodes()) {
+	for n := range facts.NodeIndex(d.s.Nodes()) {
 		if slices.ContainsFunc(d.s.Node(n).Held, d.told) {
 			d.activate(n)
 		}
@@ -233,15 +234,15 @@ func (d *dream) awaken() {
 }
 
 // told tells whether the node of a slot has something to do about it.
-func (d *dream) told(r cluster.SlotRef) bool {
+func (d *dream) told(r facts.SlotRef) bool {
 	slot, _ := d.s.SlotAt(r)
-	return slot.Phase == cluster.Stopping || slot.Phase == cluster.Assigned ||
-		slot.Phase == cluster.Running && slot.Health == cluster.Untried
+	return slot.Phase == facts.Stopping || slot.Phase == facts.Assigned ||
+		slot.Phase == facts.Running && slot.Health == facts.Untried
 }
 
-func (d *dream) activate(n cluster.NodeIndex) {
+func (d *dream) activate(n facts.NodeIndex) {
 	if d.waiting == nil {
-		d.waiting = map[cluster.NodeIndex]bool{}
+		d.waiting = map[facts.NodeIndex]bool{}
 	}
 	if !d.waiting[n] {
 		d.waiting[n] = true

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/jobspec"
 	"starling/replica"
@@ -117,7 +118,7 @@ func members(s *cluster.State) []terms.PeerID {
 }
 
 func words(f forecast.Forecast) string {
-	if f.Refusal.Code != cluster.OK {
+	if f.Refusal.Code != facts.OK {
 		return fmt.Sprintf("refused: %s\n", f.Refusal.Reason)
 	}
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -74,7 +75,7 @@ func running(s *cluster.State, job terms.JobName, task terms.TaskName) uint32 {
 		return 0
 	}
 	t := j.Tasks[j.TaskIndex(task)]
-	return t.Counts[cluster.Running] + t.Beside[cluster.Running]
+	return t.Counts[facts.Running] + t.Beside[facts.Running]
 }
 
 // do does what may help. It returns false if that would be refused.
@@ -122,14 +123,14 @@ func (d *dream) edit(task terms.TaskName, what *explain.Trial) bool {
 // obeyed folds an imagined entry and tells whether its command was obeyed.
 func (d *dream) obeyed(writer terms.PeerID, c command.Command) bool {
 	outcome := d.fold(writer, c, d.s.Time)
-	return outcome.Dropped == "" && outcome.Results[0].Refusal.Code == cluster.OK
+	return outcome.Dropped == "" && outcome.Results[0].Refusal.Code == facts.OK
 }
 
 // join lets a node join and offer.
 func (d *dream) join(name terms.NodeName, offer *terms.Offer) bool {
 	self := terms.NewPeerID(name, 1)
 	if d.s.NodeOf(name) != nil || d.fold(self, &command.PrepareJoin{Joiner: self, Attempt: 1},
-		d.s.Time).Results[0].Refusal.Code != cluster.OK {
+		d.s.Time).Results[0].Refusal.Code != facts.OK {
 		return false
 	}
 	if attempt, joins := d.s.Attempt(self); joins {

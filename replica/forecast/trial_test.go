@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/forecast"
@@ -59,7 +60,7 @@ func (h *crowd) write(by terms.PeerID, c command.Command) bool {
 	seq := h.s.NodeOf(by.Node()).LastSeq(1) + 1
 	o := replica.Apply(h.s, h.s.Index+1,
 		&command.Entry{Writer: by, Seq: seq, Time: h.s.Time, Commands: []command.Command{c}}, false)
-	return o.Dropped == "" && o.Results[0].Refusal.Code == cluster.OK
+	return o.Dropped == "" && o.Results[0].Refusal.Code == facts.OK
 }
 
 func (h *crowd) enter(name string, capacity terms.Resources) bool {
@@ -108,15 +109,15 @@ func (h *crowd) settle() { h.settleFor(600_000) }
 func (h *crowd) settleFor(millis terms.Time) {
 	for until := h.s.Time + millis; ; {
 		told := false
-		for n := range cluster.NodeIndex(h.s.Nodes()) {
+		for n := range facts.NodeIndex(h.s.Nodes()) {
 			self := h.s.Node(n).Peer
 			reports := &command.ReportTasks{Peer: self}
 			for _, a := range reaction.ViewOf(h.s, self) {
 				news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ready: true}
-				if a.Phase == cluster.Stopping {
-					news = command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: cluster.OnRequest}
+				if a.Phase == facts.Stopping {
+					news = command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: facts.OnRequest}
 				}
-				if a.Phase == cluster.Stopping || a.Phase == cluster.Assigned {
+				if a.Phase == facts.Stopping || a.Phase == facts.Assigned {
 					reports.Reports = append(reports.Reports, news)
 				}
 			}
@@ -139,7 +140,7 @@ func (h *crowd) running(job terms.JobName, task terms.TaskName) uint32 {
 	if j == nil {
 		return 0
 	}
-	return j.Tasks[j.TaskIndex(task)].Counts[cluster.Running]
+	return j.Tasks[j.TaskIndex(task)].Counts[facts.Running]
 }
 
 // deeds are how a hint is done by its words, which must be all of it.

@@ -3,7 +3,7 @@ package reaction
 import (
 	"errors"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/plugin"
 	"starling/plugin/roster"
 	"starling/terms"
@@ -47,7 +47,7 @@ func (r *reacting) start(a *Assignment) {
 
 // renew replaces the files of an allocation that runs, if the list of members is another than the one they tell of.
 func (r *reacting) renew(a *Assignment, task *LocalTask) {
-	if r.o.Renewing || task == nil || task.Files == 0 || task.Ended != cluster.NotEnded || a.Phase == cluster.Stopping ||
+	if r.o.Renewing || task == nil || task.Files == 0 || task.Ended != facts.NotEnded || a.Phase == facts.Stopping ||
 		len(r.out.Renew) == renewalsMax ||
 		task.Files >= r.s.Job(a.Slot.Job).Roster.Version {
 		return

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -36,7 +37,7 @@ func IsDue(s *cluster.State, id terms.AllocationID) bool {
 		return false
 	}
 	slot, _ := s.SlotAt(ref)
-	return slot.Order == id.Order && (slot.Phase == cluster.Assigned || slot.Phase == cluster.Running)
+	return slot.Order == id.Order && (slot.Phase == facts.Assigned || slot.Phase == facts.Running)
 }
 
 // HandoverOf returns it for an allocation; false if that is not due, or of a job whose tasks have no order.
@@ -61,14 +62,14 @@ func HandoverOf(s *cluster.State, id terms.AllocationID) (h Handover, ok bool) {
 }
 
 // OutputOf returns the output that an instance has left, or why it has left none.
-func OutputOf(s *cluster.State, r cluster.SlotRef) (set terms.OutputSet, problem string) {
+func OutputOf(s *cluster.State, r facts.SlotRef) (set terms.OutputSet, problem string) {
 	j, name := s.Job(r.Job), s.NameOf(r)
 	slot, _ := s.SlotAt(r)
 	set = terms.OutputSet{Allocation: terms.AllocationID{Slot: name, Order: slot.Order}, Job: j.ID}
 	switch {
 	case !slices.ContainsFunc(j.Spec.Tasks, comesAfter):
 		return set, fmt.Sprintf("%s has no output folder: only in jobs whose tasks come after each other have instances such", name)
-	case slot.Phase != cluster.Succeeded:
+	case slot.Phase != facts.Succeeded:
 		return set, fmt.Sprintf("%s is %s, and its output is whole only when it has succeeded", name, slot.Phase)
 	case !keepsOutput(s, set):
 		return set, fmt.Sprintf("the output of %s was deleted when the job ended: only that of tasks which no other comes after is kept", name)
@@ -81,10 +82,10 @@ func comesAfter(t terms.Task) bool { return len(t.After) > 0 }
 // take adds the outputs of a task.
 func (h *Handover) take(s *cluster.State, j *cluster.Job, task int) {
 	for index := range j.Tasks[task].Slots.Len() {
-		ref := cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
+		ref := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
 		slot, _ := s.SlotAt(ref)
 		name := s.NameOf(ref)
-		if slot.Phase != cluster.Succeeded {
+		if slot.Phase != facts.Succeeded {
 			h.Problem = fmt.Sprintf("%s has not succeeded: it is %s", name, slot.Phase)
 			continue
 		}
@@ -110,7 +111,7 @@ func (r *reacting) lostOutputs(most int) (news []command.Report) {
 		slot, _ := r.s.SlotAt(ref)
 		mine := ok && slot.Order == id.Order && r.s.Node(slot.Node).Peer == r.self
 		if mine && len(news) < most && NeedsOutput(r.s, ref, &slot) {
-			news = append(news, command.Report{Slot: ref, Order: id.Order, Ended: cluster.OutputLost})
+			news = append(news, command.Report{Slot: ref, Order: id.Order, Ended: facts.OutputLost})
 		}
 	}
 	return news
@@ -120,7 +121,7 @@ func (r *reacting) lostOutputs(most int) (news []command.Report) {
 func IsKept(s *cluster.State, id terms.AllocationID) bool {
 	ref, ok := s.RefOf(id.Slot)
 	slot, _ := s.SlotAt(ref)
-	return ok && slot.Order == id.Order && slot.Phase == cluster.Succeeded
+	return ok && slot.Order == id.Order && slot.Phase == facts.Succeeded
 }
 
 // outputs lists the outputs that nobody will ask for. The rule: one stays, where it was made and where it was brought,
@@ -132,7 +133,7 @@ func (r *reacting) outputs() {
 	}
 	used := map[terms.JobName]bool{}
 	for i := range r.o.Local {
-		if r.o.Local[i].Ended == cluster.NotEnded {
+		if r.o.Local[i].Ended == facts.NotEnded {
 			used[r.o.Local[i].ID.Slot.Job] = true // it may read any of them
 		}
 	}
@@ -152,20 +153,20 @@ func keepsOutput(s *cluster.State, set terms.OutputSet) bool {
 	if task < 0 {
 		return false
 	}
-	slot, ok := s.SlotAt(cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
+	slot, ok := s.SlotAt(facts.SlotRef{Job: set.Job, Task: uint16(task), Index: slotName.Index})
 	switch {
 	case !ok || slot.Order != set.Allocation.Order:
 		return false
 	case j.Finished == 0:
-		return slot.Phase != cluster.Failed
+		return slot.Phase != facts.Failed
 	}
-	return slot.Phase == cluster.Succeeded &&
+	return slot.Phase == facts.Succeeded &&
 		!slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return slices.Contains(t.After, slotName.Task) })
 }
 
 // NeedsOutput tells whether others wait for what an allocation has left, or use it.
-func NeedsOutput(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
+func NeedsOutput(s *cluster.State, r facts.SlotRef, slot *facts.Slot) bool {
 	j := s.Job(r.Job)
-	return r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded && !j.Stop && j.Finished == 0 &&
+	return r.Seat == facts.MainSeat && slot.Phase == facts.Succeeded && !j.Stop && j.Finished == 0 &&
 		slices.Contains(j.Needed(), int(r.Task))
 }

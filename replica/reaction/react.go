@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/plugin"
 	"starling/ring"
@@ -37,7 +38,7 @@ type Observed struct {
 type LocalTask struct {
 	ID terms.AllocationID
 	// Ended is NotEnded while it runs.
-	Ended    cluster.Ending
+	Ended    facts.Ending
 	ExitCode int32
 	// Starting tells that the driver was told to start it and has not answered: it may run, now or in a moment.
 	Starting bool
@@ -56,8 +57,8 @@ type Order struct {
 	ID        terms.AllocationID
 	Spec      *terms.Task
 	Instances uint32
-	Ports     []cluster.PortUse
-	Devices   []cluster.DeviceUse
+	Ports     []facts.PortUse
+	Devices   []facts.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
 	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without
@@ -207,7 +208,7 @@ func (r *reacting) tasks() {
 			continue
 		}
 		task := local[a.ID]
-		if task != nil && task.Ended == cluster.NotEnded && a.Phase != cluster.Stopping && len(a.Spec.Checks) > 0 {
+		if task != nil && task.Ended == facts.NotEnded && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
 			r.out.Probe = append(r.out.Probe, a.order())
 		}
 		r.renew(&a, task)
@@ -223,7 +224,7 @@ func (r *reacting) tasks() {
 		task := &r.o.Local[i]
 		switch {
 		case wanted[task.ID] || task.Starting:
-		case task.Ended == cluster.NotEnded:
+		case task.Ended == facts.NotEnded:
 			r.out.Stop = append(r.out.Stop, StopOrder{task.ID, graceOrphanMillis})
 		default:
 			r.out.Forget = append(r.out.Forget, task.ID)
@@ -234,7 +235,7 @@ func (r *reacting) tasks() {
 // allocation starts or stops one allocation, or returns the news of it.
 func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Report, ok bool) {
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
-	if tellEnd(a, task, &news); news.Ended != cluster.NotEnded {
+	if tellEnd(a, task, &news); news.Ended != facts.NotEnded {
 		return news, true
 	}
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
@@ -242,11 +243,11 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	case task == nil:
 		r.start(a)
 	case task.Starting:
-	case a.Phase == cluster.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
+	case a.Phase == facts.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
 		r.askAgain(a.SignalAt)
-	case a.Phase == cluster.Stopping || task.CheckFailure != "":
+	case a.Phase == facts.Stopping || task.CheckFailure != "":
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
-	case a.Phase != cluster.Running || ready && a.Health != cluster.Ready && a.Health != cluster.Healthy:
+	case a.Phase != facts.Running || ready && a.Health != facts.Ready && a.Health != facts.Healthy:
 		news.Ready = ready
 		return news, true
 	}
@@ -256,20 +257,20 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 // tellEnd completes the news of an allocation that has ended.
 func tellEnd(a *Assignment, task *LocalTask, news *command.Report) {
 	switch {
-	case task != nil && task.CheckFailure != "" && task.Ended != cluster.NotEnded && task.Ended != cluster.NodeLost:
-		news.Ended, news.ExitCode, news.Detail = cluster.CheckFailed, task.ExitCode, clipped(task.CheckFailure)
+	case task != nil && task.CheckFailure != "" && task.Ended != facts.NotEnded && task.Ended != facts.NodeLost:
+		news.Ended, news.ExitCode, news.Detail = facts.CheckFailed, task.ExitCode, clipped(task.CheckFailure)
 	case task != nil:
 		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
-	case a.Phase == cluster.Stopping:
-		news.Ended = cluster.OnRequest
-	case a.Phase == cluster.Away:
-		news.Ended = cluster.NodeLost
+	case a.Phase == facts.Stopping:
+		news.Ended = facts.OnRequest
+	case a.Phase == facts.Away:
+		news.Ended = facts.NodeLost
 	}
 }
 
 // clipped makes what a node says fit into a report: an entry that nobody can decode would stay under way for ever.
 func clipped(detail string) string {
-	return strings.ToValidUTF8(detail[:min(len(detail), cluster.FailureDetailBytesMax)], "")
+	return strings.ToValidUTF8(detail[:min(len(detail), facts.FailureDetailBytesMax)], "")
 }
 
 // Limits of the turns by which peers tell the time: each later turn waits one step longer, up to the last.
@@ -300,14 +301,14 @@ func (r *reacting) time() {
 // Assignment is an allocation that the value gives to a node.
 type Assignment struct {
 	ID        terms.AllocationID
-	Slot      cluster.SlotRef
-	Phase     cluster.Phase
-	Health    cluster.Health
+	Slot      facts.SlotRef
+	Phase     facts.Phase
+	Health    facts.Health
 	Version   uint32
 	Spec      *terms.Task
 	Instances uint32
-	Ports     []cluster.PortUse
-	Devices   []cluster.DeviceUse
+	Ports     []facts.PortUse
+	Devices   []facts.DeviceUse
 	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists
 	// of addresses; until then it serves those who have read them before.
 	SignalAt terms.Time
@@ -331,7 +332,7 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	view := make([]Assignment, 0, len(node.Held))
 	for _, ref := range node.Held {
 		slot, _ := s.SlotAt(ref)
-		if slot.Phase == cluster.Delayed {
+		if slot.Phase == facts.Delayed {
 			continue
 		}
 		j := s.Job(ref.Job)
@@ -341,10 +342,10 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 			Spec:    j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {
-			a.Ports = selected(node.Ports, func(u cluster.PortUse) bool { return u.Slot == ref })
-			a.Devices = selected(node.Devices, func(u cluster.DeviceUse) bool { return u.Slot == ref })
+			a.Ports = selected(node.Ports, func(u facts.PortUse) bool { return u.Slot == ref })
+			a.Devices = selected(node.Devices, func(u facts.DeviceUse) bool { return u.Slot == ref })
 		}
-		if slot.Phase == cluster.Stopping {
+		if slot.Phase == facts.Stopping {
 			a.SignalAt = slot.Since + a.Spec.StopDelay(j.Spec.Type)
 		}
 		view = append(view, a)

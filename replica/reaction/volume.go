@@ -3,7 +3,7 @@ package reaction
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -29,7 +29,7 @@ func (r *reacting) keeps(set terms.VolumeSet) bool {
 		return false
 	}
 	for task := range j.Tasks {
-		ref := cluster.SlotRef{Job: set.Job, Task: uint16(task), Index: set.Slot.Index}
+		ref := facts.SlotRef{Job: set.Job, Task: uint16(task), Index: set.Slot.Index}
 		if r.s.NameOf(ref).Task != set.Slot.Task {
 			continue
 		}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/entitle"
 	"starling/terms"
 )
@@ -36,13 +37,13 @@ func UnitsOf(s *cluster.State, number int) (units []Unit) {
 			if t.Live() == 0 {
 				continue
 			}
-			s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+			s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 				if s.Visit(1); !slot.Phase.Holds() {
 					return true
 				}
 				one, spec := Unit{}, j.TaskSpecOf(task, slot.Version)
 				need := spec.Amounts()
-				if most := spec.RunsAtMost(); slot.Phase == cluster.Running && most > 0 {
+				if most := spec.RunsAtMost(); slot.Phase == facts.Running && most > 0 {
 					one.Ends = slot.Since + most
 				}
 				held, known = true, known && one.Ends > 0

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/wording"
 	"starling/terms/lifecycle"
 )
 
 // Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
-func Why(j *cluster.Job, d *cluster.Deed) string {
+func Why(j *cluster.Job, d *facts.Deed) string {
 	if d.Before != "" {
 		return fmt.Sprintf("job %s, which it comes after, did not succeed", d.Before)
 	}
@@ -25,9 +26,9 @@ func Why(j *cluster.Job, d *cluster.Deed) string {
 		lifecycle.TaskFailed:      slot + " has failed for good: " + d.Ended.String(),
 	}[d.Event]
 	switch {
-	case d.Event == lifecycle.InstanceFailed && d.Ended == cluster.ByItself:
+	case d.Event == lifecycle.InstanceFailed && d.Ended == facts.ByItself:
 		what = fmt.Sprintf("%s failed with exit code %d", slot, d.ExitCode)
-	case d.Event == lifecycle.InstanceEvicted && d.Ended == cluster.OnRequest:
+	case d.Event == lifecycle.InstanceEvicted && d.Ended == facts.OnRequest:
 		what = slot + " was evicted: its node was drained"
 	}
 	if d.OfJob {
@@ -38,7 +39,7 @@ func Why(j *cluster.Job, d *cluster.Deed) string {
 
 // Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7
 // (policy of the task)".
-func Deed(j *cluster.Job, d *cluster.Deed) string {
+func Deed(j *cluster.Job, d *facts.Deed) string {
 	if d.Before != "" {
 		return "the job is stopped: " + Why(j, d)
 	}
@@ -84,7 +85,7 @@ func End(j *cluster.Job) string {
 func stopped(s *cluster.State, j *cluster.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
 	d := &j.Fate.Last
-	if j.Fate.Verdict != cluster.NoVerdict || d.Before != "" {
+	if j.Fate.Verdict != facts.NoVerdict || d.Before != "" {
 		f.Reason = Deed(j, d)
 	}
 	if d.Before != "" {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/schedule/explain/wording"
 	"starling/schedule/preempt"
@@ -13,7 +13,7 @@ import (
 
 // before tells where those that wait ran before, and to whom the latest of them gave way.
 func (e *explainer) before(returned []held) []string {
-	ran := otherwise(returned, cluster.NotEnded)
+	ran := otherwise(returned, facts.NotEnded)
 	all := wording.Lines(ran, "instances that ran before", func(h held) string {
 		return fmt.Sprintf("%s ran on %s before: %s", e.name(h.index), e.s.Node(h.slot.Node).Name, ending(h.slot))
 	})
@@ -23,23 +23,23 @@ func (e *explainer) before(returned []held) []string {
 			break
 		}
 	}
-	if len(ended(returned, cluster.Preempted)) > 0 {
+	if len(ended(returned, facts.Preempted)) > 0 {
 		all = append(all, e.gaveWay()...)
 	}
 	return all
 }
 
 // unless says when a policy is followed that is about an instance which was evicted.
-func (e *explainer) unless(index uint32, slot cluster.Slot) string {
+func (e *explainer) unless(index uint32, slot facts.Slot) string {
 	return fmt.Sprintf("%s: a policy is followed at %s unless it has a node by then", e.name(index), wording.Clock(slot.Deadline))
 }
 
 // ended returns those whose last allocation ended in one way, otherwise those where it ended in none of some.
-func ended(slots []held, how cluster.Ending) []held {
+func ended(slots []held, how facts.Ending) []held {
 	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return h.slot.Ended != how })
 }
 
-func otherwise(slots []held, than ...cluster.Ending) []held {
+func otherwise(slots []held, than ...facts.Ending) []held {
 	return slices.DeleteFunc(slices.Clone(slots), func(h held) bool { return slices.Contains(than, h.slot.Ended) })
 }
 

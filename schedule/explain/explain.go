@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
@@ -82,7 +83,7 @@ type explainer struct {
 // held is a slot that does not run.
 type held struct {
 	index uint32
-	slot  cluster.Slot
+	slot  facts.Slot
 }
 
 func (e *explainer) findings() []Finding {
@@ -96,7 +97,7 @@ func (e *explainer) findings() []Finding {
 		}
 	}
 	first := e.task.Fresh
-	if waits := phases[cluster.Waiting]; len(waits) > 0 {
+	if waits := phases[facts.Waiting]; len(waits) > 0 {
 		first = waits[0].index
 	}
 	if f, waits := e.idle(first); waits {
@@ -107,7 +108,7 @@ func (e *explainer) findings() []Finding {
 			Reason: fmt.Sprintf("wait for nothing: version %d has no such task", e.job.Version),
 		})
 	} else if count > 0 && !e.job.Idle(e.number) {
-		f := e.waiting(e.key(), plain(phases[cluster.Waiting]))
+		f := e.waiting(e.key(), plain(phases[facts.Waiting]))
 		f.Task, f.Instances = e.task.Name, count
 		found = append(found, f)
 	}
@@ -120,17 +121,17 @@ func (e *explainer) findings() []Finding {
 	if f, follows := e.completed(); follows {
 		found = append(found, f)
 	}
-	add(phases[cluster.Assigned], e.assigned)
-	add(e.unwell(phases[cluster.Running]), e.ill)
-	add(phases[cluster.Delayed], e.delayed)
-	decided, postponed := byPolicy(phases[cluster.Postponed])
+	add(phases[facts.Assigned], e.assigned)
+	add(e.unwell(phases[facts.Running]), e.ill)
+	add(phases[facts.Delayed], e.delayed)
+	decided, postponed := byPolicy(phases[facts.Postponed])
 	add(decided, e.decided)
 	add(postponed, e.postponed)
-	add(phases[cluster.Away], e.away)
-	add(phases[cluster.Stopping], e.stopping)
-	add(ended(phases[cluster.Failed], cluster.Preempted), e.displaced)
-	add(ended(phases[cluster.Failed], cluster.OutOfTime), e.overran)
-	add(otherwise(phases[cluster.Failed], cluster.Preempted, cluster.OutOfTime), e.failed)
+	add(phases[facts.Away], e.away)
+	add(phases[facts.Stopping], e.stopping)
+	add(ended(phases[facts.Failed], facts.Preempted), e.displaced)
+	add(ended(phases[facts.Failed], facts.OutOfTime), e.overran)
+	add(otherwise(phases[facts.Failed], facts.Preempted, facts.OutOfTime), e.failed)
 	add(e.outdated(), e.turn)
 	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
 		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
@@ -157,12 +158,12 @@ func (e *explainer) idle(first uint32) (f Finding, waits bool) {
 }
 
 // byPhase returns the slots that were placed once and that something is to be said about.
-func (e *explainer) byPhase() [cluster.PhaseCount][]held {
-	var phases [cluster.PhaseCount][]held
+func (e *explainer) byPhase() [facts.PhaseCount][]held {
+	var phases [facts.PhaseCount][]held
 	for index := range e.task.Slots.Len() {
 		slot := e.task.Slots.At(index)
 		leaving := uint32(index) >= e.task.Desired && !e.job.Stop
-		if slot.Order != 0 && (!leaving || slot.Phase == cluster.Failed) {
+		if slot.Order != 0 && (!leaving || slot.Phase == facts.Failed) {
 			phases[slot.Phase] = append(phases[slot.Phase], held{uint32(index), slot})
 		}
 	}
@@ -227,29 +228,29 @@ func (e *explainer) ending(h held) string {
 }
 
 // ending says how the last allocation of a slot ended.
-func ending(slot cluster.Slot) string {
+func ending(slot facts.Slot) string {
 	switch slot.Ended {
-	case cluster.ByItself:
+	case facts.ByItself:
 		return fmt.Sprintf("exit code %d", slot.ExitCode)
-	case cluster.BySignal:
+	case facts.BySignal:
 		return fmt.Sprintf("killed by signal %d", slot.ExitCode-128)
 	}
 	return slot.Ended.String()
 }
 
 // verb says the same behind "it".
-func verb(slot cluster.Slot) string {
+func verb(slot facts.Slot) string {
 	switch slot.Ended {
-	case cluster.ByItself:
+	case facts.ByItself:
 		return fmt.Sprintf("exited with %d", slot.ExitCode)
-	case cluster.BySignal, cluster.OutOfMemory:
+	case facts.BySignal, facts.OutOfMemory:
 		return "was " + ending(slot)
 	}
 	return slot.Ended.String()
 }
 
 // attempts says how many restarts are left.
-func (e *explainer) attempts(slot cluster.Slot) string {
+func (e *explainer) attempts(slot facts.Slot) string {
 	spec := e.job.TaskSpecOf(e.number, slot.Version)
 	if spec == nil || spec.Restart.AttemptsMax == terms.RestartsUnlimited {
 		return ""
@@ -275,7 +276,7 @@ func (e *explainer) stopping(slots []held) Finding {
 		slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByFate() }) {
 		f.Details = append(f.Details, "by a policy: "+Deed(e.job, d))
 	}
-	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == cluster.ByPreemption }) {
+	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == facts.ByPreemption }) {
 		f.Details = append(f.Details, e.gaveWay()...)
 	}
 	return f
@@ -293,7 +294,7 @@ func (e *explainer) failed(slots []held) Finding {
 			f.Reason = fmt.Sprintf("failed for good%s; last it %s", e.spent(slots[0]), verb(slots[0].slot))
 		}
 	}
-	if u := &e.job.Update; u.State == cluster.UpdateFailed && slots[0].slot.Version == u.To {
+	if u := &e.job.Update; u.State == facts.UpdateFailed && slots[0].slot.Version == u.To {
 		f.Reason = fmt.Sprintf("frozen: the update to version %d failed, and its instances are not tried again", u.To)
 	}
 	spent := e.spent
@@ -333,7 +334,7 @@ func (e *explainer) perNode(slots []held) []group {
 	return groups
 }
 
-func (e *explainer) key() cluster.TaskKey { return cluster.KeyOf(e.job.ID, e.number) }
+func (e *explainer) key() facts.TaskKey { return facts.KeyOf(e.job.ID, e.number) }
 
 func (e *explainer) name(index uint32) string { return e.slotName(index).String() }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/jobspec"
 	"starling/replica/forecast"
 	"starling/schedule"
@@ -75,7 +76,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-func (st *story) ensure(d *datadriven.TestData) cluster.NodeIndex {
+func (st *story) ensure(d *datadriven.TestData) facts.NodeIndex {
 	n := st.s.EnsureNode(terms.NodeName(d.CmdArgs[0].Key)).Index
 	st.s.Wrote(n, 1, 1)
 	return n
@@ -133,10 +134,10 @@ func (st *story) pools(t *testing.T, d *datadriven.TestData) {
 	st.s.SetPools(pool.Tree(st.s.Pools()).Change(tree, nil))
 }
 
-func (st *story) evict(r cluster.SlotRef, to terms.JobID, rule preempt.Rule) {
-	st.s.SetPreemption(r, cluster.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(),
+func (st *story) evict(r facts.SlotRef, to terms.JobID, rule preempt.Rule) {
+	st.s.SetPreemption(r, facts.Preemption{Index: r.Index, Entry: st.s.Index, At: st.s.Time, By: st.s.Job(to).Name(),
 		Rule: uint8(rule)})
-	st.s.StopSlot(r, cluster.ByPreemption)
+	st.s.StopSlot(r, facts.ByPreemption)
 }
 
 // submit keeps a job, or a new version of one: then all that runs is told to stop.
@@ -152,12 +153,12 @@ func (st *story) submit(t *testing.T, d *datadriven.TestData) string {
 			st.s.AddJob(spec)
 			continue
 		}
-		st.s.AddVersion(j.ID, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec}, nil)
+		st.s.AddVersion(j.ID, facts.JobVersion{Kind: facts.Submitted, Spec: spec}, nil)
 		for i, task := range st.s.Job(j.ID).Tasks {
 			for index := range task.Slots.Len() {
-				r := cluster.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
+				r := facts.SlotRef{Job: j.ID, Task: uint16(i), Index: uint32(index)}
 				if slot, ok := st.s.SlotAt(r); ok && slot.Phase.Holds() {
-					st.s.StopSlot(r, cluster.ByUpdate)
+					st.s.StopSlot(r, facts.ByUpdate)
 				}
 			}
 		}
@@ -183,16 +184,16 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 			for slot.Ended = 0; strings.ReplaceAll(slot.Ended.String(), " ", "-") != value; slot.Ended++ {
 			}
 		case "exit":
-			slot.Ended, slot.ExitCode = cluster.ByItself, int32(n)
+			slot.Ended, slot.ExitCode = facts.ByItself, int32(n)
 		case "said":
-			st.s.SetFailure(r.Job, int(r.Task), cluster.Failure{Index: r.Index, Order: slot.Order, Detail: value})
+			st.s.SetFailure(r.Job, int(r.Task), facts.Failure{Index: r.Index, Order: slot.Order, Detail: value})
 		case "failures":
 			slot.Failures = uint32(n)
 		case "after":
 			slot.Deadline = st.s.Time + millis(t, value)
 		}
 	}
-	if slot.Phase == cluster.Waiting {
+	if slot.Phase == facts.Waiting {
 		slot.Version = 0
 	}
 	st.s.SetSlot(r, slot)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/entitle"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/explain/wording"
@@ -70,7 +71,7 @@ func (c *survey) ends(m *miss) []hint {
 			continue
 		}
 		o := other{job: j}
-		held := c.e.holds(j, func(slot cluster.Slot) bool { return slot.Node == m.node.Index })
+		held := c.e.holds(j, func(slot facts.Slot) bool { return slot.Node == m.node.Index })
 		for k := range m.short {
 			if held[k] < m.short[k] {
 				o.enough++
@@ -373,18 +374,18 @@ func (p *prospect) occupant() *cluster.Job {
 		if p.e.s.PoolOf(j) != p.Number || !alike {
 			return terms.Amounts{}
 		}
-		return p.e.holds(j, func(cluster.Slot) bool { return true })
+		return p.e.holds(j, func(facts.Slot) bool { return true })
 	})
 }
 
 // holds returns what those instances of a job hold that count and were not told to end.
-func (e *explainer) holds(j *cluster.Job, counts func(cluster.Slot) bool) (sum terms.Amounts) {
+func (e *explainer) holds(j *cluster.Job, counts func(facts.Slot) bool) (sum terms.Amounts) {
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
 			continue
 		}
-		e.s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
-			if slot.Phase.Holds() && slot.Phase != cluster.Stopping && counts(slot) {
+		e.s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
+			if slot.Phase.Holds() && slot.Phase != facts.Stopping && counts(slot) {
 				for k, amount := range j.TaskSpecOf(task, slot.Version).Amounts() {
 					sum[k] += amount
 				}

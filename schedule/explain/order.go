@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
@@ -59,13 +60,13 @@ func standing(s *cluster.State, name terms.JobName) string {
 // progress tells how far a task is.
 func (e *explainer) progress(task int) string {
 	t := e.job.Tasks[task]
-	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[cluster.Succeeded],
+	line := fmt.Sprintf("%s: %d of %s succeeded", t.Name, t.Counts[facts.Succeeded],
 		wording.Plural(int(t.Desired), "instance", "instances"))
 	for _, part := range []struct {
 		count uint32
 		words string
 	}{
-		{t.Live(), "running"}, {t.Pending(), "waiting"}, {t.Counts[cluster.Failed], "failed"},
+		{t.Live(), "running"}, {t.Pending(), "waiting"}, {t.Counts[facts.Failed], "failed"},
 	} {
 		if part.count > 0 {
 			line += fmt.Sprintf(", %d %s", part.count, part.words)

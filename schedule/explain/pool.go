@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/schedule"
 	"starling/schedule/admission"
@@ -50,7 +50,7 @@ const (
 )
 
 // prospect looks at a lane of the task; nil if it waits in no pool.
-func (e *explainer) prospect(key cluster.TaskKey) *prospect {
+func (e *explainer) prospect(key facts.TaskKey) *prospect {
 	o, ok := schedule.NewOutlook(e.s.Copy(), key)
 	if !ok {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -60,20 +61,20 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 func placeAll(s *cluster.State) {
 	for range 5 {
 		s.Index++
-		schedule.Run(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+		schedule.Run(s, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
 	}
 }
 
 // endSome lets what was told to stop end, and some others.
 func endSome(s *cluster.State, r *rand.Rand) {
 	s.EachJob(func(j *cluster.Job) bool {
-		s.EachSlot(j.ID, 0, func(ref cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, 0, func(ref facts.SlotRef, slot facts.Slot) bool {
 			switch {
-			case slot.Phase == cluster.Stopping:
-				slot.Phase, slot.Version, slot.Cause = cluster.Waiting, 0, cluster.NoCause
+			case slot.Phase == facts.Stopping:
+				slot.Phase, slot.Version, slot.Cause = facts.Waiting, 0, facts.NoCause
 				s.SetSlot(ref, slot)
-			case slot.Phase == cluster.Assigned && r.IntN(4) == 0:
-				slot.Phase = cluster.Succeeded
+			case slot.Phase == facts.Assigned && r.IntN(4) == 0:
+				slot.Phase = facts.Succeeded
 				s.SetSlot(ref, slot)
 			}
 			return true

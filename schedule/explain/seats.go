@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/wording"
 	"starling/schedule/place"
 	"starling/terms"
@@ -15,15 +15,15 @@ import (
 // plain returns the slots that wait for any node.
 func plain(slots []held) []held {
 	return slices.DeleteFunc(slices.Clone(slots),
-		func(h held) bool { return h.slot.Wish != cluster.AnyNode || h.slot.Version != 0 })
+		func(h held) bool { return h.slot.Wish != facts.AnyNode || h.slot.Version != 0 })
 }
 
 // special explains seats that wait for a particular node, or for a particular version.
 func (e *explainer) special() []Finding {
 	var found []Finding
-	e.task.EachSpecial(e.job.ID, e.number, func(r cluster.SlotRef, slot cluster.Slot) bool {
+	e.task.EachSpecial(e.job.ID, e.number, func(r facts.SlotRef, slot facts.Slot) bool {
 		f := e.anyNode(r, slot)
-		if slot.Wish == cluster.OnlyNode {
+		if slot.Wish == facts.OnlyNode {
 			f = e.onlyNode(r, slot)
 		}
 		f.Task, f.Instances, f.Slot, f.Since = e.task.Name, 1, r.Index, slot.Since
@@ -41,7 +41,7 @@ func (e *explainer) special() []Finding {
 }
 
 // anyNode explains a seat that waits for a particular version, or would rather have or not have a node.
-func (e *explainer) anyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
+func (e *explainer) anyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	other := *e
 	other.spec = e.job.TaskSpecOf(e.number, slot.Version)
 	f := other.waiting(e.key().Special(), nil)
@@ -52,7 +52,7 @@ func (e *explainer) anyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 }
 
 // onlyNode explains a seat that can be on one node only.
-func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
+func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	node := e.s.Node(slot.Node)
 	why := "its volumes are there"
 	if e.job.Spec.Type == terms.Daemon {
@@ -66,7 +66,7 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 		f.Details = append(f.Details, "the node has not volunteered to take work")
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
-	case !place.Fits(e.s, cluster.KeyOf(e.job.ID, e.number), slot.Node):
+	case !place.Fits(e.s, facts.KeyOf(e.job.ID, e.number), slot.Node):
 		c := newSurvey(e)
 		c.visit(node)
 		for _, m := range c.misses {
@@ -83,8 +83,8 @@ func (e *explainer) onlyNode(r cluster.SlotRef, slot cluster.Slot) Finding {
 	return f
 }
 
-func (e *explainer) seat(r cluster.SlotRef) string {
-	if r.Seat == cluster.MainSeat {
+func (e *explainer) seat(r facts.SlotRef) string {
+	if r.Seat == facts.MainSeat {
 		return e.name(r.Index)
 	}
 	return fmt.Sprintf("the %s of %s", r.Seat, e.name(r.Index))
@@ -109,7 +109,7 @@ func (e *explainer) away(slots []held) Finding {
 	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
 			wording.Clock(h.slot.Deadline))
-		if e.job.MayLive(cluster.SlotRef{Task: uint16(e.number)}, &h.slot) {
+		if e.job.MayLive(facts.SlotRef{Task: uint16(e.number)}, &h.slot) {
 			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
 				wording.Clock(h.slot.Deadline))
 		}
@@ -122,7 +122,7 @@ func (e *explainer) away(slots []held) Finding {
 func (e *explainer) outdated() []held {
 	var slots []held
 	e.task.EachOutdated(false, 0, func(index uint32) bool {
-		if slot := e.task.Slots.At(int(index)); slot.Phase == cluster.Running || slot.Phase == cluster.Assigned {
+		if slot := e.task.Slots.At(int(index)); slot.Phase == facts.Running || slot.Phase == facts.Assigned {
 			slots = append(slots, held{index, slot})
 		}
 		return true
@@ -135,7 +135,7 @@ func (e *explainer) turn(slots []held) Finding {
 	u := &e.job.Update
 	f := Finding{Since: u.BeganAt}
 	switch {
-	case u.State == cluster.Paused:
+	case u.State == facts.Paused:
 		f.Reason = fmt.Sprintf("run version %d: the update to version %d is paused: %s", slots[0].slot.Version, u.To,
 			u.Reason)
 		f.Details = []string{fmt.Sprintf("would help: starling job update resume %s", e.job.Name())}
@@ -156,7 +156,7 @@ func (e *explainer) turn(slots []held) Finding {
 		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
-		ill := e.task.New[cluster.Untried] + e.task.New[cluster.Ready] + e.task.New[cluster.Unhealthy]
+		ill := e.task.New[facts.Untried] + e.task.New[facts.Ready] + e.task.New[facts.Unhealthy]
 		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time",
 			wording.Plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
@@ -167,8 +167,8 @@ func (e *explainer) turn(slots []held) Finding {
 func (e *explainer) without(h held) *explainer {
 	other := *e
 	other.s = e.s.Copy()
-	h.slot.Phase = cluster.Stopped
-	other.s.SetSlot(cluster.SlotRef{Job: e.job.ID, Task: uint16(e.number), Index: h.index}, h.slot)
+	h.slot.Phase = facts.Stopped
+	other.s.SetSlot(facts.SlotRef{Job: e.job.ID, Task: uint16(e.number), Index: h.index}, h.slot)
 	other.job = other.s.Job(e.job.ID)
 	other.task = other.job.Tasks[e.number]
 	return &other
@@ -178,8 +178,8 @@ func (e *explainer) without(h held) *explainer {
 func (e *explainer) unwell(slots []held) []held {
 	return slices.DeleteFunc(slots, func(h held) bool {
 		spec := e.job.TaskSpecOf(e.number, h.slot.Version)
-		return h.slot.Health == cluster.Ready || h.slot.Health == cluster.Healthy ||
-			h.slot.Health == cluster.Untried && (spec == nil || len(spec.Checks) == 0)
+		return h.slot.Health == facts.Ready || h.slot.Health == facts.Healthy ||
+			h.slot.Health == facts.Untried && (spec == nil || len(spec.Checks) == 0)
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/explain/allotment"
 	"starling/schedule/explain/wording"
@@ -19,14 +19,14 @@ func (c *survey) aim() {
 		return
 	}
 	c.allotment = a
-	meant := map[cluster.NodeIndex]bool{}
+	meant := map[facts.NodeIndex]bool{}
 	for _, spot := range a.Spots() {
 		for _, n := range spot.Nodes {
 			meant[n] = true
 		}
 	}
 	one := terms.DeviceRequest{Kind: terms.VirtualPeers.String(), Amount: terms.WholeDevice}
-	for n := range cluster.NodeIndex(c.e.s.Nodes()) {
+	for n := range facts.NodeIndex(c.e.s.Nodes()) {
 		if !a.Tagged() && !c.e.served() && c.e.s.Eligible(n) && c.e.s.Node(n).DeviceTimes(&one, 1) > 0 {
 			meant[n] = true // it may use any that is free
 		}
@@ -57,7 +57,7 @@ func (c *survey) leaving(p *prospect) (count int) {
 	for _, id := range c.e.s.Sharers() {
 		if j := c.e.s.Job(id); c.e.s.PoolOf(j) == p.Number {
 			for _, t := range j.Tasks {
-				count += int(t.Counts[cluster.Stopping])
+				count += int(t.Counts[facts.Stopping])
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -81,7 +82,7 @@ func tryHelp(t *testing.T, s *cluster.State, id terms.JobID, task int, help stri
 		return "" // what concerns the tree of pools is tried by its own tests
 	}
 	if kind == "priority" || kind == "percent" || kind == "scheduler" {
-		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: &spec}, nil)
+		s.AddVersion(id, facts.JobVersion{Kind: facts.Submitted, Spec: &spec}, nil)
 	}
 	placeShares(s)
 	if after, _ := s.Job(id).Tasks[task].Share(); after <= before {
@@ -101,7 +102,7 @@ func scan(text, format string, number *int) bool {
 func placeShares(s *cluster.State) {
 	for range 3 {
 		s.Index++
-		schedule.Run(s, nil, func(r cluster.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, cluster.ByPreemption) })
+		schedule.Run(s, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
 	}
 }
 

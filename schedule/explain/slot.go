@@ -2,38 +2,39 @@ package explain
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
 // Slot says in a few words what an instance waits for before it is a healthy one of the newest version; "" if for
 // nothing that would come by itself or by a user's steering of the update.
-func Slot(j *cluster.Job, task int, r cluster.SlotRef, slot cluster.Slot) string {
+func Slot(j *cluster.Job, task int, r facts.SlotRef, slot facts.Slot) string {
 	spec := j.TaskSpecOf(task, slot.Version)
 	switch slot.Phase {
-	case cluster.Waiting:
+	case facts.Waiting:
 		return waits(j, task, slot)
-	case cluster.Postponed:
+	case facts.Postponed:
 		if slot.ByPolicy() {
 			return "what a policy says, at " + wording.Clock(slot.Deadline)
 		}
 		return "another machine, at " + wording.Clock(slot.Deadline)
-	case cluster.Assigned:
+	case facts.Assigned:
 		return "its start"
-	case cluster.Delayed:
+	case facts.Delayed:
 		return "its restart, at " + wording.Clock(slot.Deadline)
-	case cluster.Stopping:
+	case facts.Stopping:
 		return "its end: " + slot.Cause.String()
-	case cluster.Away:
+	case facts.Away:
 		return "its machine, until " + wording.Clock(slot.Deadline)
-	case cluster.Running:
+	case facts.Running:
 		return running(j, spec, r, slot)
 	}
 	return ""
 }
 
 // waits says what an instance without a node waits for.
-func waits(j *cluster.Job, task int, slot cluster.Slot) string {
+func waits(j *cluster.Job, task int, slot facts.Slot) string {
 	switch {
 	case j.Suspended:
 		return "starling job resume"
@@ -50,18 +51,18 @@ func waits(j *cluster.Job, task int, slot cluster.Slot) string {
 }
 
 // running says what an instance that runs waits for.
-func running(j *cluster.Job, spec *terms.Task, r cluster.SlotRef, slot cluster.Slot) string {
+func running(j *cluster.Job, spec *terms.Task, r facts.SlotRef, slot facts.Slot) string {
 	u := &j.Update
 	switch {
-	case slot.Health == cluster.Untried && spec != nil && len(spec.Checks) > 0:
+	case slot.Health == facts.Untried && spec != nil && len(spec.Checks) > 0:
 		return "its checks"
-	case slot.Health == cluster.Ready && slot.Deadline != 0:
+	case slot.Health == facts.Ready && slot.Deadline != 0:
 		return "its health, at " + wording.Clock(slot.Deadline)
-	case slot.Version == j.Version && r.Seat != cluster.CanarySeat || u.State.Final():
+	case slot.Version == j.Version && r.Seat != facts.CanarySeat || u.State.Final():
 		return ""
-	case u.State == cluster.Paused:
+	case u.State == facts.Paused:
 		return "starling job update resume"
-	case !u.Promoted && r.Seat == cluster.CanarySeat:
+	case !u.Promoted && r.Seat == facts.CanarySeat:
 		return promotion(j)
 	case !u.Promoted:
 		return "the canaries"

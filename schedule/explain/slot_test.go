@@ -4,45 +4,46 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain"
 	"starling/terms"
 )
 
 // TestSlot tells what an instance of a job with checks waits for, in version 2 of which version 2 is the newest.
 func TestSlot(t *testing.T) {
-	rolls := cluster.Update{State: cluster.RollingForward, Promoted: true, To: 2}
-	tries := cluster.Update{State: cluster.RollingForward, To: 2}
-	old := cluster.Slot{Version: 1, Phase: cluster.Running, Health: cluster.Healthy}
-	canary := cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Healthy}
+	rolls := facts.Update{State: facts.RollingForward, Promoted: true, To: 2}
+	tries := facts.Update{State: facts.RollingForward, To: 2}
+	old := facts.Slot{Version: 1, Phase: facts.Running, Health: facts.Healthy}
+	canary := facts.Slot{Version: 2, Phase: facts.Running, Health: facts.Healthy}
 	at := dawn + 5000
 	cases := []struct {
-		update cluster.Update
+		update facts.Update
 		auto   bool
-		seat   cluster.Seat
-		slot   cluster.Slot
+		seat   facts.Seat
+		slot   facts.Slot
 		want   string
 	}{
-		{rolls, false, 0, cluster.Slot{}, "a machine"},
-		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Phase: cluster.Postponed, Deadline: at, Cause: cluster.ByPolicy},
+		{rolls, false, 0, facts.Slot{}, "a machine"},
+		{rolls, false, 0, facts.Slot{Phase: facts.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Phase: facts.Postponed, Deadline: at, Cause: facts.ByPolicy},
 			"what a policy says, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Deadline: at}, "a machine, or what a policy says at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Assigned}, "its start"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Stopping, Cause: cluster.ByUpdate},
+		{rolls, false, 0, facts.Slot{Deadline: at}, "a machine, or what a policy says at 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Assigned}, "its start"},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Stopping, Cause: facts.ByUpdate},
 			"its end: a new version takes its place"},
-		{rolls, false, 0, cluster.Slot{Version: 1, Phase: cluster.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running}, "its checks"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Ready, Deadline: at},
+		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Running}, "its checks"},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Running, Health: facts.Ready, Deadline: at},
 			"its health, at 06:00:05 UTC"},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Running, Health: cluster.Healthy}, ""},
-		{rolls, false, 0, cluster.Slot{Version: 2, Phase: cluster.Succeeded}, ""},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Running, Health: facts.Healthy}, ""},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Succeeded}, ""},
 		{rolls, false, 0, old, "its turn"},
-		{cluster.Update{State: cluster.UpdateFailed, To: 2}, false, 0, old, ""},
-		{cluster.Update{State: cluster.Paused, Promoted: true, To: 2}, false, 0, old, "starling job update resume"},
+		{facts.Update{State: facts.UpdateFailed, To: 2}, false, 0, old, ""},
+		{facts.Update{State: facts.Paused, Promoted: true, To: 2}, false, 0, old, "starling job update resume"},
 		{tries, false, 0, old, "the canaries"},
-		{tries, false, cluster.CanarySeat, canary, "starling job update promote"},
-		{tries, true, cluster.CanarySeat, canary, "the other canaries"},
+		{tries, false, facts.CanarySeat, canary, "starling job update promote"},
+		{tries, true, facts.CanarySeat, canary, "the other canaries"},
 	}
 	for i, c := range cases {
 		s := cluster.NewState()
@@ -51,9 +52,9 @@ func TestSlot(t *testing.T) {
 		}}}
 		spec.Update.AutoPromote = c.auto
 		id := s.AddJob(spec).ID
-		s.AddVersion(id, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec}, nil)
+		s.AddVersion(id, facts.JobVersion{Kind: facts.Submitted, Spec: spec}, nil)
 		s.SetUpdate(id, c.update, 0)
-		r := cluster.SlotRef{Job: id, Seat: c.seat}
+		r := facts.SlotRef{Job: id, Seat: c.seat}
 		if got := explain.Slot(s.Job(id), 0, r, c.slot); got != c.want {
 			t.Errorf("case %d: got %q, want %q", i, got, c.want)
 		}
@@ -69,7 +70,7 @@ func TestSlotOfIdleJob(t *testing.T) {
 	}}).ID
 	want := func(task int, want string) {
 		t.Helper()
-		if got := explain.Slot(s.Job(id), task, cluster.SlotRef{Job: id, Task: uint16(task)}, cluster.Slot{}); got != want {
+		if got := explain.Slot(s.Job(id), task, facts.SlotRef{Job: id, Task: uint16(task)}, facts.Slot{}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

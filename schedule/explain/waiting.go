@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/explain/allotment"
 	"starling/schedule/explain/wording"
 	"starling/terms"
@@ -15,7 +16,7 @@ import (
 
 // waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
 // Returned are those among them that had one before.
-func (e *explainer) waiting(key cluster.TaskKey, returned []held) Finding {
+func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 	c, p := e.survey(), e.prospect(key)
 	c.aim()
 	f := Finding{Slot: e.task.Fresh}
@@ -118,7 +119,7 @@ type survey struct {
 	// s is the value without what is kept for the job itself.
 	s *cluster.State
 	// claimants are the jobs for which something of a node is kept.
-	claimants map[cluster.NodeIndex][]string
+	claimants map[facts.NodeIndex][]string
 	// nodes are in the cluster, offers have volunteered, able could take an instance now, possible could if they were
 	// empty. Gone have left.
 	nodes, offers, able, possible, gone int
@@ -164,7 +165,7 @@ func (m *miss) add(hard bool, format string, args ...any) {
 func (e *explainer) survey() *survey {
 	c := newSurvey(e)
 	for n := range e.s.Nodes() {
-		c.visit(e.s.Node(cluster.NodeIndex(n)))
+		c.visit(e.s.Node(facts.NodeIndex(n)))
 	}
 	slices.SortStableFunc(c.misses, func(a, b miss) int {
 		return cmp.Or(cmp.Compare(a.hard, b.hard), cmp.Compare(a.all, b.all), cmp.Compare(a.lack, b.lack))
@@ -173,10 +174,10 @@ func (e *explainer) survey() *survey {
 }
 
 func newSurvey(e *explainer) *survey {
-	c, spec := &survey{e: e, s: e.s, claimants: map[cluster.NodeIndex][]string{}}, e.spec
+	c, spec := &survey{e: e, s: e.s, claimants: map[facts.NodeIndex][]string{}}, e.spec
 	if _, claims := e.s.ClaimsOf(e.job.ID); claims {
 		c.s = e.s.Copy()
-		c.s.SetClaims(e.job.ID, cluster.Claims{})
+		c.s.SetClaims(e.job.ID, facts.Claims{})
 	}
 	for _, id := range c.s.ClaimingJobs() {
 		claims, _ := c.s.ClaimsOf(id)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule"
 	"starling/schedule/place"
 	"starling/terms"
@@ -28,7 +29,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 			}
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
 			c := e.survey()
-			missed := map[cluster.NodeIndex]bool{}
+			missed := map[facts.NodeIndex]bool{}
 			for _, m := range c.misses {
 				missed[m.node.Index] = true
 				if len(m.words) != m.all || m.hard > m.all {
@@ -36,8 +37,8 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				}
 			}
 			for n := range s.Nodes() {
-				fits, found := place.Fits(s, e.key(), cluster.NodeIndex(n)),
-					s.Eligible(cluster.NodeIndex(n)) && !missed[cluster.NodeIndex(n)]
+				fits, found := place.Fits(s, e.key(), facts.NodeIndex(n)),
+					s.Eligible(facts.NodeIndex(n)) && !missed[facts.NodeIndex(n)]
 				if fits != found {
 					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found,
 						e.spec, c.misses)

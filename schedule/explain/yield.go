@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule"
 	"starling/schedule/explain/wording"
 	"starling/schedule/preempt"
@@ -18,7 +19,7 @@ type yielding struct {
 	// was told.
 	told   []held
 	names  []string
-	claims cluster.Claims
+	claims facts.Claims
 	// next would give way, from a time on if that is known.
 	next []schedule.Yielding
 	at   terms.Time
@@ -113,14 +114,14 @@ func (p *prospect) fixed() bool {
 
 // note lists those who were told to give way where room is claimed for the job.
 func (y *yielding) note(e *explainer) {
-	nodes := make([]cluster.NodeIndex, 0, len(y.claims.Seats))
+	nodes := make([]facts.NodeIndex, 0, len(y.claims.Seats))
 	for _, seat := range y.claims.Seats {
 		nodes = append(nodes, seat.Node)
 	}
 	slices.Sort(nodes)
 	for _, n := range slices.Compact(nodes) {
 		for _, r := range e.s.Node(n).Held {
-			if slot, _ := e.s.SlotAt(r); slot.Phase == cluster.Stopping && slot.Cause == cluster.ByPreemption {
+			if slot, _ := e.s.SlotAt(r); slot.Phase == facts.Stopping && slot.Cause == facts.ByPreemption {
 				y.told, y.names = append(y.told, held{r.Index, slot}), append(y.names, e.s.NameOf(r).String())
 			}
 		}
@@ -133,7 +134,7 @@ func (y *yielding) protect(p *prospect) {
 	p.e.s.EachJob(func(j *cluster.Job) bool {
 		running := 0
 		for _, t := range j.Tasks {
-			running += int(t.Live() - t.Counts[cluster.Stopping] - t.Beside[cluster.Stopping])
+			running += int(t.Live() - t.Counts[facts.Stopping] - t.Beside[facts.Stopping])
 		}
 		switch {
 		case j.ID == p.e.job.ID:
@@ -244,7 +245,7 @@ func (y *yielding) kept(e *explainer) []string {
 	if y.claims.Patient {
 		how = "kept for it until enough has ended there"
 	}
-	return wording.Lines(y.claims.Seats, "nodes", func(c cluster.Claim) string {
+	return wording.Lines(y.claims.Seats, "nodes", func(c facts.Claim) string {
 		var parts []string
 		for k, need := range c.Need {
 			if need > 0 {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -12,7 +13,7 @@ func (q *Search) Possible(count uint32) bool { return q.Could(q.domain, count, f
 
 // Could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
 func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
-	d.each(q.s, func(n cluster.NodeIndex) bool {
+	d.each(q.s, func(n facts.NodeIndex) bool {
 		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork ||
 			d != nil && !d.Has(q.s.Node(n)) {
 			return true
@@ -31,16 +32,16 @@ func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
 }
 
 // Suits tells whether a node could run an instance if it were empty.
-func (q *Search) Suits(n cluster.NodeIndex) bool {
+func (q *Search) Suits(n facts.NodeIndex) bool {
 	node := q.s.Node(n)
 	return (q.exclusive || node.Offer.Purpose() != terms.ExclusiveWork) && q.ever(n) && q.offers(node, 1) > 0
 }
 
 // HasPorts tells whether a node has the ports of an instance.
-func (q *Search) HasPorts(n cluster.NodeIndex) bool { return q.ports(q.s.Node(n), 1) > 0 }
+func (q *Search) HasPorts(n facts.NodeIndex) bool { return q.ports(q.s.Node(n), 1) > 0 }
 
 // ever tells whether the rules about a node itself hold.
-func (q *Search) ever(n cluster.NodeIndex) bool {
+func (q *Search) ever(n facts.NodeIndex) bool {
 	q.asked = q.s.Node(n)
 	for i := range q.Spec.Constraints {
 		if c := &q.Spec.Constraints[i]; !c.Soft && !c.Social() && !c.Holds(q) {
@@ -71,7 +72,7 @@ func (q *Search) offers(node *cluster.Node, most uint32) uint32 {
 }
 
 // Most returns how many instances of the task a node may run by its rules, whatever room it has.
-func (q *Search) Most(n cluster.NodeIndex) uint32 {
+func (q *Search) Most(n facts.NodeIndex) uint32 {
 	node := q.s.Node(n)
 	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
 		return 0
@@ -92,7 +93,7 @@ func (q *Search) Most(n cluster.NodeIndex) uint32 {
 }
 
 // Seat places instances on a node one after the other, as long as that takes them, and tells whether it took all.
-func (q *Search) Seat(n cluster.NodeIndex, count uint32) bool {
+func (q *Search) Seat(n facts.NodeIndex, count uint32) bool {
 	for range count {
 		if q.times(n, 1) == 0 || !q.ruled(q.s.Node(n)) {
 			return false

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/division"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -67,7 +68,7 @@ func HomeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 		if j.Tasks[task].Live() == 0 {
 			continue
 		}
-		s.EachSlot(j.ID, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			if s.Visit(1); slot.Phase.Stays() {
 				if offer := s.Node(slot.Node).Offer; offer != nil {
 					value, ok = offer.Attribute(j.Spec.Within)
@@ -104,7 +105,7 @@ func TogetherBy(j *cluster.Job) (attribute string) {
 func (q *Search) Room(d *Domain) (count uint32) {
 	for _, kept := range q.purposes() {
 		for _, page := range d.nodes {
-			q.s.EachRoomOf(page, kept, &q.Spec.Resources, func(n cluster.NodeIndex) {
+			q.s.EachRoomOf(page, kept, &q.Spec.Resources, func(n facts.NodeIndex) {
 				q.s.Visit(1)
 				if q.ever(n) {
 					count += q.times(n, roomMax)
@@ -116,9 +117,9 @@ func (q *Search) Room(d *Domain) (count uint32) {
 }
 
 // each visits the nodes of the domain until visit returns false; of nil all nodes.
-func (d *Domain) each(s *cluster.State, visit func(n cluster.NodeIndex) bool) {
+func (d *Domain) each(s *cluster.State, visit func(n facts.NodeIndex) bool) {
 	if d == nil || d.nodes == nil {
-		for n := range cluster.NodeIndex(s.Nodes()) {
+		for n := range facts.NodeIndex(s.Nodes()) {
 			if s.Visit(1); !visit(n) {
 				return
 			}
@@ -127,7 +128,7 @@ func (d *Domain) each(s *cluster.State, visit func(n cluster.NodeIndex) bool) {
 	}
 	for _, page := range d.nodes {
 		for nodes := page.Nodes; nodes != 0; nodes &= nodes - 1 {
-			if s.Visit(1); !visit(cluster.NodeIndex(page.Page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))) {
+			if s.Visit(1); !visit(facts.NodeIndex(page.Page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))) {
 				return
 			}
 		}

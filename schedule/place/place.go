@@ -7,11 +7,12 @@ import (
 	"math/bits"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
 // Visit is called for every slot that was given a node; it may be nil.
-type Visit func(cluster.SlotRef)
+type Visit func(facts.SlotRef)
 
 // Among places up to most instances on nodes of the given pages and returns how many it placed.
 func (q *Search) Among(pages []int, most uint32) uint32 {
@@ -47,7 +48,7 @@ func (q *Search) Among(pages []int, most uint32) uint32 {
 }
 
 // best returns the node for one instance among those of the pages.
-func (q *Search) best(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) best(pages []int) (n facts.NodeIndex, found bool) {
 	for phase := range q.phases() {
 		q.enter(phase)
 		if q.ranks() {
@@ -92,7 +93,7 @@ func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uin
 }
 
 // firstFit returns the node that packing takes first.
-func (q *Search) firstFit(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) firstFit(pages []int) (n facts.NodeIndex, found bool) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
 			t := q.tight(page, kept)
@@ -117,7 +118,7 @@ func (q *Search) purposes() []terms.Purpose {
 }
 
 // fill gives a node as many instances as it takes, at most most.
-func (q *Search) fill(n cluster.NodeIndex, most uint32) uint32 {
+func (q *Search) fill(n facts.NodeIndex, most uint32) uint32 {
 	if q.minds {
 		most = 1
 	}
@@ -141,14 +142,14 @@ func (q *Search) fitting(page int, kept terms.Purpose) uint64 {
 }
 
 // nodeOf returns the first of some nodes of a page.
-func nodeOf(page int, nodes uint64) cluster.NodeIndex {
-	return cluster.NodeIndex(page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))
+func nodeOf(page int, nodes uint64) facts.NodeIndex {
+	return facts.NodeIndex(page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))
 }
 
 // tight are nodes of a page on which the task fits as far as resources go.
 type tight struct {
 	q     *Search
-	first cluster.NodeIndex
+	first facts.NodeIndex
 	nodes uint64
 	// left is what each would have left.
 	left [cluster.NodesPerPage]int64
@@ -156,17 +157,17 @@ type tight struct {
 
 // tight returns the nodes of a page that are kept for a purpose and have the resources.
 func (q *Search) tight(page int, kept terms.Purpose) tight {
-	t := tight{q: q, first: cluster.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
+	t := tight{q: q, first: facts.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
 	q.s.Visit(bits.OnesCount64(t.nodes))
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
-		t.left[i] = q.left(t.first + cluster.NodeIndex(i))
+		t.left[i] = q.left(t.first + facts.NodeIndex(i))
 	}
 	return t
 }
 
 // next takes out the node that is left the least room on, of those that can run an instance.
-func (t *tight) next() (n cluster.NodeIndex, ok bool) {
+func (t *tight) next() (n facts.NodeIndex, ok bool) {
 	for t.nodes != 0 {
 		least := bits.TrailingZeros64(t.nodes)
 		for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
@@ -175,7 +176,7 @@ func (t *tight) next() (n cluster.NodeIndex, ok bool) {
 			}
 		}
 		t.nodes &^= 1 << least
-		if n = t.first + cluster.NodeIndex(least); t.q.simple || t.q.able(n) {
+		if n = t.first + facts.NodeIndex(least); t.q.simple || t.q.able(n) {
 			return n, true
 		}
 	}
@@ -183,7 +184,7 @@ func (t *tight) next() (n cluster.NodeIndex, ok bool) {
 }
 
 // left is what a node would have left after one instance: 1024ths of its processor and of its memory, together.
-func (q *Search) left(n cluster.NodeIndex) int64 {
+func (q *Search) left(n facts.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	score := int64(0)
 	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {
@@ -195,7 +196,7 @@ func (q *Search) left(n cluster.NodeIndex) int64 {
 }
 
 // fits tells whether one instance can go to the node.
-func (q *Search) fits(n cluster.NodeIndex) bool {
+func (q *Search) fits(n facts.NodeIndex) bool {
 	free := q.s.Free(n)
 	if !q.s.Eligible(n) || !q.Spec.Resources.Fits(&free) {
 		return false
@@ -204,13 +205,13 @@ func (q *Search) fits(n cluster.NodeIndex) bool {
 }
 
 // able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.
-func (q *Search) able(n cluster.NodeIndex) bool {
+func (q *Search) able(n facts.NodeIndex) bool {
 	q.s.Visit(1)
 	return (!q.avoids || n != q.avoided) && q.allowed(q.s.Node(n)) && q.requests(q.s.Node(n), 1) > 0
 }
 
 // times returns how many instances the node takes, at most most.
-func (q *Search) times(n cluster.NodeIndex, most uint32) uint32 {
+func (q *Search) times(n facts.NodeIndex, most uint32) uint32 {
 	free := q.s.Free(n)
 	most = q.Spec.Resources.Times(&free, most)
 	if q.simple {
@@ -257,12 +258,12 @@ func (q *Search) ports(node *cluster.Node, most uint32) uint32 {
 }
 
 // Fits tells whether one instance of a task can go to a node now.
-func Fits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+func Fits(s *cluster.State, key facts.TaskKey, n facts.NodeIndex) bool {
 	return NewSearch(s, key, nil).fitsNow(n)
 }
 
 // fitsNow tells whether one instance can go to the node by the rules that hold now.
-func (q *Search) fitsNow(n cluster.NodeIndex) bool {
+func (q *Search) fitsNow(n facts.NodeIndex) bool {
 	for phase := range q.phases() {
 		q.enter(phase)
 		if q.fits(n) {
@@ -273,7 +274,7 @@ func (q *Search) fitsNow(n cluster.NodeIndex) bool {
 }
 
 // Allowed tells whether a node that offers something may run a task as far as the rules go that are not about room.
-func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+func Allowed(s *cluster.State, key facts.TaskKey, n facts.NodeIndex) bool {
 	q := NewSearch(s, key, nil)
 	for phase := range q.phases() {
 		q.enter(phase)
@@ -286,7 +287,7 @@ func Allowed(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
 
 // Suits tells whether what runs on a node satisfies the rules of the newest version of its task there, whatever room is
 // left. It must not be counted. Preferences are no rules; neither is it asked in which domain the job is.
-func Suits(s *cluster.State, key cluster.TaskKey, n cluster.NodeIndex) bool {
+func Suits(s *cluster.State, key facts.TaskKey, n facts.NodeIndex) bool {
 	id, task := key.Split()
 	spec := s.Job(id).TaskSpecOf(task, s.Job(id).Version)
 	q := &Search{s: s, key: key, Spec: spec, asked: s.Node(n)}

@@ -2,6 +2,7 @@ package place
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -9,7 +10,7 @@ import (
 // Search is the placing of one task.
 type Search struct {
 	s     *cluster.State
-	key   cluster.TaskKey
+	key   facts.TaskKey
 	Spec  *terms.Task
 	visit Visit
 	// simple tells that only resources decide, exclusive that nodes kept for such work may be taken.
@@ -38,19 +39,19 @@ type Search struct {
 	// asked is the node that a rule is asked about.
 	asked *cluster.Node
 	// avoids tells that the node avoided is not to be taken.
-	avoided cluster.NodeIndex
+	avoided facts.NodeIndex
 	avoids  bool
 }
 
 // NewSearch looks for nodes for a task as it is in its newest version.
-func NewSearch(s *cluster.State, key cluster.TaskKey, visit Visit) *Search {
+func NewSearch(s *cluster.State, key facts.TaskKey, visit Visit) *Search {
 	id, task := key.Split()
 	j := s.Job(id)
 	return SearchFor(s, key, j.TaskSpecOf(task, j.Version), visit)
 }
 
 // SearchFor looks for nodes for a task as it is in some version.
-func SearchFor(s *cluster.State, key cluster.TaskKey, spec *terms.Task, visit Visit) *Search {
+func SearchFor(s *cluster.State, key facts.TaskKey, spec *terms.Task, visit Visit) *Search {
 	q := &Search{s: s, key: key, Spec: spec, visit: visit}
 	if spec == nil {
 		return q // the version has no such task
@@ -71,7 +72,7 @@ func (q *Search) Within(s Spots) *Search {
 }
 
 // assign gives a node to the next instances of the task.
-func (q *Search) assign(n cluster.NodeIndex, count uint32) {
+func (q *Search) assign(n facts.NodeIndex, count uint32) {
 	q.s.Assign(q.key, n, count, q.visit)
 	q.addOwn(n, count)
 	q.spot.take(n, count)

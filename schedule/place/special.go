@@ -1,6 +1,6 @@
 package place
 
-import "starling/cluster"
+import "starling/cluster/facts"
 
 // Special places, one by one, up to most of the seats of a task that wait for a particular node or version, on nodes of
 // the given pages, and returns how many it placed.
@@ -53,11 +53,11 @@ func (q *Search) Lane(members bool) *Search {
 }
 
 // specials returns the seats that wait for a particular node or version, lowest first.
-func (q *Search) specials() []cluster.SlotRef {
+func (q *Search) specials() []facts.SlotRef {
 	id, task := q.key.Split()
-	waiting := make([]cluster.SlotRef, 0, q.task().SpecialWaits())
-	q.task().EachSpecial(id, task, func(r cluster.SlotRef, _ cluster.Slot) bool {
-		if !q.members || r.Seat == cluster.MainSeat {
+	waiting := make([]facts.SlotRef, 0, q.task().SpecialWaits())
+	q.task().EachSpecial(id, task, func(r facts.SlotRef, _ facts.Slot) bool {
+		if !q.members || r.Seat == facts.MainSeat {
 			waiting = append(waiting, r)
 		}
 		return true
@@ -66,16 +66,16 @@ func (q *Search) specials() []cluster.SlotRef {
 }
 
 // wished returns the node for one seat by what it wishes of its last one.
-func (q *Search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, found bool) {
-	last := (slot.Order != 0 || slot.Wish == cluster.OnlyNode) && q.fitsNow(slot.Node)
+func (q *Search) wished(slot *facts.Slot, pages []int) (n facts.NodeIndex, found bool) {
+	last := (slot.Order != 0 || slot.Wish == facts.OnlyNode) && q.fitsNow(slot.Node)
 	switch slot.Wish {
-	case cluster.OnlyNode:
+	case facts.OnlyNode:
 		return slot.Node, last
-	case cluster.PreferNode:
+	case facts.PreferNode:
 		if last {
 			return slot.Node, true
 		}
-	case cluster.AvoidNode:
+	case facts.AvoidNode:
 		q.avoided, q.avoids, q.simple = slot.Node, slot.Order != 0, false
 		if n, found = q.best(pages); found {
 			return n, true
@@ -86,7 +86,7 @@ func (q *Search) wished(slot *cluster.Slot, pages []int) (n cluster.NodeIndex, f
 }
 
 // Claimed places up to most instances where room is claimed for them.
-func (q *Search) Claimed(claims *cluster.Claims, most uint32) (placed uint32) {
+func (q *Search) Claimed(claims *facts.Claims, most uint32) (placed uint32) {
 	if q.Spec == nil || len(claims.Seats) == 0 {
 		return 0
 	}

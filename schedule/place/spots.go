@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/share"
 )
 
 // Spots tells how many more instances of each task may go where, for those whose pool divides its virtual peers by
 // machines.
-type Spots map[cluster.TaskKey]*Spot
+type Spots map[facts.TaskKey]*Spot
 
 // Spot is one task's. left is by the groups of the ground.
 type Spot struct {
@@ -18,24 +19,24 @@ type Spot struct {
 }
 
 // of returns the spots of a lane's task, nil if it may go anywhere.
-func (s Spots) of(key cluster.TaskKey) *Spot {
+func (s Spots) of(key facts.TaskKey) *Spot {
 	id, task := key.Split()
-	return s[cluster.KeyOf(id, task)]
+	return s[facts.KeyOf(id, task)]
 }
 
 // Bound lets none of a task go anywhere, but for whom is allowed later.
-func (s Spots) Bound(key cluster.TaskKey, ground *share.Ground) {
+func (s Spots) Bound(key facts.TaskKey, ground *share.Ground) {
 	s[key] = &Spot{ground, make([]uint32, ground.Groups())}
 }
 
 // Allow lets so many more of a task go to a group.
-func (s Spots) Allow(key cluster.TaskKey, group int, count uint32) { s[key].left[group] += count }
+func (s Spots) Allow(key facts.TaskKey, group int, count uint32) { s[key].left[group] += count }
 
 // Fork returns the spots of a job's tasks, to be tried without being taken.
 func (s Spots) Fork(j *cluster.Job) Spots {
 	fork := Spots{}
 	for task := range j.Tasks {
-		if key := cluster.KeyOf(j.ID, task); s[key] != nil {
+		if key := facts.KeyOf(j.ID, task); s[key] != nil {
 			fork[key] = &Spot{s[key].ground, slices.Clone(s[key].left)}
 		}
 	}
@@ -45,14 +46,14 @@ func (s Spots) Fork(j *cluster.Job) Spots {
 // Join takes over what is left of them after a trial.
 func (s Spots) Join(others Spots, j *cluster.Job) {
 	for task := range j.Tasks {
-		if key := cluster.KeyOf(j.ID, task); others[key] != nil {
+		if key := facts.KeyOf(j.ID, task); others[key] != nil {
 			s[key] = others[key]
 		}
 	}
 }
 
 // at returns how many more may go to a node, at most most.
-func (s *Spot) at(n cluster.NodeIndex, most uint32) uint32 {
+func (s *Spot) at(n facts.NodeIndex, most uint32) uint32 {
 	if s == nil {
 		return most
 	}
@@ -64,7 +65,7 @@ func (s *Spot) at(n cluster.NodeIndex, most uint32) uint32 {
 }
 
 // take notes that some went to a node.
-func (s *Spot) take(n cluster.NodeIndex, count uint32) {
+func (s *Spot) take(n facts.NodeIndex, count uint32) {
 	if s != nil {
 		s.left[s.ground.Of(n)] -= count
 	}

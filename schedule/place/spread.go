@@ -3,13 +3,14 @@ package place
 import (
 	"starling/cluster"
 	"starling/cluster/division"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
 // candidate is a node that the task fits, with its rank: the lowest class is first, in it the one on which the fewest
 // devices become stranded, and of those the lowest score.
 type candidate struct {
-	node     cluster.NodeIndex
+	node     facts.NodeIndex
 	class    uint64
 	stranded int64
 	score    int64
@@ -51,7 +52,7 @@ func (g *group) load(q *Search) {
 			continue
 		}
 		page := g.rest[g.next]
-		q.s.EachRoomOf(page, purposes[g.order], &q.Spec.Resources, func(n cluster.NodeIndex) {
+		q.s.EachRoomOf(page, purposes[g.order], &q.Spec.Resources, func(n facts.NodeIndex) {
 			q.s.Visit(1)
 			if q.simple || q.able(n) {
 				c := candidate{node: n, class: uint64(g.order)<<32 + uint64(page.Page)}
@@ -108,7 +109,7 @@ func (q *Search) ranked(pages []int, want uint32) uint32 {
 }
 
 // first returns the node that comes first for one instance.
-func (q *Search) first(pages []int) (n cluster.NodeIndex, found bool) {
+func (q *Search) first(pages []int) (n facts.NodeIndex, found bool) {
 	groups := q.groups(pages)
 	if len(groups) == 0 {
 		return 0, false
@@ -165,7 +166,7 @@ func (q *Search) values() []group {
 
 // candidates returns every node of the pages that the task fits.
 func (q *Search) candidates(pages []int) []candidate {
-	var nodes []cluster.NodeIndex
+	var nodes []facts.NodeIndex
 	var ends []int
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
@@ -238,7 +239,7 @@ func (q *Search) countOwn(pages []int) {
 		q.own[n] = 1
 	}
 	id, task := q.key.Split()
-	q.s.EachSlot(id, task, func(_ cluster.SlotRef, slot cluster.Slot) bool {
+	q.s.EachSlot(id, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 		q.s.Visit(1)
 		if slot.Phase.Holds() {
 			q.own[slot.Node]++
@@ -248,7 +249,7 @@ func (q *Search) countOwn(pages []int) {
 }
 
 // ownOn returns how many instances of the task a node runs.
-func (q *Search) ownOn(n cluster.NodeIndex) uint32 {
+func (q *Search) ownOn(n facts.NodeIndex) uint32 {
 	if q.own[n] == 0 {
 		id, task := q.key.Split()
 		held := q.s.Node(n).Held
@@ -264,14 +265,14 @@ func (q *Search) ownOn(n cluster.NodeIndex) uint32 {
 }
 
 // addOwn notes that a node runs more instances of the task.
-func (q *Search) addOwn(n cluster.NodeIndex, count uint32) {
+func (q *Search) addOwn(n facts.NodeIndex, count uint32) {
 	if q.own != nil && q.own[n] > 0 {
 		q.own[n] += count
 	}
 }
 
 // used returns how much of a node's processor and memory is taken, in 1024ths of each, together.
-func (q *Search) used(n cluster.NodeIndex) int64 {
+func (q *Search) used(n facts.NodeIndex) int64 {
 	free, offer := q.s.Free(n), q.s.Node(n).Offer
 	used := int64(0)
 	for _, k := range [...]terms.Kind{terms.CPU, terms.Memory} {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -9,25 +10,25 @@ import (
 // own room counts as free: on the same node, or, if it may go elsewhere, on the first that has room and is not ruled
 // out by its volumes. So several can be tried one after the other. If it finds none, the value tells only what was
 // visited. Pools are not asked.
-func Succeed(s *cluster.State, r cluster.SlotRef, elsewhere bool) (trial *cluster.State, found bool) {
+func Succeed(s *cluster.State, r facts.SlotRef, elsewhere bool) (trial *cluster.State, found bool) {
 	trial = s.Copy()
 	slot, _ := trial.SlotAt(r)
-	slot.Phase = cluster.Stopped
+	slot.Phase = facts.Stopped
 	trial.SetSlot(r, slot)
 	j, n := trial.Job(r.Job), slot.Node
-	q := NewSearch(trial, cluster.KeyOf(r.Job, int(r.Task)), nil)
+	q := NewSearch(trial, facts.KeyOf(r.Job, int(r.Task)), nil)
 	found = q.fitsNow(n)
 	if tied := j.Spec.Type == terms.Daemon || len(q.Spec.Volumes) > 0; !found && elsewhere && !tied {
 		n, found = q.firstFree()
 	}
 	if found {
-		trial.SetSlot(r, cluster.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: cluster.Assigned})
+		trial.SetSlot(r, facts.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: facts.Assigned})
 	}
 	return trial, found
 }
 
 // firstFree returns the first node that can run an instance.
-func (q *Search) firstFree() (n cluster.NodeIndex, found bool) {
+func (q *Search) firstFree() (n facts.NodeIndex, found bool) {
 	for phase := range q.phases() {
 		q.enter(phase)
 		for page := range q.s.RoomPages() {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -15,10 +15,10 @@ func fullCluster(nodes int) *Input {
 		in.Room[k] = terms.Unlimited
 	}
 	for n := range nodes {
-		in.Nodes = append(in.Nodes, Node{Index: cluster.NodeIndex(n)})
+		in.Nodes = append(in.Nodes, Node{Index: facts.NodeIndex(n)})
 		for i := range 10 {
 			v := Victim{
-				Slot: cluster.SlotRef{Job: terms.JobID(1 + (n*7+i*13)%101), Index: uint32(n*10 + i)}, Node: cluster.NodeIndex(n),
+				Slot: facts.SlotRef{Job: terms.JobID(1 + (n*7+i*13)%101), Index: uint32(n*10 + i)}, Node: facts.NodeIndex(n),
 				Need: terms.Amounts{4000, 40 << 20}, Pool: 1 + (n+i)%3, Stage: Running, Priority: uint32((n*31 + i*17) % 8),
 				Since: terms.Time(n*97+i*1009) % 65521, Gang: NoGang,
 			}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -94,7 +94,7 @@ type choice struct {
 
 // node is a machine while it is decided about.
 type node struct {
-	index cluster.NodeIndex
+	index facts.NodeIndex
 	// free is what it has left if the chosen end and what has a seat runs.
 	free terms.Amounts
 	// first and count tell where its victims stand in the order.

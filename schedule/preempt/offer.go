@@ -3,7 +3,7 @@ package preempt
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -25,7 +25,7 @@ type cost struct {
 	worst value
 	count int
 	// slot is that of the most valuable one.
-	slot cluster.SlotRef
+	slot facts.SlotRef
 }
 
 func (a *cost) compare(b *cost) int {
@@ -39,7 +39,7 @@ func (a *cost) compare(b *cost) int {
 }
 
 // include adds somebody who is worth no more than those before him.
-func (a *cost) include(worth value, count int, slot cluster.SlotRef) {
+func (a *cost) include(worth value, count int, slot facts.SlotRef) {
 	if a.count == 0 {
 		a.worst, a.slot = worth, slot
 	}
@@ -173,7 +173,7 @@ func (c *choice) trim() {
 		}
 		o.short.Add(&o.added[at], -1)
 		g := &c.gangs[id]
-		o.cost.include(g.worth, len(g.members), cluster.SlotRef{Job: c.in.Victims[g.members[0]].Slot.Job})
+		o.cost.include(g.worth, len(g.members), facts.SlotRef{Job: c.in.Victims[g.members[0]].Slot.Job})
 	}
 	for at := len(o.singles) - 1; at >= 0; at-- {
 		i := o.singles[at]

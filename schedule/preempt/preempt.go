@@ -1,7 +1,7 @@
 package preempt
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -38,12 +38,12 @@ type Want struct {
 	Count uint32
 	// Most returns how many of them a node may run, by rules that are not about amounts; nil is any number. It is asked
 	// only for nodes that come into question.
-	Most func(cluster.NodeIndex) uint32
+	Most func(facts.NodeIndex) uint32
 }
 
 // Node is a machine that may run what is wanted.
 type Node struct {
-	Index cluster.NodeIndex
+	Index facts.NodeIndex
 	// Free is what it has left if all have stopped that were told to; it may be below 0.
 	Free terms.Amounts
 }
@@ -54,8 +54,8 @@ const NoGang = -1
 // Victim is an instance that is preemptible and was not told to stop. Its node need not be among the nodes: then
 // nothing can be placed there, but the victim may have to go with its gang or for its pool.
 type Victim struct {
-	Slot cluster.SlotRef
-	Node cluster.NodeIndex
+	Slot facts.SlotRef
+	Node facts.NodeIndex
 	// Need comes free on its node and in its pool.
 	Need      terms.Amounts
 	Pool      int
@@ -131,6 +131,6 @@ func (r Rule) String() string {
 // Seat is how many instances of a want have room on a node.
 type Seat struct {
 	Want  int
-	Node  cluster.NodeIndex
+	Node  facts.NodeIndex
 	Count uint32
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
 // runs returns a victim that runs: of job and index, on a node, with so much processor.
 func runs(job, index, node int, cpu int64) Victim {
 	return Victim{
-		Slot: cluster.SlotRef{Job: terms.JobID(job), Index: uint32(index)}, Node: cluster.NodeIndex(node),
+		Slot: facts.SlotRef{Job: terms.JobID(job), Index: uint32(index)}, Node: facts.NodeIndex(node),
 		Need: terms.Amounts{cpu},
 		Pool: 1, Stage: Running, Gang: NoGang,
 	}
@@ -27,7 +27,7 @@ func with(v Victim, change func(*Victim)) Victim {
 
 func nodes(free ...int64) (all []Node) {
 	for i, cpu := range free {
-		all = append(all, Node{Index: cluster.NodeIndex(i), Free: terms.Amounts{cpu}})
+		all = append(all, Node{Index: facts.NodeIndex(i), Free: terms.Amounts{cpu}})
 	}
 	return all
 }

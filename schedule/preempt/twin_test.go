@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -335,7 +335,7 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 		want := Want{Need: amount(5), Count: uint32(1 + rng.IntN(3))}
 		want.Need[0]++
 		if most := uint32(rng.IntN(6)); most < 3 {
-			want.Most = func(n cluster.NodeIndex) uint32 { return (uint32(n) + most) % 3 }
+			want.Most = func(n facts.NodeIndex) uint32 { return (uint32(n) + most) % 3 }
 		}
 		in.Wants = append(in.Wants, want)
 	}
@@ -355,7 +355,7 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 	for n := range 1 + rng.IntN(4) {
 		free := amount(3)
 		free[0] -= rng.Int64N(2)
-		in.Nodes = append(in.Nodes, Node{Index: cluster.NodeIndex(n * 2), Free: free})
+		in.Nodes = append(in.Nodes, Node{Index: facts.NodeIndex(n * 2), Free: free})
 	}
 	if !plain {
 		for range rng.IntN(3) {
@@ -383,8 +383,8 @@ func (in *Input) addVictims(rng *rand.Rand, amount func(int64) terms.Amounts) {
 		number := rng.IntN(len(jobs))
 		j := jobs[number]
 		in.Victims = append(in.Victims, Victim{
-			Slot: cluster.SlotRef{Job: terms.JobID(number + 1), Task: uint16(rng.IntN(2)), Index: uint32(i)},
-			Node: cluster.NodeIndex(rng.IntN(len(in.Nodes)*2 + 1)), Need: amount(4), Pool: j.pool, Revocable: j.revocable,
+			Slot: facts.SlotRef{Job: terms.JobID(number + 1), Task: uint16(rng.IntN(2)), Index: uint32(i)},
+			Node: facts.NodeIndex(rng.IntN(len(in.Nodes)*2 + 1)), Need: amount(4), Pool: j.pool, Revocable: j.revocable,
 			Stage: Stage(rng.IntN(3)), Priority: j.priority, Since: terms.Time(rng.IntN(3)), Gang: j.gang,
 		})
 	}

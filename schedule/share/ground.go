@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/fingerprint"
@@ -26,17 +27,17 @@ type Ground struct {
 	// all is how many peers they have.
 	all Peers
 	// nodes are the nodes of the groups, where each is one.
-	nodes []cluster.NodeIndex
+	nodes []facts.NodeIndex
 }
 
 // ask is what a task requires of a machine. fits tells whether a node has that.
 type ask struct {
 	spec *terms.Task
-	fits func(cluster.NodeIndex) bool
+	fits func(facts.NodeIndex) bool
 }
 
 // Fits returns what tells whether a node, as such, can run a task.
-type Fits func(cluster.TaskKey) func(cluster.NodeIndex) bool
+type Fits func(facts.TaskKey) func(facts.NodeIndex) bool
 
 // NewGround returns where the peers are, nil if that does not matter to the jobs of the pool.
 func NewGround(s *cluster.State, jobs []terms.JobID, fits Fits) *Ground {
@@ -46,7 +47,7 @@ func NewGround(s *cluster.State, jobs []terms.JobID, fits Fits) *Ground {
 		g.each = g.each || j.Spec.TaskScheduler == terms.TaskColocated
 		for i := range j.Spec.Tasks {
 			if t := &j.Spec.Tasks[i]; asks(t) && g.ask(t) == none {
-				g.asks = append(g.asks, ask{t, fits(cluster.KeyOf(id, j.TaskIndex(t.Name)))})
+				g.asks = append(g.asks, ask{t, fits(facts.KeyOf(id, j.TaskIndex(t.Name)))})
 			}
 		}
 	}
@@ -86,7 +87,7 @@ func (g *Ground) survey() {
 	})
 	tags, number := map[uint32][]string{}, map[uint64]int{}
 	g.of = make([]int, g.s.Nodes())
-	for n := range cluster.NodeIndex(g.s.Nodes()) {
+	for n := range facts.NodeIndex(g.s.Nodes()) {
 		node := g.s.Node(n)
 		g.s.Visit(1)
 		g.of[n] = none
@@ -117,7 +118,7 @@ func (g *Ground) survey() {
 }
 
 // tags tells which requirements a node fits.
-func (g *Ground) tags(n cluster.NodeIndex) (tags []string) {
+func (g *Ground) tags(n facts.NodeIndex) (tags []string) {
 	for i := range g.asks {
 		if g.asks[i].fits(n) {
 			tags = append(tags, strconv.Itoa(i))
@@ -142,7 +143,7 @@ func (g *Ground) peers(node *cluster.Node) Peers {
 	g.s.Visit(len(node.Held))
 	count := Peers(0)
 	for _, r := range node.Held {
-		if slot, ok := g.s.SlotAt(r); ok && slot.Phase != cluster.Stopping && g.runs(r, &slot) {
+		if slot, ok := g.s.SlotAt(r); ok && slot.Phase != facts.Stopping && g.runs(r, &slot) {
 			count++
 		}
 	}
@@ -150,13 +151,13 @@ func (g *Ground) peers(node *cluster.Node) Peers {
 }
 
 // runs tells whether a virtual peer of the pool runs a slot.
-func (g *Ground) runs(r cluster.SlotRef, slot *cluster.Slot) bool {
+func (g *Ground) runs(r facts.SlotRef, slot *facts.Slot) bool {
 	_, own := slices.BinarySearch(g.jobs, r.Job)
 	return own && slot.Phase.Holds() && g.s.Job(r.Job).SpecOf(slot.Version).Shares()
 }
 
 // Of returns the group of a node, below 0 for one without peers.
-func (g *Ground) Of(n cluster.NodeIndex) int { return g.of[n] }
+func (g *Ground) Of(n facts.NodeIndex) int { return g.of[n] }
 
 // Groups returns how many groups there are.
 func (g *Ground) Groups() int { return len(g.groups) }
@@ -287,8 +288,8 @@ func (g *Ground) running() (all []Running) {
 	for i, id := range g.jobs {
 		for k, task := range g.s.Job(id).Order() {
 			first := len(all)
-			g.s.EachSlot(id, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if g.s.Visit(1); slot.Phase == cluster.Stopping || !g.runs(r, &slot) {
+			g.s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
+				if g.s.Visit(1); slot.Phase == facts.Stopping || !g.runs(r, &slot) {
 					return true
 				}
 				group := g.of[slot.Node]
@@ -312,7 +313,7 @@ func (g *Ground) usable() []Peers {
 	usable, least := make([]Peers, len(g.groups)), g.least()
 	kept := g.kept()
 	for n, group := range g.of {
-		node := g.s.Node(cluster.NodeIndex(n))
+		node := g.s.Node(facts.NodeIndex(n))
 		if group == none {
 			continue
 		}
@@ -372,8 +373,8 @@ func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []
 }
 
 // kept returns what is claimed for jobs of the pool.
-func (g *Ground) kept() map[cluster.NodeIndex]terms.Amounts {
-	kept := map[cluster.NodeIndex]terms.Amounts{}
+func (g *Ground) kept() map[facts.NodeIndex]terms.Amounts {
+	kept := map[facts.NodeIndex]terms.Amounts{}
 	for _, id := range g.jobs {
 		claims, _ := g.s.ClaimsOf(id)
 		for _, seat := range claims.Seats {

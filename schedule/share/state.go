@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
@@ -57,7 +58,7 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 	live := t.Live() - surplus(t)
 	most := t.Pending() + live
 	if j.Spec.TaskScheduler == terms.TaskColocated && most > 0 {
-		most += t.Counts[cluster.Succeeded] + t.Counts[cluster.Failed]
+		most += t.Counts[facts.Succeeded] + t.Counts[facts.Failed]
 	}
 	if j.Held(number) {
 		most = live
@@ -69,7 +70,7 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 		return Task{State: Closed}
 	}
 	least := j.Spec.Gang(spec.Name)
-	least = min(least-min(least, t.Counts[cluster.Succeeded]), most)
+	least = min(least-min(least, t.Counts[facts.Succeeded]), most)
 	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least), 1), Part: percent(spec.Percent)}
 }
 

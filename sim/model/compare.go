@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/replica"
 	"starling/terms"
@@ -33,7 +34,7 @@ func (m *Model) Differences(s *cluster.State, outcome *replica.Outcome) []string
 	if len(m.requests) > 0 {
 		last := m.requests[len(m.requests)-1]
 		known, ok := s.RequestOf(last.id)
-		same(c, about{last.id, "memory of request"}, ok && (known.Refusal.Code != cluster.OK) == last.refused, true)
+		same(c, about{last.id, "memory of request"}, ok && (known.Refusal.Code != facts.OK) == last.refused, true)
 		_, ok = s.RequestOf(m.requests[0].id)
 		same(c, about{m.requests[0].id, "memory of request"}, ok, true)
 	}
@@ -56,7 +57,7 @@ func (c *comparison) outcome(o *replica.Outcome) {
 	}
 	same(c, about{"", "results"}, len(o.Results), len(c.m.refused))
 	for i, refused := range c.m.refused {
-		if r := o.Results[i].Refusal; (r.Code != cluster.OK) != refused {
+		if r := o.Results[i].Refusal; (r.Code != facts.OK) != refused {
 			c.found = append(c.found, fmt.Sprintf("command %d: the fold says %s %q, the model refused: %v", i, r.Code, r.Reason,
 				refused))
 		}
@@ -133,10 +134,10 @@ func (c *comparison) job(fast *cluster.Job, j *Job) {
 
 func (c *comparison) versions(fast *cluster.Job, j *Job) {
 	name := string(j.newest().Name)
-	if same(c, about{name, "versions"}, len(fast.Versions()), len(j.versions)); len(fast.Versions()) != len(j.versions) {
+	if same(c, about{name, "versions"}, len(fast.Versions), len(j.versions)); len(fast.Versions) != len(j.versions) {
 		return
 	}
-	for i, v := range fast.Versions() {
+	for i, v := range fast.Versions {
 		slow := j.versions[i]
 		same(c, about{name, "version"}, [3]uint32{v.Number, v.Of, uint32(v.Kind)},
 			[3]uint32{slow.Number, slow.Of, uint32(slow.Kind)})
@@ -164,7 +165,7 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 	if same(c, about{who, "slots"}, fast.Slots.Len(), len(t.slots)); fast.Slots.Len() != len(t.slots) {
 		return
 	}
-	fast.EachBeside(t.job.ID, t.number, func(r cluster.SlotRef, got cluster.Slot) bool {
+	fast.EachBeside(t.job.ID, t.number, func(r facts.SlotRef, got facts.Slot) bool {
 		if int(r.Index) >= len(t.slots) || !t.slots[r.Index].seats[r.Seat].taken() {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] %s seat: the fold has %+v, the model nothing", who, r.Index, r.Seat,
 				got))
@@ -176,7 +177,7 @@ func (c *comparison) task(fast *cluster.Task, t *task) {
 		if got != s.Slot {
 			same(c, about{fmt.Sprintf("%s[%d]", who, s.slot.index), s.kind.String() + " seat"}, got, s.Slot)
 		}
-		if got := fast.Attempts(s.slot.index); s.kind == cluster.MainSeat && got.Made != s.slot.attempts.Made ||
+		if got := fast.Attempts(s.slot.index); s.kind == facts.MainSeat && got.Made != s.slot.attempts.Made ||
 			!slices.Equal(got.Latest, s.slot.attempts.Latest) {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] attempts: the fold has %+v, the model %+v", who, s.slot.index, got,
 				s.slot.attempts))
@@ -203,7 +204,7 @@ func (c *comparison) nodes() {
 	same(c, about{"", "nodes"}, c.s.Nodes(), len(c.m.Nodes))
 	rooms := c.m.rooms()
 	for i, n := range c.m.Nodes {
-		fast := c.s.Node(cluster.NodeIndex(i))
+		fast := c.s.Node(facts.NodeIndex(i))
 		name := string(n.Name)
 		same(c, about{"", "name of node"}, fast.Name, n.Name)
 		same(c, about{name, "peer"}, fast.Peer, n.Peer)

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/reconcile"
 	"starling/terms"
@@ -13,7 +13,7 @@ func (m *Model) drainNode(c *command.DrainNode) bool {
 	if node == nil {
 		return false
 	}
-	node.drain = cluster.Drain{On: c.Drain}
+	node.drain = facts.Drain{On: c.Drain}
 	for _, s := range m.on(node) {
 		s.job().touched = true
 	}
@@ -37,7 +37,7 @@ func (m *Model) drainDue(n *Node) {
 }
 
 func (m *Model) leaveNode(s *seat) {
-	if s.Phase != cluster.Stopping && s.Phase != cluster.Away {
+	if s.Phase != facts.Stopping && s.Phase != facts.Away {
 		m.settle(s, s.Slot, func(c *reconcile.Candidate) { c.Migrate = true })
 	}
 }
@@ -73,10 +73,10 @@ func (m *Model) drains() {
 // mayLeave tells whether a seat is given up before the deadline.
 func (m *Model) mayLeave(s *seat, trial *succession, spare map[*task]uint32) bool {
 	kind, t := s.job().newest().Type, s.slot.task
-	if kind == terms.Batch || kind == terms.Daemon || s.Phase == cluster.Stopping || len(s.spec().Volumes) > 0 {
+	if kind == terms.Batch || kind == terms.Daemon || s.Phase == facts.Stopping || len(s.spec().Volumes) > 0 {
 		return false
 	}
-	well := s.kind == cluster.MainSeat && s.Phase == cluster.Running && s.Health == cluster.Healthy
+	well := s.kind == facts.MainSeat && s.Phase == facts.Running && s.Health == facts.Healthy
 	if well && spare[t] == 0 || !trial.succeeds(s) {
 		return false
 	}
@@ -148,10 +148,10 @@ func (m *Model) daemonOn(j *Job, n *Node) {
 		row, able := s.Slot, m.able(t, n)
 		switch {
 		case row.Phase.Holds():
-		case able && row.Phase != cluster.Postponed && row.Phase != cluster.Failed && row.Phase != cluster.Waiting:
-			m.wait(s, row, cluster.OnlyNode)
-		case !able && row.Phase != cluster.Stopped:
-			m.wait(s, row, cluster.OnlyNode)
+		case able && row.Phase != facts.Postponed && row.Phase != facts.Failed && row.Phase != facts.Waiting:
+			m.wait(s, row, facts.OnlyNode)
+		case !able && row.Phase != facts.Stopped:
+			m.wait(s, row, facts.OnlyNode)
 		}
 	}
 }

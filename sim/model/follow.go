@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/replica"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -24,7 +24,7 @@ func (m *Model) follow(outcome *replica.Outcome) {
 			}
 		case replica.GaveWay:
 			if slot := m.slotOf(&e.Slot); slot != nil && slot.ordered(e.Order) != nil {
-				m.stop(slot.ordered(e.Order), cluster.ByPreemption)
+				m.stop(slot.ordered(e.Order), facts.ByPreemption)
 				m.left = nil
 			}
 		case replica.More:
@@ -37,15 +37,15 @@ func (m *Model) follow(outcome *replica.Outcome) {
 // followRest follows what the fold did without telling: who gave way, some of whom held nothing any more, and then who
 // was placed.
 func (m *Model) followRest() {
-	m.eachSeat(func(s *seat, now *cluster.Slot) {
-		told := now.Cause == cluster.ByPreemption && s.Cause != now.Cause
-		gone := s.Phase.Holds() && now.Phase == cluster.Waiting && now.Ended == cluster.Preempted
+	m.eachSeat(func(s *seat, now *facts.Slot) {
+		told := now.Cause == facts.ByPreemption && s.Cause != now.Cause
+		gone := s.Phase.Holds() && now.Phase == facts.Waiting && now.Ended == facts.Preempted
 		if s.taken() && s.Order == now.Order && (told || gone) {
-			m.stop(s, cluster.ByPreemption)
+			m.stop(s, facts.ByPreemption)
 			m.left = nil
 		}
 	})
-	m.eachSeat(func(s *seat, now *cluster.Slot) {
+	m.eachSeat(func(s *seat, now *facts.Slot) {
 		if s.waits() && now.Order == m.index {
 			m.place(s.slot)
 		}
@@ -53,7 +53,7 @@ func (m *Model) followRest() {
 }
 
 // eachSeat visits all seats, and what the fold has there.
-func (m *Model) eachSeat(visit func(s *seat, now *cluster.Slot)) {
+func (m *Model) eachSeat(visit func(s *seat, now *facts.Slot)) {
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			for _, slot := range t.slots {
@@ -78,7 +78,7 @@ func (m *Model) takeOver() {
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			for _, special := range []bool{false, true} {
-				key := cluster.KeyOf(j.ID, t.number)
+				key := facts.KeyOf(j.ID, t.number)
 				if special {
 					key = key.Special()
 				}
@@ -106,7 +106,7 @@ func (m *Model) slotOf(name *terms.SlotName) *slot {
 // be healthy in time.
 func (m *Model) place(slot *slot) {
 	var s *seat
-	var now cluster.Slot
+	var now facts.Slot
 	for kind := range slot.seats {
 		one := &slot.seats[kind]
 		if row, _ := m.fold.SlotAt(one.ref()); row.Order == m.index && (one.waits() || s == nil) {
@@ -121,7 +121,7 @@ func (m *Model) place(slot *slot) {
 	switch j := s.job(); {
 	case asks == 0:
 		m.wrong("%v was placed, and nothing of its task asks for room", s.ref())
-	case s.Wish == cluster.OnlyNode && now.Node != s.Node:
+	case s.Wish == facts.OnlyNode && now.Node != s.Node:
 		m.wrong("%v was placed on node %d, and runs only on %d", s.ref(), now.Node, s.Node)
 	default:
 		version := s.Version
@@ -130,8 +130,8 @@ func (m *Model) place(slot *slot) {
 		}
 		q.spec = slot.task.spec(version)
 		m.checkPlace(s.ref(), q, m.Nodes[now.Node])
-		s.Slot = cluster.Slot{
-			Order: m.index, Since: m.time, Node: now.Node, Version: version, Phase: cluster.Assigned, Failures: s.Failures,
+		s.Slot = facts.Slot{
+			Order: m.index, Since: m.time, Node: now.Node, Version: version, Phase: facts.Assigned, Failures: s.Failures,
 			Health: s.Health,
 		}
 		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
@@ -142,7 +142,7 @@ func (m *Model) place(slot *slot) {
 }
 
 // checkPlace checks that a node has room for an instance and that its hard rules hold there.
-func (m *Model) checkPlace(r cluster.SlotRef, q search, n *Node) {
+func (m *Model) checkPlace(r facts.SlotRef, q search, n *Node) {
 	if q.spec == nil || !n.open() {
 		m.wrong("%v was placed on %s, which takes no work", r, n.Name)
 		return
@@ -177,7 +177,7 @@ func (m *Model) receive(s *seat) {
 		}
 	}
 	for _, p := range spec.Ports {
-		at := slices.IndexFunc(s.ports, func(use cluster.PortUse) bool { return use.Name == p.Name })
+		at := slices.IndexFunc(s.ports, func(use facts.PortUse) bool { return use.Name == p.Name })
 		if at < 0 || p.Number != 0 && s.ports[at].Number != p.Number || others.portTaken(s.ports[at].Number) {
 			m.wrong("%v has the ports %v on %s, it asks for %v", s.ref(), s.ports, node.Name, spec.Ports)
 			break

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
@@ -92,7 +92,7 @@ func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (fo
 			refused = true
 			return
 		}
-		may := func(r *room) bool { return s.Wish != cluster.OnlyNode || r.node.number == s.Node }
+		may := func(r *room) bool { return s.Wish != facts.OnlyNode || r.node.number == s.Node }
 		if m.firstRoom(rooms, s.search(), may) != nil {
 			found = fmt.Sprintf("%v waits although there is room", s.ref())
 		}
@@ -148,7 +148,7 @@ func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*se
 // of their own.
 func (m *Model) yields(v *seat, j *Job, entitled []entitle.Entitlement) bool {
 	spec, own := v.job().newest(), j.newest()
-	if v.Phase != cluster.Running || spec.Type == terms.Daemon || spec.NonPreemptible() || spec.Revocable ||
+	if v.Phase != facts.Running || spec.Type == terms.Daemon || spec.NonPreemptible() || spec.Revocable ||
 		spec.HasGang() {
 		return false
 	}

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/terms"
@@ -17,12 +17,12 @@ import (
 type Job struct {
 	ID terms.JobID
 	// versions are the kept ones, oldest first; the last is the newest.
-	versions                []cluster.JobVersion
+	versions                []facts.JobVersion
 	stop                    bool
 	submitted, changed      terms.Index
 	finished                terms.Index
 	submittedAt, finishedAt terms.Time
-	update                  cluster.Update
+	update                  facts.Update
 	tasks                   []*task
 	// members is the list of its members, with plugins, and roster the entry with which it became so.
 	members string
@@ -32,7 +32,7 @@ type Job struct {
 	// suspended tells that nothing is to run for now.
 	suspended bool
 	// fate is what policies made of it.
-	fate cluster.Fate
+	fate facts.Fate
 	// expired tells that it is forgotten at the end of the entry, replaced that another job has its name.
 	expired, replaced bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
@@ -47,14 +47,14 @@ type task struct {
 	// most is the most that any version of it has wanted.
 	most    most
 	slots   []*slot
-	failure cluster.Failure
+	failure facts.Failure
 	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
 	restarts   uint32
 	restarting bool
 	// completion is what policies make of it that all of it has succeeded.
-	completion cluster.Completion
+	completion facts.Completion
 	// sealed tells whether no more instances begin.
-	sealed cluster.Seal
+	sealed facts.Seal
 	// patience is that of the seats that take any node, and of the others.
 	patience [2]patience
 }
@@ -69,29 +69,29 @@ type slot struct {
 
 // seat has one allocation, with what that was given; a seat that is not the main one may be empty.
 type seat struct {
-	cluster.Slot
+	facts.Slot
 	slot    *slot
-	kind    cluster.Seat
-	ports   []cluster.PortUse
-	devices []cluster.DeviceUse
+	kind    facts.Seat
+	ports   []facts.PortUse
+	devices []facts.DeviceUse
 }
 
 func (t *task) newSlot() *slot {
 	s := &slot{task: t, index: uint32(len(t.slots))}
 	for kind := range s.seats {
-		s.seats[kind].slot, s.seats[kind].kind = s, cluster.Seat(kind)
+		s.seats[kind].slot, s.seats[kind].kind = s, facts.Seat(kind)
 	}
 	return s
 }
 
-func (s *slot) main() *seat { return &s.seats[cluster.MainSeat] }
+func (s *slot) main() *seat { return &s.seats[facts.MainSeat] }
 
 func (s *slot) wanted() bool { return !s.task.job.stop && s.index < s.task.desired }
 
 // gone tells whether the slot was dropped.
 func (s *slot) gone() bool { return int(s.index) >= len(s.task.slots) || s.task.slots[s.index] != s }
 
-func (s *seat) taken() bool { return s.kind == cluster.MainSeat || s.Slot != cluster.Slot{} }
+func (s *seat) taken() bool { return s.kind == facts.MainSeat || s.Slot != facts.Slot{} }
 
 func (s *seat) job() *Job { return s.slot.task.job }
 
@@ -99,7 +99,7 @@ func (s *seat) job() *Job { return s.slot.task.job }
 func (s *seat) spec() *terms.Task { return s.slot.task.spec(s.Version) }
 
 func (s *seat) waits() bool {
-	return s.taken() && s.Phase == cluster.Waiting && s.slot.index < s.slot.task.desired
+	return s.taken() && s.Phase == facts.Waiting && s.slot.index < s.slot.task.desired
 }
 
 // each visits the seats that are taken, in order.
@@ -125,7 +125,7 @@ func (j *Job) busy() bool { return slices.ContainsFunc(j.tasks, (*task).busy) }
 func (t *task) busy() bool {
 	busy := false
 	t.each(func(s *seat) {
-		busy = busy || s.Phase.Holds() || s.waits() || s.kind == cluster.MainSeat && s.Phase == cluster.Postponed
+		busy = busy || s.Phase.Holds() || s.waits() || s.kind == facts.MainSeat && s.Phase == facts.Postponed
 	})
 	return busy
 }
@@ -151,7 +151,7 @@ func besideFirst(all []*seat) []*seat {
 
 // put replaces the row of a seat. What takes no room has no ports and devices, and what is not wanted and takes none is
 // dropped from the end of its task.
-func (m *Model) put(s *seat, row cluster.Slot) {
+func (m *Model) put(s *seat, row facts.Slot) {
 	s.Slot = row
 	if !row.Phase.Holds() {
 		s.ports, s.devices = nil, nil
@@ -173,15 +173,15 @@ func (t *task) trim() {
 }
 
 // move moves what is in one seat of a slot to another.
-func (m *Model) move(from *seat, to cluster.Seat) {
+func (m *Model) move(from *seat, to facts.Seat) {
 	target := &from.slot.seats[to]
 	if from.Order == 0 {
 		from.Order, from.Node = target.Order, target.Node // that of the last one there
 	}
 	target.Slot, target.ports, target.devices = from.Slot, from.ports, from.devices
-	from.Slot, from.ports, from.devices = cluster.Slot{}, nil, nil
-	if from.kind == cluster.MainSeat {
-		from.Slot = cluster.Slot{Order: target.Order, Node: target.Node, Phase: cluster.Stopped}
+	from.Slot, from.ports, from.devices = facts.Slot{}, nil, nil
+	if from.kind == facts.MainSeat {
+		from.Slot = facts.Slot{Order: target.Order, Node: target.Node, Phase: facts.Stopped}
 	}
 	from.job().touched = true
 	from.job().endPatience()
@@ -231,7 +231,7 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	case !lasts(j.newest(), spec), j.outgrown(spec), m.beyond(j, spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
-		m.change(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+		m.change(j, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
 	}
 	return true
 }
@@ -272,7 +272,7 @@ func (m *Model) begin(spec *terms.Job) {
 	m.lastJob++
 	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time}
 	m.Jobs = append(m.Jobs, j)
-	m.addVersion(j, cluster.JobVersion{Kind: cluster.Submitted, Spec: spec})
+	m.addVersion(j, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
 	for _, name := range spec.After {
 		if m.jobOf(name).finished == 0 {
 			j.awaits = append(j.awaits, name)
@@ -290,7 +290,7 @@ func (m *Model) begin(spec *terms.Job) {
 }
 
 // addVersion makes a version the newest. Instances that are as good as one of it are of it from now on.
-func (m *Model) addVersion(j *Job, v cluster.JobVersion) {
+func (m *Model) addVersion(j *Job, v facts.JobVersion) {
 	v.Number, v.Index, v.At = 1, m.index, m.time
 	if len(j.versions) > 0 {
 		v.Number = j.version() + 1
@@ -321,14 +321,14 @@ func (m *Model) adopt(t *task) {
 	var all []*seat
 	for _, main := range []bool{true, false} {
 		t.each(func(s *seat) {
-			if (s.kind == cluster.MainSeat) == main && s.Version != 0 && s.Version != t.job.version() && t.asGood(s.Version) {
+			if (s.kind == facts.MainSeat) == main && s.Version != 0 && s.Version != t.job.version() && t.asGood(s.Version) {
 				all = append(all, s)
 			}
 		})
 	}
 	left := map[*seat]bool{}
 	for _, s := range all {
-		if s.Phase == cluster.Stopping && s.Cause != cluster.BySuspension {
+		if s.Phase == facts.Stopping && s.Cause != facts.BySuspension {
 			continue
 		}
 		left[s] = true
@@ -336,7 +336,7 @@ func (m *Model) adopt(t *task) {
 			continue
 		}
 		delete(left, s)
-		if s.Version = t.job.version(); s.Phase == cluster.Waiting && s.kind == cluster.MainSeat {
+		if s.Version = t.job.version(); s.Phase == facts.Waiting && s.kind == facts.MainSeat {
 			s.Version = 0
 		}
 	}
@@ -346,7 +346,7 @@ func (m *Model) adopt(t *task) {
 // same program with the same plugins, and nobody asked for a restart since.
 func (t *task) asGood(version uint32) bool {
 	for _, v := range t.job.versions {
-		if v.Kind == cluster.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
+		if v.Kind == facts.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
 			return false
 		}
 		if v.Number == version && !reflect.DeepEqual(v.Spec.Plugins, t.job.newest().Plugins) {
@@ -382,7 +382,7 @@ func (m *Model) dropVersions(j *Job) {
 	used := map[uint32]bool{j.good(j.version()): true, j.update.From: true}
 	j.each(func(s *seat) { used[s.Version] = true })
 	newest := j.version()
-	j.versions = slices.DeleteFunc(slices.Clone(j.versions), func(v cluster.JobVersion) bool {
+	j.versions = slices.DeleteFunc(slices.Clone(j.versions), func(v facts.JobVersion) bool {
 		return v.Number+m.limits.Versions <= newest && !used[v.Number]
 	})
 }
@@ -391,7 +391,7 @@ func (m *Model) dropVersions(j *Job) {
 func (j *Job) good(below uint32) uint32 {
 	best := uint32(0)
 	for _, v := range j.versions {
-		if v.Number < below && (v.Outcome == cluster.UpdateSucceeded || v.Outcome == cluster.RolledBack) {
+		if v.Number < below && (v.Outcome == facts.UpdateSucceeded || v.Outcome == facts.RolledBack) {
 			best = v.Number
 		}
 	}
@@ -406,19 +406,19 @@ func (m *Model) want(t *task, count uint32) {
 	t.job.touched = true
 	daemon := t.job.newest().Type == terms.Daemon
 	for i := before; i < count && int(i) < len(t.slots); i++ {
-		if s := t.slots[i].main(); s.Phase == cluster.Stopped || s.Phase == cluster.Waiting {
-			s.Slot = cluster.Slot{Order: s.Order, Node: s.Node}
+		if s := t.slots[i].main(); s.Phase == facts.Stopped || s.Phase == facts.Waiting {
+			s.Slot = facts.Slot{Order: s.Order, Node: s.Node}
 		}
 	}
 	for len(t.slots) < int(count) {
 		t.slots = append(t.slots, t.newSlot())
 		if daemon {
-			t.slots[len(t.slots)-1].main().Slot = cluster.Slot{Phase: cluster.Stopped, Version: t.job.version()}
+			t.slots[len(t.slots)-1].main().Slot = facts.Slot{Phase: facts.Stopped, Version: t.job.version()}
 		}
 	}
 	t.each(func(s *seat) {
-		if s.slot.index >= count && s.kind != cluster.MainSeat && s.Phase == cluster.Waiting {
-			s.Slot = cluster.Slot{}
+		if s.slot.index >= count && s.kind != facts.MainSeat && s.Phase == facts.Waiting {
+			s.Slot = facts.Slot{}
 		}
 	})
 	t.trim()
@@ -440,34 +440,34 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 // kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
 func (m *Model) kill(j *Job) bool {
 	j.stop, j.changed = true, m.index
-	cause := map[cluster.Verdict]cluster.Cause{
-		cluster.NoVerdict: cluster.ByJob, cluster.Terminated: cluster.ByTermination, cluster.Completed: cluster.ByCompletion,
+	cause := map[facts.Verdict]facts.Cause{
+		facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
 	}[j.fate.Verdict]
 	j.each(func(s *seat) {
 		row := s.Slot
 		switch {
-		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == cluster.Stopping:
+		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == facts.Stopping:
 			return
-		case row.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0:
+		case row.Phase == facts.Away && s.spec().Disconnect.StopAfterMillis > 0:
 			row.Cause = cause
 			m.put(s, row)
 			return
 		}
-		next := cluster.Stopped
-		if row.Phase == cluster.Assigned || row.Phase == cluster.Running {
-			next = cluster.Stopping
+		next := facts.Stopped
+		if row.Phase == facts.Assigned || row.Phase == facts.Running {
+			next = facts.Stopping
 		}
-		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, cluster.AnyNode, cause
+		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, facts.AnyNode, cause
 		if row.Version == 0 {
 			row.Version = j.version()
 		}
-		if next == cluster.Stopped && s.kind != cluster.MainSeat {
-			row = cluster.Slot{}
+		if next == facts.Stopped && s.kind != facts.MainSeat {
+			row = facts.Slot{}
 		}
 		m.put(s, row)
 	})
 	for _, t := range j.tasks {
-		t.completion = cluster.Completion{}
+		t.completion = facts.Completion{}
 		m.want(t, min(t.desired, t.used()))
 	}
 	m.endUpdate(j)
@@ -492,7 +492,7 @@ func (m *Model) revert(j *Job, to uint32) bool {
 			return false
 		}
 		if !reflect.DeepEqual(v.Spec, j.newest()) {
-			m.change(j, cluster.JobVersion{Kind: cluster.Reverted, Of: to, Spec: v.Spec})
+			m.change(j, facts.JobVersion{Kind: facts.Reverted, Of: to, Spec: v.Spec})
 		}
 		return true
 	}
@@ -514,7 +514,7 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 	j.endPatience()
 	var all []*seat
 	j.each(func(s *seat) {
-		if suspended && (s.byPolicy() || s.Phase.Holds() && s.Phase != cluster.Stopping) {
+		if suspended && (s.byPolicy() || s.Phase.Holds() && s.Phase != facts.Stopping) {
 			all = append(all, s)
 		}
 	})
@@ -522,11 +522,11 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 		if s.byPolicy() {
 			m.anew(s, s.Slot)
 		} else {
-			m.stop(s, cluster.BySuspension)
+			m.stop(s, facts.BySuspension)
 		}
 	}
 	if !suspended && j.fate.Last.Action == lifecycle.Abort {
-		j.fate.Last = cluster.Deed{}
+		j.fate.Last = facts.Deed{}
 	}
 	return true
 }
@@ -536,7 +536,7 @@ func (m *Model) restart(j *Job, name terms.TaskName) bool {
 	if name != "" && !named {
 		return false
 	}
-	m.change(j, cluster.JobVersion{Kind: cluster.Restarted, Of: j.version(), Spec: j.newest(), Task: name})
+	m.change(j, facts.JobVersion{Kind: facts.Restarted, Of: j.version(), Spec: j.newest(), Task: name})
 	return true
 }
 
@@ -546,17 +546,17 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 			continue
 		}
 		s := t.slots[c.Slot.Index].ordered(c.Order)
-		if s == nil || s.Phase.Final() || s.Phase == cluster.Stopping || s.Phase == cluster.Away {
+		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Away {
 			return false
 		}
-		cause := cluster.ByRestart
+		cause := facts.ByRestart
 		if c.Elsewhere {
-			cause = cluster.ByMove
+			cause = facts.ByMove
 		}
 		if c.WithoutVolumes && (len(s.spec().Volumes) == 0 || j.newest().Type == terms.Daemon) {
 			return false
 		} else if c.WithoutVolumes {
-			cause = cluster.ByRelease
+			cause = facts.ByRelease
 		}
 		m.stop(s, cause)
 		return true
@@ -571,7 +571,7 @@ func (s *slot) ordered(order terms.Index) *seat {
 	for kind := range s.seats {
 		one := &s.seats[kind]
 		if order != 0 && one.taken() && one.Order == order &&
-			(found == nil || found.Phase == cluster.Waiting || found.Phase == cluster.Stopped) {
+			(found == nil || found.Phase == facts.Waiting || found.Phase == facts.Stopped) {
 			found = one
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 )
 
 // regroup notes for each job with plugins whether the list of its members is another than before the entry.
@@ -40,14 +40,14 @@ func (m *Model) members(j *Job) string {
 
 // found tells whether what is in a seat is found on its node, now or in a moment.
 func (s *seat) found() bool {
-	return s.Phase == cluster.Assigned || s.Phase == cluster.Running || s.Phase == cluster.Delayed
+	return s.Phase == facts.Assigned || s.Phase == facts.Running || s.Phase == facts.Delayed
 }
 
 func (m *Model) membersOf(t *task) string {
 	text := ""
 	for _, s := range t.slots {
 		seat := s.main()
-		if canary := &s.seats[cluster.CanarySeat]; !seat.found() && canary.found() {
+		if canary := &s.seats[facts.CanarySeat]; !seat.found() && canary.found() {
 			seat = canary
 		}
 		if s.index >= t.desired || seat.Phase.Final() {
@@ -62,7 +62,7 @@ func (m *Model) membersOf(t *task) string {
 			text += " at " + offer.Address[:strings.LastIndex(offer.Address, ":")]
 		}
 		ports := slices.Clone(seat.ports)
-		slices.SortFunc(ports, func(a, b cluster.PortUse) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(ports, func(a, b facts.PortUse) int { return strings.Compare(a.Name, b.Name) })
 		for _, p := range ports {
 			text += fmt.Sprintf(" %s=%d", p.Name, p.Number)
 		}

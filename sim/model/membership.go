@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/terms"
@@ -82,7 +82,7 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 		if len(m.Nodes) >= int(m.limits.Nodes) {
 			return false
 		}
-		node = &Node{number: cluster.NodeIndex(len(m.Nodes)), Name: name, written: map[uint32]uint64{}}
+		node = &Node{number: facts.NodeIndex(len(m.Nodes)), Name: name, written: map[uint32]uint64{}}
 		m.Nodes = append(m.Nodes, node)
 	}
 	if life <= node.Departed || node.Peer == joiner || !tried && m.crowded(node, life) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
 	"starling/replica"
@@ -47,13 +48,13 @@ type Model struct {
 	// closed are the jobs that have ended with the entry, told by what allocations were told to end with it, the first
 	// time.
 	closed  []*Job
-	told    map[allocation]cluster.Cause
+	told    map[allocation]facts.Cause
 	lastJob terms.JobID
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
 	// claims are what is kept for jobs.
-	claims []cluster.Claims
+	claims []facts.Claims
 	// fold is the value as the fold has it after the entry, wrongs is what it may not have done with that.
 	fold   *cluster.State
 	wrongs []string
@@ -68,26 +69,26 @@ type Model struct {
 
 // Node is a machine.
 type Node struct {
-	number   cluster.NodeIndex
+	number   facts.NodeIndex
 	Name     terms.NodeName
 	Peer     terms.PeerID
 	Departed uint32
 	// written has the number of the last entry of each life that may write.
 	written  map[uint32]uint64
 	offer    *terms.Offer
-	drain    cluster.Drain
+	drain    facts.Drain
 	portNext uint16
 }
 
 // allocation is one of a slot, in whatever seat it is.
 type allocation struct {
-	slot  cluster.SlotRef
+	slot  facts.SlotRef
 	order terms.Index
 }
 
 // Told returns by what an allocation was told to end with the last entry, the first time; NoCause if it was not.
-func (m *Model) Told(r cluster.SlotRef, order terms.Index) cluster.Cause {
-	r.Seat = cluster.MainSeat
+func (m *Model) Told(r facts.SlotRef, order terms.Index) facts.Cause {
+	r.Seat = facts.MainSeat
 	return m.told[allocation{r, order}]
 }
 
@@ -109,7 +110,7 @@ func New(limits terms.Limits) *Model {
 func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
 	m.index++
 	m.fold, m.wrongs = fold, nil
-	m.refused, m.told = nil, map[allocation]cluster.Cause{}
+	m.refused, m.told = nil, map[allocation]facts.Cause{}
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
 	if m.dropped {
@@ -369,7 +370,7 @@ func (m *Model) forget(j *Job) {
 }
 
 // OrderOf returns the order of the present allocation of a slot, 0 if there is none.
-func (m *Model) OrderOf(r cluster.SlotRef) terms.Index {
+func (m *Model) OrderOf(r facts.SlotRef) terms.Index {
 	for _, j := range m.Jobs {
 		if j.ID == r.Job && int(r.Task) < len(j.tasks) && int(r.Index) < len(j.tasks[r.Task].slots) {
 			return j.tasks[r.Task].slots[r.Index].main().Order
@@ -380,8 +381,8 @@ func (m *Model) OrderOf(r cluster.SlotRef) terms.Index {
 
 // Seat is one allocation as it stands in the value, for who wants to write news of it.
 type Seat struct {
-	Ref cluster.SlotRef
-	cluster.Slot
+	Ref facts.SlotRef
+	facts.Slot
 }
 
 // Seats returns all that was ever ordered and is remembered.

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
@@ -16,7 +16,7 @@ import (
 // policy returns the first policy that is about what happened to the instance in a seat, and whether the job has it.
 func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle.Policy, ofJob bool) {
 	j, spec := s.job(), s.slot.task.spec(0)
-	if spec == nil || j.suspended || s.kind != cluster.MainSeat || !s.slot.wanted() {
+	if spec == nil || j.suspended || s.kind != facts.MainSeat || !s.slot.wanted() {
 		return nil, false
 	}
 	for i, p := range slices.Concat(spec.Policies, j.newest().Policies) {
@@ -28,8 +28,8 @@ func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle
 }
 
 // ownCode is the exit code of a program that ended by its own doing, 0 of another.
-func ownCode(row *cluster.Slot) int32 {
-	if row.Ended == cluster.ByItself || row.Ended == cluster.BySignal || row.Ended == cluster.OutOfMemory {
+func ownCode(row *facts.Slot) int32 {
+	if row.Ended == facts.ByItself || row.Ended == facts.BySignal || row.Ended == facts.OutOfMemory {
 		return row.ExitCode
 	}
 	return 0
@@ -42,26 +42,26 @@ func (s *seat) outOfRestarts(failures uint32) bool {
 }
 
 // failedByPolicy does what comes of a failure by a policy, if one is about it.
-func (m *Model) failedByPolicy(s *seat, row cluster.Slot, e lifecycle.Event) bool {
+func (m *Model) failedByPolicy(s *seat, row facts.Slot, e lifecycle.Event) bool {
 	p, _ := m.policy(s, e, ownCode(&row))
 	if p == nil {
 		return false
 	}
 	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) && m.Nodes[row.Node].Peer == "" {
-		m.wait(s, row, cluster.AnyNode)
+		m.wait(s, row, facts.AnyNode)
 		return true
 	}
 	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) {
-		row.Phase, row.Deadline = cluster.Delayed, m.time+s.restartDelay(row.Failures)
+		row.Phase, row.Deadline = facts.Delayed, m.time+s.restartDelay(row.Failures)
 		if p.DelayMillis > 0 {
 			row.Deadline = m.time + terms.Time(p.DelayMillis)
 		}
 		m.put(s, row)
 		return true
 	}
-	row.Cause = cluster.ByPolicy
+	row.Cause = facts.ByPolicy
 	if e == lifecycle.TaskFailed {
-		row.Cause = cluster.ByTaskPolicy
+		row.Cause = facts.ByTaskPolicy
 	}
 	wait := p.DelayMillis
 	if p.Action == lifecycle.RestartInstance {
@@ -72,8 +72,8 @@ func (m *Model) failedByPolicy(s *seat, row cluster.Slot, e lifecycle.Event) boo
 }
 
 // ponder leaves a seat as it is until what a policy says is done.
-func (m *Model) ponder(s *seat, row cluster.Slot, wait uint32) {
-	row.Phase, row.Deadline = cluster.Postponed, m.time+terms.Time(wait)
+func (m *Model) ponder(s *seat, row facts.Slot, wait uint32) {
+	row.Phase, row.Deadline = facts.Postponed, m.time+terms.Time(wait)
 	m.put(s, row)
 	if wait == 0 {
 		m.heeds = append(m.heeds, s)
@@ -93,7 +93,7 @@ func (s *seat) restartDelay(failures uint32) terms.Time {
 // evicted looks whether a policy is about a seat that waits because its instance was evicted.
 func (m *Model) evicted(s *seat) {
 	p, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
-	if p == nil || s.slot.gone() || s.Phase != cluster.Waiting {
+	if p == nil || s.slot.gone() || s.Phase != facts.Waiting {
 		return
 	}
 	row := s.Slot
@@ -104,14 +104,14 @@ func (m *Model) evicted(s *seat) {
 		}
 	}
 	switch row.Ended {
-	case cluster.NotEnded: // it was out of reach
-		row.Ended = cluster.NodeLost
-	case cluster.Preempted, cluster.NodeLost:
+	case facts.NotEnded: // it was out of reach
+		row.Ended = facts.NodeLost
+	case facts.Preempted, facts.NodeLost:
 	default:
-		row.Ended = cluster.OnRequest
+		row.Ended = facts.OnRequest
 	}
 	if p.Action == lifecycle.RestartInstance {
-		row.Cause = cluster.ByPolicy
+		row.Cause = facts.ByPolicy
 		m.ponder(s, row, 0)
 		return
 	}
@@ -124,20 +124,20 @@ func (m *Model) evicted(s *seat) {
 
 // byPolicy tells whether a policy is to decide about a seat.
 func (s *seat) byPolicy() bool {
-	return s.Phase == cluster.Waiting && s.Deadline > 0 || s.Phase == cluster.Postponed && s.Cause > 0
+	return s.Phase == facts.Waiting && s.Deadline > 0 || s.Phase == facts.Postponed && s.Cause > 0
 }
 
 // event returns what happened to a seat of which a policy is to decide, 0 for nothing.
 func (s *seat) event() lifecycle.Event {
-	evicted := s.Ended == cluster.Preempted || s.Ended == cluster.NodeLost || s.Ended == cluster.OnRequest
+	evicted := s.Ended == facts.Preempted || s.Ended == facts.NodeLost || s.Ended == facts.OnRequest
 	switch {
-	case s.Phase == cluster.Succeeded && s.slot.task.complete():
+	case s.Phase == facts.Succeeded && s.slot.task.complete():
 		return lifecycle.TaskCompleted
 	case !s.byPolicy():
 		return 0
-	case s.Cause == cluster.ByTaskPolicy:
+	case s.Cause == facts.ByTaskPolicy:
 		return lifecycle.TaskFailed
-	case s.Phase == cluster.Waiting || evicted:
+	case s.Phase == facts.Waiting || evicted:
 		return lifecycle.InstanceEvicted
 	}
 	return lifecycle.InstanceFailed
@@ -165,7 +165,7 @@ func (m *Model) completed(t *task) bool {
 	case t.job.suspended:
 		t.completion.Due = 0
 	case p == nil:
-		t.completion = cluster.Completion{}
+		t.completion = facts.Completion{}
 	case t.completion.Followed || t.completion.Due > 0:
 	case p.DelayMillis > 0:
 		t.completion.Due = m.time + terms.Time(p.DelayMillis)
@@ -177,7 +177,7 @@ func (m *Model) completed(t *task) bool {
 
 // completionDue does what a policy says of it now, in the name of the last instance.
 func (m *Model) completionDue(t *task) {
-	t.job.touched, t.completion = true, cluster.Completion{}
+	t.job.touched, t.completion = true, facts.Completion{}
 	if m.onCompletion(t) != nil {
 		m.decide(t.slots[t.desired-1].main())
 	}
@@ -200,11 +200,11 @@ func (m *Model) policyDue(s *seat) {
 	}
 	row := s.Slot
 	row.Deadline = 0
-	if row.Phase == cluster.Waiting {
+	if row.Phase == facts.Waiting {
 		m.put(s, row)
 		return
 	}
-	row.Cause = cluster.NoCause
+	row.Cause = facts.NoCause
 	m.settle(s, row, func(c *reconcile.Candidate) { c.Due = true })
 }
 
@@ -220,18 +220,18 @@ func (m *Model) decide(s *seat) bool {
 	}
 	j.touched = true
 	if e == lifecycle.TaskCompleted {
-		t.completion = cluster.Completion{Followed: true}
+		t.completion = facts.Completion{Followed: true}
 	}
 	spent := t.spent(p.Action)
-	j.fate.Last = cluster.Deed{
+	j.fate.Last = facts.Deed{
 		Entry: m.index, At: m.time, Action: p.Action, Event: e, OfJob: ofJob, Spent: spent,
 		Task: uint16(t.number), Index: s.slot.index, Order: s.Order, Ended: s.Ended, ExitCode: s.ExitCode,
 	}
 	switch {
 	case spent || p.Action == lifecycle.Terminate:
-		m.end(s, cluster.Terminated)
+		m.end(s, facts.Terminated)
 	case p.Action == lifecycle.Complete:
-		m.end(s, cluster.Completed)
+		m.end(s, facts.Completed)
 	case p.Action == lifecycle.Abort:
 		m.suspend(j, true)
 	case p.Action == lifecycle.RestartTask:
@@ -242,10 +242,10 @@ func (m *Model) decide(s *seat) bool {
 				all = append(all, other)
 			}
 		}
-		m.renewAll(j, all, cluster.ByTaskRestart)
+		m.renewAll(j, all, facts.ByTaskRestart)
 	default:
 		j.fate.Restarts++
-		m.renewAll(j, j.tasks, cluster.ByJobRestart)
+		m.renewAll(j, j.tasks, facts.ByJobRestart)
 	}
 	return true
 }
@@ -271,9 +271,9 @@ func (t *task) behind(other *task) bool {
 }
 
 // end stops a job, which has failed or succeeded by that.
-func (m *Model) end(s *seat, v cluster.Verdict) {
-	if row := s.Slot; row.Phase == cluster.Postponed {
-		row.Phase, row.Cause, row.Deadline, row.Health = cluster.Failed, cluster.NoCause, 0, cluster.Unhealthy
+func (m *Model) end(s *seat, v facts.Verdict) {
+	if row := s.Slot; row.Phase == facts.Postponed {
+		row.Phase, row.Cause, row.Deadline, row.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		m.put(s, row)
 	}
 	s.job().fate.Verdict = v
@@ -284,7 +284,7 @@ func (m *Model) end(s *seat, v cluster.Verdict) {
 func (j *Job) enough() bool {
 	count := uint32(0)
 	j.each(func(s *seat) {
-		if s.Phase == cluster.Succeeded {
+		if s.Phase == facts.Succeeded {
 			count++
 		}
 	})
@@ -292,24 +292,24 @@ func (j *Job) enough() bool {
 }
 
 // renewAll ends what lives of some tasks, and lets each slot begin anew.
-func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
+func (m *Model) renewAll(j *Job, tasks []*task, cause facts.Cause) {
 	for _, t := range tasks {
 		t.restarting = true
 		sealed := t.sealed.Entry > 0
-		t.sealed = cluster.Seal{}
+		t.sealed = facts.Seal{}
 		if j.newest().Type == terms.Batch && (t.desired == 0 || sealed) && t.spec(0) != nil {
 			m.want(t, t.spec(0).Instances)
 		}
 		used, all := t.used(), []*seat(nil)
 		t.each(func(s *seat) { all = append(all, s) })
 		for _, s := range besideFirst(all) {
-			goes := s.Phase == cluster.Stopping &&
-				(s.Cause == cluster.ByUpdate || s.Cause == cluster.ByScale || s.Cause == cluster.ByRival)
+			goes := s.Phase == facts.Stopping &&
+				(s.Cause == facts.ByUpdate || s.Cause == facts.ByScale || s.Cause == facts.ByRival)
 			switch {
 			case s.slot.gone() || !s.taken() || goes || s.slot.index >= used:
 			case s.Phase.Holds():
 				m.stop(s, cause)
-			case s.kind == cluster.MainSeat && s.slot.index < t.desired:
+			case s.kind == facts.MainSeat && s.slot.index < t.desired:
 				m.anew(s, s.Slot)
 			}
 		}
@@ -319,10 +319,10 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause cluster.Cause) {
 }
 
 // anew lets a seat wait as if nothing had been before.
-func (m *Model) anew(s *seat, row cluster.Slot) {
-	row.Failures, row.Health = 0, cluster.Untried
+func (m *Model) anew(s *seat, row facts.Slot) {
+	row.Failures, row.Health = 0, facts.Untried
 	s.slot.attempts = retries.Attempts{}
-	m.wait(s, row, cluster.AnyNode)
+	m.wait(s, row, facts.AnyNode)
 }
 
 // beginAnew lets the tasks that are restarted begin when nothing of them lives any more.

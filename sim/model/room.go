@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -11,8 +11,8 @@ import (
 type room struct {
 	node    *Node
 	free    terms.Resources
-	ports   []cluster.PortUse
-	devices []cluster.DeviceUse
+	ports   []facts.PortUse
+	devices []facts.DeviceUse
 	// labels counts the instances with each label, own those of each task whose version counts its own.
 	labels map[terms.EnvVar]int
 	own    map[*task]int
@@ -21,7 +21,7 @@ type room struct {
 }
 
 func (r *room) portTaken(number uint16) bool {
-	return slices.ContainsFunc(r.ports, func(p cluster.PortUse) bool { return p.Number == number })
+	return slices.ContainsFunc(r.ports, func(p facts.PortUse) bool { return p.Number == number })
 }
 
 // deviceLeft returns how many thousandths of a device nobody has.
@@ -104,12 +104,12 @@ func (r *room) take(s *seat) {
 	}
 }
 
-func (s *seat) ref() cluster.SlotRef {
-	return cluster.SlotRef{Job: s.job().ID, Task: uint16(s.slot.task.number), Index: s.slot.index, Seat: s.kind}
+func (s *seat) ref() facts.SlotRef {
+	return facts.SlotRef{Job: s.job().ID, Task: uint16(s.slot.task.number), Index: s.slot.index, Seat: s.kind}
 }
 
 // special tells whether a waiting seat wants a particular node or version.
-func (s *seat) special() bool { return s.Version != 0 || s.Wish != cluster.AnyNode }
+func (s *seat) special() bool { return s.Version != 0 || s.Wish != facts.AnyNode }
 
 // fits tells whether one instance can go to the node.
 func (r *room) fits(spec *terms.Task) bool {
@@ -220,14 +220,14 @@ func (r *room) give(s *seat) {
 	spec := s.spec()
 	ports, _ := r.choosePorts(s.job().newest(), spec)
 	for i, p := range spec.Ports {
-		s.ports = append(s.ports, cluster.PortUse{Number: ports[i], Name: p.Name})
+		s.ports = append(s.ports, facts.PortUse{Number: ports[i], Name: p.Name})
 		if p.Number == 0 {
 			r.node.portNext = ports[i] + 1
 		}
 	}
 	for _, d := range spec.Devices {
 		for _, number := range r.chooseDevices(d) {
-			s.devices = append(s.devices, cluster.DeviceUse{Kind: d.Kind, Number: number, Amount: min(d.Amount, 1000)})
+			s.devices = append(s.devices, facts.DeviceUse{Kind: d.Kind, Number: number, Amount: min(d.Amount, 1000)})
 		}
 	}
 	r.take(s)

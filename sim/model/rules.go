@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -183,7 +183,7 @@ func (j *Job) home(m *Model) (value string, found bool) {
 	for _, t := range j.tasks {
 		for _, beside := range []bool{false, true} {
 			t.each(func(s *seat) {
-				if !found && (s.kind != cluster.MainSeat) == beside && s.Phase.Holds() && s.Phase != cluster.Stopping {
+				if !found && (s.kind != facts.MainSeat) == beside && s.Phase.Holds() && s.Phase != facts.Stopping {
 					value, found = m.Nodes[s.Node].attribute(j.newest().Within)
 				}
 			})

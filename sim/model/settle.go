@@ -1,7 +1,7 @@
 package model
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
 	"starling/terms"
@@ -13,7 +13,7 @@ const listedMax = 64
 
 // settle keeps a seat's row after an event, asks reconcile what becomes of its slot, and does it. Event says what the
 // row cannot.
-func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidate)) {
+func (m *Model) settle(s *seat, row facts.Slot, event func(*reconcile.Candidate)) {
 	t, main, before := s.slot.task, s.slot.main(), s.slot.main().Phase
 	m.put(s, row)
 	if s.slot.gone() {
@@ -41,7 +41,7 @@ func (m *Model) settle(s *seat, row cluster.Slot, event func(*reconcile.Candidat
 	question, result := m.question(t), reconcile.Result{}
 	reconcile.Reconcile(&question, all, reconcile.Tally{}, &result)
 	m.obeyResult(s.slot, &question, &result)
-	if before != cluster.Failed && main.Phase == cluster.Failed {
+	if before != facts.Failed && main.Phase == facts.Failed {
 		m.failedByPolicy(main, main.Slot, lifecycle.TaskFailed)
 	}
 }
@@ -56,10 +56,10 @@ func (m *Model) question(t *task) reconcile.Task {
 	if j.stop || q.Spec == nil {
 		q.Count = 0
 	}
-	if u := &j.update; j.updating() || u.State == cluster.UpdateFailed {
+	if u := &j.update; j.updating() || u.State == facts.UpdateFailed {
 		q.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
 	}
-	if j.update.State == cluster.UpdateFailed {
+	if j.update.State == facts.UpdateFailed {
 		q.Update.State = reconcile.UpdateFailed
 	}
 	return q
@@ -71,29 +71,29 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	c = reconcile.Candidate{
 		Order: s.Order, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
 	}
-	if s.kind == cluster.CanarySeat {
+	if s.kind == facts.CanarySeat {
 		c.CanaryOf = j.update.Began
 	}
 	switch s.Phase {
-	case cluster.Assigned, cluster.Delayed:
+	case facts.Assigned, facts.Delayed:
 		c.Client = reconcile.PendingClient
-	case cluster.Running:
+	case facts.Running:
 		c.Client, c.Started = reconcile.RunningClient, s.Since
-	case cluster.Stopping:
+	case facts.Stopping:
 		c.Client, c.Told = reconcile.RunningClient, true
-	case cluster.Away:
+	case facts.Away:
 		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
 		c.Away, c.UnknownSince, c.Started = true, s.Since, s.Since
-	case cluster.Postponed:
+	case facts.Postponed:
 		c.Client = reconcile.FailedClient
-	case cluster.Failed:
+	case facts.Failed:
 		c.Client = reconcile.FailedClient
-	case cluster.Succeeded:
+	case facts.Succeeded:
 		c.Client, c.Version = reconcile.CompleteClient, j.version()
 	default:
 		return c, false
 	}
-	if j.update.State == cluster.UpdateFailed && s.Version == j.update.To {
+	if j.update.State == facts.UpdateFailed && s.Version == j.update.To {
 		c.Update = j.update.Began
 	}
 	return c, s.Order != 0
@@ -110,7 +110,7 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 	for _, r := range result.Disconnects {
 		if one := s.ordered(r.Order); r.Index == s.index && one != nil {
 			row := one.Slot
-			row.Phase, row.Since, row.Deadline = cluster.Away, m.time, decision.Until
+			row.Phase, row.Since, row.Deadline = facts.Away, m.time, decision.Until
 			m.put(one, row)
 		}
 	}
@@ -130,13 +130,13 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 // fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of
 // the main seat.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
-	canary, away := &s.seats[cluster.CanarySeat], &s.seats[cluster.AwaySeat]
+	canary, away := &s.seats[facts.CanarySeat], &s.seats[facts.AwaySeat]
 	main := s.main()
-	if lost := main.Phase.Holds() && main.Phase != cluster.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() &&
+	if lost := main.Phase.Holds() && main.Phase != facts.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() &&
 		away.Order == decision.Main.Holder {
-		m.put(main, cluster.Slot{Phase: cluster.Stopped})
+		m.put(main, facts.Slot{Phase: facts.Stopped})
 		away.Deadline = decision.Until
-		m.move(away, cluster.MainSeat)
+		m.move(away, facts.MainSeat)
 	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
 		m.fill(canary, &decision.Main, question)
@@ -147,7 +147,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 		m.fill(canary, &decision.Canary, question)
 	}
 	for kind := range s.seats {
-		if one := &s.seats[kind]; one.Phase == cluster.Away && one.Deadline == 0 {
+		if one := &s.seats[kind]; one.Phase == facts.Away && one.Deadline == 0 {
 			one.Deadline = decision.Until
 		}
 	}
@@ -156,24 +156,24 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 // back notes that an allocation that was out of reach runs. It has its old seat again unless another has that.
 func (m *Model) back(s *seat) {
 	row := s.Slot
-	row.Phase, row.Deadline, row.Health = cluster.Running, 0, cluster.Untried
+	row.Phase, row.Deadline, row.Health = facts.Running, 0, facts.Untried
 	m.put(s, row)
-	if s.kind == cluster.AwaySeat && !s.slot.main().Phase.Holds() {
-		m.move(s, cluster.MainSeat)
+	if s.kind == facts.AwaySeat && !s.slot.main().Phase.Holds() {
+		m.move(s, facts.MainSeat)
 	}
 }
 
 // dismiss ends an allocation that does not keep its seat.
 func (m *Model) dismiss(s *seat, stop *reconcile.Stopping) {
-	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == cluster.Failed ||
-		s.Phase.Holds() && s.Phase != cluster.Away && m.Nodes[s.Node].Peer == ""
+	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == facts.Failed ||
+		s.Phase.Holds() && s.Phase != facts.Away && m.Nodes[s.Node].Peer == ""
 	switch {
-	case over && s.kind != cluster.MainSeat:
-		m.put(s, cluster.Slot{})
+	case over && s.kind != facts.MainSeat:
+		m.put(s, facts.Slot{})
 	case !over && s.Phase.Holds() && stop.Reason == reconcile.Moved:
-		m.stop(s, cluster.ByDrain)
+		m.stop(s, facts.ByDrain)
 	case !over && s.Phase.Holds():
-		m.stop(s, cluster.ByRival)
+		m.stop(s, facts.ByRival)
 	}
 }
 
@@ -186,27 +186,27 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
-	case row.Phase == cluster.Away && row.Cause != cluster.NoCause:
-	case row.Phase != cluster.Stopping && emptied(v, row.Phase):
-		m.wait(s, row, cluster.AnyNode)
-	case v.Reason == reconcile.WaitsToRetry && row.Phase != cluster.Away:
-		row.Phase, row.Deadline = cluster.Postponed, v.Until
+	case row.Phase == facts.Away && row.Cause != facts.NoCause:
+	case row.Phase != facts.Stopping && emptied(v, row.Phase):
+		m.wait(s, row, facts.AnyNode)
+	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Away:
+		row.Phase, row.Deadline = facts.Postponed, v.Until
 		m.put(s, row)
 	case v.Reason.GivenUp():
-		row.Phase, row.Health, row.Deadline = cluster.Failed, cluster.Unhealthy, 0
+		row.Phase, row.Health, row.Deadline = facts.Failed, facts.Unhealthy, 0
 		m.put(s, row)
-	case v.Reason == reconcile.NotWanted && !row.Phase.Final() && row.Phase != cluster.Stopping:
-		row.Cause = cluster.ByScale
+	case v.Reason == reconcile.NotWanted && !row.Phase.Final() && row.Phase != facts.Stopping:
+		row.Cause = facts.ByScale
 		m.vacate(s, row)
 	}
 }
 
 // emptied tells whether a seat is to be empty that is not yet.
-func emptied(v *reconcile.Verdict, p cluster.Phase) bool {
+func emptied(v *reconcile.Verdict, p facts.Phase) bool {
 	if v.Reason == reconcile.NodeClosed {
-		return p != cluster.Stopped
+		return p != facts.Stopped
 	}
-	return v.Action == reconcile.Place && p != cluster.Waiting
+	return v.Action == reconcile.Place && p != facts.Waiting
 }
 
 // again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are,
@@ -216,13 +216,13 @@ func (m *Model) again(s *seat, question *reconcile.Task) {
 	next := retries.Attempt{At: m.time, DelayMillis: reconcile.NextDelay(policy, before.Latest, row.Since)}
 	latest := reconcile.Inherit(nil, policy, before.Latest, next)
 	s.slot.attempts = retries.Attempts{Made: before.Made + 1, Latest: latest[max(0, len(latest)-int(m.limits.Attempts)):]}
-	if row.Phase == cluster.Away {
+	if row.Phase == facts.Away {
 		version := row.Version
 		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)
-		m.move(s, cluster.AwaySeat)
+		m.move(s, facts.AwaySeat)
 		row = s.Slot
 		row.Version = version
 	}
 	row.Failures = 0
-	m.wait(s, row, cluster.AvoidNode)
+	m.wait(s, row, facts.AvoidNode)
 }

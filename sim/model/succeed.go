@@ -1,7 +1,7 @@
 package model
 
 import (
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -28,8 +28,8 @@ func (t *succession) exhausted() bool { return t.lacks >= t.m.limits.Trials }
 // onTheWay tells whether an instance of the task is on its way to a node.
 func (t *task) onTheWay() (found bool) {
 	t.each(func(s *seat) {
-		found = found || s.Phase == cluster.Waiting && s.slot.index < t.desired ||
-			s.Phase == cluster.Stopping && s.kind == cluster.MainSeat
+		found = found || s.Phase == facts.Waiting && s.slot.index < t.desired ||
+			s.Phase == facts.Stopping && s.kind == facts.MainSeat
 	})
 	return found
 }
@@ -41,14 +41,14 @@ func (t *succession) succeeds(s *seat) bool {
 	switch {
 	case task.spec(0) == nil:
 		return true
-	case s.Phase != cluster.Assigned && s.Phase != cluster.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
+	case s.Phase != facts.Assigned && s.Phase != facts.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
 		return true
 	case t.exhausted():
 		return false
 	}
 	elsewhere := !tied && len(task.spec(0).Volumes) == 0 && !task.onTheWay()
 	own, before, q := s.Node, *s, search{task, task.spec(0), false}
-	s.Slot = cluster.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: cluster.Stopped}
+	s.Slot = facts.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: facts.Stopped}
 	s.ports, s.devices = nil, nil
 	rooms := t.m.rooms()
 	place := t.m.firstRoom(rooms, q, func(r *room) bool { return r.node.number == own })
@@ -61,8 +61,8 @@ func (t *succession) succeeds(s *seat) bool {
 		return false
 	}
 	t.trail = append(t.trail, former{s, before, place.node.portNext})
-	s.Slot = cluster.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(),
-		Phase: cluster.Assigned}
+	s.Slot = facts.Slot{Order: before.Order, Node: place.node.number, Version: s.job().version(),
+		Phase: facts.Assigned}
 	place.give(s)
 	return true
 }

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -11,18 +11,18 @@ import (
 )
 
 // change brings a new version of a job and begins the update to it; one that runs is over.
-func (m *Model) change(j *Job, v cluster.JobVersion) {
-	from, paused := j.version(), j.update.State == cluster.Paused && j.newest().Scales(v.Spec)
+func (m *Model) change(j *Job, v facts.JobVersion) {
+	from, paused := j.version(), j.update.State == facts.Paused && j.newest().Scales(v.Spec)
 	if j.updating() {
-		m.conclude(j, cluster.UpdateAborted)
+		m.conclude(j, facts.UpdateAborted)
 	}
 	m.endCanaries(j)
 	m.addVersion(j, v)
 	m.retry(j)
 	m.loseOutputs(j)
 	m.beginUpdate(j, from)
-	if paused && j.update.State != cluster.Paused {
-		j.update.State, j.update.Before = cluster.Paused, j.update.State
+	if paused && j.update.State != facts.Paused {
+		j.update.State, j.update.Before = facts.Paused, j.update.State
 	}
 	m.changed = append(m.changed, j)
 }
@@ -30,47 +30,47 @@ func (m *Model) change(j *Job, v cluster.JobVersion) {
 // retry gives what is as good as the newest version another try.
 func (m *Model) retry(j *Job) {
 	j.each(func(s *seat) {
-		newest := s.Version == j.version() || s.Version == 0 && s.Phase == cluster.Waiting
-		if s.kind != cluster.MainSeat || !newest || !s.slot.wanted() {
+		newest := s.Version == j.version() || s.Version == 0 && s.Phase == facts.Waiting
+		if s.kind != facts.MainSeat || !newest || !s.slot.wanted() {
 			return
 		}
 		switch s.Phase {
-		case cluster.Failed:
+		case facts.Failed:
 			m.renew(s, s.Slot)
 			return
-		case cluster.Stopping, cluster.Stopped, cluster.Succeeded:
+		case facts.Stopping, facts.Stopped, facts.Succeeded:
 			return
 		}
 		row := s.Slot
-		if row.Health != cluster.Unhealthy {
+		if row.Health != facts.Unhealthy {
 			return
 		}
-		row.Health, row.Failures = cluster.Untried, 0
-		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && row.Phase == cluster.Running {
+		row.Health, row.Failures = facts.Untried, 0
+		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && row.Phase == facts.Running {
 			row.Deadline = m.time + terms.Time(limit)
 		}
 		m.put(s, row)
 	})
 }
 
-func (j *Job) updating() bool { return j.update.State != cluster.NoUpdate && !j.update.State.Final() }
+func (j *Job) updating() bool { return j.update.State != facts.NoUpdate && !j.update.State.Final() }
 
 func (m *Model) beginUpdate(j *Job, from uint32) {
 	m.daemons(j)
 	policy := &j.newest().Update
-	j.update = cluster.Update{
-		State: cluster.RollingForward, From: from, To: j.version(), Began: m.index, BeganAt: m.time, ProgressAt: m.time,
+	j.update = facts.Update{
+		State: facts.RollingForward, From: from, To: j.version(), Began: m.index, BeganAt: m.time, ProgressAt: m.time,
 		Promoted: policy.Canaries == 0 || len(j.outdated()) == 0,
 	}
 	if policy.StartPaused && from != 0 {
-		j.update.State, j.update.Before = cluster.Paused, cluster.RollingForward
+		j.update.State, j.update.Before = facts.Paused, facts.RollingForward
 	}
 	j.touched = true
 }
 
 // conclude ends the update, and notes how with the version that it brought.
-func (m *Model) conclude(j *Job, state cluster.UpdateState) {
-	j.update.State, j.update.Before, j.update.EndedAt, j.update.LookedAt = state, cluster.NoUpdate, m.time, 0
+func (m *Model) conclude(j *Job, state facts.UpdateState) {
+	j.update.State, j.update.Before, j.update.EndedAt, j.update.LookedAt = state, facts.NoUpdate, m.time, 0
 	j.versions = slices.Clone(j.versions)
 	for i := range j.versions {
 		if j.versions[i].Number == j.update.To {
@@ -84,16 +84,16 @@ func (m *Model) endUpdate(j *Job) {
 	switch {
 	case !j.updating():
 	case j.stop:
-		m.conclude(j, cluster.UpdateAborted)
+		m.conclude(j, facts.UpdateAborted)
 	default:
 		m.succeedUpdate(j)
 	}
 }
 
 func (m *Model) succeedUpdate(j *Job) {
-	state := cluster.UpdateSucceeded
-	if j.update.State == cluster.RollingBackward {
-		state = cluster.RolledBack
+	state := facts.UpdateSucceeded
+	if j.update.State == facts.RollingBackward {
+		state = facts.RolledBack
 	}
 	m.conclude(j, state)
 }
@@ -117,37 +117,37 @@ func (j *Job) deadline() terms.Time {
 }
 
 // standing returns how a main seat counts: whether it has the newest version, or is on its way to it, and its health.
-func (s *seat) standing() (newest bool, health cluster.Health) {
+func (s *seat) standing() (newest bool, health facts.Health) {
 	switch {
-	case s.Phase == cluster.Succeeded || s.Phase == cluster.Stopped:
-		return true, cluster.Healthy
-	case s.Phase == cluster.Stopping && s.Cause == cluster.ByUpdate:
-		return true, cluster.Untried
+	case s.Phase == facts.Succeeded || s.Phase == facts.Stopped:
+		return true, facts.Healthy
+	case s.Phase == facts.Stopping && s.Cause == facts.ByUpdate:
+		return true, facts.Untried
 	}
 	return s.Version == 0 || s.Version == s.job().version(), s.condition()
 }
 
 // condition is the health of what runs; what does not counts as untried, unless it has failed.
-func (s *seat) condition() cluster.Health {
-	if s.Phase == cluster.Running || s.Health == cluster.Unhealthy {
+func (s *seat) condition() facts.Health {
+	if s.Phase == facts.Running || s.Health == facts.Unhealthy {
 		return s.Health
 	}
-	return cluster.Untried
+	return facts.Untried
 }
 
 // standing is how the main seats of the wanted slots and the canaries of a task are.
-type standing struct{ newest, old, canaries [cluster.HealthCount]uint32 }
+type standing struct{ newest, old, canaries [facts.HealthCount]uint32 }
 
 func (t *task) standing() (c standing) {
 	t.each(func(s *seat) {
-		if s.kind == cluster.CanarySeat {
-			if s.Phase == cluster.Stopping {
-				c.canaries[cluster.Untried]++
+		if s.kind == facts.CanarySeat {
+			if s.Phase == facts.Stopping {
+				c.canaries[facts.Untried]++
 			} else {
 				c.canaries[s.condition()]++
 			}
 		}
-		if s.kind != cluster.MainSeat || s.slot.index >= t.desired {
+		if s.kind != facts.MainSeat || s.slot.index >= t.desired {
 			return
 		}
 		if newest, health := s.standing(); newest {
@@ -160,7 +160,7 @@ func (t *task) standing() (c standing) {
 }
 
 // well returns how many wanted instances of any version are well.
-func (c *standing) well() uint32 { return c.newest[cluster.Healthy] + c.old[cluster.Healthy] }
+func (c *standing) well() uint32 { return c.newest[facts.Healthy] + c.old[facts.Healthy] }
 
 // outdated returns the main seats of wanted slots that are to be of the newest version and are not on their way.
 func (t *task) outdated() []*seat {
@@ -188,7 +188,7 @@ func (t *task) spare(batch uint32) uint32 {
 		return c.well()
 	}
 	ill := t.desired - min(t.desired, c.well())
-	ill -= min(ill, min(c.newest[cluster.Unhealthy], policy.FailuresMax))
+	ill -= min(ill, min(c.newest[facts.Unhealthy], policy.FailuresMax))
 	return batch - min(batch, ill)
 }
 
@@ -196,7 +196,7 @@ func (t *task) spare(batch uint32) uint32 {
 func (t *task) canaries() []*seat {
 	var all []*seat
 	t.each(func(s *seat) {
-		if s.kind == cluster.CanarySeat {
+		if s.kind == facts.CanarySeat {
 			all = append(all, s)
 		}
 	})
@@ -217,7 +217,7 @@ func (t *task) trials() int {
 // tried tells whether all canaries are healthy.
 func (j *Job) tried() bool {
 	for _, t := range j.tasks {
-		if c := t.standing(); int(c.canaries[cluster.Healthy]) < t.trials() {
+		if c := t.standing(); int(c.canaries[facts.Healthy]) < t.trials() {
 			return false
 		}
 	}
@@ -229,8 +229,8 @@ func (m *Model) updateDue(j *Job) {
 	waits, tried, began := false, false, terms.Time(0)
 	for _, t := range j.tasks {
 		t.each(func(s *seat) {
-			waits = waits || s.Phase == cluster.Waiting
-			if s.Version != j.version() || s.Health == cluster.Healthy || !s.found() {
+			waits = waits || s.Phase == facts.Waiting
+			if s.Version != j.version() || s.Health == facts.Healthy || !s.found() {
 				return
 			}
 			if tried = true; s.Failures == 0 {
@@ -257,9 +257,9 @@ func (m *Model) fail(j *Job) {
 	if good == 0 {
 		good = u.From
 	}
-	back := u.State == cluster.RollingBackward || u.Before == cluster.RollingBackward
+	back := u.State == facts.RollingBackward || u.Before == facts.RollingBackward
 	spec := j.newest()
-	m.conclude(j, cluster.UpdateFailed)
+	m.conclude(j, facts.UpdateFailed)
 	if !spec.Update.Rollback || back || good == 0 {
 		return
 	}
@@ -268,10 +268,10 @@ func (m *Model) fail(j *Job) {
 			spec = v.Spec
 		}
 	}
-	m.addVersion(j, cluster.JobVersion{Kind: cluster.WentBack, Of: good, Spec: spec})
+	m.addVersion(j, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: spec})
 	m.retry(j)
 	m.daemons(j)
-	u.State, u.Before, u.From, u.To = cluster.RollingBackward, cluster.NoUpdate, u.To, j.version()
+	u.State, u.Before, u.From, u.To = facts.RollingBackward, facts.NoUpdate, u.To, j.version()
 	u.ProgressAt, u.LookedAt, u.Promoted, u.Tried = m.time, 0, true, false
 	j.update, j.touched = u, true
 }
@@ -286,7 +286,7 @@ func (m *Model) dropCanaries(j *Job) {
 func (m *Model) endCanaries(j *Job) {
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
-			m.stop(s, cluster.ByRival)
+			m.stop(s, facts.ByRival)
 		}
 	}
 }
@@ -297,22 +297,22 @@ func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
 	switch {
 	case version != u.To || !j.updating():
 		return false
-	case how == command.Pause && u.State == cluster.Paused, how == command.Resume && u.State != cluster.Paused,
+	case how == command.Pause && u.State == facts.Paused, how == command.Resume && u.State != facts.Paused,
 		how == command.Promote && (u.Promoted || !j.tried()):
 		return false
 	}
 	switch how {
 	case command.Pause:
-		u.State, u.Before, u.LookedAt = cluster.Paused, u.State, 0
+		u.State, u.Before, u.LookedAt = facts.Paused, u.State, 0
 	case command.Resume:
-		u.State, u.Before, u.ProgressAt = u.Before, cluster.NoUpdate, m.time
+		u.State, u.Before, u.ProgressAt = u.Before, facts.NoUpdate, m.time
 	case command.Promote:
 		m.promote(j)
 	case command.Fail:
 		m.fail(j)
 	case command.Abort:
 		m.dropCanaries(j)
-		m.conclude(j, cluster.UpdateAborted)
+		m.conclude(j, facts.UpdateAborted)
 	}
 	j.touched = true
 	return true
@@ -325,11 +325,11 @@ func (m *Model) promote(j *Job) {
 		for _, s := range t.canaries() {
 			switch main := s.slot.main(); {
 			case !main.Phase.Holds():
-				m.move(s, cluster.MainSeat)
-			case s.Phase == cluster.Running && s.Health == cluster.Healthy:
-				m.stop(main, cluster.ByUpdate)
-			case s.Phase != cluster.Stopping:
-				m.stop(s, cluster.ByRival)
+				m.move(s, facts.MainSeat)
+			case s.Phase == facts.Running && s.Health == facts.Healthy:
+				m.stop(main, facts.ByUpdate)
+			case s.Phase != facts.Stopping:
+				m.stop(s, facts.ByRival)
 			}
 		}
 	}
@@ -346,7 +346,7 @@ func (m *Model) advance() {
 		}
 		m.beginAnew(j)
 		if j.enough() {
-			j.fate.Verdict, j.fate.Last = cluster.Completed, cluster.Deed{Entry: m.index, At: m.time, Action: lifecycle.Complete}
+			j.fate.Verdict, j.fate.Last = facts.Completed, facts.Deed{Entry: m.index, At: m.time, Action: lifecycle.Complete}
 			m.kill(j)
 			continue
 		}
@@ -367,9 +367,9 @@ func (m *Model) roll(j *Job) {
 	failed, lost := uint32(0), false
 	for _, t := range j.tasks {
 		c := t.standing()
-		failed += c.newest[cluster.Unhealthy] + c.canaries[cluster.Unhealthy]
+		failed += c.newest[facts.Unhealthy] + c.canaries[facts.Unhealthy]
 		for _, s := range t.canaries() {
-			lost = lost || s.Phase == cluster.Failed && !j.update.Promoted
+			lost = lost || s.Phase == facts.Failed && !j.update.Promoted
 		}
 	}
 	if most := j.newest().Update.FailuresMax; lost || most != terms.RestartsUnlimited && failed > most {
@@ -397,9 +397,9 @@ func (m *Model) rollTasks(j *Job) {
 	m.lacking = false
 	done, sick, lost := true, false, false
 	for _, t := range j.tasks {
-		if j.update.State == cluster.RollingBackward && t.standing().newest[cluster.Unhealthy] > 0 {
+		if j.update.State == facts.RollingBackward && t.standing().newest[facts.Unhealthy] > 0 {
 			sick = true
-			t.each(func(s *seat) { lost = lost || s.kind == cluster.MainSeat && s.Phase == cluster.Failed })
+			t.each(func(s *seat) { lost = lost || s.kind == facts.MainSeat && s.Phase == facts.Failed })
 		}
 		done = m.rollTask(t) && done
 	}
@@ -430,8 +430,8 @@ func (m *Model) tryCanaries(j *Job) {
 	for _, t := range j.tasks {
 		missing := t.trials() - len(t.canaries())
 		for _, main := range t.outdated() {
-			if canary := &main.slot.seats[cluster.CanarySeat]; missing > 0 && !canary.taken() && main.slot.index < t.wanted() {
-				m.put(canary, cluster.Slot{Version: j.version()})
+			if canary := &main.slot.seats[facts.CanarySeat]; missing > 0 && !canary.taken() && main.slot.index < t.wanted() {
+				m.put(canary, facts.Slot{Version: j.version()})
 				missing--
 			}
 		}
@@ -447,7 +447,7 @@ func (m *Model) rollTask(t *task) bool {
 	for {
 		movable := m.movable(t)
 		for _, s := range movable {
-			m.stop(s, cluster.ByUpdate)
+			m.stop(s, facts.ByUpdate)
 		}
 		if len(movable) == 0 || t.underWay() > 0 {
 			return len(t.outdated()) == 0 && t.underWay() == 0 && len(t.slots) == int(t.desired) && len(t.canaries()) == 0
@@ -459,9 +459,9 @@ func (m *Model) rollTask(t *task) bool {
 func (m *Model) endSpare(j *Job) {
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
-			main := &s.slot.seats[cluster.MainSeat]
-			if main.Phase == cluster.Running && main.Version == j.version() && s.Phase != cluster.Stopping {
-				m.stop(s, cluster.ByRival)
+			main := &s.slot.seats[facts.MainSeat]
+			if main.Phase == facts.Running && main.Version == j.version() && s.Phase != facts.Stopping {
+				m.stop(s, facts.ByRival)
 			}
 		}
 	}
@@ -491,7 +491,7 @@ func (j *Job) resizes() bool {
 // underWay returns how many instances of the newest version are not known to be well or ill.
 func (t *task) underWay() uint32 {
 	c := t.standing()
-	return c.newest[cluster.Untried] + c.newest[cluster.Ready]
+	return c.newest[facts.Untried] + c.newest[facts.Ready]
 }
 
 // resize gives a task so many slots; those that are too many go.
@@ -499,7 +499,7 @@ func (m *Model) resize(t *task, count uint32) {
 	m.want(t, count)
 	t.each(func(s *seat) {
 		if s.slot.index >= t.desired && s.Phase.Holds() {
-			m.stop(s, cluster.ByScale)
+			m.stop(s, facts.ByScale)
 		}
 	})
 }
@@ -520,9 +520,9 @@ func (m *Model) movable(t *task) (all []*seat) {
 	for _, ill := range []bool{true, false} {
 		looked := 0
 		for _, s := range outdated {
-			healthy := s.condition() == cluster.Healthy
+			healthy := s.condition() == facts.Healthy
 			if healthy == ill || looked == most+int(m.limits.Trials) ||
-				s.Phase == cluster.Away && s.spec().Disconnect.StopAfterMillis > 0 {
+				s.Phase == facts.Away && s.spec().Disconnect.StopAfterMillis > 0 {
 				continue
 			}
 			looked++

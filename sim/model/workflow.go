@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -21,7 +21,7 @@ func (t *task) after() (all []*task) {
 // complete tells whether there are as many instances as there are to be, and all have succeeded.
 func (t *task) complete() bool {
 	return t.full() && len(t.slots) == int(t.desired) &&
-		!slices.ContainsFunc(t.slots, func(s *slot) bool { return s.main().Phase != cluster.Succeeded })
+		!slices.ContainsFunc(t.slots, func(s *slot) bool { return s.main().Phase != facts.Succeeded })
 }
 
 // full tells whether as many instances are wanted as the newest version has.
@@ -50,7 +50,7 @@ func (m *Model) seal(j *Job, c *command.SealTask) bool {
 		return false
 	}
 	count := min(t.used(), t.desired)
-	t.sealed = cluster.Seal{Index: c.Slot.Index, Order: c.Order, Entry: m.index, Count: count}
+	t.sealed = facts.Seal{Index: c.Slot.Index, Order: c.Order, Entry: m.index, Count: count}
 	m.want(t, count)
 	return true
 }
@@ -94,10 +94,10 @@ func (m *Model) loseOutputs(j *Job) {
 		for _, t := range j.tasks {
 			for _, slot := range t.slots {
 				s := slot.main()
-				if t.needed() && s.Phase == cluster.Succeeded && m.Nodes[s.Node].Peer == "" {
+				if t.needed() && s.Phase == facts.Succeeded && m.Nodes[s.Node].Peer == "" {
 					row := s.Slot
-					row.Ended, again = cluster.NodeLost, true
-					m.wait(s, row, cluster.AnyNode)
+					row.Ended, again = facts.NodeLost, true
+					m.wait(s, row, facts.AnyNode)
 				}
 			}
 		}
@@ -107,12 +107,12 @@ func (m *Model) loseOutputs(j *Job) {
 // outputLost lets what has succeeded run again if its output is needed, and with it what it needs itself.
 func (m *Model) outputLost(s *seat) {
 	j := s.job()
-	if s != s.slot.main() || s.Phase != cluster.Succeeded || j.finished != 0 || j.stop || !s.slot.task.needed() {
+	if s != s.slot.main() || s.Phase != facts.Succeeded || j.finished != 0 || j.stop || !s.slot.task.needed() {
 		return
 	}
 	row := s.Slot
-	row.Ended, j.touched = cluster.OutputLost, true
-	m.wait(s, row, cluster.AnyNode)
+	row.Ended, j.touched = facts.OutputLost, true
+	m.wait(s, row, facts.AnyNode)
 	m.loseOutputs(j)
 }
 
@@ -126,11 +126,11 @@ func (m *Model) mayFollow(spec *terms.Job) bool {
 
 // succeeded tells whether a job that has ended was neither stopped nor has failed.
 func (j *Job) succeeded() bool {
-	if j.fate.Verdict != cluster.NoVerdict {
-		return j.fate.Verdict == cluster.Completed
+	if j.fate.Verdict != facts.NoVerdict {
+		return j.fate.Verdict == facts.Completed
 	}
 	failed := false
-	j.each(func(s *seat) { failed = failed || s.Phase == cluster.Failed })
+	j.each(func(s *seat) { failed = failed || s.Phase == facts.Failed })
 	return !j.stop && (!failed || j.enough())
 }
 
@@ -142,7 +142,7 @@ func (m *Model) followJobs() {
 			switch {
 			case j.finished != 0 || !slices.Contains(j.awaits, name):
 			case !m.closed[i].succeeded():
-				j.fate.Last = cluster.Deed{Entry: m.index, At: m.time, Before: name}
+				j.fate.Last = facts.Deed{Entry: m.index, At: m.time, Before: name}
 				m.kill(j)
 				m.tidy()
 			default:

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -17,7 +18,7 @@ import (
 type Fail func(format string, args ...any)
 
 // Told returns by what an allocation was told to end with the last entry, the first time; NoCause if it was not.
-type Told func(r cluster.SlotRef, order terms.Index) cluster.Cause
+type Told func(r facts.SlotRef, order terms.Index) facts.Cause
 
 // Watch remembers what is needed to see in an entry whether the system kept its word.
 type Watch struct {
@@ -51,7 +52,7 @@ func (p *Watch) checkHealth(s *cluster.State) {
 	s.EachJob(func(j *cluster.Job) bool {
 		for task := range j.Tasks {
 			batch, broken := uint32(0), false
-			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 				if most, taken := p.takes(s, j, r, &slot); taken {
 					batch, broken = max(batch, most), true
 				}
@@ -70,21 +71,21 @@ func (p *Watch) checkHealth(s *cluster.State) {
 // takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without
 // health then. What was told to stop for one reason may be given another one in the same entry; the first is why it was
 // taken.
-func (p *Watch) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot *cluster.Slot) (batch uint32,
+func (p *Watch) takes(s *cluster.State, j *cluster.Job, r facts.SlotRef, slot *facts.Slot) (batch uint32,
 	taken bool) {
-	if j.Suspended || slot.Phase != cluster.Stopping || r.Seat != cluster.MainSeat || slot.Health != cluster.Healthy ||
+	if j.Suspended || slot.Phase != facts.Stopping || r.Seat != facts.MainSeat || slot.Health != facts.Healthy ||
 		j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
 	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
 	switch p.told(r, slot.Order) {
-	case cluster.ByUpdate:
+	case facts.ByUpdate:
 		// A canary that is well takes a place before it is empty.
-		r.Seat = cluster.CanarySeat
+		r.Seat = facts.CanarySeat
 		canary, _ := s.SlotAt(r)
-		instead := canary.Phase == cluster.Running && canary.Health == cluster.Healthy
+		instead := canary.Phase == facts.Running && canary.Health == facts.Healthy
 		return size, size > 0 && !instead
-	case cluster.ByDrain:
+	case facts.ByDrain:
 		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon &&
 			(size > 0 || !j.Update.State.Rolls())
 	}
@@ -95,7 +96,7 @@ func (p *Watch) takes(s *cluster.State, j *cluster.Job, r cluster.SlotRef, slot 
 // that ends its update.
 func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) uint32 {
 	t := j.Tasks[task]
-	spared := batch + min(t.New[cluster.Unhealthy], j.Spec.Update.FailuresMax)
+	spared := batch + min(t.New[facts.Unhealthy], j.Spec.Update.FailuresMax)
 	if j.Changed == s.Index {
 		spared = batch + min(t.Desired, j.Spec.Update.FailuresMax)
 	}
@@ -107,11 +108,11 @@ func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) ui
 func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 	count, t := uint32(0), j.Tasks[task]
 	for index := range t.Desired {
-		for _, seat := range []cluster.Seat{cluster.MainSeat, cluster.CanarySeat, cluster.AwaySeat} {
-			slot, ok := s.SlotAt(cluster.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
-			gives := slot.Phase == cluster.Stopping && slot.Cause == cluster.ByPreemption
-			if ok && ((slot.Phase == cluster.Running || gives) && slot.Health == cluster.Healthy ||
-				slot.Phase == cluster.Succeeded || slot.Phase == cluster.Stopped) {
+		for _, seat := range []facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
+			slot, ok := s.SlotAt(facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
+			gives := slot.Phase == facts.Stopping && slot.Cause == facts.ByPreemption
+			if ok && ((slot.Phase == facts.Running || gives) && slot.Health == facts.Healthy ||
+				slot.Phase == facts.Succeeded || slot.Phase == facts.Stopped) {
 				count++
 				break
 			}
@@ -121,9 +122,9 @@ func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 }
 
 // eachSlot visits the allocations of all seats of a job, task by task.
-func eachSlot(s *cluster.State, j *cluster.Job, visit func(r cluster.SlotRef, slot *cluster.Slot)) {
+func eachSlot(s *cluster.State, j *cluster.Job, visit func(r facts.SlotRef, slot *facts.Slot)) {
 	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			visit(r, &slot)
 			return true
 		})
@@ -141,13 +142,13 @@ type rested struct {
 
 func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 	r.waits = slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Waits() > 0 })
-	eachSlot(s, j, func(ref cluster.SlotRef, slot *cluster.Slot) {
-		r.waits = r.waits || slot.Phase == cluster.Waiting
-		r.ill = r.ill || slot.Phase == cluster.Running && slot.Health != cluster.Healthy
+	eachSlot(s, j, func(ref facts.SlotRef, slot *facts.Slot) {
+		r.waits = r.waits || slot.Phase == facts.Waiting
+		r.ill = r.ill || slot.Phase == facts.Running && slot.Health != facts.Healthy
 		switch {
-		case ref.Seat == cluster.CanarySeat:
+		case ref.Seat == facts.CanarySeat:
 			r.canaries++
-		case ref.Seat == cluster.MainSeat && slot.Phase == cluster.Stopped &&
+		case ref.Seat == facts.MainSeat && slot.Phase == facts.Stopped &&
 			ref.Index < j.Tasks[ref.Task].Desired && j.Spec.Type != terms.Daemon:
 			r.empty = s.NameOf(ref).String()
 		}
@@ -159,8 +160,8 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 // and its batch is not under way already.
 func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
 	batch, old := j.Spec.Update.BatchSize,
-		t.Old[cluster.Untried]+t.Old[cluster.Ready]+t.Old[cluster.Healthy]+t.Old[cluster.Unhealthy]
-	return old <= s.Limits.Trials && (batch == 0 || t.New[cluster.Untried]+t.New[cluster.Ready] < batch)
+		t.Old[facts.Untried]+t.Old[facts.Ready]+t.Old[facts.Healthy]+t.Old[facts.Unhealthy]
+	return old <= s.Limits.Trials && (batch == 0 || t.New[facts.Untried]+t.New[facts.Ready] < batch)
 }
 
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as
@@ -173,7 +174,7 @@ func (p *Watch) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 				return false
 			}
 			slot := t.Slots.At(int(index))
-			if left = true; untried || spec == nil || slot.Phase != cluster.Running || !s.Eligible(slot.Node) {
+			if left = true; untried || spec == nil || slot.Phase != facts.Running || !s.Eligible(slot.Node) {
 				return true
 			}
 			free := s.Free(slot.Node)
@@ -212,7 +213,7 @@ func (p *Watch) Rest(s *cluster.State) {
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
 			// What is away keeps its room there until patience with it ends.
-			if slot, _ := s.SlotAt(r); slot.Phase != cluster.Away {
+			if slot, _ := s.SlotAt(r); slot.Phase != facts.Away {
 				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/replica"
 	"starling/schedule/entitle"
@@ -69,8 +70,8 @@ func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
 }
 
 // fresh tells whether a slot was given its node with this entry.
-func (h *sharing) fresh(s *cluster.State, r cluster.SlotRef, slot *cluster.Slot) bool {
-	return slot.Order == s.Index && slot.Phase == cluster.Assigned && h.placed[s.NameOf(r)]
+func (h *sharing) fresh(s *cluster.State, r facts.SlotRef, slot *facts.Slot) bool {
+	return slot.Order == s.Index && slot.Phase == facts.Assigned && h.placed[s.NameOf(r)]
 }
 
 // limits checks that no pool holds more than its limit, unless it held as much when that was lowered. Revocable work
@@ -117,12 +118,12 @@ func (h *sharing) backed(s *cluster.State) {
 
 // unkept returns by how much what is kept on a node for work for which other work was told to stop exceeds what is free
 // or stops.
-func unkept(s *cluster.State, n cluster.NodeIndex) (lack terms.Resources) {
+func unkept(s *cluster.State, n facts.NodeIndex) (lack terms.Resources) {
 	for k, free := range s.Unheld(n) {
 		lack[k] = -free
 	}
 	for _, r := range s.Node(n).Held {
-		if slot, _ := s.SlotAt(r); slot.Phase == cluster.Stopping {
+		if slot, _ := s.SlotAt(r); slot.Phase == facts.Stopping {
 			for k, amount := range s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Resources {
 				lack[k] -= amount
 			}
@@ -173,8 +174,8 @@ func (h *sharing) sums(s *cluster.State) {
 func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	placed, before := false, false
 	living, all := make([]uint32, len(j.Tasks)), uint32(0)
-	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
-		if r.Seat == cluster.MainSeat && slot.Phase.Holds() {
+	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
+		if r.Seat == facts.MainSeat && slot.Phase.Holds() {
 			placed, before = placed || slot.Order == s.Index, before || slot.Order != s.Index
 			living[r.Task]++
 		}
@@ -182,10 +183,10 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 	for task, t := range j.Tasks {
 		// What was told to stop in this entry had been placed before, or with it.
 		least := j.GangRow(task).Least
-		all += living[task] + t.Counts[cluster.Succeeded]
-		if placed && !before && living[task]+t.Counts[cluster.Succeeded] < least {
+		all += living[task] + t.Counts[facts.Succeeded]
+		if placed && !before && living[task]+t.Counts[facts.Succeeded] < least {
 			h.fail("of the gang of %s.%s %d are placed and %d have succeeded, it has %d", j.Name(), t.Name, living[task],
-				t.Counts[cluster.Succeeded], least)
+				t.Counts[facts.Succeeded], least)
 		}
 	}
 	if placed && !before && all < j.Spec.MinAvailable {
@@ -207,8 +208,8 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 		return
 	}
 	have := uint32(0)
-	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
-		if r.Seat == cluster.MainSeat && (slot.Phase.Holds() || slot.Phase == cluster.Succeeded) {
+	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
+		if r.Seat == facts.MainSeat && (slot.Phase.Holds() || slot.Phase == facts.Succeeded) {
 			have++
 		}
 	})
@@ -222,7 +223,7 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 // was placed with it in one.
 func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 	var old, placed []string
-	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
+	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
 		offer := s.Node(slot.Node).Offer
 		if j.Spec.Within == "" || !slot.Phase.Holds() || offer == nil {
 			return
@@ -248,7 +249,7 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 // stopping tells whether any instance of a job was told to stop: the others need not stay near it.
 func stopping(j *cluster.Job) bool {
 	return slices.ContainsFunc(j.Tasks,
-		func(t *cluster.Task) bool { return t.Counts[cluster.Stopping]+t.Beside[cluster.Stopping] > 0 })
+		func(t *cluster.Task) bool { return t.Counts[facts.Stopping]+t.Beside[facts.Stopping] > 0 })
 }
 
 // first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be
@@ -308,7 +309,7 @@ func waits(j *cluster.Job) bool {
 func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Task) {
 	need := spec.Amounts()
 	for task := range other.Tasks {
-		s.EachSlot(other.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(other.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			if !h.fresh(s, r, &slot) || !s.Eligible(slot.Node) {
 				return true
 			}
@@ -330,8 +331,8 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 
 // gaveWay checks that nobody was told to give way who need not.
 func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
-	eachSlot(s, j, func(r cluster.SlotRef, slot *cluster.Slot) {
-		if slot.Cause == cluster.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
+	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
+		if slot.Cause == facts.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
 			h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
 		}
 	})
@@ -343,13 +344,13 @@ func (h *sharing) order(s *cluster.State, j *cluster.Job) {
 	for task := range j.Tasks {
 		for _, before := range j.After(task) {
 			succeeded := uint32(0)
-			s.EachSlot(j.ID, before, func(r cluster.SlotRef, slot cluster.Slot) bool {
-				if r.Seat == cluster.MainSeat && slot.Phase == cluster.Succeeded {
+			s.EachSlot(j.ID, before, func(r facts.SlotRef, slot facts.Slot) bool {
+				if r.Seat == facts.MainSeat && slot.Phase == facts.Succeeded {
 					succeeded++
 				}
 				return true
 			})
-			s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+			s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 				if h.fresh(s, r, &slot) && succeeded < j.Wants(before) {
 					h.fail("%s was placed although %s, which it comes after, has %d instances that succeeded", s.NameOf(r),
 						j.Tasks[before].Name, succeeded)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -35,7 +36,7 @@ func newGauge(tasks []Task, nodes int) *gauge {
 }
 
 // look measures a node again.
-func (g *gauge) look(s *cluster.State, n cluster.NodeIndex) {
+func (g *gauge) look(s *cluster.State, n facts.NodeIndex) {
 	node := s.Node(n)
 	offer := node.DeviceOf(gpu)
 	left := make([]terms.Millidevices, offer.Count)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -139,7 +140,7 @@ func (r *replay) arrive(number int, t *Task, placement terms.Placement) error {
 		return fmt.Errorf("task %s: %w", t.Name, err)
 	}
 	r.arrived.add(&t.Resources, int64(t.GPU))
-	slot, _ := r.s.SlotAt(cluster.SlotRef{Job: r.s.JobOf(job).ID})
+	slot, _ := r.s.SlotAt(facts.SlotRef{Job: r.s.JobOf(job).ID})
 	if slot.Phase.Holds() {
 		r.placed++
 		r.allocated.add(&t.Resources, int64(t.GPU))
@@ -169,7 +170,7 @@ func (r *replay) write(writer terms.PeerID, c command.Command) error {
 	switch {
 	case outcome.Dropped != "":
 		return fmt.Errorf("%s of %s was passed over: %s", c.Kind(), writer, outcome.Dropped)
-	case outcome.Results[0].Refusal.Code != cluster.OK:
+	case outcome.Results[0].Refusal.Code != facts.OK:
 		return fmt.Errorf("%s of %s was refused: %s", c.Kind(), writer, outcome.Results[0].Refusal.Reason)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/terms"
 )
 
@@ -87,7 +87,7 @@ func TestReplayKeepsTheBooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh, used := newGauge(recorded.Tasks, len(recorded.Machines)), int64(0)
-		for n := range cluster.NodeIndex(r.s.Nodes()) {
+		for n := range facts.NodeIndex(r.s.Nodes()) {
 			fresh.look(r.s, n)
 			r.s.Node(n).EachDeviceInUse(gpu, func(_ uint32, amount terms.Millidevices) { used += int64(amount) })
 		}

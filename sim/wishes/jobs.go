@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -95,9 +96,9 @@ func (d *Drawer) Wish(s *cluster.State, name terms.JobName) command.Command {
 
 // end draws an allocation to end.
 func (d *Drawer) end(s *cluster.State, j *cluster.Job) command.Command {
-	var all []cluster.SlotRef
+	var all []facts.SlotRef
 	for task := range j.Tasks {
-		s.EachSlot(j.ID, task, func(r cluster.SlotRef, slot cluster.Slot) bool {
+		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			all = append(all, r)
 			return slot.Order != 0
 		})
@@ -122,7 +123,7 @@ func (d *Drawer) drain(s *cluster.State) command.Command {
 	if s.Nodes() == 0 {
 		return nil
 	}
-	n := s.Node(cluster.NodeIndex(d.IntN(s.Nodes())))
+	n := s.Node(facts.NodeIndex(d.IntN(s.Nodes())))
 	return &command.DrainNode{
 		RequestID: d.RequestID(), Node: n.Name, Drain: !n.Drain.On && d.Happens(Drain),
 		DeadlineMillis: uint32(d.IntN(3) * d.between(1, 8000)),

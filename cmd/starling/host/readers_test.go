@@ -11,7 +11,7 @@ import (
 	"starling/api"
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
@@ -79,7 +79,7 @@ func newCrew(t *testing.T) *crew {
 
 func (c *crew) submit(one command.Command) {
 	receipt, err := c.peer.Submit(context.Background(), one)
-	if err != nil || receipt.Refusal.Code != cluster.OK {
+	if err != nil || receipt.Refusal.Code != facts.OK {
 		c.t.Errorf("%T: %v, %v", one, receipt.Refusal, err)
 	}
 }

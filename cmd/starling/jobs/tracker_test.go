@@ -6,6 +6,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/words"
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -39,12 +40,12 @@ func TestEndInJournal(t *testing.T) {
 		}}}})
 	reports := &command.ReportTasks{Peer: "a~1"}
 	for _, a := range reaction.ViewOf(s, "a~1") {
-		news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: cluster.ByItself}
+		news := command.Report{Slot: a.Slot, Order: a.ID.Order, Ended: facts.ByItself}
 		switch a.Slot.Index {
 		case 1:
 			news.ExitCode = 3
 		case 2:
-			news.Ended, news.ExitCode = cluster.BySignal, 128+9
+			news.Ended, news.ExitCode = facts.BySignal, 128+9
 		}
 		reports.Reports = append(reports.Reports, news)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/schedule/share"
 	"starling/terms"
 )
@@ -203,7 +204,7 @@ func (a *Allotment) larger(more share.Peers, fresh bool) *share.Input {
 
 // Spot is where virtual peers are that the task is to use.
 type Spot struct {
-	Nodes []cluster.NodeIndex
+	Nodes []facts.NodeIndex
 	Count uint32
 }
 
@@ -228,7 +229,7 @@ func (a *Allotment) Spots() (spots []Spot) {
 			continue
 		}
 		spot := Spot{Count: uint32(c.Peers)}
-		for n := range cluster.NodeIndex(a.s.Nodes()) {
+		for n := range facts.NodeIndex(a.s.Nodes()) {
 			if a.d.Ground.Of(n) == c.Group {
 				spot.Nodes = append(spot.Nodes, n)
 			}

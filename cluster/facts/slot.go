@@ -1,10 +1,6 @@
-package cluster
+package facts
 
-import (
-	"cmp"
-
-	"starling/terms"
-)
+import "starling/terms"
 
 // Phase is how far the present allocation of a slot is.
 type Phase uint8
@@ -34,7 +30,8 @@ const (
 
 // String returns the phase as people read it.
 func (p Phase) String() string {
-	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded", "failed", "stopped"}[p]
+	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded",
+		"failed", "stopped"}[p]
 }
 
 // Holds tells whether a slot in this phase takes room on its node.
@@ -89,12 +86,13 @@ const (
 	NoCause Cause = iota
 	// ByUpdate: the newest version takes its place.
 	ByUpdate
-	// ByDrain, ByMove, ByRestart: the same version takes its place: elsewhere, elsewhere, on its node; ByRelease: anywhere, with empty volumes.
+	// ByDrain, ByMove, ByRestart: the same version takes its place: elsewhere, elsewhere, on its node; ByRelease:
+	// anywhere, with empty volumes.
 	ByDrain
 	ByMove
 	ByRestart
-	// ByScale, ByJob and ByRivals: nothing takes its place: the slot is not wanted any more, the job was stopped, or another
-	// allocation of the slot stays.
+	// ByScale, ByJob and ByRivals: nothing takes its place: the slot is not wanted any more, the job was stopped, or
+	// another allocation of the slot stays.
 	ByScale
 	ByJob
 	ByRival
@@ -110,8 +108,8 @@ const (
 	// ByTermination and ByCompletion: a policy ended the job as a failure, or as a success.
 	ByTermination
 	ByCompletion
-	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done, because
-	// its instance failed or was evicted, or has failed for good.
+	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done,
+	// because its instance failed or was evicted, or has failed for good.
 	ByPolicy
 	ByTaskPolicy
 	ByRelease
@@ -119,11 +117,14 @@ const (
 
 // String returns the cause in words.
 func (c Cause) String() string {
-	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move", "it was told to restart",
+	return [...]string{"", "a new version takes its place", "its node is drained", "it was told to move",
+		"it was told to restart",
 		"the job needs fewer instances", "the job was stopped", "another allocation of the slot stays",
 		"it gave way to work that is entitled to its room", "it ran for as long as it may",
-		"the job was suspended", "it is restarted with its task", "it is restarted with its job", "the job has failed by a policy",
-		"the job has succeeded", "a policy decides what follows", "a policy decides what follows", "what its volumes hold was given up"}[c]
+		"the job was suspended", "it is restarted with its task", "it is restarted with its job",
+		"the job has failed by a policy",
+		"the job has succeeded", "a policy decides what follows", "a policy decides what follows",
+		"what its volumes hold was given up"}[c]
 }
 
 // Slot is the place of one instance, with its present allocation. The zero Slot waits and was never placed.
@@ -131,8 +132,8 @@ type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
-	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the end of
-	// patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
+	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the
+	// end of patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since terms.Time
@@ -175,23 +176,6 @@ func (s *Slot) OwnExitCode() int32 {
 	return 0
 }
 
-// Seat tells the allocations of one slot apart.
-type Seat uint8
-
-// The seats.
-const (
-	// MainSeat has the allocation that fills the slot.
-	MainSeat Seat = iota
-	// CanarySeat has one of the new version that is tried beside it.
-	CanarySeat
-	// AwaySeat has the one that filled the slot before its node left.
-	AwaySeat
-	seatCount
-)
-
-// String returns the seat as people read it.
-func (s Seat) String() string { return [...]string{"main", "canary", "away"}[s] }
-
 // Ending is how an allocation ended.
 type Ending uint8
 
@@ -224,24 +208,24 @@ const (
 
 // String returns the ending in words.
 func (e Ending) String() string {
-	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started", "its node was lost", "stopped on request", "a check failed",
+	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started",
+		"its node was lost", "stopped on request", "a check failed",
 		"gave way to others", "ran for too long", "its output was lost"}[e]
 }
 
-// SlotRef names a slot by numbers, and one of its seats.
-type SlotRef struct {
-	Job   terms.JobID
-	Index uint32
-	Task  uint16
-	Seat  Seat
+// Special tells whether a waiting slot wants a particular node or version.
+func (s *Slot) Special() bool { return s.Version != 0 || s.Wish != AnyNode }
+
+// Trial returns how a canary counts.
+func (s *Slot) Trial() Health {
+	if s.Phase == Running || s.Health == Unhealthy && s.Phase != Stopping {
+		return s.Health
+	}
+	return Untried
 }
 
-// Compare orders slots by job, task, number and seat.
-func (r SlotRef) Compare(other SlotRef) int {
-	return cmp.Or(cmp.Compare(r.Job, other.Job), cmp.Compare(r.Task, other.Task), cmp.Compare(r.Index, other.Index),
-		cmp.Compare(r.Seat, other.Seat))
-}
+// empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.
+func (s *Slot) Empty() bool { return s.Phase == Waiting || s.Phase == Stopped }
 
-// BesideFirst orders seats for what is done to one after the other: when a main one ends at once, one beside it may take
-// its place, and that must not be one to which it is still to be done.
-func BesideFirst(r, other SlotRef) int { return cmp.Compare(other.Seat, r.Seat) }
+// Found tells whether a slot in this phase is found on its node, now or in a moment.
+func (p Phase) Found() bool { return p == Assigned || p == Running || p == Delayed }

@@ -1,0 +1,28 @@
+package facts
+
+import "starling/terms"
+
+// Claim is room on a node that is kept for instances of a waiting task.
+type Claim struct {
+	Task  int
+	Node  NodeIndex
+	Count uint32
+	// Need is what each takes.
+	Need terms.Amounts
+}
+
+// Claims are what is kept for the waiting work of a job. Nobody else is given that room.
+type Claims struct {
+	// Patient tells that nobody was told to give way: what runs there ends by itself.
+	Patient bool
+	Seats   []Claim
+	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
+	Leaving []SlotRef
+}
+
+// Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
+type Hunger struct {
+	// At is when others are asked to give way; Failed tells that it was tried, and could not be.
+	At     terms.Time
+	Failed bool
+}
