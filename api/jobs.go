@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/jobspec"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -30,7 +31,7 @@ func (s *server) ListJobs(ctx context.Context,
 	}
 	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
 	from := terms.JobName(max(request.GetPrefix(), request.GetPageToken()))
-	state.EachJobByName(from, func(j *cluster.Job) bool {
+	state.EachJobByName(from, func(j *workload.Job) bool {
 		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
 			return false
 		}
@@ -152,7 +153,7 @@ func badToken(token string) error {
 func (s *server) jobAt(ctx context.Context, request interface {
 	GetMinIndex() uint64
 	GetJob() string
-}) (*cluster.State, *cluster.Job, error) {
+}) (*cluster.State, *workload.Job, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, nil, err
@@ -161,7 +162,7 @@ func (s *server) jobAt(ctx context.Context, request interface {
 	return state, j, err
 }
 
-func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
+func jobOf(state *cluster.State, name string) (*workload.Job, error) {
 	if name == "" {
 		return nil, invalid("the request", terms.Problem{Path: "job", Reason: "must not be empty"})
 	}
@@ -173,7 +174,7 @@ func jobOf(state *cluster.State, name string) (*cluster.Job, error) {
 	return j, nil
 }
 
-func taskIndexOf(j *cluster.Job, name string) (int, error) {
+func taskIndexOf(j *workload.Job, name string) (int, error) {
 	if at := j.TaskIndex(terms.TaskName(name)); at >= 0 {
 		return at, nil
 	}
@@ -181,7 +182,7 @@ func taskIndexOf(j *cluster.Job, name string) (int, error) {
 		"job %s has no task %q, it has %s", j.Name(), name, taskNames(j))}
 }
 
-func taskNames(j *cluster.Job) string {
+func taskNames(j *workload.Job) string {
 	var names []string
 	for _, t := range j.Tasks {
 		names = append(names, string(t.Name))
@@ -239,7 +240,7 @@ func changes(from, to *terms.Job) []*starlingv1.Change {
 }
 
 // versions returns the messages of a job's versions, the oldest first.
-func versions(j *cluster.Job) []*starlingv1.JobVersion {
+func versions(j *workload.Job) []*starlingv1.JobVersion {
 	var messages []*starlingv1.JobVersion
 	for _, v := range j.Versions {
 		messages = append(messages, &starlingv1.JobVersion{

@@ -6,8 +6,8 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -72,11 +72,11 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 }
 
 // taskPlans compares the slots of a job before and after; before is nil for a new job.
-func taskPlans(before, after *cluster.Job) []*starlingv1.TaskPlan {
+func taskPlans(before, after *workload.Job) []*starlingv1.TaskPlan {
 	var plans []*starlingv1.TaskPlan
 	for number, t := range after.Tasks {
 		plan := &starlingv1.TaskPlan{Task: string(t.Name), Waiting: t.Counts[facts.Waiting]}
-		old, was := (*cluster.Task)(nil), -1
+		old, was := (*workload.Task)(nil), -1
 		if before != nil {
 			was = before.TaskIndex(t.Name)
 		}
@@ -123,7 +123,7 @@ func countKept(plan *starlingv1.TaskPlan, old, now *terms.Task) {
 	}
 }
 
-func slots(t *cluster.Task) int {
+func slots(t *workload.Task) int {
 	if t == nil {
 		return 0
 	}
@@ -131,7 +131,7 @@ func slots(t *cluster.Task) int {
 }
 
 // rowOf returns a slot, the zero one if there is none.
-func rowOf(t *cluster.Task, index int) facts.Slot {
+func rowOf(t *workload.Task, index int) facts.Slot {
 	if index >= slots(t) {
 		return facts.Slot{}
 	}

@@ -9,6 +9,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/explain"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -22,7 +23,7 @@ func timestamp(t terms.Time) *timestamppb.Timestamp {
 	return timestamppb.New(time.UnixMilli(int64(t)))
 }
 
-func jobMessage(j *cluster.Job) *starlingv1.Job {
+func jobMessage(j *workload.Job) *starlingv1.Job {
 	status := j.Status()
 	m := &starlingv1.Job{
 		Name: string(j.Name()), Id: uint32(j.ID), Type: j.Spec.Type.String(), Status: status.String(), Final: status.Final(),
@@ -52,14 +53,14 @@ func updateMessage(u *facts.Update) *starlingv1.Update {
 	}
 }
 
-func counts(t *cluster.Task) *starlingv1.Counts {
+func counts(t *workload.Task) *starlingv1.Counts {
 	m := &starlingv1.Counts{}
 	add(m, t)
 	return m
 }
 
 // add counts the slots of a task.
-func add(m *starlingv1.Counts, t *cluster.Task) {
+func add(m *starlingv1.Counts, t *workload.Task) {
 	m.Desired += t.Desired
 	for phase, count := range map[facts.Phase]*uint32{
 		facts.Waiting: &m.Waiting, facts.Postponed: &m.Postponed, facts.Assigned: &m.Assigned,
@@ -71,7 +72,7 @@ func add(m *starlingv1.Counts, t *cluster.Task) {
 	}
 }
 
-func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
+func taskMessage(j *workload.Job, number int) *starlingv1.Task {
 	t := j.Tasks[number]
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
@@ -93,7 +94,7 @@ func taskMessage(j *cluster.Job, number int) *starlingv1.Task {
 }
 
 // taskState says in a word how far a task is.
-func taskState(j *cluster.Job, number int) string {
+func taskState(j *workload.Job, number int) string {
 	t := j.Tasks[number]
 	switch {
 	case j.Spec.Type == terms.Batch && j.Complete(number):

@@ -11,6 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -49,7 +50,7 @@ func (t *starts) complete(slots []*starlingv1.Slot) {
 }
 
 // starting asks the peers of the job's instances that have been assigned for a while.
-func (s *server) starting(ctx context.Context, state *cluster.State, j *cluster.Job) *starts {
+func (s *server) starting(ctx context.Context, state *cluster.State, j *workload.Job) *starts {
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
 		if t.Counts[facts.Assigned]+t.Beside[facts.Assigned] == 0 {

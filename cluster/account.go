@@ -1,8 +1,14 @@
 package cluster
 
 import (
+	"slices"
+
+	"starling/cluster/facts"
 	"starling/cluster/tree"
+	"starling/cluster/want"
+	"starling/cluster/workload"
 	"starling/terms"
+	"starling/terms/fingerprint"
 )
 
 // Account is what the jobs of a pool hold and ask for.
@@ -14,7 +20,7 @@ type Account struct {
 	// Asking counts the instances that ask, AskingRevocable the revocable ones among them.
 	Asking, AskingRevocable uint32
 	// Wants is the most that its jobs that have not ended have ever wanted, each by itself.
-	Wants Wants
+	Wants want.Wants
 	// Jobs are those that have not ended.
 	Jobs uint32
 }
@@ -29,8 +35,8 @@ func (s *State) PoolsVersion() uint32 { return s.pools.Version }
 func (s *State) PoolNumber(path terms.PoolPath) (int, bool) { return s.pools.Find(path) }
 
 // PoolOf returns where the pool of a job stands in the tree, -1 for a daemon job, which has none.
-func (s *State) PoolOf(j *Job) int {
-	if j.account() == 0 {
+func (s *State) PoolOf(j *workload.Job) int {
+	if j.Account() == 0 {
 		return -1
 	}
 	return int(s.pools.Positions[j.Pool])
@@ -68,7 +74,8 @@ func (s *State) BusyPools() []terms.PoolPath {
 	return busy
 }
 
-// Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take work.
+// Capacity returns what pools divide: what is held anywhere, but by daemons, and what is free on the nodes that take
+// work.
 func (s *State) Capacity() terms.Amounts {
 	left, daemons := s.offered, s.account(0).Held.NonSlack
 	for k := range left {
@@ -96,7 +103,7 @@ func (s *State) editAccount(id tree.ID) *Account {
 // asks notes that so many more instances ask for room, or fewer.
 func (a *Account) asks(j *terms.Job, each *terms.Amounts, count int64) {
 	a.Asked.Add(j, each, count)
-	assert(int64(a.Asking)+count >= 0, "no fewer than none ask")
+	facts.Assert(int64(a.Asking)+count >= 0, "no fewer than none ask")
 	a.Asking = uint32(int64(a.Asking) + count)
 	if j.Revocable {
 		a.AskingRevocable = uint32(int64(a.AskingRevocable) + count)
@@ -104,52 +111,114 @@ func (a *Account) asks(j *terms.Job, each *terms.Amounts, count int64) {
 }
 
 // charge notes that so many more instances of a task hold room, or fewer.
-func (s *State) charge(j *Job, spec *terms.Task, times int64) {
+func (s *State) charge(j *workload.Job, spec *terms.Task, times int64) {
 	need := spec.Amounts()
-	account := s.editAccount(j.account())
+	account := s.editAccount(j.Account())
 	account.Held.Add(j.Spec, &need, times)
-	assert(account.Held.NonSlack.Within(terms.Unlimited) && account.Held.Slack.Within(terms.Unlimited), "what a pool holds can be counted")
+	facts.Assert(account.Held.NonSlack.Within(terms.Unlimited) && account.Held.Slack.Within(terms.Unlimited),
+		"what a pool holds can be counted")
 	s.countPriority(j, times)
 	if j.Spec.Type != terms.Batch {
 		account.Lasting.Add(j.Spec, &need, times)
-		assert(account.Lasting.NonSlack.Within(terms.Unlimited), "what the services of a pool hold can be counted")
+		facts.Assert(account.Lasting.NonSlack.Within(terms.Unlimited), "what the services of a pool hold can be counted")
 	}
 }
 
 // ask notes what the waiting instances of a task ask for.
-func (s *State) ask(j *Job, t *Task, asks uint32, each terms.Amounts) {
+func (s *State) ask(j *workload.Job, t *workload.Task, asks uint32, each terms.Amounts) {
 	if asks == 0 {
 		each = terms.Amounts{}
 	}
-	if asks == t.asked && each == t.askedEach {
+	if asks == t.Asked && each == t.AskedEach {
 		return
 	}
-	account := s.editAccount(j.account())
-	if each != t.askedEach {
-		account.asks(j.Spec, &t.askedEach, -int64(t.asked))
-		t.asked = 0
+	account := s.editAccount(j.Account())
+	if each != t.AskedEach {
+		account.asks(j.Spec, &t.AskedEach, -int64(t.Asked))
+		t.Asked = 0
 	}
-	account.asks(j.Spec, &each, int64(asks)-int64(t.asked))
-	t.asked, t.askedEach = asks, each
+	account.asks(j.Spec, &each, int64(asks)-int64(t.Asked))
+	t.Asked, t.AskedEach = asks, each
 }
 
-// asks returns how many instances of the task ask for room: those that wait and may run beside those that do.
-func (t *Task) asks(spec *terms.Task) uint32 {
-	if spec == nil {
-		return 0
+// WantsWith returns the most that a job would ever have wanted if spec were its next version, and how many tasks it
+// would have had; old is nil for a new job. No number wraps, whatever spec says: amounts end at terms.Unlimited.
+func (s *State) WantsWith(old *workload.Job, spec *terms.Job) (w want.Wants, tasks int) {
+	var room [4]want.Most // few jobs have more tasks
+	all := room[:0]
+	for i := range spec.Tasks {
+		all = append(all, want.Most{}.With(&spec.Tasks[i], spec.Type, s.Limits.Nodes))
 	}
-	waits := t.Waits() + uint32(t.SpecialWaits())
-	if spec.MaxRunning > 0 {
-		waits = min(waits, spec.MaxRunning-min(spec.MaxRunning, t.Live()))
+	for task := 0; old != nil && task < len(old.Tasks); task++ {
+		at := slices.IndexFunc(spec.Tasks, func(t terms.Task) bool { return t.Name == old.Tasks[task].Name })
+		if at < 0 {
+			all = append(all, old.Tasks[task].Most)
+			continue
+		}
+		all[at] = old.Tasks[task].Most.With(&spec.Tasks[at], spec.Type, s.Limits.Nodes)
 	}
-	return waits
+	return want.Sum(all, spec.Type), len(all)
 }
 
-// Asks returns how many instances of the task are to be given room: those that wait and may run beside those that do, as far
-// as the task has virtual peers for them if such run it.
-func (t *Task) Asks() uint32 {
-	if share, ok := t.Share(); ok {
-		return min(t.asked, share-min(share, t.Live()))
+// Wants returns the most that all jobs that have not finished have ever wanted, each by itself.
+func (s *State) Wants() want.Wants { return s.wants }
+
+// PoolWants returns the same of the jobs that live in the pool of a job's name.
+func (s *State) PoolWants(j *terms.Job) want.Wants {
+	number, found := s.pools.Find(j.Name.Pool())
+	if !found || j.Type == terms.Daemon {
+		return s.account(0).Wants
 	}
-	return t.asked
+	return s.Account(number).Wants
+}
+
+// setWants counts what the newest version of a job wants.
+func (s *State) setWants(j *workload.Job) {
+	s.countWants(j, -1)
+	j.Wanted, _ = s.WantsWith(j, j.Spec)
+	for i := range j.Spec.Tasks {
+		spec := &j.Spec.Tasks[i]
+		s.changeTask(j.ID, j.TaskIndex(spec.Name),
+			func(t *workload.Task) { t.Most = t.Most.With(spec, j.Spec.Type, s.Limits.Nodes) })
+	}
+	s.countWants(j, 1)
+}
+
+// countWants adds what a job wants to what its pool and the cluster do, or takes it away.
+func (s *State) countWants(j *workload.Job, times int64) {
+	s.wants.Add(&j.Wanted, times)
+	facts.Assert(s.wants.Amounts.Within(s.Limits.ClusterAmount), "what all jobs want can be counted")
+	s.editAccount(j.Account()).Wants.Add(&j.Wanted, times)
+}
+
+// LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false
+// if there is none.
+func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok bool) {
+	first := priorityKey(s.pools.IDs[number], revocable, 0)
+	s.priorities.Ascend(first, func(key uint64, _ uint32) bool {
+		priority, ok = uint32(key&0xff), key>>8 == first>>8
+		return false
+	})
+	return priority, ok
+}
+
+// priorityKey orders what runs by pool, class and priority.
+func priorityKey(id tree.ID, revocable bool, priority uint32) uint64 {
+	return uint64(id)<<9 | fingerprint.Bit(revocable)<<8 | uint64(priority)
+}
+
+// countPriority counts instances that run and are preemptible, or no more.
+func (s *State) countPriority(j *workload.Job, times int64) {
+	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
+		return
+	}
+	s.Stirred = true
+	key := priorityKey(j.Pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
+	count, _ := s.priorities.Get(key)
+	facts.Assert(int64(count)+times >= 0, "no fewer than none run at a priority")
+	if count = uint32(int64(count) + times); count == 0 {
+		s.priorities.Delete(key)
+		return
+	}
+	s.priorities.Set(key, count)
 }

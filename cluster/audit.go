@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"starling/cluster/facts"
 	"starling/cluster/tree"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
-// Audit makes the index anew from the facts, and returns a line for each difference to the one that is kept, and for each rule that the facts
-// break. It takes time proportional to the value.
+// Audit makes the index anew from the facts, and returns a line for each difference to the one that is kept, and for
+// each rule that the facts break. It takes time proportional to the value.
 func (s *State) Audit() []string {
 	a := &audit{kept: s}
 	if a.rules(); len(a.found) > 0 {
@@ -24,7 +23,7 @@ func (s *State) Audit() []string {
 	for n := range facts.NodeIndex(s.Nodes()) {
 		a.node(a.kept.Node(n), a.anew.Node(n))
 	}
-	s.EachJob(func(j *Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		a.job(j, a.anew.Job(j.ID))
 		return true
 	})
@@ -63,7 +62,7 @@ func sameMap[K, V comparable](a *audit, what string, kept, anew facts.Table[K, V
 
 // rules checks what holds of what is given to slots: each has what its version asks for, and nothing is given twice.
 func (a *audit) rules() {
-	a.kept.EachJob(func(j *Job) bool {
+	a.kept.EachJob(func(j *workload.Job) bool {
 		for task := range j.Tasks {
 			a.kept.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 				if slot.Phase.Holds() {
@@ -95,7 +94,7 @@ func (a *audit) rules() {
 }
 
 // given checks that an instance has the ports and devices that its version asks for.
-func (a *audit) given(j *Job, r facts.SlotRef, slot *facts.Slot) {
+func (a *audit) given(j *workload.Job, r facts.SlotRef, slot *facts.Slot) {
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	if spec == nil {
 		a.say("slot %s runs version %d, which is not kept", a.kept.NameOf(r), slot.Version)
@@ -143,7 +142,8 @@ func (a *audit) totals() {
 	for id := range tree.ID(max(kept.accounts.Len(), anew.accounts.Len())) {
 		same(a, fmt.Sprint("account ", id), kept.account(id), anew.account(id))
 	}
-	same(a, "what the nodes offer to pools and at all", [2]terms.Amounts{kept.offered, kept.volunteered}, [2]terms.Amounts{anew.offered, anew.volunteered})
+	same(a, "what the nodes offer to pools and at all", [2]terms.Amounts{kept.offered, kept.volunteered},
+		[2]terms.Amounts{anew.offered, anew.volunteered})
 	same(a, "what jobs have wanted", kept.wants, anew.wants)
 	sameMap(a, "what runs by priority", &kept.priorities, &anew.priorities)
 }
@@ -152,52 +152,27 @@ func (a *audit) node(kept, anew *Node) {
 	what := func(of string) string { return fmt.Sprintf("%s of node %s", of, kept.Name) }
 	held := slices.SortedStableFunc(slices.Values(kept.Held), facts.SlotRef.Compare)
 	sameAll(a, what("slots"), held, slices.SortedStableFunc(slices.Values(anew.Held), facts.SlotRef.Compare))
-	same(a, what("free room"), a.kept.free(kept.Index), a.anew.free(anew.Index))
+	same(a, what("free room"), a.kept.Free(kept.Index), a.anew.Free(anew.Index))
 	same(a, what("eligibility"), a.kept.Eligible(kept.Index), a.anew.Eligible(anew.Index))
 	same(a, what("held by services"), kept.lasting, anew.lasting)
 	same(a, what("claimed"), kept.claimed, anew.claimed)
 	same(a, what("given to pools"), kept.given, anew.given)
 }
 
-// counts are what a task counts of its slots, and how it stands in the queue.
-type counts struct {
-	counts, beside        [facts.PhaseCount]uint32
-	newest, old, canaries [facts.HealthCount]uint32
-	asked                 uint32
-	askedEach             terms.Amounts
-	turn, special         Turn
-	complete              bool
-	digest                uint64
-}
-
-func (t *Task) index() counts {
-	return counts{t.Counts, t.Beside, t.New, t.Old, t.Canaries, t.asked, t.askedEach, t.turn, t.specialTurn, t.complete, t.digest}
-}
-
-func (a *audit) job(kept, anew *Job) {
-	if kept.wants != anew.wants || kept.gangState != anew.gangState || kept.Spec != anew.Spec {
+func (a *audit) job(kept, anew *workload.Job) {
+	if kept.Wanted != anew.Wanted || kept.GangWas != anew.GangWas || kept.Spec != anew.Spec {
 		a.say("job %s: kept is %+v, made anew it is %+v", kept.Name(), kept, anew)
 	}
 	for i, t := range kept.Tasks {
 		what := fmt.Sprintf("task %s of job %s", t.Name, kept.Name())
 		other := anew.Tasks[i]
-		same(a, what, t.index(), other.index())
-		sameAll(a, "slots that wait of "+what, t.returned.Keys(), other.returned.Keys())
-		if t.rare != nil || other.rare != nil {
-			left, right := t.rare.orNone(), other.rare.orNone()
-			sameAll(a, "particular waits of "+what, left.special.Keys(), right.special.Keys())
-			sameAll(a, "outdated slots of "+what, left.outdated.Keys(), right.outdated.Keys())
-			sameAll(a, "ill slots of "+what, left.ill.Keys(), right.ill.Keys())
+		same(a, what, t.Counted(), other.Counted())
+		left, right := t.Lists(), other.Lists()
+		for k, name := range [...]string{"slots that wait of ", "particular waits of ", "outdated slots of ",
+			"ill slots of "} {
+			sameAll(a, name+what, left[k], right[k])
 		}
 	}
-}
-
-// orNone returns what few tasks have, and none of it of a task without.
-func (r *rare) orNone() *rare {
-	if r != nil {
-		return r
-	}
-	return &rare{special: new(btree.Set[facts.SeatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
 }
 
 // surroundings compares what is counted around nodes, and who waits for that to change.

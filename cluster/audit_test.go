@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -25,7 +26,8 @@ func audited() *State {
 	s.SetWatched("b~1", "a~1")
 	s.SetAttempt("c~1", membership.Attempt{Number: 1, Phase: membership.Prepared, Observer: "a~1"})
 	j := s.AddJob(&terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{
-		Name: "server", Instances: 5, Resources: terms.Resources{1000, 1 << 30, 0}, Ports: []terms.PortRequest{{Name: "http"}},
+		Name: "server", Instances: 5, Resources: terms.Resources{1000, 1 << 30, 0},
+		Ports: []terms.PortRequest{{Name: "http"}},
 	}}})
 	s.Assign(facts.KeyOf(j.ID, 0), 0, 2, nil)
 	s.Assign(facts.KeyOf(j.ID, 0), 1, 1, nil)
@@ -40,36 +42,48 @@ func TestAuditIsCleanAtFirst(t *testing.T) {
 	}
 }
 
+// recountAsNew counts the instances of a task as if there were a newer version.
+func recountAsNew(s *State) {
+	j := *s.Job(1)
+	j.Version++
+	j.Tasks[0].Recount(&j, 0)
+}
+
 // TestAudit plants one difference at a time.
 func TestAudit(t *testing.T) {
 	row := func(s *State, n facts.NodeIndex) *Node { return s.nodes.At(int(n)) }
-	task := func(s *State) *Task { return s.Job(1).Tasks[0] }
+	task := func(s *State) *workload.Task { return s.Job(1).Tasks[0] }
 	cases := []struct {
 		name, want string
 		plant      func(*State)
 	}{
-		{"free room", "free room of node a", func(s *State) { s.take(0, terms.Resources{1, 0, 0}) }},
-		{"eligibility", "eligibility of node b", func(s *State) { s.editRoom(1).eligible = 1 }},
+		{"free room", "free room of node a", func(s *State) { s.rooms.Take(s.edition, 0, terms.Resources{1, 0, 0}) }},
+		{"eligibility", "eligibility of node b", func(s *State) { s.rooms.Set(s.edition, 1, s.Free(1), false) }},
 		{"held slots", "slots of node a", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
 		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},
 		{"counts", "kept is", func(s *State) { task(s).Counts[facts.Running]++ }},
-		{"the digest of slots", "kept is", func(s *State) { task(s).digest++ }},
+		{"the digest of slots", "kept is", func(s *State) { task(s).Digest++ }},
 		{"waiting slots", "kept is", func(s *State) { task(s).Fresh-- }},
-		{"queue", "the queue", func(s *State) { s.turns.Delete(task(s).turn) }},
-		{"queued twice", "the queue", func(s *State) { s.turns.Set(Turn{Key: 99}) }},
-		{"a wrong turn", "task server of job web", func(s *State) { task(s).turn.Rank++ }},
+		{"queue", "the queue", func(s *State) { s.turns.Delete(task(s).Turn) }},
+		{"queued twice", "the queue", func(s *State) { s.turns.Set(workload.Turn{Key: 99}) }},
+		{"a wrong turn", "task server of job web", func(s *State) { task(s).Turn.Rank++ }},
 		{"accounts", "account 1: kept is", func(s *State) { s.editAccount(1).Held.NonSlack[terms.CPU]++ }},
 		{"offers", "what the nodes offer to pools", func(s *State) { s.offered[terms.GPU]++ }},
 		{"deadlines", "deadlines: kept is []", func(s *State) { s.deadlines.PopMin() }},
 		{"what is to follow", "deadlines: kept is", func(s *State) { task(s).Completion.Due = 9 }},
 		{"what has followed", "the digest of the rows", func(s *State) { task(s).Completion.Followed = true }},
-		{"version", "runs version 1, which is not kept", func(s *State) { s.Job(1).Version, s.Job(1).Versions[0].Number = 2, 2 }},
+		{"version", "runs version 1, which is not kept",
+			func(s *State) { s.Job(1).Version, s.Job(1).Versions[0].Number = 2, 2 }},
 		{"health", "kept is", func(s *State) { task(s).New[facts.Healthy]++ }},
-		{"canaries", "kept is", func(s *State) { task(s).seldom().beside.Set(1, facts.Slot{Order: 9, Phase: facts.Failed}) }},
-		{"outdated slots", "kept is", func(s *State) { task(s).seldom().outdated.Insert(3) }},
-		{"ill slots", "kept is", func(s *State) { task(s).seldom().ill.Insert(3) }},
-		{"particular waits", "kept is", func(s *State) { task(s).seldom().special.Insert(3) }},
+		{"canaries", "kept is", func(s *State) { task(s).Canaries[facts.Healthy]++ }},
+		{"outdated slots", "outdated slots of task server", recountAsNew},
+		{"ill slots", "ill slots of task server", recountAsNew},
+		{"particular waits", "particular waits of task server", func(s *State) {
+			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.Failed, Version: 1})
+			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Wish: facts.OnlyNode})
+			task(s).CutSpecial(facts.SlotRef{Job: 1})
+		}},
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},
 		{"a changed node", "the digest of the rows", func(s *State) { row(s, 0).Departed = 7 }},
 		{"a changed job", "the digest of the rows", func(s *State) { s.Job(1).Stop = true }},

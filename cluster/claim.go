@@ -4,7 +4,6 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/tree"
 	"starling/terms"
-	"starling/terms/fingerprint"
 )
 
 // ClaimsOf returns what is kept for a job; ok is false if nothing is.
@@ -31,21 +30,21 @@ func (s *State) SetClaims(id terms.JobID, c facts.Claims) {
 func (s *State) keep(seats []facts.Claim, times int64) {
 	for i := range seats {
 		seat := &seats[i]
-		row, free := s.editNode(seat.Node), s.free(seat.Node)
+		row, free := s.editNode(seat.Node), s.Free(seat.Node)
 		for k := range seat.Need {
 			amount := seat.Need[k] * int64(seat.Count) * times
 			if row.claimed[k] += amount; k < int(terms.KindCount) {
 				free[k] -= amount
 			}
 		}
-		assert(row.claimed.Within(terms.Unlimited), "what is kept on a node is not negative")
+		facts.Assert(row.claimed.Within(terms.Unlimited), "what is kept on a node is not negative")
 		s.setFree(seat.Node, free, s.Eligible(seat.Node))
 	}
 }
 
 // Unheld returns what nobody holds of a node, claimed or not.
 func (s *State) Unheld(n facts.NodeIndex) terms.Resources {
-	free, row := s.free(n), s.Node(n)
+	free, row := s.Free(n), s.Node(n)
 	for k := range free {
 		free[k] += row.claimed[k]
 	}
@@ -66,13 +65,10 @@ func (s *State) FreeAmounts(n facts.NodeIndex) (free terms.Amounts) {
 	for k := terms.GPU; k < terms.AmountCount; k++ {
 		free[k] -= row.claimed[k]
 	}
-	rest := s.free(n)
+	rest := s.Free(n)
 	copy(free[:], rest[:])
 	return free
 }
-
-// Claimed returns what of a node is kept for work that waits.
-func (n *Node) Claimed() terms.Amounts { return n.claimed }
 
 // HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
 func (s *State) HungerOf(number int) (h facts.Hunger, ok bool) {
@@ -100,36 +96,4 @@ func (s *State) HungerDue() (at terms.Time, ok bool) {
 		return true
 	})
 	return at, ok
-}
-
-// LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false if
-// there is none.
-func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok bool) {
-	first := priorityKey(s.pools.IDs[number], revocable, 0)
-	s.priorities.Ascend(first, func(key uint64, _ uint32) bool {
-		priority, ok = uint32(key&0xff), key>>8 == first>>8
-		return false
-	})
-	return priority, ok
-}
-
-// priorityKey orders what runs by pool, class and priority.
-func priorityKey(id tree.ID, revocable bool, priority uint32) uint64 {
-	return uint64(id)<<9 | fingerprint.Bit(revocable)<<8 | uint64(priority)
-}
-
-// countPriority counts instances that run and are preemptible, or no more.
-func (s *State) countPriority(j *Job, times int64) {
-	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
-		return
-	}
-	s.Stirred = true
-	key := priorityKey(j.Pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
-	count, _ := s.priorities.Get(key)
-	assert(int64(count)+times >= 0, "no fewer than none run at a priority")
-	if count = uint32(int64(count) + times); count == 0 {
-		s.priorities.Delete(key)
-		return
-	}
-	s.priorities.Set(key, count)
 }

@@ -10,6 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/retries"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -32,7 +33,8 @@ func (b *books) change() {
 	case 2:
 		b.join()
 	case 3:
-		b.s.Remember(fmt.Sprint("r", b.s.Index), facts.Request{Index: b.s.Index, Refusal: facts.Refusal{Code: facts.Code(b.rng.IntN(3)), Reason: "so"}})
+		b.s.Remember(fmt.Sprint("r", b.s.Index),
+			facts.Request{Index: b.s.Index, Refusal: facts.Refusal{Code: facts.Code(b.rng.IntN(3)), Reason: "so"}})
 	case 4, 5, 6, 7:
 		b.submit()
 	case 8, 9, 10:
@@ -51,8 +53,10 @@ func (b *books) machine() {
 		return
 	}
 	b.s.Wrote(n.Index, n.Departed+1, uint64(b.s.Index))
-	offer := &terms.Offer{Capacity: terms.Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000, PortLast: 1009,
-		Attributes: []terms.EnvVar{{Name: "zone", Value: fmt.Sprint(b.rng.IntN(3))}}, Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 4}}}
+	offer := &terms.Offer{Capacity: terms.Resources{int64(b.rng.IntN(8)) * 1000, 8 << 30, 0}, PortFirst: 1000,
+		PortLast:   1009,
+		Attributes: []terms.EnvVar{{Name: "zone", Value: fmt.Sprint(b.rng.IntN(3))}},
+		Devices:    []terms.DeviceOffer{{Kind: "gpu", Count: 4}}}
 	if b.rng.IntN(4) == 0 {
 		offer = nil
 	}
@@ -74,7 +78,8 @@ func (b *books) join() {
 	case b.s.Members() == 0:
 		b.s.SetPeer(n.Index, p)
 	case !ok && b.s.Open() > 0:
-		b.s.SetAttempt(p, membership.Attempt{Number: 1, Phase: membership.Prepared, Observer: b.s.OpenAt(b.rng.IntN(b.s.Open())), Began: b.s.Index})
+		b.s.SetAttempt(p, membership.Attempt{Number: 1, Phase: membership.Prepared,
+			Observer: b.s.OpenAt(b.rng.IntN(b.s.Open())), Began: b.s.Index})
 	case attempt.Phase == membership.Prepared:
 		attempt.Phase = membership.Accepted
 		b.s.SetAttempt(p, attempt)
@@ -95,8 +100,10 @@ func (b *books) submit() {
 	name := terms.JobName(fmt.Sprint("j", b.rng.IntN(5)))
 	spec := &terms.Job{Name: name, Type: terms.Batch}
 	for i := range 1 + b.rng.IntN(3) {
-		spec.Tasks = append(spec.Tasks, terms.Task{Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
-			Resources: terms.Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []terms.PortRequest{{Name: "http"}}, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500 + 500*terms.Millidevices(b.rng.IntN(2))}}})
+		spec.Tasks = append(spec.Tasks,
+			terms.Task{Name: terms.TaskName(fmt.Sprint("t", i)), Instances: uint32(b.rng.IntN(150)),
+				Resources: terms.Resources{int64(b.rng.IntN(1000)), 1 << 20, 0}, Ports: []terms.PortRequest{{Name: "http"}},
+				Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500 + 500*terms.Millidevices(b.rng.IntN(2))}}})
 	}
 	switch j := b.s.JobOf(name); {
 	case j == nil:
@@ -123,9 +130,10 @@ func (b *books) submit() {
 
 // canary puts a waiting canary beside the first slot of some task, if it has none.
 func (b *books) canary() {
-	b.s.EachJob(func(j *Job) bool {
+	b.s.EachJob(func(j *workload.Job) bool {
 		r := facts.SlotRef{Job: j.ID, Task: uint16(b.rng.IntN(len(j.Tasks))), Seat: facts.CanarySeat}
-		if _, taken := b.s.SlotAt(r); taken || j.Stop || j.Finished != 0 || j.Tasks[r.Task].Desired == 0 || b.rng.IntN(2) == 0 {
+		if _, taken := b.s.SlotAt(r); taken || j.Stop || j.Finished != 0 || j.Tasks[r.Task].Desired == 0 ||
+			b.rng.IntN(2) == 0 {
 			return true
 		}
 		b.s.SetSlot(r, facts.Slot{Version: j.Version})
@@ -146,7 +154,8 @@ func (b *books) assign() {
 		for n := range facts.NodeIndex(b.s.Nodes()) {
 			free := b.s.Free(n)
 			node := b.s.Node(n)
-			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 || node.DeviceTimes(&spec.Devices[0], 1) == 0 {
+			if !b.s.Eligible(n) || !spec.Resources.Fits(&free) || node.PortsFree() == 0 ||
+				node.DeviceTimes(&spec.Devices[0], 1) == 0 {
 				continue
 			}
 			t := b.s.Job(id).Tasks[task]
@@ -192,8 +201,9 @@ func (b *books) advance() {
 }
 
 // next moves a slot on to some phase.
-func (b *books) next(j *Job, r facts.SlotRef, slot facts.Slot) {
-	slot.Phase = []facts.Phase{facts.Running, facts.Delayed, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed, facts.Stopped, facts.Postponed, facts.Waiting}[b.rng.IntN(9)]
+func (b *books) next(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
+	slot.Phase = []facts.Phase{facts.Running, facts.Delayed, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed,
+		facts.Stopped, facts.Postponed, facts.Waiting}[b.rng.IntN(9)]
 	slot.Deadline, slot.Health = 0, facts.Health(b.rng.IntN(int(facts.HealthCount)))
 	away := r
 	away.Seat = facts.AwaySeat
@@ -235,9 +245,10 @@ func dump(s *State) string {
 	fmt.Fprintln(out, s.Classes())
 	for n := range facts.NodeIndex(s.Nodes()) {
 		node := s.Node(n)
-		fmt.Fprintln(out, node.Name, node.Peer, node.Departed, node.Sessions, node.Offer, node.Class, node.Held, node.Ports, node.Devices, s.Free(n), s.Eligible(n))
+		fmt.Fprintln(out, node.Name, node.Peer, node.Departed, node.Sessions, node.Offer, node.Class, node.Held, node.Ports,
+			node.Devices, s.Free(n), s.Eligible(n))
 	}
-	s.EachJobByName("", func(j *Job) bool {
+	s.EachJobByName("", func(j *workload.Job) bool {
 		fmt.Fprintln(out, j.ID, j.Name(), j.Version, j.Stop, j.Finished, j.Status())
 		for _, v := range j.Versions {
 			fmt.Fprint(out, v, " ")
@@ -263,7 +274,7 @@ func dump(s *State) string {
 				fmt.Fprint(out, index, " ")
 				return true
 			})
-			t.returned.Scan(func(index uint32) bool {
+			t.Returned.Scan(func(index uint32) bool {
 				fmt.Fprint(out, index, " ")
 				return true
 			})
@@ -312,7 +323,9 @@ func TestCopyKeepsVersions(t *testing.T) {
 	s := NewState()
 	s.SetOffer(s.EnsureNode("a").Index, &terms.Offer{Capacity: terms.Resources{1000, 0, 0}})
 	version := func(user string) facts.JobVersion {
-		return facts.JobVersion{Kind: facts.Submitted, Spec: &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{Name: "server", Instances: 1, User: user}}}}
+		return facts.JobVersion{Kind: facts.Submitted,
+			Spec: &terms.Job{Name: "web", Type: terms.Stateless,
+				Tasks: []terms.Task{{Name: "server", Instances: 1, User: user}}}}
 	}
 	s.AddJob(version("0").Spec)
 	s.Assign(facts.KeyOf(1, 0), 0, 1, nil)

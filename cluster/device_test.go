@@ -45,7 +45,8 @@ func TestDevices(t *testing.T) {
 		{2, []terms.DeviceRequest{gpu(1000), gpu(1000), gpu(500)}, gpu(500), "none", 0},
 	}
 	for i, c := range cases {
-		n := &Node{Node: facts.Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100", Count: 8}}}}}
+		n := &Node{Node: facts.Node{Offer: &terms.Offer{Devices: []terms.DeviceOffer{{Kind: "gpu", Model: "A100",
+			Count: 8}}}}}
 		for k := range c.given {
 			give(n, c.given[k], facts.SlotRef{Index: uint32(k)})
 		}

@@ -1,16 +1,16 @@
 package cluster
 
 import (
-	"slices"
-
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
-	s.changeJob(id, func(j *Job) { j.Stop, j.Changed = true, s.Index })
-	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion}[s.Job(id).Fate.Verdict]
+	s.changeJob(id, func(j *workload.Job) { j.Stop, j.Changed = true, s.Index })
+	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination,
+		facts.Completed: facts.ByCompletion}[s.Job(id).Fate.Verdict]
 	for task := range s.Job(id).Tasks {
 		var all []facts.SlotRef
 		s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
@@ -30,7 +30,7 @@ func (s *State) StopJob(id terms.JobID) {
 
 // SetSuspended lets nothing more of a job ask for room, or lets it ask again.
 func (s *State) SetSuspended(id terms.JobID, suspended bool) {
-	s.changeJob(id, func(j *Job) { j.Suspended = suspended })
+	s.changeJob(id, func(j *workload.Job) { j.Suspended = suspended })
 	s.tryAnew(id)
 }
 
@@ -64,11 +64,11 @@ type finished struct {
 
 func (a finished) before(b finished) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
 
-// FinishIfDone notes that a job has ended when nothing of it waits or holds room. One that is suspended, or wants nothing
-// for now, does not end by itself.
+// FinishIfDone notes that a job has ended when nothing of it waits or holds room. One that is suspended, or wants
+// nothing for now, does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
 	j := s.Job(id)
-	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended || j.none()) || j.Busy() {
+	if j.Finished != 0 || !j.Stop && (j.Spec.Type != terms.Batch || j.Suspended || j.None()) || j.Busy() {
 		return
 	}
 	s.daemons.Delete(id)
@@ -78,47 +78,33 @@ func (s *State) FinishIfDone(id terms.JobID) {
 		s.SetAwaits(id, nil)
 	}
 	account := s.editAccount(j.Pool)
-	assert(account.Jobs > 0, "the pool of a job that ends has jobs")
+	facts.Assert(account.Jobs > 0, "the pool of a job that ends has jobs")
 	account.Jobs--
 	s.countWants(j, -1)
-	s.changeJob(id, func(j *Job) {
+	s.changeJob(id, func(j *workload.Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
 	})
 	s.SetUpdate(id, j.Update, 0)
 	s.finished.Set(finished{s.Index, id})
-	s.finishedSlots += j.slots()
-}
-
-// Busy tells whether anything of a job waits, holds room or is to follow.
-func (j *Job) Busy() bool {
-	return slices.ContainsFunc(j.Tasks, func(t *Task) bool { return t.Pending() > 0 || t.Live() > 0 || t.Completion.Due != 0 })
-}
-
-// slots counts the slots of all tasks.
-func (j *Job) slots() uint32 {
-	count := uint32(0)
-	for _, t := range j.Tasks {
-		count += uint32(t.Slots.Len())
-	}
-	return count
+	s.finishedSlots += j.SlotCount()
 }
 
 // Expire lets a finished job be forgotten at the end of the entry: until then what the entry does may name it.
 func (s *State) Expire(id terms.JobID) {
-	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
+	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	s.expired = append(s.expired, id)
 }
 
 // dropUpdateDeadline takes the deadline of a job's update out of those that are met.
-func (s *State) dropUpdateDeadline(j *Job) {
+func (s *State) dropUpdateDeadline(j *workload.Job) {
 	if j.UpdateDeadline != 0 {
 		s.deadlines.Delete(due{j.UpdateDeadline, facts.RefOfUpdate(j.ID)})
 		j.UpdateDeadline = 0
 	}
 }
 
-// ForgetJobs drops the jobs that have expired, and the oldest finished jobs beyond the limits. It is the last thing that an
-// entry does: nothing names a job afterwards that is not there.
+// ForgetJobs drops the jobs that have expired, and the oldest finished jobs beyond the limits. It is the last thing
+// that an entry does: nothing names a job afterwards that is not there.
 func (s *State) ForgetJobs() {
 	for _, id := range s.expired {
 		if s.Job(id) != nil {
@@ -136,14 +122,14 @@ func (s *State) ForgetJobs() {
 // forgetJob drops a finished job and all that is kept of it.
 func (s *State) forgetJob(id terms.JobID) {
 	s.SetClaims(id, facts.Claims{})
-	s.changeJob(id, func(j *Job) { s.dropUpdateDeadline(j) })
+	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
-	assert(j.Finished != 0 && s.finishedSlots >= j.slots(), "only jobs that have ended are forgotten")
+	facts.Assert(j.Finished != 0 && s.finishedSlots >= j.SlotCount(), "only jobs that have ended are forgotten")
 	s.finished.Delete(finished{j.Finished, id})
-	s.finishedSlots -= j.slots()
-	s.digest -= j.row
+	s.finishedSlots -= j.SlotCount()
+	s.digest -= j.Row
 	for _, t := range j.Tasks {
-		s.digest -= t.digest + t.row
+		s.digest -= t.Digest + t.Row
 	}
 	s.jobs.Delete(id)
 	if named, _ := s.jobNames.Get(j.Name()); named == id {

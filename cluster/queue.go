@@ -4,92 +4,11 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/cluster/tree"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
 // The queue of what waits to be admitted: by pool, and within it in the order in which units have their turn.
-
-// Turn is the place of a task's waiting instances in the queue of their pool.
-type Turn struct {
-	// pool is the account of the pool, 0 for daemons, which come first and are not admitted.
-	pool tree.ID
-	// Rank is lower the earlier: 0 for a gang that runs and lost members, then the highest priority. Key, and with it the age
-	// of the job, decides between equals.
-	Rank uint32
-	Key  facts.TaskKey
-	// Need is at most what is admitted together: the whole gang as long as it does not run, else one instance.
-	Need  terms.Amounts
-	Class terms.Class
-	// Blocked tells that all nodes were tried, and that only nodes which grow can help.
-	Blocked bool
-}
-
-// Before tells whether a turn comes first.
-func (t *Turn) Before(other *Turn) bool {
-	switch {
-	case t.pool != other.pool:
-		return t.pool < other.pool
-	case t.Rank != other.Rank:
-		return t.Rank < other.Rank
-	}
-	return t.Key < other.Key
-}
-
-// BrokenRank is the rank of a gang that runs and lost members.
-const BrokenRank = 0
-
-// account returns the number of the account that the job's work is charged to.
-func (j *Job) account() tree.ID {
-	if j.Spec.Type == terms.Daemon {
-		return 0
-	}
-	return j.Pool
-}
-
-// living counts the main seats of the task that run or are about to.
-func (t *Task) living() uint32 {
-	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.Delayed] + t.Counts[facts.Away]
-}
-
-// HasGang tells whether some instances of the job must run together.
-func (j *Job) HasGang() bool { return j.gang != nil }
-
-// GangRow returns how a task stands for the job's gang.
-func (j *Job) GangRow(task int) gang.Task {
-	t := j.Tasks[task]
-	row := gang.Task{Living: t.living(), Done: t.Counts[facts.Succeeded], Fresh: t.Desired - min(t.Fresh, t.Desired)}
-	if j.gang != nil {
-		row.Least = j.gang[task]
-	}
-	return row
-}
-
-// GangCount sums up the rows, and returns how many members of the gang are beyond the least of the tasks.
-func (j *Job) GangCount() (c gang.Count, beyond uint32) {
-	for task := range j.gang {
-		row := j.GangRow(task)
-		c.Add(&row)
-	}
-	return c, j.gangAny
-}
-
-// Missing returns how many members of the job's gang a task lacks of its own least.
-func (j *Job) Missing(task int) uint32 {
-	row := j.GangRow(task)
-	return row.Missing()
-}
-
-// MissingAny returns how many members of the job's gang are missing that may be of any task.
-func (j *Job) MissingAny() uint32 {
-	c, beyond := j.GangCount()
-	return c.Any(beyond)
-}
-
-// GangState returns how the job's gang stands.
-func (j *Job) GangState() gang.State {
-	c, beyond := j.GangCount()
-	return c.State(beyond, j.Spec.Grow == terms.GrowWhole)
-}
 
 // SetGangTried notes that no nodes were found for the job's gang.
 func (s *State) SetGangTried(id terms.JobID) {
@@ -99,109 +18,58 @@ func (s *State) SetGangTried(id terms.JobID) {
 }
 
 // GangTried tells whether no room was taken anywhere since no nodes were found for the job's gang.
-func (s *State) GangTried(j *Job) bool { return j.GangTried == s.Holds }
+func (s *State) GangTried(j *workload.Job) bool { return j.GangTried == s.Holds }
 
-// setGang notes how many instances of each task, and of any, belong to the gang of the newest version.
-func (j *Job) setGang() {
-	j.gang, j.gangAny = nil, j.Spec.GangBeyond()
-	if !j.Spec.HasGang() {
-		return
-	}
-	j.gang = make([]uint32, len(j.Tasks))
-	for i := range j.Spec.Tasks {
-		j.gang[j.TaskIndex(j.Spec.Tasks[i].Name)] = j.Spec.Tasks[i].MinAvailable
-	}
-}
-
-// unit is the rank of a job's waiting work, and what its gang takes if that is admitted together.
-type unit struct {
-	rank     uint32
-	together bool
-	need     terms.Amounts
-}
-
-func (j *Job) unit(state gang.State) unit {
-	u := unit{rank: 1 + terms.PriorityMax - min(j.Spec.Priority, terms.PriorityMax), together: state >= gang.Growing}
-	switch {
-	case state == gang.Broken:
-		u.rank = BrokenRank
-	case u.together:
-		u.need = j.GangNeed()
-	}
-	return u
-}
-
-// GangNeed returns what the missing members of the job's gang take together, or less if they may be of several tasks that
-// do not take the same.
-func (j *Job) GangNeed() (sum terms.Amounts) {
-	var options []gang.Option
-	for task, t := range j.Tasks {
-		spec, missing := j.TaskSpecOf(task, j.Version), j.Missing(task)
-		if spec == nil {
-			continue
-		}
-		each := spec.Amounts()
-		for k, amount := range each {
-			sum[k] = min(sum[k]+amount*int64(missing), terms.Unlimited)
-		}
-		if asks := t.asks(spec); asks > missing && j.gangAny > 0 {
-			options = append(options, gang.Option{Each: each, Most: asks - missing})
-		}
-	}
-	for k, amount := range gang.Least(j.MissingAny(), options) {
-		sum[k] = min(sum[k]+amount, terms.Unlimited)
-	}
-	return sum
-}
-
-// queue puts the task's waiting instances where they belong in the queue, and notes what they ask for. A gang that begins
-// or ends to be whole is to be tried in another way than before, on all nodes.
-func (s *State) queue(j *Job, task int) {
+// queue puts the task's waiting instances where they belong in the queue, and notes what they ask for. A gang that
+// begins or ends to be whole is to be tried in another way than before, on all nodes.
+func (s *State) queue(j *workload.Job, task int) {
 	state := j.GangState()
-	changed := state != j.gangState
+	changed := state != j.GangWas
 	// How many a gang lacks tells how many of a task come first.
 	s.Stirred = s.Stirred || state == gang.Broken
-	u := j.unit(state)
+	u := j.Unit(state)
 	for other := range j.Tasks {
 		if changed {
 			t := s.editTask(j, other)
 			t.Blocked, t.SpecialBlocked = false, false
 		}
-		if other == task || changed || u.together {
+		if other == task || changed || u.Together {
 			s.queueTask(j, other, &u)
 		}
 	}
-	j.gangState = state
+	j.GangWas = state
 	s.follow(j, task)
 }
 
-func (s *State) queueTask(j *Job, task int, u *unit) {
+func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
-	asks, each := t.asks(spec), terms.Amounts{}
+	asks, each := t.AskFor(spec), terms.Amounts{}
 	if j.Idle(task) {
 		asks = 0
 	}
 	// Nobody tells what comes to pass around nodes while nothing asks for room.
-	t.Blocked, t.SpecialBlocked = t.Blocked && asks > 0 && t.Waits() > 0, t.SpecialBlocked && asks > 0 && t.SpecialWaits() > 0
+	t.Blocked, t.SpecialBlocked = t.Blocked && asks > 0 && t.Waits() > 0,
+		t.SpecialBlocked && asks > 0 && t.SpecialWaits() > 0
 	if spec != nil {
 		each = spec.Amounts()
 	}
 	s.ask(j, t, asks, each)
-	turn := Turn{pool: j.account(), Rank: u.rank, Key: facts.KeyOf(j.ID, task), Need: each, Class: j.Spec.Class(), Blocked: t.Blocked}
-	if u.together {
-		turn.Need = u.need
+	turn := workload.Turn{Pool: j.Account(), Rank: u.Rank, Key: facts.KeyOf(j.ID, task), Need: each,
+		Class: j.Spec.Class(), Blocked: t.Blocked}
+	if u.Together {
+		turn.Need = u.Need
 	}
-	s.enqueue(&t.turn, turn, t.Waits() > 0 && asks > 0)
+	s.enqueue(&t.Turn, turn, t.Waits() > 0 && asks > 0)
 	turn.Key, turn.Blocked = turn.Key.Special(), t.SpecialBlocked
 	// Those that wait for a particular version may need less.
 	turn.Need = terms.Amounts{}
-	s.enqueue(&t.specialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
+	s.enqueue(&t.SpecialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
 }
 
 // enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
-func (s *State) enqueue(old *Turn, turn Turn, waits bool) {
+func (s *State) enqueue(old *workload.Turn, turn workload.Turn, waits bool) {
 	if !waits {
-		turn = Turn{}
+		turn = workload.Turn{}
 	}
 	if *old == turn {
 		return
@@ -247,20 +115,20 @@ func (s *State) Blocked(key facts.TaskKey) bool { return s.laneOf(key).Blocked }
 func (s *State) Waiting() int { return s.turns.Len() }
 
 // FirstTurn returns the place before everything that waits in the pool at a number of the tree, -1 for daemons.
-func (s *State) FirstTurn(number int) Turn {
+func (s *State) FirstTurn(number int) workload.Turn {
 	if number < 0 {
-		return Turn{}
+		return workload.Turn{}
 	}
-	return Turn{pool: s.pools.IDs[number]}
+	return workload.Turn{Pool: s.pools.IDs[number]}
 }
 
 // NextTurn returns the first turn of the same pool behind one that is wanted; ok is false if there is none.
-func (s *State) NextTurn(behind Turn, wanted func(Turn) bool) (next Turn, ok bool) {
-	s.turns.Ascend(behind, func(t Turn) bool {
+func (s *State) NextTurn(behind workload.Turn, wanted func(workload.Turn) bool) (next workload.Turn, ok bool) {
+	s.turns.Ascend(behind, func(t workload.Turn) bool {
 		switch {
-		case t.pool != behind.pool:
+		case t.Pool != behind.Pool:
 			return false
-		case t.pool == behind.pool && t.Rank == behind.Rank && t.Key == behind.Key || !wanted(t):
+		case t.Pool == behind.Pool && t.Rank == behind.Rank && t.Key == behind.Key || !wanted(t):
 			return true
 		}
 		next, ok = t, true
@@ -273,18 +141,18 @@ func (s *State) NextTurn(behind Turn, wanted func(Turn) bool) (next Turn, ok boo
 func (s *State) Queued(key facts.TaskKey) bool { return s.laneOf(key).Key != 0 }
 
 // laneOf returns where a lane of a task stands in the queue.
-func (s *State) laneOf(key facts.TaskKey) *Turn {
+func (s *State) laneOf(key facts.TaskKey) *workload.Turn {
 	id, task := key.Split()
 	if key.IsSpecial() {
-		return &s.Job(id).Tasks[task].specialTurn
+		return &s.Job(id).Tasks[task].SpecialTurn
 	}
-	return &s.Job(id).Tasks[task].turn
+	return &s.Job(id).Tasks[task].Turn
 }
 
 // QueuedKeys returns all lanes that wait, in the order of the accounts of their pools and then of their turns.
 func (s *State) QueuedKeys() []facts.TaskKey {
 	keys := make([]facts.TaskKey, 0, s.turns.Len())
-	s.turns.Scan(func(t Turn) bool {
+	s.turns.Scan(func(t workload.Turn) bool {
 		keys = append(keys, t.Key)
 		return true
 	})
@@ -306,4 +174,62 @@ func (s *State) TakeStirred() bool {
 	stirred := s.Stirred
 	s.Stirred = false
 	return stirred
+}
+
+// Sharers returns the jobs whose instances virtual peers run and that have not finished, the oldest first.
+func (s *State) Sharers() []terms.JobID { return s.sharers.Keys() }
+
+// setSharing notes whether virtual peers run the newest version of a job.
+func (s *State) setSharing(j *workload.Job) {
+	s.setShared(j.Pool, 0) // its tasks are others, or have no shares
+	if j.Spec.Shares() {
+		s.sharers.Insert(j.ID)
+		s.Stirred = true
+		return
+	}
+	s.sharers.Delete(j.ID)
+	for task, t := range j.Tasks {
+		if t.ShareBound > 0 {
+			s.changeTask(j.ID, task, func(t *workload.Task) { t.ShareBound = 0 })
+		}
+	}
+}
+
+// stirShares lets placement look at what virtual peers run of a job: what is over needs none.
+func (s *State) stirShares(j *workload.Job, old, next facts.Phase) {
+	s.Stirred = s.Stirred || old != next && j.Spec.Shares()
+}
+
+// SetShare bounds the instances of a task that run at a time. Those that run already stay.
+func (s *State) SetShare(id terms.JobID, task int, share uint32) {
+	if s.Job(id).Tasks[task].ShareBound == share+1 {
+		return
+	}
+	facts.Assert(share+1 != 0 && s.Job(id).Spec.Shares(), "only what virtual peers run has a share")
+	s.changeTask(id, task, func(t *workload.Task) { t.ShareBound = share + 1 })
+	s.SetBlocked(facts.KeyOf(id, task), false)
+	s.SetBlocked(facts.KeyOf(id, task).Special(), false)
+}
+
+// SharedBy returns the fingerprint of what the virtual peers of the pool at a number were divided from last; ok is
+// false if that is not known.
+func (s *State) SharedBy(number int) (fingerprint uint64, ok bool) {
+	return s.shared.Get(s.pools.IDs[number])
+}
+
+// SetShared notes from what the virtual peers of a pool are divided.
+func (s *State) SetShared(number int, fingerprint uint64) {
+	s.setShared(s.pools.IDs[number], fingerprint)
+}
+
+// setShared is SetShared for an account; 0 forgets what is known.
+func (s *State) setShared(id tree.ID, fingerprint uint64) {
+	old, known := s.shared.Delete(id)
+	if known {
+		s.digest -= facts.SharedHash(id, old)
+	}
+	if fingerprint != 0 {
+		s.shared.Set(id, fingerprint)
+		s.digest += facts.SharedHash(id, fingerprint)
+	}
 }

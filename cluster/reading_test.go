@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster/division"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/sim/imprint"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -29,13 +30,16 @@ func rich(seed uint64) *State {
 	spec := &terms.Job{Name: "rich", Type: terms.Stateless, MinAvailable: 3, Tasks: []terms.Task{
 		{Name: "main", Instances: 9, Resources: terms.Resources{100, 1, 0}, SpreadOver: "zone", PerNodeMax: 2,
 			Labels: []terms.EnvVar{{Name: "app", Value: "rich"}}, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 250}}},
-		{Name: "side", Instances: 2, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}}, Constraints: []constraint.Constraint{
-			{Label: "app", Values: []string{"rich"}, Operator: constraint.Greater, Count: 7, Within: "zone", Soft: true, PatienceMillis: 9}}},
+		{Name: "side", Instances: 2, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}},
+			Constraints: []constraint.Constraint{
+				{Label: "app", Values: []string{"rich"}, Operator: constraint.Greater, Count: 7, Within: "zone", Soft: true,
+					PatienceMillis: 9}}},
 	}}
 	j := b.s.AddJob(spec)
 	b.s.Divide(facts.KeyOf(j.ID, 0), &spec.Tasks[0])
 	for n := range facts.NodeIndex(b.s.Nodes()) {
-		if free := b.s.Free(n); b.s.Eligible(n) && spec.Tasks[0].Resources.Fits(&free) && b.s.Node(n).DeviceTimes(&spec.Tasks[0].Devices[0], 1) > 0 && b.s.Job(j.ID).Tasks[0].Waits() > 0 {
+		if free := b.s.Free(n); b.s.Eligible(n) && spec.Tasks[0].Resources.Fits(&free) &&
+			b.s.Node(n).DeviceTimes(&spec.Tasks[0].Devices[0], 1) > 0 && b.s.Job(j.ID).Tasks[0].Waits() > 0 {
 			b.s.Assign(facts.KeyOf(j.ID, 0), n, 1, nil)
 		}
 	}
@@ -47,7 +51,7 @@ func rich(seed uint64) *State {
 
 // arguments returns what a method that reads may be asked, for every job, task and node of a value.
 func arguments(t *testing.T, s *State, method reflect.Method) (asked [][]reflect.Value) {
-	s.EachJob(func(j *Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for task := range j.Tasks {
 			for n := range facts.NodeIndex(s.Nodes()) {
 				if s.Node(n).Offer == nil {
@@ -81,9 +85,12 @@ func argument(t *testing.T, s *State, want reflect.Type, r facts.SlotRef, n fact
 	j, page := s.Job(r.Job), int(n)%s.RoomPages()
 	known := []any{
 		&j.Spec.Tasks[int(r.Task)%len(j.Spec.Tasks)],
-		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), facts.KeyOf(j.ID, int(r.Task)), n, s.Node(n), s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
-		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0}, terms.DefaultPool, s.FirstTurn(0), s.Index,
-		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true}, []string{"zone", "kernel"}[n%2], true, uint64(n),
+		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), facts.KeyOf(j.ID, int(r.Task)), n, s.Node(n),
+		s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
+		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0},
+		terms.DefaultPool, s.FirstTurn(0), s.Index,
+		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true},
+		[]string{"zone", "kernel"}[n%2], true, uint64(n),
 	}
 	if want.Kind() == reflect.Int { // a page, a rank, a number of a task or of a pool: 0 is each of them
 		return reflect.Zero(want)
@@ -118,8 +125,8 @@ func TestReadingWritesNothing(t *testing.T) {
 	}
 }
 
-// TestManyCopyAFrozenValue lets goroutines take copies of one value and change them while the one that it was frozen from
-// changes, too.
+// TestManyCopyAFrozenValue lets goroutines take copies of one value and change them while the one that it was frozen
+// from changes, too.
 func TestManyCopyAFrozenValue(t *testing.T) {
 	b := &books{rng: rand.New(rand.NewPCG(1, 1)), s: rich(1)}
 	frozen := b.s.Freeze()

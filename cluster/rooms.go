@@ -1,131 +1,57 @@
 package cluster
 
 import (
-	"math/bits"
+	"encoding/binary"
 	"slices"
+	"strings"
 
+	"github.com/tidwall/btree"
+
+	"starling/cluster/division"
 	"starling/cluster/facts"
 	"starling/cluster/vector"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
-// free returns what the node has left.
-func (s *State) free(n facts.NodeIndex) terms.Resources {
-	if p := int(n) / vector.PageRows; p < len(s.rooms) {
-		return s.rooms[p].free[n%vector.PageRows]
-	}
-	return terms.Resources{}
-}
-
 // Free returns what the node has left; after an offer shrank below what runs there it can be negative.
-func (s *State) Free(n facts.NodeIndex) terms.Resources { return s.free(n) }
-
-// Yields returns what the node would have free if all work were done that ends by itself.
-func (s *State) Yields(n facts.NodeIndex) terms.Resources {
-	row := s.Node(n)
-	return row.Offer.Capacity.Minus(row.lasting)
-}
-
-// editRoom returns the page of a node for changing.
-func (s *State) editRoom(n facts.NodeIndex) *room {
-	if s.roomsOwner != s.edition {
-		s.rooms = append(make([]*room, 0, len(s.rooms)+1), s.rooms...)
-		s.roomsOwner = s.edition
-	}
-	at := int(n) / vector.PageRows
-	for len(s.rooms) <= at {
-		s.rooms = append(s.rooms, &room{edition: s.edition})
-	}
-	r := s.rooms[at]
-	if r.edition != s.edition {
-		clone := *r
-		clone.edition = s.edition
-		r = &clone
-		s.rooms[at] = r
-	}
-	return r
-}
-
-// setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
-func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
-	r := s.editRoom(n)
-	bit := uint64(1) << (n % vector.PageRows)
-	r.free[n%vector.PageRows] = free
-	if !eligible {
-		r.eligible &^= bit
-		return
-	}
-	r.eligible |= bit
-	most := &r.most[r.purpose(n)]
-	for k := range free {
-		most[k] = max(most[k], free[k])
-	}
-	s.Grown = append(s.Grown, n)
-}
-
-// take subtracts from what the node has left.
-func (s *State) take(n facts.NodeIndex, amount terms.Resources) {
-	r := s.editRoom(n)
-	r.free[n%vector.PageRows] = r.free[n%vector.PageRows].Minus(amount)
-}
+func (s *State) Free(n facts.NodeIndex) terms.Resources { return s.rooms.Free(n) }
 
 // Eligible tells whether the node takes work.
-func (s *State) Eligible(n facts.NodeIndex) bool {
-	p := int(n) / vector.PageRows
-	return p < len(s.rooms) && s.rooms[p].eligible&(1<<(n%vector.PageRows)) != 0
-}
+func (s *State) Eligible(n facts.NodeIndex) bool { return s.rooms.Eligible(n) }
 
 // NodesPerPage is how many nodes make a page.
 const NodesPerPage = vector.PageRows
 
 // RoomPages returns the number of pages that nodes are on.
-func (s *State) RoomPages() int { return len(s.rooms) }
+func (s *State) RoomPages() int { return s.rooms.Pages() }
 
-// setPurpose notes for whom the node is kept.
-func (s *State) setPurpose(n facts.NodeIndex, purpose terms.Purpose) {
-	r := s.editRoom(n)
-	for p := range r.nodes {
-		r.nodes[p] &^= 1 << (n % vector.PageRows)
-	}
-	r.nodes[purpose] |= 1 << (n % vector.PageRows)
-}
-
-// purpose returns for whom a node of the page is kept.
-func (r *room) purpose(n facts.NodeIndex) terms.Purpose {
-	for p := range r.nodes {
-		if r.nodes[p]&(1<<(n%vector.PageRows)) != 0 {
-			return terms.Purpose(p)
-		}
-	}
-	return terms.AnyWork
-}
-
-// Fitting returns those nodes of a page of 64, one bit each from the first on, that are kept for a purpose, take work and
-// have the resources free. If none has, that takes constant time, unless the bound of the page is loose: then Tighten it.
+// Fitting returns those nodes of a page, one bit each from the first on, that are kept for a purpose, take work and
+// have the resources free, and whether the bound of the page is loose: then Tighten it.
 func (s *State) Fitting(page int, kept terms.Purpose, need *terms.Resources) (nodes uint64, loose bool) {
-	r := s.rooms[page]
-	all := r.eligible & r.nodes[kept]
-	if all == 0 || !need.Fits(&r.most[kept]) {
-		return 0, false
-	}
-	for ; all != 0; all &= all - 1 {
-		if i := bits.TrailingZeros64(all); need.Fits(&r.free[i]) {
-			nodes |= 1 << i
-		}
-	}
-	return nodes, nodes == 0
+	return s.rooms.Fitting(page, kept, need)
 }
 
-// Tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
-func (s *State) Tighten(page int, kept terms.Purpose) {
-	r := s.editRoom(facts.NodeIndex(page * vector.PageRows))
-	most := &r.most[kept]
-	*most = terms.Resources{}
-	for nodes := r.eligible & r.nodes[kept]; nodes != 0; nodes &= nodes - 1 {
-		for k, free := range r.free[bits.TrailingZeros64(nodes)] {
-			most[k] = max(most[k], free)
-		}
+// EachRoomOf visits, in order, those of some nodes of a page that are kept for a purpose, take work and have the
+// resources free.
+func (s *State) EachRoomOf(some division.Page, kept terms.Purpose, need *terms.Resources, visit func(facts.NodeIndex)) {
+	s.rooms.EachOf(some, kept, need, visit)
+}
+
+// Tighten makes the upper bound of a page of rooms exact, so that the next search passes it over.
+func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.edition, page, kept) }
+
+// setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
+func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
+	if s.rooms.Set(s.edition, n, free, eligible); eligible {
+		s.Grown = append(s.Grown, n)
 	}
+}
+
+// Yields returns what the node would have free if all work were done that ends by itself.
+func (s *State) Yields(n facts.NodeIndex) terms.Resources {
+	row := s.Node(n)
+	return row.Offer.Capacity.Minus(row.lasting)
 }
 
 // TakeGrown returns the pages with nodes that got more room since it was called last, in order and each once.
@@ -140,9 +66,9 @@ func (s *State) TakeGrown() []int {
 }
 
 // hold takes the room of a slot's allocation on its node, and gives it ports and devices.
-func (s *State) hold(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
-	free := s.free(n)
-	assert(spec.Resources.Fits(&free), "a node that gives room has it")
+func (s *State) hold(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
+	free := s.Free(n)
+	facts.Assert(spec.Resources.Fits(&free), "a node that gives room has it")
 	s.Holds++
 	if len(spec.Ports)+len(spec.Devices) > 0 {
 		s.changeNode(n, func(row *Node) { row.Give(j.Spec, spec, r) })
@@ -151,9 +77,9 @@ func (s *State) hold(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeInde
 }
 
 // occupy takes the room of a slot's allocation, which has its ports and devices.
-func (s *State) occupy(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
-	before := s.free(n)
-	s.take(n, spec.Resources)
+func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
+	before := s.Free(n)
+	s.rooms.Take(s.edition, n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Plus(spec.Resources)
@@ -169,23 +95,24 @@ func (s *State) occupy(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIn
 // countMoved counts what a node gives to pools after room was taken or given back there. Usually that is the same: held
 // is what was free.
 func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) {
-	after := s.free(row.Index)
-	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 || row.claimed != (terms.Amounts{}) || !s.Eligible(row.Index) {
+	after := s.Free(row.Index)
+	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 ||
+		row.claimed != (terms.Amounts{}) || !s.Eligible(row.Index) {
 		s.countGiven(row.Index)
 	}
 }
 
 // release gives back what hold took.
-func (s *State) release(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
-	before := s.free(n)
-	s.setFree(n, s.free(n).Plus(spec.Resources), s.Eligible(n))
+func (s *State) release(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
+	before := s.Free(n)
+	s.setFree(n, s.Free(n).Plus(spec.Resources), s.Eligible(n))
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Minus(spec.Resources)
-		assert(slices.Min(row.lasting[:]) >= 0, "what services hold is not negative")
+		facts.Assert(slices.Min(row.lasting[:]) >= 0, "what services hold is not negative")
 	}
 	last, at := len(row.Held)-1, slices.Index(row.Held, r)
-	assert(at >= 0, "room that is given back was held")
+	facts.Assert(at >= 0, "room that is given back was held")
 	row.Held[at] = row.Held[last]
 	row.Held = row.Held[:last]
 	if len(spec.Labels) > 0 || countsOwn(spec) {
@@ -197,3 +124,42 @@ func (s *State) release(j *Job, spec *terms.Task, r facts.SlotRef, n facts.NodeI
 	}
 	s.countMoved(row, spec, before)
 }
+
+// Shape is what instances with devices have in common for those who look for gaps: a request, and what goes with it.
+type Shape struct {
+	Request terms.DeviceRequest
+	// Instances hold room now, and Resources is what all of them have.
+	Instances uint32
+	Resources terms.Resources
+}
+
+// countShape counts an instance of a task for each of its requests, or no more.
+func (s *State) countShape(spec *terms.Task, change int) {
+	for i := range spec.Devices {
+		q := &spec.Devices[i]
+		if q.Kind == terms.VirtualPeers.String() {
+			continue // nothing of them can become useless: each instance takes one
+		}
+		name := string(binary.BigEndian.AppendUint32([]byte(q.Kind+"\x00"), uint32(q.Amount))) +
+			strings.Join(q.Models, "\x00")
+		shape, _ := s.shapes.Get(name)
+		shape.Request = *q
+		for k, amount := range spec.Resources {
+			shape.Resources[k] += amount * int64(change)
+		}
+		if shape.Instances = uint32(int(shape.Instances) + change); shape.Instances == 0 {
+			s.shapes.Delete(name)
+			continue
+		}
+		s.shapes.Set(name, shape)
+	}
+}
+
+// Shapes are the shapes of what holds devices at one moment.
+type Shapes struct{ table *btree.Map[string, Shape] }
+
+// CopyShapes returns the present shapes, in constant time; they do not change with the value. Like Copy, it marks s.
+func (s *State) CopyShapes() Shapes { return Shapes{s.shapes.Copy()} }
+
+// All returns the shapes, by the kind of device, its amount and its models.
+func (s Shapes) All() []Shape { return s.table.Values() }

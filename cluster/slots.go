@@ -2,42 +2,16 @@ package cluster
 
 import (
 	"starling/cluster/facts"
+	"starling/cluster/retries"
+	"starling/cluster/workload"
 	"starling/terms"
 )
-
-// AddJob keeps a new job with all its slots waiting. The name must be free.
-func (s *State) AddJob(spec *terms.Job) *Job {
-	s.LastJob++
-	j := &Job{edition: s.edition, Job: facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time}}
-	number, found := s.pools.Find(spec.Name.Pool())
-	if assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
-		j.Pool = s.pools.IDs[number]
-	}
-	s.editAccount(j.Pool).Jobs++
-	s.jobs.Set(j.ID, j)
-	s.jobNames.Set(spec.Name, j.ID)
-	j.addVersion(s, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
-	j.row = j.Hash()
-	s.digest += j.row
-	s.regroup(j)
-	if spec.Type == terms.Daemon {
-		s.daemons.Insert(j.ID)
-	}
-	for task := range j.Tasks {
-		want := spec.Tasks[task].Instances
-		if spec.Type == terms.Daemon {
-			want = 0
-		}
-		s.SetDesired(j.ID, task, want)
-	}
-	return j
-}
 
 // SetDesired changes how many slots of a task there should be. Slots beyond that which hold room stay until they have
 // ended; the others are dropped.
 func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
-	assert(want <= max(s.Limits.JobInstances, s.Limits.Nodes), "a task wants no more instances than a job may have")
-	s.changeTask(id, task, func(t *Task) {
+	facts.Assert(want <= max(s.Limits.JobInstances, s.Limits.Nodes), "a task wants no more instances than a job may have")
+	s.changeTask(id, task, func(t *workload.Task) {
 		j := s.Job(id)
 		if n := t.Slots.Len(); uint32(n) < want {
 			t.Slots.Resize(s.edition, int(want))
@@ -47,7 +21,7 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 		t.Desired = want
 		s.regroup(j)
 		from, to := facts.SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, facts.SlotRef{Index: max(old, want)}
-		t.tallyFrom(j, from, to, want > old)
+		t.TallyFrom(j, from, to, want > old)
 		for index := old; index < min(want, t.Fresh); index++ {
 			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
 			if slot := t.Slots.At(int(index)); slot.Phase == facts.Stopped || slot.Phase == facts.Waiting {
@@ -56,15 +30,10 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 		}
 		for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
 			// A daemon's slots belong to their nodes: each waits only once its node can have it.
-			s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh}, facts.Slot{Phase: facts.Stopped, Version: j.Version})
+			s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh},
+				facts.Slot{Phase: facts.Stopped, Version: j.Version})
 		}
-		for t.returned.Len() > 0 {
-			last, _ := t.returned.GetAt(t.returned.Len() - 1)
-			if last < want {
-				break
-			}
-			t.returned.Delete(last)
-		}
+		t.CutReturned(want)
 		s.unwish(t, facts.SlotRef{Job: id, Task: uint16(task), Index: want})
 		s.trim(t, facts.SlotRef{Job: id, Task: uint16(task)})
 		t.Blocked, t.SpecialBlocked = false, false
@@ -73,14 +42,12 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 }
 
 // unwish takes the seats from a slot on out of those that wait for a particular node or version.
-func (s *State) unwish(t *Task, from facts.SlotRef) {
-	for t.SpecialWaits() > 0 {
-		key, _ := t.rare.special.GetAt(t.SpecialWaits() - 1)
-		r := key.In(from.Job, int(from.Task))
-		if r.Index < from.Index {
+func (s *State) unwish(t *workload.Task, from facts.SlotRef) {
+	for {
+		r, ok := t.CutSpecial(from)
+		if !ok {
 			return
 		}
-		t.rare.special.Delete(key)
 		if r.Seat != facts.MainSeat {
 			s.putSlot(s.Job(r.Job), r, facts.Slot{})
 		}
@@ -88,11 +55,11 @@ func (s *State) unwish(t *Task, from facts.SlotRef) {
 }
 
 // trim drops the slots at the end that are not desired and hold nothing.
-func (s *State) trim(t *Task, r facts.SlotRef) {
+func (s *State) trim(t *workload.Task, r facts.SlotRef) {
 	n := t.Slots.Len()
 	for ; uint32(n) > t.Desired; n-- {
 		r.Index, r.Seat = uint32(n-1), facts.MainSeat
-		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.heldBeside(r) {
+		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.HeldBeside(r) {
 			break
 		}
 		s.drop(t, r)
@@ -103,59 +70,35 @@ func (s *State) trim(t *Task, r facts.SlotRef) {
 	}
 }
 
-// heldBeside tells whether a seat beside the main one of a slot holds room.
-func (t *Task) heldBeside(r facts.SlotRef) bool {
-	for r.Seat = facts.MainSeat + 1; r.Seat < facts.SeatCount && t.rare != nil; r.Seat++ {
-		if slot := t.seat(r); slot.Phase.Holds() {
-			return true
-		}
-	}
-	return false
-}
-
 // drop forgets a slot that holds nothing, with all that is kept of it.
-func (s *State) drop(t *Task, r facts.SlotRef) {
-	for seat := facts.MainSeat; seat < facts.SeatCount && (seat == facts.MainSeat || t.rare != nil); seat++ {
-		r.Seat = seat
-		slot := t.seat(r)
-		assert(!slot.Phase.Holds(), "a slot that is dropped holds nothing")
+func (s *State) drop(t *workload.Task, r facts.SlotRef) {
+	t.Drop(r, func(r facts.SlotRef, slot facts.Slot) {
 		if slot.Deadline != 0 {
 			s.deadlines.Delete(due{slot.Deadline, r})
 		}
-		if t.rare != nil {
-			t.rare.special.Delete(facts.KeyOfSeat(r))
-		}
 		s.count(t, -slot.Hash(r))
-		if seat == facts.MainSeat {
-			t.Counts[slot.Phase]--
-		} else {
-			t.putBeside(r, &facts.Slot{})
-		}
-	}
-	if t.rare != nil {
-		s.count(t, -facts.AttemptsHash(r, t.Attempts(r.Index)))
-		t.rare.attempts.Delete(r.Index)
-	}
+	})
+	s.count(t, t.SetAttempts(r, retries.Attempts{}))
 }
 
-func (s *State) count(t *Task, change uint64) {
-	t.digest += change
+func (s *State) count(t *workload.Task, change uint64) {
+	t.Digest += change
 	s.digest += change
 }
 
-// SlotAt returns a seat of a slot; ok is false if there is no slot with that number, or nothing in a seat beside the main
-// one.
+// SlotAt returns a seat of a slot; ok is false if there is no slot with that number, or nothing in a seat beside the
+// main one.
 func (s *State) SlotAt(r facts.SlotRef) (slot facts.Slot, ok bool) {
 	j := s.Job(r.Job)
 	if j == nil || int(r.Task) >= len(j.Tasks) || int(r.Index) >= j.Tasks[r.Task].Slots.Len() {
 		return facts.Slot{}, false
 	}
-	slot = j.Tasks[r.Task].seat(r)
+	slot = j.Tasks[r.Task].SeatAt(r)
 	return slot, r.Seat == facts.MainSeat || slot != facts.Slot{}
 }
 
-// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has, as with order 0. An empty seat
-// may have kept the order of what went to another.
+// SeatOf returns the seat of a slot whose allocation has the given order; ok is false if none has, as with order 0. An
+// empty seat may have kept the order of what went to another.
 func (s *State) SeatOf(r facts.SlotRef, order terms.Index) (seat facts.SlotRef, slot facts.Slot, ok bool) {
 	for r.Seat = facts.MainSeat; r.Seat < facts.SeatCount && order != 0; r.Seat++ {
 		if one, there := s.SlotAt(r); there && one.Order == order && (!ok || slot.Empty()) {
@@ -165,15 +108,15 @@ func (s *State) SeatOf(r facts.SlotRef, order terms.Index) (seat facts.SlotRef, 
 	return seat, slot, ok
 }
 
-// OrderedNow tells whether an allocation of the slot was ordered with the present entry: no other seat of the slot may be
-// ordered with it too, since order and slot name an allocation.
+// OrderedNow tells whether an allocation of the slot was ordered with the present entry: no other seat of the slot may
+// be ordered with it too, since order and slot name an allocation.
 func (s *State) OrderedNow(r facts.SlotRef) bool {
 	_, _, ok := s.SeatOf(r, s.Index)
 	return ok
 }
 
-// EachSlot visits every seat of a task that ever had an allocation, main ones first, until visit returns false; visit must
-// not change the task.
+// EachSlot visits every seat of a task that ever had an allocation, main ones first, until visit returns false; visit
+// must not change the task.
 func (s *State) EachSlot(id terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
 	t := s.Job(id).Tasks[task]
 	for index := range min(t.Fresh, uint32(t.Slots.Len())) {
@@ -203,23 +146,23 @@ func (s *State) RefOf(name terms.SlotName) (r facts.SlotRef, ok bool) {
 	return facts.SlotRef{Job: j.ID, Task: uint16(task), Index: name.Index}, true
 }
 
-// SetSlot replaces a seat and keeps all books; a zero Slot empties a seat beside the main one. A seat that goes from one
-// node to another must have ended between.
+// SetSlot replaces a seat and keeps all books; a zero Slot empties a seat beside the main one. A seat that goes from
+// one node to another must have ended between.
 func (s *State) SetSlot(r facts.SlotRef, next facts.Slot) {
 	j := s.editJob(r.Job)
 	t := s.editTask(j, int(r.Task))
-	old := t.seat(r)
+	old := t.SeatAt(r)
 	s.takeRoom(j, r, &old, &next)
 	s.putSlot(j, r, next)
 	s.requeue(j, r, old.Phase, &next)
 	if r.Index >= t.Desired && !next.Phase.Holds() {
-		s.changeTask(r.Job, int(r.Task), func(t *Task) { s.trim(t, facts.SlotRef{Job: r.Job, Task: r.Task}) })
+		s.changeTask(r.Job, int(r.Task), func(t *workload.Task) { s.trim(t, facts.SlotRef{Job: r.Job, Task: r.Task}) })
 		s.queue(j, int(r.Task)) // what was done and is dropped is no member of the gang any more
 	}
 }
 
 // requeue puts a task back into the queue after a seat of it has changed.
-func (s *State) requeue(j *Job, r facts.SlotRef, old facts.Phase, next *facts.Slot) {
+func (s *State) requeue(j *workload.Job, r facts.SlotRef, old facts.Phase, next *facts.Slot) {
 	t := s.editTask(j, int(r.Task))
 	if old.Stays() && !next.Phase.Stays() && j.Spec.Within != "" {
 		s.tryAnew(j.ID) // any other domain will do when that was the last in its own
@@ -229,13 +172,13 @@ func (s *State) requeue(j *Job, r facts.SlotRef, old facts.Phase, next *facts.Sl
 			t.Blocked, t.SpecialBlocked = t.Blocked && next.Special(), t.SpecialBlocked && !next.Special()
 		}
 		s.queue(j, int(r.Task))
-	} else if j.gang != nil || j.graph != nil || t.asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
+	} else if j.HasGang() || j.Ordered() || t.Asked > 0 || t.Waits() > 0 || t.SpecialWaits() > 0 {
 		s.queue(j, int(r.Task)) // what ended may let another run, or break a gang
 	}
 }
 
 // takeRoom takes the room that a seat's next row holds, or gives back what the old one held.
-func (s *State) takeRoom(j *Job, r facts.SlotRef, old, next *facts.Slot) {
+func (s *State) takeRoom(j *workload.Job, r facts.SlotRef, old, next *facts.Slot) {
 	switch {
 	case old.Phase.Holds() && !next.Phase.Holds():
 		spec := j.TaskSpecOf(int(r.Task), old.Version)
@@ -246,12 +189,15 @@ func (s *State) takeRoom(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 		s.hold(j, spec, r, next.Node)
 		s.charge(j, spec, 1)
 	case old.Phase.Holds():
-		assert(old.Node == next.Node && old.Version == next.Version, "a slot changes its node and its version only after an end")
+		facts.Assert(old.Node == next.Node && old.Version == next.Version,
+			"a slot changes its node and its version only after an end")
 		if old.Phase >= facts.Stopping && next.Phase < facts.Stopping {
-			s.Grown, s.Moved = append(s.Grown, next.Node), true // what is within reach again, or does not end after all, may give way
+			s.Grown, s.Moved = append(s.Grown, next.Node),
+				true // what is within reach again, or does not end after all, may give way
 		}
 		// By when it has ended is known now, and what waits may pass others for that.
-		s.Stirred = s.Stirred || next.Phase == facts.Running && s.turns.Len() > 0 && j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
+		s.Stirred = s.Stirred || next.Phase == facts.Running && s.turns.Len() > 0 &&
+			j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
 	}
 }
 
@@ -260,12 +206,13 @@ func (s *State) MoveSeat(r facts.SlotRef, to facts.Seat) {
 	j := s.editJob(r.Job)
 	t, target := s.editTask(j, int(r.Task)), r
 	target.Seat = to
-	slot := t.seat(r)
+	slot := t.SeatAt(r)
 	if slot.Phase.Holds() {
 		s.changeNode(slot.Node, func(row *Node) { row.rename(r, target) })
 	}
-	last := t.seat(target)
-	if assert(to != r.Seat && !last.Phase.Holds(), "the seat to which something moves holds nothing"); slot.Order == 0 {
+	last := t.SeatAt(target)
+	if facts.Assert(to != r.Seat && !last.Phase.Holds(),
+		"the seat to which something moves holds nothing"); slot.Order == 0 {
 		slot.Order, slot.Node = last.Order, last.Node // the seat has had an allocation, although this one has none yet
 	}
 	left := facts.Slot{}
@@ -277,50 +224,30 @@ func (s *State) MoveSeat(r facts.SlotRef, to facts.Seat) {
 	s.queue(j, int(r.Task))
 }
 
-// rename notes that what a seat holds here another seat holds now.
-func (n *Node) rename(from, to facts.SlotRef) {
-	for i := range n.Held {
-		if n.Held[i] == from {
-			n.Held[i] = to
-		}
-	}
-	n.Rename(from, to)
-}
-
-// SetFailure notes the latest failure of a task.
-func (s *State) SetFailure(id terms.JobID, task int, failure facts.Failure) {
-	s.changeTask(id, task, func(t *Task) { t.Failure, t.failureHash = failure, failure.Hash() })
-}
-
-// SetPreemption notes the latest allocation of a task that gave way.
-func (s *State) SetPreemption(r facts.SlotRef, p facts.Preemption) {
-	s.changeTask(r.Job, int(r.Task), func(t *Task) { t.Preemption = p })
-}
-
 // Assign gives a node to the lowest count slots of a task that wait for any node and the newest version, as ordered by
 // the present entry, and visits them. There must be as many, and the node must have the room.
 func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit func(facts.SlotRef)) {
 	id, task := key.Split()
-	s.changeTask(id, task, func(t *Task) {
+	s.changeTask(id, task, func(t *workload.Task) {
 		j := s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
 		for range count {
-			index, ok := t.returned.Min()
+			index, ok := t.Returned.Min()
 			if !ok {
 				index = t.Fresh
 				t.Fresh++
 			}
-			assert(index < t.Desired, "only slots that are wanted are given nodes")
+			facts.Assert(index < t.Desired, "only slots that are wanted are given nodes")
 			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
-			s.putSlot(j, r, j.ordered(s, t.Slots.At(int(index)), n))
+			s.putSlot(j, r, j.Place(s.Index, s.Time, t.Slots.At(int(index)), n))
 			s.hold(j, spec, r, n)
 			if visit != nil {
 				visit(r)
 			}
 		}
 		s.charge(j, spec, int64(count))
-		if j.gang == nil && spec.MaxRunning == 0 && t.Waits() > 0 {
-			s.ask(j, t, t.asks(spec), t.askedEach) // its turn stays as it is
+		if !j.HasGang() && spec.MaxRunning == 0 && t.Waits() > 0 {
+			s.ask(j, t, t.AskFor(spec), t.AskedEach) // its turn stays as it is
 		} else {
 			s.queue(j, task)
 		}
@@ -330,22 +257,50 @@ func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit
 // AssignSpecial gives a node to a seat that waits for a particular one, or for a particular version.
 func (s *State) AssignSpecial(r facts.SlotRef, n facts.NodeIndex, visit func(facts.SlotRef)) {
 	slot, _ := s.SlotAt(r)
-	s.SetSlot(r, s.Job(r.Job).ordered(s, slot, n))
+	s.SetSlot(r, s.Job(r.Job).Place(s.Index, s.Time, slot, n))
 	if visit != nil {
 		visit(r)
 	}
 }
 
-// ordered returns a waiting slot as the present entry orders it. While an update runs, it is to be healthy in time.
-func (j *Job) ordered(s *State, waiting facts.Slot, n facts.NodeIndex) facts.Slot {
-	next := facts.Slot{
-		Order: s.Index, Since: s.Time, Node: n, Version: waiting.Version, Phase: facts.Assigned, Failures: waiting.Failures, Health: waiting.Health,
+// recount counts the main seats of a task for updates anew.
+func (s *State) recount(j *workload.Job, task int) {
+	s.editTask(s.editJob(j.ID), task).Recount(j, task)
+}
+
+// putSlot replaces the row of a seat and counts it; room and the queue of placement are the caller's.
+func (s *State) putSlot(j *workload.Job, r facts.SlotRef, next facts.Slot) {
+	t := s.editTask(j, int(r.Task))
+	old := t.SeatAt(r)
+	s.count(t, next.Hash(r)-old.Hash(r))
+	s.stirShares(j, old.Phase, next.Phase)
+	t.Put(j, r, &old, &next)
+	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() ||
+		old.Phase.Found() != next.Phase.Found() {
+		s.regroup(j)
 	}
-	if next.Version == 0 {
-		next.Version = j.Version
+	s.moveDeadline(r, old.Deadline, next.Deadline)
+}
+
+// moveDeadline replaces the deadline of a seat; 0 is none.
+func (s *State) moveDeadline(r facts.SlotRef, old, next terms.Time) {
+	if old == next {
+		return
 	}
-	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && next.Version == j.Version && j.Update.State.Rolls() {
-		next.Deadline = s.Time + terms.Time(limit)
+	if old != 0 {
+		s.deadlines.Delete(due{old, r})
 	}
-	return next
+	if next != 0 {
+		s.deadlines.Set(due{next, r})
+	}
+}
+
+// SetAttempts replaces the slot's looks for another node; the newest are kept, as many as the limits allow.
+func (s *State) SetAttempts(r facts.SlotRef, all retries.Attempts) {
+	s.changeTask(r.Job, int(r.Task), func(t *workload.Task) {
+		if all.Made > 0 {
+			all = all.Keep(int(s.Limits.Attempts))
+		}
+		s.count(t, t.SetAttempts(r, all))
+	})
 }

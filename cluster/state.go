@@ -5,26 +5,31 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"starling/cluster/division"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/room"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
+	"starling/cluster/want"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/fingerprint"
 	"starling/terms/rules"
 )
 
-// State is the value that every peer holds: its facts, and an index of what follows from them, kept up to date with every change. Rebuild
-// makes the index anew. It is not safe for concurrent use: other goroutines take copies of it Frozen.
+// State is the value that every peer holds: its facts, and an index of what follows from them, kept up to date with
+// every change. Rebuild makes the index anew. It is not safe for concurrent use: other goroutines take copies of it
+// Frozen.
 type State struct {
 	edition *vector.Edition
 	facts.Head
 	membership.Membership
 
-	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft constraints wait, claims what is
-	// kept for waiting jobs, hungers are the pools whose work waits for room that others have, shared tells from what the virtual peers of each
-	// pool were divided last, pools is the tree of resource pools.
-	jobs         btree.Map[terms.JobID, *Job]
+	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft
+	// constraints wait, claims what is kept for waiting jobs, hungers are the pools whose work waits for room that others
+	// have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource pools.
+	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
 	patience     btree.Map[facts.TaskKey, terms.Time]
 	claims       btree.Map[terms.JobID, facts.Claims]
@@ -38,16 +43,19 @@ type State struct {
 
 	jobNames  btree.Map[terms.JobName, terms.JobID]
 	nodeNames btree.Map[terms.NodeName, facts.NodeIndex]
-	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots of all.
+	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots
+	// of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
 	// turns is the queue of what waits.
-	turns btree.BTreeG[Turn]
-	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some lack none any more.
+	turns btree.BTreeG[workload.Turn]
+	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
+	// lack none any more.
 	LackRoom []terms.JobID
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
 	deadlines btree.BTreeG[due]
-	// daemons are the daemon jobs that have not finished, workflows those whose tasks have an order, sharers those that virtual peers run.
+	// daemons are the daemon jobs that have not finished, workflows those whose tasks have an order, sharers those that
+	// virtual peers run.
 	daemons, workflows, sharers btree.Set[terms.JobID]
 	// followers are the jobs that wait for others.
 	followers btree.BTreeG[follower]
@@ -57,27 +65,27 @@ type State struct {
 	lapses     btree.BTreeG[lapse]
 	// shapes are those of what holds devices.
 	shapes btree.Map[string, Shape]
-	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those that take work have
-	// free besides.
+	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
+	// that take work have free besides.
 	accounts vector.Of[Account]
 	offered  terms.Amounts
 	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
-	wants       Wants
+	wants       want.Wants
 	volunteered terms.Amounts
 	// priorities counts what runs and is preemptible.
 	priorities btree.Map[uint64, uint32]
-	rooms      []*room
-	roomsOwner *vector.Edition
-	classes    btree.Map[string, uint32]
+	// rooms is what nodes have left.
+	rooms   room.Rooms
+	classes btree.Map[string, uint32]
 	// divisions tell which nodes have which values of attributes that tasks are spread over.
-	divisions []*Division
+	divisions []*division.Division
 	// draining are the nodes that are being emptied.
 	draining btree.Set[facts.NodeIndex]
 	// digest is the sum over the rows.
 	digest uint64
 
-	// expired are the jobs that are forgotten at the end of the entry, regrouped those whose list of members may have changed; none between two
-	// entries.
+	// expired are the jobs that are forgotten at the end of the entry, regrouped those whose list of members may have
+	// changed; none between two entries.
 	expired, regrouped []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
@@ -89,8 +97,8 @@ func (s *State) Visit(rows int) { s.visited += uint64(rows) }
 // Visited returns how many rows were looked at or changed since the value was made.
 func (s *State) Visited() uint64 { return s.visited }
 
-// due is a deadline of a seat; of a task that is complete, if the number is taskDeadline; of a job's update, if the task is
-// jobDeadline; or of a node, if the job is 0.
+// due is a deadline of a seat; of a task that is complete, if the number is taskDeadline; of a job's update, if the
+// task is jobDeadline; or of a node, if the job is 0.
 type due struct {
 	at   terms.Time
 	slot facts.SlotRef
@@ -103,15 +111,17 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
-		edition: new(vector.Edition), Head: facts.Head{Rules: rules.First, Limits: limits}, digest: fingerprint.Limits(&limits), pools: tree.First(),
-		turns: *btree.NewBTreeGOptions(func(a, b Turn) bool { return a.Before(&b) }, unlocked),
+		edition: new(vector.Edition), Head: facts.Head{Rules: rules.First, Limits: limits},
+		digest: fingerprint.Limits(&limits), pools: tree.First(),
+		turns: *btree.NewBTreeGOptions(func(a, b workload.Turn) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, unlocked),
 		lapses: *btree.NewBTreeGOptions(func(a, b lapse) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, unlocked),
-		followers: *btree.NewBTreeGOptions(follower.before, unlocked), finished: *btree.NewBTreeGOptions(finished.before, unlocked),
+		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
+		finished:  *btree.NewBTreeGOptions(finished.before, unlocked),
 	}
 }
 
@@ -123,16 +133,20 @@ func (s *State) Copy() *State {
 	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
 	c.turns, c.deadlines, c.followers = *s.turns.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
-	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(), *s.draining.Copy()
+	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
+		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
-	c.claims, c.hungers, c.priorities, c.shared = *s.claims.Copy(), *s.hungers.Copy(), *s.priorities.Copy(), *s.shared.Copy()
-	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(), *s.patience.Copy()
+	c.claims, c.hungers, c.priorities, c.shared = *s.claims.Copy(), *s.hungers.Copy(), *s.priorities.Copy(),
+		*s.shared.Copy()
+	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(),
+		*s.patience.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
 	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
 	return &c
 }
 
-// Frozen is a value that never changes again. Many goroutines may take copies of it at a time: that writes nothing of it.
+// Frozen is a value that never changes again. Many goroutines may take copies of it at a time: that writes nothing of
+// it.
 type Frozen struct{ s *State }
 
 // Freeze returns the value as it is now, in constant time. Like Copy, it marks s.
@@ -184,7 +198,7 @@ func (s *State) Remember(id string, r facts.Request) {
 	s.requestOrder.Set(s.RequestNext, id)
 	s.RequestNext++
 	s.digest += r.Hash(id)
-	assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
+	facts.Assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
 	if s.requests.Len() > int(s.Limits.Requests) {
 		_, oldest, _ := s.requestOrder.PopMin()
 		old, _ := s.requests.Delete(oldest)

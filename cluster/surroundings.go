@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/census"
+	"starling/cluster/division"
 	"starling/cluster/facts"
 	"starling/cluster/vector"
 	"starling/terms"
@@ -77,7 +78,8 @@ func (s *State) editHeads(heads string) *headcount {
 	h, ok := s.headcounts.Get(heads)
 	switch {
 	case !ok:
-		h = &headcount{edition: s.edition, census: census.New[facts.NodeIndex](), more: new(btree.Set[facts.TaskKey]), fewer: new(btree.Set[facts.TaskKey])}
+		h = &headcount{edition: s.edition, census: census.New[facts.NodeIndex](), more: new(btree.Set[facts.TaskKey]),
+			fewer: new(btree.Set[facts.TaskKey])}
 	case h.edition != s.edition:
 		more, fewer := *h.more, *h.fewer // their Copy marks what it copies, and others may be reading
 		h = &headcount{edition: s.edition, census: h.census.Copy(), more: more.Copy(), fewer: fewer.Copy()}
@@ -181,8 +183,8 @@ func (s *State) OwnInstances(key facts.TaskKey, n facts.NodeIndex) uint32 {
 	return 0
 }
 
-// OwnInstancesWithin returns how many instances of a task the nodes with a value of an attribute have, of those versions
-// that count their own.
+// OwnInstancesWithin returns how many instances of a task the nodes with a value of an attribute have, of those
+// versions that count their own.
 func (s *State) OwnInstancesWithin(key facts.TaskKey, attribute, value string) uint32 {
 	if h, ok := s.headcounts.Get(ownHeads(key.Split())); ok {
 		return s.within(h, attribute, value)
@@ -218,28 +220,12 @@ func (s *State) attend(key facts.TaskKey, waits, blocked bool) {
 	id, task := key.Split()
 	switch {
 	case waits && blocked:
-		s.heed(key, s.Job(id).rulesOf(task, key.IsSpecial()))
+		s.heed(key, s.Job(id).RulesOf(task, key.IsSpecial()))
 	case !waits && s.patience.Len() > 0:
 		if since, ok := s.patience.Delete(key); ok {
 			s.digest -= facts.PatienceHash(key, since)
 		}
 	}
-}
-
-// rulesOf returns the constraints of what may wait of a task: of the newest version, or of any that is kept.
-func (j *Job) rulesOf(task int, special bool) []*constraint.Constraint {
-	var rules []*constraint.Constraint
-	for v := range j.Versions {
-		if !special && j.Versions[v].Number != j.Version {
-			continue
-		}
-		if spec := j.TaskSpecOf(task, j.Versions[v].Number); spec != nil {
-			for i := range spec.Constraints {
-				rules = append(rules, &spec.Constraints[i])
-			}
-		}
-	}
-	return rules
 }
 
 func (s *State) heed(key facts.TaskKey, rules []*constraint.Constraint) {
@@ -311,7 +297,8 @@ func (s *State) SoftEnds(key facts.TaskKey, c *constraint.Constraint) terms.Time
 	return since + terms.Time(c.PatienceMillis)
 }
 
-// PatientSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while that does not count.
+// PatientSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while
+// that does not count.
 func (s *State) PatientSince(key facts.TaskKey) (since terms.Time, ok bool) {
 	return s.patience.Get(key)
 }
@@ -326,4 +313,22 @@ func (s *State) WakeLapsed() {
 		s.Moved = true
 		s.SetBlocked(first.key, false)
 	}
+}
+
+// EnsureDivision returns which nodes have which value of an attribute, and keeps that until a node offers something
+// else.
+func (s *State) EnsureDivision(attribute string) *division.Division {
+	for _, d := range s.divisions {
+		if d.Attribute == attribute {
+			return d
+		}
+	}
+	d := &division.Division{Attribute: attribute}
+	for n := range facts.NodeIndex(s.Nodes()) {
+		if s.Node(n).Offer != nil {
+			d.Add(s.valueOn(n, attribute), n)
+		}
+	}
+	s.divisions = append(slices.Clone(s.divisions), d)
+	return d
 }

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 )
@@ -214,7 +214,7 @@ func (f *flow) step(step string) error {
 		j.gone = true
 		f.must(&command.KillJob{Job: j.name})
 		f.rest()
-		if got := f.s.JobOf(j.name).Status(); got != cluster.StatusStopped {
+		if got := f.s.JobOf(j.name).Status(); got != workload.StatusStopped {
 			f.t.Errorf("%s: got %s", step, got)
 		}
 		return nil
@@ -252,7 +252,7 @@ func (f *flow) compare(step string, j *flowJob, state, count string) {
 	if state == "SUCCEEDED" {
 		j.ends = true
 		f.rest()
-		if got := f.s.JobOf(j.name).Status(); got != cluster.StatusSucceeded {
+		if got := f.s.JobOf(j.name).Status(); got != workload.StatusSucceeded {
 			f.t.Errorf("%s: got %s", step, got)
 		}
 		return

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -177,23 +177,23 @@ func (c *jobStateCase) check(t *trial, differences tally) {
 }
 
 // compare holds our state against the one that is expected.
-func (c *jobStateCase) compare(t *trial, got cluster.Status, differences tally) {
-	want, ok := map[string]cluster.Status{
-		"INITIALIZED": cluster.StatusPending, "PENDING": cluster.StatusPending, "RUNNING": cluster.StatusRunning,
-		"KILLING": cluster.StatusStopping, "KILLED": cluster.StatusStopped, "FAILED": cluster.StatusFailed,
-		"SUCCEEDED": cluster.StatusSucceeded,
+func (c *jobStateCase) compare(t *trial, got workload.Status, differences tally) {
+	want, ok := map[string]workload.Status{
+		"INITIALIZED": workload.StatusPending, "PENDING": workload.StatusPending, "RUNNING": workload.StatusRunning,
+		"KILLING": workload.StatusStopping, "KILLED": workload.StatusStopped, "FAILED": workload.StatusFailed,
+		"SUCCEEDED": workload.StatusSucceeded,
 	}[c.Expect]
 	switch {
 	case !ok:
 		t.Fatalf("the state %q is not known", c.Expect)
 	case got == want:
-	case c.Type == "service" && want == cluster.StatusSucceeded && got == cluster.StatusFailed:
+	case c.Type == "service" && want == workload.StatusSucceeded && got == workload.StatusFailed:
 		differences.state(t, servicesFail)
-	case c.States["LOST"] > 0 && want == cluster.StatusFailed && got == cluster.StatusPending:
+	case c.States["LOST"] > 0 && want == workload.StatusFailed && got == workload.StatusPending:
 		differences.state(t, lostIsPlaced)
-	case want == cluster.StatusPending && got == cluster.StatusRunning && c.States["RUNNING"] == 0:
+	case want == workload.StatusPending && got == workload.StatusRunning && c.States["RUNNING"] == 0:
 		differences.state(t, nodeIsRuns)
-	case (want == cluster.StatusPending || want == cluster.StatusRunning) && got == cluster.StatusStopping:
+	case (want == workload.StatusPending || want == workload.StatusRunning) && got == workload.StatusStopping:
 		differences.state(t, stopsAtOnce)
 	default:
 		t.Errorf("got %s, want %s", got, want)

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -75,7 +76,7 @@ func (w *stage) steer(how command.Steering) facts.Refusal {
 	return w.write(user, &command.SteerUpdate{Job: stageJob, Version: w.job().Update.To, Steering: how})
 }
 
-func (w *stage) job() *cluster.Job { return w.s.JobOf(stageJob) }
+func (w *stage) job() *workload.Job { return w.s.JobOf(stageJob) }
 
 // later lets time pass.
 func (w *stage) later(by terms.Time) {

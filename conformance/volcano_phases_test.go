@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -55,11 +55,11 @@ func (w *stage) phase() string {
 		return "Aborted"
 	case restarting:
 		return "Restarting"
-	case status == cluster.StatusSucceeded:
+	case status == workload.StatusSucceeded:
 		return "Completed"
-	case status == cluster.StatusFailed:
+	case status == workload.StatusFailed:
 		return "Failed"
-	case status == cluster.StatusRunning:
+	case status == workload.StatusRunning:
 		return "Running"
 	}
 	return "Pending"

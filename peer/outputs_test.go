@@ -15,6 +15,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/driver/fake"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -64,7 +65,7 @@ func TestOutputsReachOtherMachines(t *testing.T) {
 		if len(found) != 2 {
 			t.Errorf("got inputs %q, want two", found)
 		}
-		f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+		f.await("b", "it has succeeded", statusIs("words", workload.StatusSucceeded))
 		pause(context.Background(), 5*time.Second)
 		for name, want := range map[string]int{"a": 0, "b": 2} {
 			if sets := fake.Open(f.machines[name]).VolumeSets(); len(sets) != want {
@@ -90,7 +91,7 @@ func TestAnInstanceWaitsForItsInput(t *testing.T) {
 			t.Errorf("got warnings %q, and tasks %v", warnings, fake.Open(f.machines["b"]).Tasks())
 		}
 		f.lost.Store(false)
-		f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+		f.await("b", "it has succeeded", statusIs("words", workload.StatusSucceeded))
 		if warnings := f.peers["b"].Status(context.Background()).Warnings; len(warnings) > 0 {
 			t.Errorf("got warnings %q, want none", warnings)
 		}
@@ -103,7 +104,7 @@ func TestAnOutputThatCannotBePassedOnIsAFailure(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
 		f.submit("a", words("link", 1))
-		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
+		s := f.await("b", "it has failed", statusIs("words", workload.StatusFailed))
 		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != facts.CheckFailed ||
 			!strings.Contains(got.Detail, `"text" is neither a file nor a folder`) {
 			t.Errorf("got %+v", got)
@@ -146,7 +147,7 @@ func TestALostOutputIsMadeAgain(t *testing.T) {
 			}
 			spoil()
 			f.lost.Store(false)
-			s := f.await("b", "it has succeeded", statusIs("words", cluster.StatusSucceeded))
+			s := f.await("b", "it has succeeded", statusIs("words", workload.StatusSucceeded))
 			if split(s).Order == first {
 				t.Errorf("%s: it was not made again", c.name)
 			}
@@ -165,7 +166,7 @@ func TestAnOutputThatOutgrowsTheLimitsIsAFailure(t *testing.T) {
 		f := newFlock(t, "a", "b")
 		defer f.stop()
 		f.submit("a", words("grow", 1))
-		s := f.await("b", "it has failed", statusIs("words", cluster.StatusFailed))
+		s := f.await("b", "it has failed", statusIs("words", workload.StatusFailed))
 		if got := s.JobOf("words").Tasks[0].Failure; got.Ended != facts.CheckFailed ||
 			!strings.Contains(got.Detail, "its files have more than 68719476736 bytes") {
 			t.Errorf("got %+v", got)

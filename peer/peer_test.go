@@ -16,6 +16,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
@@ -147,7 +148,7 @@ func job(name string, kind terms.JobType, instances uint32, program ...string) t
 	}}}
 }
 
-func statusIs(name string, want cluster.Status) func(*cluster.State) bool {
+func statusIs(name string, want workload.Status) func(*cluster.State) bool {
 	return func(s *cluster.State) bool {
 		j := s.JobOf(terms.JobName(name))
 		return j != nil && j.Status() == want
@@ -165,7 +166,7 @@ func TestBatchJobRunsToItsEndAndIsSeenFromEveryPeer(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
 		receipt := f.submit("a", job("count", terms.Batch, 6, "run", "0"))
-		f.await("b", "it succeeded", statusIs("count", cluster.StatusSucceeded))
+		f.await("b", "it succeeded", statusIs("count", workload.StatusSucceeded))
 		s, err := f.peers["c"].State(context.Background(), receipt.Index)
 		if err != nil || s.JobOf("count") == nil {
 			t.Fatalf("job at the index of its receipt: %v, %v", s.JobOf("count"), err)
@@ -179,7 +180,7 @@ func TestFailingBatchJobIsRestartedWithBackOffAndFails(t *testing.T) {
 		defer f.stop()
 		before := time.Now()
 		f.submit("a", job("bad", terms.Batch, 1, "run", "7"))
-		s := f.await("a", "it failed", statusIs("bad", cluster.StatusFailed))
+		s := f.await("a", "it failed", statusIs("bad", workload.StatusFailed))
 		slot := s.JobOf("bad").Tasks[0].Slots.At(0)
 		if slot.Failures != 3 || slot.ExitCode != 7 {
 			t.Errorf("slot %+v, want 3 failures with exit code 7", slot)
@@ -251,7 +252,7 @@ func TestRestartWithinTheTimeToLiveMovesNothing(t *testing.T) {
 		f.start("c")
 		f.ready("c")
 		f.submit("c", job("other", terms.Batch, 1, "run", "0"))
-		s := f.await("a", "the returned peer works", statusIs("other", cluster.StatusSucceeded))
+		s := f.await("a", "the returned peer works", statusIs("other", workload.StatusSucceeded))
 		for i := range 3 {
 			if got, want := s.JobOf("web").Tasks[0].Slots.At(i), before.At(i); got != want {
 				t.Errorf("slot %d is %+v, was %+v", i, got, want)
@@ -296,7 +297,7 @@ func TestStopEndsAJobAndItsTasks(t *testing.T) {
 		if _, err := f.peers["b"].Submit(context.Background(), &command.KillJob{Job: "web"}); err != nil {
 			t.Fatal(err)
 		}
-		f.await("a", "it stopped", statusIs("web", cluster.StatusStopped))
+		f.await("a", "it stopped", statusIs("web", workload.StatusStopped))
 	})
 }
 
@@ -307,7 +308,7 @@ func TestTaskThatCannotStartSaysWhy(t *testing.T) {
 		spec := job("none", terms.Batch, 1, "missing")
 		spec.Tasks[0].Restart.AttemptsMax = 0
 		f.submit("a", spec)
-		s := f.await("a", "it failed", statusIs("none", cluster.StatusFailed))
+		s := f.await("a", "it failed", statusIs("none", workload.StatusFailed))
 		if got := s.JobOf("none").Tasks[0].Failure; got.Ended != facts.NotStarted ||
 			!strings.Contains(got.Detail, "no such program") {
 			t.Errorf("failure %+v, want that there is no such program", got)
@@ -320,7 +321,7 @@ func TestEveryPeerRemembersTheSamePast(t *testing.T) {
 		f := newFlock(t, "a", "b", "c")
 		defer f.stop()
 		f.submit("a", job("count", terms.Batch, 3, "run", "0"))
-		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
+		last := f.await("a", "it succeeded", statusIs("count", workload.StatusSucceeded)).Index
 		digests := map[string][]uint64{}
 		for name, p := range f.peers {
 			err := p.Follow(context.Background(), 1, func(folded *replica.Folded) error {
@@ -438,12 +439,12 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 			t.Errorf("got warnings %q, want the journal's", got)
 		}
 		journal.off.Store(false)
-		f.await("a", "the job that was sent before succeeded", statusIs("count", cluster.StatusSucceeded))
+		f.await("a", "the job that was sent before succeeded", statusIs("count", workload.StatusSucceeded))
 		receipt, err := f.peers["a"].Submit(context.Background(), submit)
 		if err != nil || receipt.Refusal.Code != facts.OK {
 			t.Errorf("sent again: %v, %v", receipt, err)
 		}
-		s := f.await("a", "the job is there", statusIs("count", cluster.StatusSucceeded))
+		s := f.await("a", "the job is there", statusIs("count", workload.StatusSucceeded))
 		if got := s.JobOf("count").Version; got != 1 {
 			t.Errorf("it counted %d times", got)
 		}
@@ -460,7 +461,7 @@ func TestWhatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 		f.ready("a")
 		journal.mute.Store(true)
 		f.submit("a", job("count", terms.Batch, 1, "run", "0"))
-		last := f.await("a", "it succeeded", statusIs("count", cluster.StatusSucceeded)).Index
+		last := f.await("a", "it succeeded", statusIs("count", workload.StatusSucceeded)).Index
 		ctx := context.Background()
 		pause(ctx, 2*publishEvery)
 		journal.mute.Store(false)

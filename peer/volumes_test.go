@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"starling/cluster"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/driver/fake"
 )
@@ -29,7 +29,7 @@ func TestVolumesOutliveTheirTasks(t *testing.T) {
 		if _, err := f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "db"}); err != nil {
 			t.Fatal(err)
 		}
-		f.await("a", "it stopped", statusIs("db", cluster.StatusStopped))
+		f.await("a", "it stopped", statusIs("db", workload.StatusStopped))
 		wantSets("db.main[0]@1")
 		f.submit("a", database())
 		f.await("a", "another of that name runs", running("db", 1)) // so the first is forgotten

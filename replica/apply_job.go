@@ -3,8 +3,8 @@ package replica
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -73,7 +73,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 }
 
 // sizeProblem refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
-func sizeProblem(j *cluster.Job, spec *terms.Job) Result {
+func sizeProblem(j *workload.Job, spec *terms.Job) Result {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		task := j.TaskIndex(t.Name)
@@ -102,7 +102,7 @@ func stale(name terms.JobName, against, present uint32) Result {
 }
 
 // addJob brings a job; an old one of its name has finished.
-func (f *fold) addJob(old *cluster.Job, spec *terms.Job) {
+func (f *fold) addJob(old *workload.Job, spec *terms.Job) {
 	if old != nil {
 		f.s.Expire(old.ID)
 	}
@@ -119,14 +119,14 @@ func (f *fold) addJob(old *cluster.Job, spec *terms.Job) {
 
 // killJob ends a job for good.
 func (f *fold) killJob(c *command.KillJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
 		f.stopJob(j)
 		return Result{Job: c.Job}
 	})
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
-func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*cluster.Job) Result) Result {
+func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*workload.Job) Result) Result {
 	return f.once(id, func() Result {
 		j := f.s.JobOf(name)
 		switch {
@@ -143,7 +143,7 @@ func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*cl
 	})
 }
 
-func (f *fold) stopJob(j *cluster.Job) {
+func (f *fold) stopJob(j *workload.Job) {
 	var running []facts.SlotRef
 	for task := range j.Tasks {
 		if !f.explain {
@@ -167,7 +167,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 		return
 	}
 	if stopped.Finished != 0 {
-		f.over = append(f.over, verdict{j.Name(), stopped.Status() == cluster.StatusSucceeded})
+		f.over = append(f.over, verdict{j.Name(), stopped.Status() == workload.StatusSucceeded})
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
@@ -178,7 +178,7 @@ func (f *fold) stopJob(j *cluster.Job) {
 
 // revertJob makes a copy of an earlier version the newest.
 func (f *fold) revertJob(c *command.RevertJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
 		old := j.SpecOf(c.To)
 		switch {
 		case c.To == 0 || old == nil:
@@ -194,7 +194,7 @@ func (f *fold) revertJob(c *command.RevertJob) Result {
 
 // restartJob replaces instances by ones of the same version, as an update.
 func (f *fold) restartJob(c *command.RestartJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
 		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == c.Task }) {
 			return refused(facts.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
@@ -206,7 +206,7 @@ func (f *fold) restartJob(c *command.RestartJob) Result {
 // suspendJob ends all instances of a job, which wait until it is resumed. An update goes on as far as it may meanwhile,
 // and no deadline runs.
 func (f *fold) suspendJob(c *command.SuspendJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
 		switch {
 		case j.Spec.Type == terms.Daemon:
 			return refused(facts.Conflict, "job %s is a daemon job, which belongs to its machines: stop it instead", c.Job)
@@ -260,7 +260,7 @@ func (f *fold) endAll(id terms.JobID) {
 
 // endAllocation ends one allocation; another takes its place.
 func (f *fold) endAllocation(c *command.EndAllocation) Result {
-	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) Result {
 		r, _ := f.s.RefOf(c.Slot)
 		seat, slot, ok := f.s.SeatOf(r, c.Order)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}

@@ -3,8 +3,8 @@ package replica
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/ring"
 	"starling/terms"
@@ -101,7 +101,7 @@ func (f *fold) finish(id terms.JobID) {
 	if j = f.s.Job(id); j == nil || j.Finished == 0 {
 		return
 	}
-	f.over = append(f.over, verdict{name, j.Status() == cluster.StatusSucceeded})
+	f.over = append(f.over, verdict{name, j.Status() == workload.StatusSucceeded})
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects,

@@ -3,8 +3,8 @@ package replica
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/reconcile"
 	"starling/schedule/place"
@@ -121,7 +121,7 @@ func (f *fold) mayLeave(r facts.SlotRef, trial *succession, spared map[facts.Tas
 
 // spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances
 // that an update allows to fail do not use up its batch.
-func spare(t *cluster.Task, batch, failuresMax uint32) uint32 {
+func spare(t *workload.Task, batch, failuresMax uint32) uint32 {
 	ill := t.Desired - min(t.New[facts.Healthy]+t.Old[facts.Healthy], t.Desired)
 	ill -= min(ill, t.New[facts.Unhealthy], failuresMax)
 	return batch - min(batch, ill)
@@ -170,7 +170,7 @@ func (f *fold) daemonOn(id terms.JobID, n facts.NodeIndex) {
 }
 
 // able tells whether a node can have an instance of a daemon's task.
-func (f *fold) able(j *cluster.Job, task int, n facts.NodeIndex) bool {
+func (f *fold) able(j *workload.Job, task int, n facts.NodeIndex) bool {
 	spec := j.TaskSpecOf(task, j.Version)
 	return spec != nil && f.s.Eligible(n) && place.Allowed(f.s, facts.KeyOf(j.ID, task), n)
 }

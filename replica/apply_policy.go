@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/retries"
+	"starling/cluster/workload"
 	"starling/reconcile"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -128,7 +128,7 @@ func (f *fold) exhausted(r facts.SlotRef) {
 }
 
 // completed returns the policy that is about it that a task is complete, and the slot in whose name it is followed.
-func (f *fold) completed(j *cluster.Job, task int) (p lifecycle.Policy, r facts.SlotRef, ok bool) {
+func (f *fold) completed(j *workload.Job, task int) (p lifecycle.Policy, r facts.SlotRef, ok bool) {
 	t := j.Tasks[task]
 	r = facts.SlotRef{Job: j.ID, Task: uint16(task), Index: max(t.Desired, 1) - 1}
 	if t.Desired > 0 && t.Counts[facts.Succeeded] >= t.Desired {
@@ -173,7 +173,7 @@ func (f *fold) hearCompletions(id terms.JobID) {
 }
 
 // unheard tells whether a task of a job is complete, and what a policy says of it has not been done.
-func (f *fold) unheard(j *cluster.Job) bool {
+func (f *fold) unheard(j *workload.Job) bool {
 	for task, t := range j.Tasks {
 		if _, _, ok := f.completed(j, task); ok && !t.Completion.Followed {
 			return true

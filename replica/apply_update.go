@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/reconcile"
 	"starling/rollout"
@@ -13,7 +13,7 @@ import (
 )
 
 // update brings a new version of a job and begins to move its instances there. An update that runs is over.
-func (f *fold) update(j *cluster.Job, v facts.JobVersion) {
+func (f *fold) update(j *workload.Job, v facts.JobVersion) {
 	from, paused := j.Version, j.Update.State == facts.Paused && j.Spec.Scales(v.Spec)
 	if !j.Update.State.Final() && j.Update.State != facts.NoUpdate {
 		f.setUpdate(j, rollout.End(j.Update, facts.UpdateAborted, "a newer update took its place", f.s.Time))
@@ -68,7 +68,7 @@ func (f *fold) trust(r facts.SlotRef, slot facts.Slot) {
 }
 
 // begin starts the update to the newest version.
-func (f *fold) begin(j *cluster.Job, from uint32) {
+func (f *fold) begin(j *workload.Job, from uint32) {
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
 	u := facts.Update{From: from, To: j.Version, Began: f.s.Index,
@@ -80,7 +80,7 @@ func (f *fold) begin(j *cluster.Job, from uint32) {
 }
 
 // setUpdate keeps the record, with the deadline that follows from it.
-func (f *fold) setUpdate(j *cluster.Job, u facts.Update) {
+func (f *fold) setUpdate(j *workload.Job, u facts.Update) {
 	waits, before := j.Suspended || len(j.Awaits) > 0 || u.Tried, j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
@@ -91,7 +91,7 @@ func (f *fold) setUpdate(j *cluster.Job, u facts.Update) {
 }
 
 // endUpdate ends the update of a job that ended or was stopped.
-func (f *fold) endUpdate(j *cluster.Job) {
+func (f *fold) endUpdate(j *workload.Job) {
 	switch {
 	case j.Update.State == facts.NoUpdate || j.Update.State.Final():
 	case j.Stop:
@@ -101,7 +101,7 @@ func (f *fold) endUpdate(j *cluster.Job) {
 	}
 }
 
-func outdated(j *cluster.Job) (count uint32) {
+func outdated(j *workload.Job) (count uint32) {
 	for _, t := range j.Tasks {
 		count += sum(&t.Old)
 	}
@@ -116,7 +116,7 @@ func sum(counts *[facts.HealthCount]uint32) (all uint32) {
 }
 
 // progressed notes that an instance became healthy.
-func (f *fold) progressed(j *cluster.Job, slot *facts.Slot) {
+func (f *fold) progressed(j *workload.Job, slot *facts.Slot) {
 	f.touch(j.ID)
 	if u := j.Update; u.State.Rolls() && slot.Version == u.To {
 		u.ProgressAt = f.s.Time
@@ -148,7 +148,7 @@ func (f *fold) updateDue(id terms.JobID) {
 
 // roomSince returns since when what an update tries and is not healthy has had room: from the last start of an instance
 // that has not failed, 0 if there is none. Nothing is tried if all of that waits for a node.
-func (f *fold) roomSince(j *cluster.Job) (at terms.Time, tried bool) {
+func (f *fold) roomSince(j *workload.Job) (at terms.Time, tried bool) {
 	waits := false
 	for task, t := range j.Tasks {
 		waits = waits || t.Counts[facts.Waiting]+t.Beside[facts.Waiting] > 0
@@ -176,7 +176,7 @@ func (f *fold) gotRoom(r facts.SlotRef, slot *facts.Slot) {
 
 // fail ends an update that cannot succeed: if the job asks for that, it goes back to the last version that was good, or
 // to the one before if none has had the time to be.
-func (f *fold) fail(j *cluster.Job, reason string) {
+func (f *fold) fail(j *workload.Job, reason string) {
 	u := j.Update
 	f.dropCanaries(j)
 	good := j.Good(u.To)
@@ -200,14 +200,14 @@ func (f *fold) fail(j *cluster.Job, reason string) {
 }
 
 // dropCanaries ends the canaries that were not promoted.
-func (f *fold) dropCanaries(j *cluster.Job) {
+func (f *fold) dropCanaries(j *workload.Job) {
 	if !j.Update.Promoted {
 		f.endCanaries(j)
 	}
 }
 
 // endCanaries ends all canaries. Even promoted ones whose places are not free yet are none of another version.
-func (f *fold) endCanaries(j *cluster.Job) {
+func (f *fold) endCanaries(j *workload.Job) {
 	for task := range j.Tasks {
 		for _, r := range f.seats(j, task, facts.CanarySeat) {
 			f.stop(r, facts.ByRival)
@@ -233,7 +233,7 @@ func (f *fold) endSpare(id terms.JobID) {
 }
 
 // seats returns the seats of one kind that a task has beside the main ones.
-func (f *fold) seats(j *cluster.Job, task int, seat facts.Seat) []facts.SlotRef {
+func (f *fold) seats(j *workload.Job, task int, seat facts.Seat) []facts.SlotRef {
 	var all []facts.SlotRef
 	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		if r.Seat == seat {
@@ -246,7 +246,7 @@ func (f *fold) seats(j *cluster.Job, task int, seat facts.Seat) []facts.SlotRef 
 
 // steerUpdate lets a user steer the update that he saw.
 func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
-	return f.onJob(c.RequestID, c.Job, 0, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Job, 0, func(j *workload.Job) Result {
 		if c.Version != j.Update.To {
 			return refused(facts.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To,
 				c.Version)
@@ -274,7 +274,7 @@ func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 }
 
 // promote lets canaries take the places beside which they were tried. One that is not well takes none that is filled.
-func (f *fold) promote(j *cluster.Job) {
+func (f *fold) promote(j *workload.Job) {
 	u := j.Update
 	u.Promoted, u.Tried, u.ProgressAt = true, false, f.s.Time
 	f.setUpdate(j, u)
@@ -321,7 +321,7 @@ func (f *fold) advance() {
 }
 
 // roll takes the next step of an update.
-func (f *fold) roll(j *cluster.Job) {
+func (f *fold) roll(j *workload.Job) {
 	if reason := failing(j); reason != "" {
 		f.fail(j, reason)
 		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
@@ -346,7 +346,7 @@ func (f *fold) roll(j *cluster.Job) {
 }
 
 // failing says why the update of a job has failed, "" if it has not.
-func failing(j *cluster.Job) string {
+func failing(j *workload.Job) string {
 	failed, lost := uint32(0), uint32(0)
 	for _, t := range j.Tasks {
 		failed += t.New[facts.Unhealthy] + t.Canaries[facts.Unhealthy]
@@ -364,7 +364,7 @@ func failing(j *cluster.Job) string {
 // rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is
 // to be healthy, whatever failures the way forward bears: sick counts what is not, and lost tells that some of that
 // failed for good.
-func (f *fold) rollTasks(j *cluster.Job) (done bool, sick uint32, lost bool) {
+func (f *fold) rollTasks(j *workload.Job) (done bool, sick uint32, lost bool) {
 	f.lacking, done = false, true
 	for task, t := range j.Tasks {
 		if j.Update.State == facts.RollingBackward && t.New[facts.Unhealthy] > 0 {
@@ -376,7 +376,7 @@ func (f *fold) rollTasks(j *cluster.Job) (done bool, sick uint32, lost bool) {
 }
 
 // looked notes that an update has looked for room, and whether it lacks some.
-func (f *fold) looked(j *cluster.Job) {
+func (f *fold) looked(j *workload.Job) {
 	u, others := j.Update, slices.DeleteFunc(slices.Clone(f.s.LackRoom), func(id terms.JobID) bool { return id == j.ID })
 	if u.LookedAt = 0; f.lacking {
 		u.LookedAt, others = f.s.Index, append(others, j.ID)
@@ -399,7 +399,7 @@ func (f *fold) lookForRoom() {
 
 // tryCanaries puts canaries beside the lowest slots that are to change, and promotes them once all are healthy, if
 // nobody else is to. It returns true if it did.
-func (f *fold) tryCanaries(j *cluster.Job) bool {
+func (f *fold) tryCanaries(j *workload.Job) bool {
 	for task := range j.Tasks {
 		f.rollTask(j.ID, task)
 	}
@@ -416,7 +416,7 @@ func (f *fold) tryCanaries(j *cluster.Job) bool {
 }
 
 // tried tells whether all canaries of a job are healthy.
-func (f *fold) tried(j *cluster.Job) bool {
+func (f *fold) tried(j *workload.Job) bool {
 	for task := range j.Tasks {
 		var answer reconcile.Result
 		question, rest := f.taskQuestion(f.s.Job(j.ID), task)
@@ -460,7 +460,7 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 
 // taskQuestion returns what reconcile must know of a task as a whole while its update rolls, and the sum of its slots.
 // Instances that an update may lose count as if they were well.
-func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile.Tally) {
+func (f *fold) taskQuestion(j *workload.Job, task int) (reconcile.Task, reconcile.Tally) {
 	t, u, policy := j.Tasks[task], &j.Update, &j.Spec.Update
 	q := f.question(j, task)
 	q.Count, q.Policy = f.wanted(j, task), policy
@@ -492,31 +492,29 @@ func (f *fold) taskQuestion(j *cluster.Job, task int) (reconcile.Task, reconcile
 // changeable returns the slots that an update may change now, and takes them out of the sum of the others: those beside
 // which canaries are missing, or first those that are not well, then others, of each as many as may be under way and
 // may lack room. If the first lacked some, each look begins with others.
-func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *reconcile.Tally) (slots []reconcile.Slot) {
+func (f *fold) changeable(j *workload.Job, task int, q *reconcile.Task, rest *reconcile.Tally) (all []reconcile.Slot) {
 	t := j.Tasks[task]
 	add := func(index uint32) {
 		f.s.Visit(1)
 		slot := t.Slots.At(int(index))
-		c := reconcile.Candidate{
-			Order: slot.Order, Version: slot.Version, Client: reconcile.RunningClient, Outdated: true,
-		}
+		c := reconcile.Candidate{Order: slot.Order, Version: slot.Version, Client: reconcile.RunningClient, Outdated: true}
 		if rest.Outdated--; slot.Phase == facts.Running && slot.Health == facts.Healthy {
 			c.Health = reconcile.Healthy
 		} else {
 			rest.Ill--
 		}
-		slots = append(slots, reconcile.Slot{Index: index, Candidates: []reconcile.Candidate{c}})
+		all = append(all, reconcile.Slot{Index: index, Candidates: []reconcile.Candidate{c}})
 	}
 	if q.Update.Trying {
 		missing := int(q.Update.Canaries) - int(rest.Canaries)
 		t.EachOutdated(false, 0, func(index uint32) bool {
 			canary := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: facts.CanarySeat}
-			if _, taken := f.s.SlotAt(canary); !taken && index < q.Count && len(slots) < missing {
+			if _, taken := f.s.SlotAt(canary); !taken && index < q.Count && len(all) < missing {
 				add(index)
 			}
-			return len(slots) < missing && index < q.Count
+			return len(all) < missing && index < q.Count
 		})
-		return slots
+		return all
 	}
 	most := int(t.Desired)
 	if batch := q.Policy.BatchSize; batch > 0 {
@@ -529,21 +527,21 @@ func (f *fold) changeable(j *cluster.Job, task int, q *reconcile.Task, rest *rec
 	from := LookFrom(f.s.Index, &j.Update, t.Desired)
 	t.EachOutdated(true, from, func(index uint32) bool {
 		add(index)
-		return len(slots) < most
+		return len(all) < most
 	})
-	most += len(slots)
+	most += len(all)
 	t.EachOutdated(false, from, func(index uint32) bool {
 		if slot := t.Slots.At(int(index)); slot.Phase == facts.Running && slot.Health == facts.Healthy {
 			add(index)
 		}
-		return len(slots) < most
+		return len(all) < most
 	})
-	return slots
+	return all
 }
 
 // resizes tells whether an update has instances to add, or, while it goes on, to take away: a task is complete without
 // those.
-func (f *fold) resizes(j *cluster.Job) bool {
+func (f *fold) resizes(j *workload.Job) bool {
 	u := &j.Update
 	if j.Stop || !u.State.Rolls() && u.State != facts.Paused {
 		return false
@@ -558,7 +556,7 @@ func (f *fold) resizes(j *cluster.Job) bool {
 }
 
 // wanted returns how many slots the newest version wants of a task.
-func (f *fold) wanted(j *cluster.Job, task int) uint32 {
+func (f *fold) wanted(j *workload.Job, task int) uint32 {
 	spec := j.TaskSpecOf(task, j.Version)
 	switch {
 	case spec == nil:
@@ -572,7 +570,7 @@ func (f *fold) wanted(j *cluster.Job, task int) uint32 {
 }
 
 // resize gives a task so many slots. Those that are too many go, the highest first.
-func (f *fold) resize(j *cluster.Job, task int, count uint32) {
+func (f *fold) resize(j *workload.Job, task int, count uint32) {
 	t := j.Tasks[task]
 	if count == t.Desired {
 		return

@@ -3,15 +3,15 @@ package replica
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/terms"
 )
 
 // abandon wants nothing any more of tasks that come after what has failed.
-func (f *fold) abandon(j *cluster.Job) {
+func (f *fold) abandon(j *workload.Job) {
 	for _, task := range j.Vain() {
 		if t := f.s.Job(j.ID).Tasks[task]; t.Desired > 0 && t.Live() == 0 && !j.Stop {
 			f.s.SetDesired(j.ID, task, 0)
@@ -61,7 +61,7 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 // sealTask lets no more instances of a task begin: who asks has seen the end of its input. The first who asks is
 // granted it, and may ask again. What has begun goes on to its end, also after the end of who asked.
 func (f *fold) sealTask(c *command.SealTask) Result {
-	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *cluster.Job) Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) Result {
 		r, known := f.s.RefOf(c.Slot)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		if !known || r.Job != j.ID {
@@ -111,7 +111,7 @@ func (f *fold) followProblem(spec *terms.Job) Result {
 		case j.Spec.Type != terms.Batch:
 			return refused(facts.Conflict, "job %s, which job %s comes after, is %s: only batch jobs come to an end", name,
 				spec.Name, j.Spec.Type)
-		case j.Finished != 0 && j.Status() != cluster.StatusSucceeded:
+		case j.Finished != 0 && j.Status() != workload.StatusSucceeded:
 			return refused(facts.Conflict, "job %s, which job %s comes after, has not succeeded: %s", name, spec.Name,
 				j.Status())
 		}

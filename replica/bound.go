@@ -1,6 +1,9 @@
 package replica
 
-import "starling/cluster"
+import (
+	"starling/cluster"
+	"starling/cluster/workload"
+)
 
 // Size is how large a value is, as far as the work of one entry depends on that.
 type Size struct {
@@ -14,12 +17,10 @@ type Size struct {
 
 // SizeOf returns the size of a value.
 func SizeOf(s *cluster.State) Size {
-	z := Size{
-		Nodes: uint64(s.Nodes()), Waiting: uint64(s.Waiting()), Placements: uint64(s.Limits.Placements),
-		Preemptions: uint64(s.Limits.Preemptions),
-	}
+	z := Size{Nodes: uint64(s.Nodes()), Waiting: uint64(s.Waiting()), Placements: uint64(s.Limits.Placements),
+		Preemptions: uint64(s.Limits.Preemptions)}
 	z.Rows = z.Nodes + uint64(len(s.Pools()))
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		z.Tasks = max(z.Tasks, uint64(len(j.Tasks)))
 		z.Rows += 1 + uint64(len(j.Tasks))
 		for _, t := range j.Tasks {

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/schedule/place"
@@ -269,12 +270,12 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 				free))
 		}
 	}
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for i, t := range j.Tasks {
 			if t.Waits() > 0 && j.Finished != 0 {
 				wrong = append(wrong, fmt.Sprintf("%s has finished and waits", j.Name()))
 			}
-			first, _ := s.NextTurn(s.FirstTurn(0), func(cluster.Turn) bool { return true })
+			first, _ := s.NextTurn(s.FirstTurn(0), func(workload.Turn) bool { return true })
 			for n := range s.Nodes() {
 				if first.Key == facts.KeyOf(j.ID, i) && place.Fits(s, facts.KeyOf(j.ID, i), facts.NodeIndex(n)) {
 					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name,

@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -114,8 +115,8 @@ func (h *keeping) quietly(do func()) (wrong string) {
 }
 
 // outranked tells whether more important work waits in the pool of a job.
-func (h *keeping) outranked(j *cluster.Job) (found bool) {
-	h.s.EachJob(func(other *cluster.Job) bool {
+func (h *keeping) outranked(j *workload.Job) (found bool) {
+	h.s.EachJob(func(other *workload.Job) bool {
 		found = found || h.s.PoolOf(other) == h.s.PoolOf(j) && other.Spec.Priority > j.Spec.Priority &&
 			other.Tasks[0].Asks() > 0
 		return true
@@ -174,7 +175,7 @@ func (h *keeping) unbacked() string {
 }
 
 // placedSince counts the instances of a job that were given a node after an entry.
-func (h *keeping) placedSince(j *cluster.Job, index terms.Index) (count uint32) {
+func (h *keeping) placedSince(j *workload.Job, index terms.Index) (count uint32) {
 	h.s.EachSlot(j.ID, 0, func(_ facts.SlotRef, slot facts.Slot) bool {
 		if slot.Phase.Holds() && slot.Order > index {
 			count++
@@ -200,7 +201,7 @@ func (h *keeping) picture() (text string) {
 		text += fmt.Sprintf("\n%s: holds %d and asks for %d of %d", h.s.Pools()[number].Path, a.Held.NonSlack[0],
 			a.Asked.NonSlack[0], e.NonSlack[0])
 	}
-	h.s.EachJob(func(j *cluster.Job) bool {
+	h.s.EachJob(func(j *workload.Job) bool {
 		if j.Finished == 0 {
 			claims, _ := h.s.ClaimsOf(j.ID)
 			text += fmt.Sprintf("\n%s: %s, priority %d, gang %d, cpu %d, phases %v, kept %v", j.Name(), j.Spec.Type,

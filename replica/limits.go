@@ -1,8 +1,8 @@
 package replica
 
 import (
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -10,7 +10,7 @@ import (
 
 // limitProblem refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a
 // new job.
-func (f *fold) limitProblem(old *cluster.Job, spec *terms.Job) Result {
+func (f *fold) limitProblem(old *workload.Job, spec *terms.Job) Result {
 	l := &f.s.Limits
 	wants, tasks := f.s.WantsWith(old, spec)
 	pool, all := f.s.PoolWants(spec), f.s.Wants()

@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 )
@@ -139,7 +140,7 @@ func TestNothingIsForgottenWithinAnEntry(t *testing.T) {
 			apply(s, uint64(s.Index)+1, job)
 		}
 		var reports []command.Report
-		s.EachJob(func(j *cluster.Job) bool {
+		s.EachJob(func(j *workload.Job) bool {
 			slot := j.Tasks[0].Slots.At(0)
 			ref := facts.SlotRef{Job: j.ID}
 			reports = append(reports, command.Report{Slot: ref, Order: slot.Order, Ended: facts.ByItself, ExitCode: 1})

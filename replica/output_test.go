@@ -6,12 +6,13 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/replica/reaction"
 	"starling/terms"
 )
 
 // wordsJob runs split on one node, and its count is to start there, too.
-func wordsJob() (s *cluster.State, j *cluster.Job, split, count terms.AllocationID) {
+func wordsJob() (s *cluster.State, j *workload.Job, split, count terms.AllocationID) {
 	s = cluster.NewState()
 	s.Index = 7
 	here := s.EnsureNode("here")

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -96,7 +97,7 @@ func (h *sharing) settle() bool {
 
 // news reports an end of those that match.
 func (h *sharing) news(match func(*facts.Slot) bool) (all []command.Report) {
-	h.s.EachJob(func(j *cluster.Job) bool {
+	h.s.EachJob(func(j *workload.Job) bool {
 		h.s.EachSlot(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 			if slot.Phase.Holds() && match(&slot) {
 				all = append(all, command.Report{Slot: r, Order: slot.Order, Ended: facts.ByItself})
@@ -144,7 +145,7 @@ func (h *sharing) wrong() (found []string) {
 				capacity[k]))
 		}
 	}
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		t := j.Tasks[0]
 		if living := t.Live(); j.Finished == 0 && living > 0 && living+t.Counts[facts.Succeeded] < j.Spec.MinAvailable &&
 			j.GangState() != gang.Broken {
@@ -159,13 +160,13 @@ func (h *sharing) wrong() (found []string) {
 // what they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
 func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 	for number := range h.s.Pools() {
-		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
+		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t workload.Turn) bool { return t.Class != terms.Revocable })
 		id, _ := turn.Key.Split()
 		if !ok || turn.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() ||
 			!within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
 		}
-		h.s.EachJob(func(j *cluster.Job) bool {
+		h.s.EachJob(func(j *workload.Job) bool {
 			other := h.s.PoolOf(j)
 			need := j.Spec.Tasks[0].Amounts()
 			switch {

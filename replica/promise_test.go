@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 )
@@ -168,7 +169,7 @@ func (p *promise) goOn() {
 }
 
 // checkEnd holds the job against its newest version when nothing is left to do.
-func (p *promise) checkEnd(j *cluster.Job) {
+func (p *promise) checkEnd(j *workload.Job) {
 	if !j.Update.State.Final() {
 		p.say("the update to version %d is still %s", j.Update.To, j.Update.State)
 	}
@@ -215,7 +216,7 @@ func (p *promise) check(before *cluster.State, outcome Outcome) {
 
 // taken counts the instances that an entry told to make room for the newest version, and those of them that were well
 // and have no canary in their slot that is. On a drained node that may be the work of the drain.
-func (p *promise) taken(before *cluster.State, j *cluster.Job, task int) (all, well uint32) {
+func (p *promise) taken(before *cluster.State, j *workload.Job, task int) (all, well uint32) {
 	t := j.Tasks[task]
 	for index := range min(t.Slots.Len(), int(t.Desired)) {
 		r := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
@@ -234,7 +235,7 @@ func (p *promise) taken(before *cluster.State, j *cluster.Job, task int) (all, w
 	return all, well
 }
 
-func (p *promise) checkTask(before *cluster.State, j, old *cluster.Job, task int) {
+func (p *promise) checkTask(before *cluster.State, j, old *workload.Job, task int) {
 	t, policy := j.Tasks[task], &j.Spec.Update
 	canaries := uint32(0)
 	for _, n := range t.Canaries {

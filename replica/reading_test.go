@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/replica/reaction"
@@ -41,7 +42,7 @@ func (r *reading) all(s *cluster.State) {
 
 // fold reads as a peer does beside its fold.
 func (r *reading) fold(s *cluster.State) {
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		r.jobs++
 		for i, t := range j.Tasks {
 			roster.Members(s, j, i)
@@ -81,7 +82,7 @@ func (r *reading) fold(s *cluster.State) {
 
 // copies computes on copies, as the API does to explain and to plan.
 func (r *reading) copies(frozen cluster.Frozen) {
-	frozen.Copy().EachJob(func(j *cluster.Job) bool {
+	frozen.Copy().EachJob(func(j *workload.Job) bool {
 		own := frozen.Copy()
 		explain.Job(own, own.Job(j.ID), nil, Tries(own, j.Name()))
 		schedule.DivisionOf(own, j.ID)

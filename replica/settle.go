@@ -1,9 +1,9 @@
 package replica
 
 import (
-	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/retries"
+	"starling/cluster/workload"
 	"starling/reconcile"
 	"starling/terms"
 )
@@ -45,7 +45,7 @@ func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Ca
 }
 
 // question returns what reconcile must know of a task.
-func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
+func (f *fold) question(j *workload.Job, task int) reconcile.Task {
 	t := reconcile.Task{
 		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
 		Daemon: j.Spec.Type == terms.Daemon,
@@ -64,7 +64,7 @@ func (f *fold) question(j *cluster.Job, task int) reconcile.Task {
 }
 
 // candidate returns the allocation of a seat as reconcile sees it; ok is false if the seat has none.
-func (f *fold) candidate(j *cluster.Job, r facts.SlotRef, slot *facts.Slot) (c reconcile.Candidate, ok bool) {
+func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c reconcile.Candidate, ok bool) {
 	if slot.Order == 0 || slot.Phase == facts.Waiting || slot.Phase == facts.Stopped {
 		return c, false
 	}
@@ -100,7 +100,7 @@ func (f *fold) candidate(j *cluster.Job, r facts.SlotRef, slot *facts.Slot) (c r
 }
 
 // obeyResult does what reconcile decided about a slot.
-func (f *fold) obeyResult(j *cluster.Job, r facts.SlotRef, question *reconcile.Task) {
+func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.Task) {
 	decision := &f.result.Decisions[0]
 	for _, gone := range f.result.Disconnects {
 		f.away(r, gone.Order, decision.Until)
@@ -198,7 +198,7 @@ func (f *fold) unreachable(slot *facts.Slot) bool {
 }
 
 // fill does with a seat what was decided about it.
-func (f *fold) fill(j *cluster.Job, r facts.SlotRef, v *reconcile.Verdict, question *reconcile.Task) {
+func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, question *reconcile.Task) {
 	slot, ok := f.s.SlotAt(r)
 	if !ok {
 		return

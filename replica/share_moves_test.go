@@ -3,8 +3,8 @@ package replica
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -159,7 +159,7 @@ type beside struct {
 }
 
 // add takes room for what lacks of a job's shares; it returns false if there is too little.
-func (b *beside) add(j *cluster.Job, copies bool) bool {
+func (b *beside) add(j *workload.Job, copies bool) bool {
 	lacks, on := make([]int, len(j.Tasks)), map[terms.NodeName][]int{}
 	for task, t := range j.Tasks {
 		share, _ := t.Share()
@@ -193,7 +193,7 @@ func (b *beside) add(j *cluster.Job, copies bool) bool {
 }
 
 // addCopies makes the copies whole of which a part runs, and adds others.
-func (b *beside) addCopies(j *cluster.Job, lacks []int, on map[terms.NodeName][]int) bool {
+func (b *beside) addCopies(j *workload.Job, lacks []int, on map[terms.NodeName][]int) bool {
 	var open []int
 	for task, t := range j.Tasks {
 		if share, _ := t.Share(); share > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -137,7 +138,7 @@ func (c *commons) strains() bool {
 }
 
 // job returns one that has not ended, nil if there is none.
-func (c *commons) job() *cluster.Job {
+func (c *commons) job() *workload.Job {
 	all := c.s.Sharers()
 	if len(all) == 0 {
 		return nil
@@ -304,7 +305,7 @@ func (c *commons) running() map[terms.SlotName]terms.NodeName {
 
 // party is what a job may have: what its tasks want, at least and at most, as their shares go.
 type party struct {
-	job                     *cluster.Job
+	job                     *workload.Job
 	open                    []int
 	total, least, most      uint32
 	ended, picky, colocated bool

@@ -12,6 +12,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/schedule/explain"
@@ -568,7 +569,7 @@ func (w *story) act(p terms.PeerID) {
 
 // jobs shows every job with its slots.
 func (w *story) jobs() {
-	w.s.EachJob(func(j *cluster.Job) bool {
+	w.s.EachJob(func(j *workload.Job) bool {
 		fmt.Fprintf(&w.out, "%s, version %d, %s", j.Name(), j.Version, j.Status())
 		if u := &j.Update; u.State != facts.NoUpdate && u.State != facts.UpdateSucceeded {
 			fmt.Fprintf(&w.out, ", %s %d to %d", u.State, u.From, u.To)
@@ -596,7 +597,7 @@ func (w *story) jobs() {
 }
 
 // seat shows a seat; the version only if it is not the newest.
-func (w *story) seat(j *cluster.Job, slot facts.Slot) string {
+func (w *story) seat(j *workload.Job, slot facts.Slot) string {
 	text := slot.Phase.String()
 	if slot.Phase.Holds() {
 		text += "@" + string(w.s.Node(slot.Node).Name)

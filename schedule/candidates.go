@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -38,7 +39,7 @@ func (p *pass) look() *candidates {
 	}
 	p.s.Visit(len(free))
 	count := 0
-	p.s.EachJob(func(j *cluster.Job) bool {
+	p.s.EachJob(func(j *workload.Job) bool {
 		for _, t := range j.Tasks {
 			p.s.Visit(1)
 			count += int(t.Live())
@@ -46,7 +47,7 @@ func (p *pass) look() *candidates {
 		return true
 	})
 	c.victims, c.lasting = make([]preempt.Victim, 0, count), make([]bool, 0, count)
-	p.s.EachJob(func(j *cluster.Job) bool {
+	p.s.EachJob(func(j *workload.Job) bool {
 		if j.Finished == 0 {
 			c.readJob(p.s, j, free)
 		}
@@ -62,7 +63,7 @@ func (p *pass) look() *candidates {
 }
 
 // readJob adds what runs of a job.
-func (c *candidates) readJob(s *cluster.State, j *cluster.Job, free []terms.Amounts) {
+func (c *candidates) readJob(s *cluster.State, j *workload.Job, free []terms.Amounts) {
 	pool, gang := s.PoolOf(j), preempt.NoGang
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
@@ -151,7 +152,7 @@ func ends(v preempt.Victim) preempt.Victim {
 	return v
 }
 
-func gangOf(j *cluster.Job) preempt.Gang {
+func gangOf(j *workload.Job) preempt.Gang {
 	rows := make([]gang.Task, len(j.Tasks))
 	for task := range rows {
 		rows[task] = j.GangRow(task)

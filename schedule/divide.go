@@ -3,8 +3,8 @@ package schedule
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -116,7 +116,7 @@ func (p *pass) level(jobs []terms.JobID) {
 }
 
 // beyond tells whether more of a task runs, and was not told to stop, than its share.
-func beyond(t *cluster.Task) bool {
+func beyond(t *workload.Task) bool {
 	share, _ := t.Share()
 	return t.Live()-t.Counts[facts.Stopping]-t.Beside[facts.Stopping] > share
 }
@@ -169,7 +169,7 @@ func (p *pass) gainer(jobs []terms.JobID) terms.JobID {
 
 // gains tells whether a task of a job is to have more than it has.
 func (p *pass) gains(id terms.JobID) bool {
-	return slices.ContainsFunc(p.s.Job(id).Tasks, func(t *cluster.Task) bool {
+	return slices.ContainsFunc(p.s.Job(id).Tasks, func(t *workload.Task) bool {
 		share, _ := t.Share()
 		return t.Live() < share
 	})

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/terms"
@@ -13,7 +14,7 @@ import (
 
 // missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some
 // of them are not to be tried yet.
-func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
+func (p *turns) missing(j *workload.Job) (members uint32, blocked, ready bool) {
 	blocked = true
 	spare, beyond := uint32(0), j.MissingAny()
 	for task, t := range j.Tasks {
@@ -36,7 +37,7 @@ func (p *turns) missing(j *cluster.Job) (members uint32, blocked, ready bool) {
 
 // mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself
 // finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
-func mixed(j *cluster.Job) bool {
+func mixed(j *workload.Job) bool {
 	tasks, social, beyond := 0, false, j.Spec.GangBeyond()
 	for task := range j.Tasks {
 		if spec := j.TaskSpecOf(task, j.Version); spec != nil && (spec.MinAvailable > 0 || beyond > 0) {
@@ -49,7 +50,7 @@ func mixed(j *cluster.Job) bool {
 
 // lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only
 // those that it lost: such as had a node before, or new ones in the stead of those that failed for good.
-func lacks(j *cluster.Job, key facts.TaskKey) uint32 {
+func lacks(j *workload.Job, key facts.TaskKey) uint32 {
 	_, task := key.Split()
 	row, t := j.GangRow(task), j.Tasks[task]
 	count, beyond := j.GangCount()
@@ -64,7 +65,7 @@ func lacks(j *cluster.Job, key facts.TaskKey) uint32 {
 }
 
 // placeGang places the missing members of a gang: all of them, or nothing.
-func (p *turns) placeGang(j *cluster.Job) bool {
+func (p *turns) placeGang(j *workload.Job) bool {
 	members, blocked, ready := p.missing(j)
 	if !ready {
 		p.refuseGang(j)
@@ -110,14 +111,14 @@ func (p *turns) placeGang(j *cluster.Job) bool {
 }
 
 // rejectGang notes that a gang is not admitted.
-func (p *turns) rejectGang(j *cluster.Job, gang *admission.Gang) {
+func (p *turns) rejectGang(j *workload.Job, gang *admission.Gang) {
 	p.refuseGang(j)
 	p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
 	p.await(gang, func() bool { return p.possibleGang(j) })
 }
 
 // refuseGang notes that no lane of a gang may try the nodes.
-func (p *turns) refuseGang(j *cluster.Job) {
+func (p *turns) refuseGang(j *workload.Job) {
 	for task := range j.Tasks {
 		key := facts.KeyOf(j.ID, task)
 		p.refused(key, p.s.Blocked(key))
@@ -137,7 +138,7 @@ func needOf(s *cluster.State, slots []facts.SlotRef) (need terms.Amounts) {
 }
 
 // comesLater notes that a gang with a seat of a slot that was ordered with this entry already waits for the next.
-func (p *turns) comesLater(j *cluster.Job) (later bool) {
+func (p *turns) comesLater(j *workload.Job) (later bool) {
 	beyond := j.MissingAny() > 0
 	for task, t := range j.Tasks {
 		t.EachSpecial(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
@@ -155,7 +156,7 @@ func (p *turns) comesLater(j *cluster.Job) (later bool) {
 
 // possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by
 // itself, those of one domain if they belong into one.
-func (p *pass) possibleGang(j *cluster.Job) bool {
+func (p *pass) possibleGang(j *workload.Job) bool {
 	searches := searchesOf(p.s, j)
 	possible := func(d *place.Domain) bool {
 		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Could(d, most, false) })
@@ -175,7 +176,7 @@ func (p *pass) possibleGang(j *cluster.Job) bool {
 	return false
 }
 
-func searchesOf(s *cluster.State, j *cluster.Job) []*place.Search {
+func searchesOf(s *cluster.State, j *workload.Job) []*place.Search {
 	searches := make([]*place.Search, len(j.Tasks))
 	for task := range j.Tasks {
 		searches[task] = place.NewSearch(s, facts.KeyOf(j.ID, task), nil)
@@ -185,7 +186,7 @@ func searchesOf(s *cluster.State, j *cluster.Job) []*place.Search {
 
 // membersIn returns how many instances of each task a gang needs: what is missing of each, and of those that may be of
 // any task as many of the first ones as nodes could have. Left are those that no nodes could have.
-func membersIn(j *cluster.Job, searches []*place.Search,
+func membersIn(j *workload.Job, searches []*place.Search,
 	could func(q *place.Search, most uint32) uint32) (counts []uint32,
 	left uint32) {
 	beyond := j.MissingAny()
@@ -206,7 +207,7 @@ func membersIn(j *cluster.Job, searches []*place.Search,
 }
 
 // blockGang notes that all nodes were tried for a gang.
-func (p *turns) blockGang(j *cluster.Job) {
+func (p *turns) blockGang(j *workload.Job) {
 	p.s.SetGangTried(j.ID)
 	for task := range j.Tasks {
 		key := facts.KeyOf(j.ID, task)
@@ -230,7 +231,7 @@ type trial struct {
 // tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for
 // all tasks together, and one task after the other might not find it; then in each domain in which they may be
 // together.
-func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
+func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
 	for task, row := range j.Tasks {
 		missing := j.Missing(task)
 		missing -= min(missing, uint32(row.SpecialWaits())) // they may be of a version that needs less
@@ -258,7 +259,7 @@ func (p *turns) tryGang(j *cluster.Job, tried bool) (t trial) {
 
 // tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
 // needs beyond them.
-func (p *turns) tryMembers(j *cluster.Job, d *place.Domain, claims *facts.Claims) trial {
+func (p *turns) tryMembers(j *workload.Job, d *place.Domain, claims *facts.Claims) trial {
 	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {

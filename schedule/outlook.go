@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
@@ -21,8 +22,8 @@ import (
 type Outlook struct {
 	pass *pass
 	head head
-	turn cluster.Turn
-	job  *cluster.Job
+	turn workload.Turn
+	job  *workload.Job
 	// Pool is the pool of the job as admission sees it, Number its place in the tree.
 	Pool   admission.Pool
 	Number int
@@ -44,7 +45,7 @@ func NewOutlook(s *cluster.State, key facts.TaskKey) (o *Outlook, ok bool) {
 	p.heads = make([][]head, len(p.entitled))
 	o = &Outlook{pass: p, job: j, Number: number,
 		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
-	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t cluster.Turn) bool { return t.Key == key })
+	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t workload.Turn) bool { return t.Key == key })
 	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
@@ -73,7 +74,7 @@ func (o *Outlook) Queue() *Queue {
 	for _, revocable := range [...]bool{false, true} {
 		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
 			looks: heldBackMax}
-		o.eachTurn(revocable, func(next cluster.Turn) {
+		o.eachTurn(revocable, func(next workload.Turn) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)
 			if before && revocable == o.Unit.Revocable && t.wanted(next) && id != o.job.ID {
@@ -93,15 +94,15 @@ func (o *Outlook) Queue() *Queue {
 }
 
 // eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
-func (o *Outlook) eachTurn(revocable bool, visit func(cluster.Turn)) {
-	all := func(t cluster.Turn) bool { return (t.Class == terms.Revocable) == revocable }
+func (o *Outlook) eachTurn(revocable bool, visit func(workload.Turn)) {
+	all := func(t workload.Turn) bool { return (t.Class == terms.Revocable) == revocable }
 	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
 		visit(at)
 	}
 }
 
 // precedes tells whether a lane that is revocable or not comes before the work.
-func (o *Outlook) precedes(t *cluster.Turn, revocable bool) bool {
+func (o *Outlook) precedes(t *workload.Turn, revocable bool) bool {
 	if revocable != o.Unit.Revocable {
 		return !revocable
 	}
@@ -109,7 +110,7 @@ func (o *Outlook) precedes(t *cluster.Turn, revocable bool) bool {
 }
 
 // let lets one lane have its turn, and notes if room is kept for it.
-func (o *Outlook) let(t *turns, turn cluster.Turn, q *Queue) {
+func (o *Outlook) let(t *turns, turn workload.Turn, q *Queue) {
 	kept := t.admission.Awaits(turn.Class)
 	t.turn(turn)
 	if !kept && t.admission.Awaits(turn.Class) {
@@ -128,7 +129,7 @@ type GangRoom struct {
 }
 
 // RoomOfGang returns the room for the gang of a job. It changes s.
-func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
+func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	s.SetClaims(j.ID, facts.Claims{})
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
@@ -163,7 +164,7 @@ func RoomOfGang(s *cluster.State, j *cluster.Job) GangRoom {
 }
 
 // roomiest returns the domain with room for the most members of a gang; nil if there is none.
-func (p *turns) roomiest(j *cluster.Job) (best *place.Domain) {
+func (p *turns) roomiest(j *workload.Job) (best *place.Domain) {
 	most := int64(-1)
 	for _, r := range p.rooms(j, false) {
 		if members := r.members(j); members > most {

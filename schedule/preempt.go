@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -177,7 +177,7 @@ func (p *pass) shed(number int) {
 	if over == (terms.Amounts{}) {
 		return
 	}
-	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t cluster.Turn) bool { return t.Class != terms.Revocable })
+	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t workload.Turn) bool { return t.Class != terms.Revocable })
 	id, _ := first.Key.Split()
 	var own []preempt.Victim
 	c := p.look()
@@ -290,7 +290,7 @@ func (p *pass) tasksOf(h *head) (tasks []int) {
 }
 
 // membersOf returns how many instances of each task a gang needs, and how many more no nodes could have.
-func (p *pass) membersOf(j *cluster.Job) (counts []uint32, left uint32) {
+func (p *pass) membersOf(j *workload.Job) (counts []uint32, left uint32) {
 	if j.MissingAny() > 0 {
 		return membersIn(j, searchesOf(p.s, j), func(q *place.Search, most uint32) uint32 { return q.Could(nil, most, true) })
 	}
@@ -350,7 +350,7 @@ func (p *turns) hold(id terms.JobID) {
 }
 
 // release gives a job back what was kept for it.
-func (p *turns) release(j *cluster.Job, claims facts.Claims) {
+func (p *turns) release(j *workload.Job, claims facts.Claims) {
 	at := slices.Index(p.holding, j.ID)
 	if at < 0 {
 		return

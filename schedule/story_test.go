@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -181,7 +182,7 @@ func (w *story) show(out *strings.Builder) {
 	for n := range facts.NodeIndex(w.s.Nodes()) {
 		node, free := w.s.Node(n), w.s.Free(n)
 		fmt.Fprintf(out, "%s:", node.Name)
-		w.s.EachJob(func(j *cluster.Job) bool {
+		w.s.EachJob(func(j *workload.Job) bool {
 			for i := range j.Tasks[0].Slots.Len() {
 				if slot := j.Tasks[0].Slots.At(i); slot.Phase.Holds() && slot.Node == n {
 					fmt.Fprintf(out, " %s[%d]%s", j.Name(), i, given(node, facts.SlotRef{Job: j.ID, Index: uint32(i)}))
@@ -191,7 +192,7 @@ func (w *story) show(out *strings.Builder) {
 		})
 		fmt.Fprintf(out, "; free %d millicores, %d GiB\n", free[terms.CPU], free[terms.Memory]>>30)
 	}
-	w.s.EachJob(func(j *cluster.Job) bool {
+	w.s.EachJob(func(j *workload.Job) bool {
 		if waits := j.Tasks[0].Waits(); waits > 0 {
 			fmt.Fprintf(out, "%d of %s wait\n", waits, j.Name())
 		}

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/division"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/place"
 )
 
@@ -16,7 +18,7 @@ const domainsMax = 64
 // domains returns where the members of a gang are tried, one after the other; nil is everywhere. Those come first that
 // have room for all that the job asks for, and of them the tightest; then the others that have room for its members,
 // and of those the roomiest. If the gang was tried before, only those are that have grown.
-func (p *turns) domains(j *cluster.Job, tried bool) (all []*place.Domain) {
+func (p *turns) domains(j *workload.Job, tried bool) (all []*place.Domain) {
 	if place.TogetherBy(j) == "" {
 		return []*place.Domain{nil}
 	}
@@ -42,7 +44,7 @@ func (p *turns) domains(j *cluster.Job, tried bool) (all []*place.Domain) {
 }
 
 // rooms counts in the domains in which the members of a gang may be together.
-func (p *turns) rooms(j *cluster.Job, tried bool) (all []room) {
+func (p *turns) rooms(j *workload.Job, tried bool) (all []room) {
 	attribute, home, found := place.TogetherBy(j), "", false
 	if j.Spec.Within != "" {
 		home, found = place.HomeOf(p.s, j)
@@ -60,7 +62,7 @@ func (p *turns) rooms(j *cluster.Job, tried bool) (all []room) {
 
 // valuesOf returns the numbers of the values of an attribute in its division: all, or those of nodes on pages that have
 // grown.
-func (p *turns) valuesOf(attribute string, division *cluster.Division, grown bool) (all []int) {
+func (p *turns) valuesOf(attribute string, division *division.Division, grown bool) (all []int) {
 	if !grown {
 		for at := range division.Values {
 			all = append(all, at)
@@ -95,7 +97,7 @@ type room struct {
 }
 
 // members returns for how many members of a gang there is room.
-func (r *room) members(j *cluster.Job) (sum int64) {
+func (r *room) members(j *workload.Job) (sum int64) {
 	spare := int64(0)
 	for task, count := range r.counts {
 		missing := min(count, j.Missing(task))
@@ -107,14 +109,14 @@ func (r *room) members(j *cluster.Job) (sum int64) {
 
 // measure counts for how many members of a gang domains have room.
 type measure struct {
-	j        *cluster.Job
+	j        *workload.Job
 	searches []*place.Search
 	// asks is how many instances of each task ask for room; any members may be of any task.
 	asks []uint32
 	any  uint32
 }
 
-func newMeasure(p *turns, j *cluster.Job) *measure {
+func newMeasure(p *turns, j *workload.Job) *measure {
 	m := &measure{j: j, any: j.MissingAny()}
 	for task, t := range j.Tasks {
 		q := place.NewSearch(p.s, facts.KeyOf(j.ID, task), nil).Within(p.spots).In(nil)

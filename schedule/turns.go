@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
 	"starling/terms"
@@ -53,7 +54,7 @@ func (p *turns) take() {
 }
 
 // wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
-func (p *turns) wanted(t cluster.Turn) bool {
+func (p *turns) wanted(t workload.Turn) bool {
 	p.s.Visit(1)
 	switch {
 	case p.daemons():
@@ -88,7 +89,7 @@ func (p *turns) refused(key facts.TaskKey, blocked bool) {
 }
 
 // turn places what it can of one lane of a task, or the gang of its job; then it returns true.
-func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
+func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
 	claims, lifted := p.lift(id)
@@ -117,7 +118,7 @@ func (p *turns) turn(t cluster.Turn) (gangPlaced bool) {
 }
 
 // singles places up to most instances of one lane of a task, each by itself.
-func (p *turns) singles(j *cluster.Job, key facts.TaskKey, most uint32) {
+func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	if !p.s.Queued(key) {
 		return
 	}
@@ -163,7 +164,7 @@ func (p *turns) pages(blocked bool) []int {
 }
 
 // special places up to most seats that wait for a particular node or version.
-func (p *turns) special(j *cluster.Job, key facts.TaskKey, most uint32) {
+func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
 	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).Lane(j.GangState() == gang.Broken), false
 	q.Gaps = p.gaps
@@ -238,7 +239,7 @@ func jobOf(key facts.TaskKey) terms.JobID {
 	return id
 }
 
-func taskOf(s *cluster.State, key facts.TaskKey) *cluster.Task {
+func taskOf(s *cluster.State, key facts.TaskKey) *workload.Task {
 	id, task := key.Split()
 	return s.Job(id).Tasks[task]
 }

@@ -9,6 +9,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -94,7 +95,7 @@ type choice struct {
 // shapesOf returns a shape for every request of every instance that holds devices.
 func shapesOf(s *cluster.State) []cluster.Shape {
 	var all []cluster.Shape
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for i := range j.Tasks {
 			s.EachSlot(j.ID, i, func(_ facts.SlotRef, slot facts.Slot) bool {
 				if slot.Phase.Holds() {
@@ -354,7 +355,7 @@ func usage(s *cluster.State) []use {
 			all[n].devices[given.Kind][given.Number] += given.Amount
 		}
 	}
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for i, t := range j.Tasks {
 			for index := range t.Slots.Len() {
 				slot := t.Slots.At(index)

@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/peer"
 	"starling/replica"
@@ -216,7 +217,7 @@ func (w *World) checkJobs(s *cluster.State) {
 			w.fail("job %s was killed and has not ended", name)
 		}
 	}
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for _, t := range j.Tasks {
 			for index := range t.Slots.Len() {
 				slot := t.Slots.At(index)

@@ -4,11 +4,12 @@ package division
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/cluster/vector"
 )
 
 // Division tells which nodes have which value of an attribute. It is never changed.
-type Division[Node ~uint32] struct {
+type Division struct {
 	Attribute string
 	// Values are ordered; nodes without the attribute have "".
 	Values []string
@@ -23,7 +24,7 @@ type Page struct {
 }
 
 // Add adds a node, which must be behind those added before.
-func (d *Division[Node]) Add(value string, n Node) {
+func (d *Division) Add(value string, n facts.NodeIndex) {
 	at, found := slices.BinarySearch(d.Values, value)
 	if !found {
 		d.Values, d.Pages = slices.Insert(d.Values, at, value), slices.Insert(d.Pages, at, nil)

@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/plugin"
 	"starling/terms"
 	"starling/terms/domain"
@@ -31,7 +32,7 @@ type Member struct {
 }
 
 // Members returns the members of a task, ordered by number.
-func Members(s *cluster.State, j *cluster.Job, task int) []Member {
+func Members(s *cluster.State, j *workload.Job, task int) []Member {
 	t := j.Tasks[task]
 	all := make([]Member, 0, t.Desired)
 	for index := range min(t.Desired, uint32(t.Slots.Len())) {
@@ -72,7 +73,7 @@ func at(n *cluster.Node, r facts.SlotRef) (address string, ports []facts.PortUse
 
 // tasks returns the numbers of the tasks in the order of the job file, and then of those that the newest version does
 // not have any more and that still have instances.
-func tasks(j *cluster.Job) []int {
+func tasks(j *workload.Job) []int {
 	var all []int
 	for i := range j.Spec.Tasks {
 		all = append(all, j.TaskIndex(j.Spec.Tasks[i].Name))
@@ -86,7 +87,7 @@ func tasks(j *cluster.Job) []int {
 }
 
 // Of returns the list of a job's members in its present version, its tasks in the order of the job file.
-func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
+func Of(s *cluster.State, j *workload.Job) *plugin.Roster {
 	r := &plugin.Roster{Job: j.Name(), Version: j.Roster.Version}
 	if set, err := plugin.NewSet(j.Spec.Plugins, s.Rules); err == nil {
 		r.ByAddress = set.ByAddress()
@@ -110,7 +111,7 @@ func Of(s *cluster.State, j *cluster.Job) *plugin.Roster {
 }
 
 // Sum returns a hash of the list, which is another whenever the list is, but for its version.
-func Sum(s *cluster.State, j *cluster.Job) uint64 {
+func Sum(s *cluster.State, j *workload.Job) uint64 {
 	h := fnv(1469598103934665603)
 	for _, number := range tasks(j) {
 		h.text(string(j.Tasks[number].Name))

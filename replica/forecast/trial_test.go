@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/forecast"
@@ -147,79 +148,79 @@ func (h *crowd) running(job terms.JobName, task terms.TaskName) uint32 {
 var deeds = []struct {
 	kind  string
 	words *regexp.Regexp
-	do    func(h *crowd, job *cluster.Job, task int, words []string) bool
+	do    func(h *crowd, job *workload.Job, task int, words []string) bool
 }{
 	{"node", regexp.MustCompile(`^(?:another|a) node that has all (?:it|that one of its gang) needs$`),
-		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+		func(h *crowd, j *workload.Job, task int, _ []string) bool {
 			return h.more(j, task, 1)
 		}},
 	{"gang nodes", regexp.MustCompile(`^(\d+) more nodes that each have all (?:it|that one of its gang) needs$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.more(j, task, number(words[1]))
 		}},
 	{"nodes", regexp.MustCompile(`^nodes with (\S+ ?[A-Za-z]* ?)(cpu|memory) more$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			k, amount := quantity(words[1], words[2])
 			capacity := j.Spec.Tasks[task].Resources
 			capacity[k] = amount
 			return h.other(capacity)
 		}},
 	{"less", regexp.MustCompile(`^a task that needs no more than (\w+) has$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) {
 				for k := range t.Resources {
 					t.Resources[k] = min(t.Resources[k], h.s.NodeOf(terms.NodeName(words[1])).Offer.Capacity[k])
 				}
 			})
 		}},
-	{"end", regexp.MustCompile(`^the end of (\S+)$`), func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+	{"end", regexp.MustCompile(`^the end of (\S+)$`), func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 		return h.write("n0~1", &command.KillJob{Job: terms.JobName(words[1])})
 	}},
 	{"priority", regexp.MustCompile(`^a priority above (\d+)(?:, that of .*|: less .*)$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.edit(j, task, func(spec *terms.Job, _ *terms.Task) { spec.Priority = uint32(number(words[1]) + 1) })
 		}},
 	{"gang", regexp.MustCompile(`^a gang of at most (\d+)$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MinAvailable = uint32(number(words[1])) })
 		}},
 	{"max_running", regexp.MustCompile(`^a max_running above (\d+)$`),
-		func(h *crowd, j *cluster.Job, task int, words []string) bool {
+		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.edit(j, task, func(_ *terms.Job, t *terms.Task) { t.MaxRunning = uint32(number(words[1]) + 1) })
 		}},
 	{"preemptible", regexp.MustCompile(`^preemptible: true, by a stop and a new start of the job$`),
-		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+		func(h *crowd, j *workload.Job, task int, _ []string) bool {
 			return h.anew(j, func(spec *terms.Job) { spec.Preemption = terms.Preemptible })
 		}},
 	{"revocable", regexp.MustCompile(`^revocable: false, by a stop and a new start of the job$`),
-		func(h *crowd, j *cluster.Job, task int, _ []string) bool {
+		func(h *crowd, j *workload.Job, task int, _ []string) bool {
 			return h.anew(j, func(spec *terms.Job) { spec.Revocable = false })
 		}},
 	{"reservation", regexp.MustCompile(
 		`^(\S+ ?[A-Za-z]* ?)(cpu|memory) more reserved for pool (\S+?)(, with less for the pools beside it)?$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			k, amount := quantity(words[1], words[2])
 			return h.reserve(terms.PoolPath(words[3]), k, amount, words[4] != "")
 		}},
 	{"limit", regexp.MustCompile(`^a limit of pool (\S+) that is (\S+ ?[A-Za-z]* ?)(cpu|memory) higher$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			k, amount := quantity(words[2], words[3])
 			return h.pool(words[1], func(p *terms.Pool) { p.Quotas[k].Limit += amount })
 		}},
 	{"share", regexp.MustCompile(`^a share of (\d+) of (cpu|memory) for pool (\S+)$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			return h.pool(words[3], func(p *terms.Pool) { p.Quotas[kind(words[2])].Share = int64(number(words[1])) })
 		}},
 	{"controller_limit", regexp.MustCompile(`^a controller_limit of pool (\S+) of (\d+) percent$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.Percent(number(words[2])) })
 		}},
 	{"controller_limit", regexp.MustCompile(`^no controller_limit of pool (\S+)$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			return h.pool(words[1], func(p *terms.Pool) { p.ControllerLimit = terms.NoPercent })
 		}},
 	{"slack_limit", regexp.MustCompile(`^a slack_limit of pool (\S+) of (\d+) percent$`),
-		func(h *crowd, _ *cluster.Job, _ int, words []string) bool {
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
 			return h.pool(words[1], func(p *terms.Pool) { p.SlackLimit = terms.Percent(number(words[2])) })
 		}},
 }
@@ -252,7 +253,7 @@ func quantity(text, word string) (terms.Kind, int64) {
 		"GiB": 1 << 30}[unit]))
 }
 
-func (h *crowd) more(j *cluster.Job, task, count int) bool {
+func (h *crowd) more(j *workload.Job, task, count int) bool {
 	capacity := j.Spec.Tasks[task].Resources
 	for i := range j.Spec.Tasks {
 		for k := range capacity {
@@ -269,14 +270,14 @@ func (h *crowd) more(j *cluster.Job, task, count int) bool {
 	return true
 }
 
-func (h *crowd) edit(j *cluster.Job, task int, change func(*terms.Job, *terms.Task)) bool {
+func (h *crowd) edit(j *workload.Job, task int, change func(*terms.Job, *terms.Task)) bool {
 	spec := *h.s.JobOf(j.Name()).Spec
 	spec.Tasks = slices.Clone(spec.Tasks)
 	change(&spec, &spec.Tasks[task])
 	return h.write("n0~1", &command.SubmitJob{Spec: spec, Against: h.s.JobOf(j.Name()).Version})
 }
 
-func (h *crowd) anew(j *cluster.Job, change func(*terms.Job)) bool {
+func (h *crowd) anew(j *workload.Job, change func(*terms.Job)) bool {
 	spec := *h.s.JobOf(j.Name()).Spec
 	h.write("n0~1", &command.KillJob{Job: j.Name()})
 	h.settleFor(0)
@@ -331,13 +332,13 @@ func (h *crowd) reserve(path terms.PoolPath, k terms.Kind, more int64, less bool
 }
 
 // do does all that a hint says. It returns of what kinds that is, "" if the words are not known.
-func (h *crowd) do(t *testing.T, j *cluster.Job, task int, hint string) string {
+func (h *crowd) do(t *testing.T, j *workload.Job, task int, hint string) string {
 	var kinds []string
 	for _, part := range strings.Split(hint, ", together with ") {
 		at := slices.IndexFunc(deeds, func(d struct {
 			kind  string
 			words *regexp.Regexp
-			do    func(h *crowd, job *cluster.Job, task int, words []string) bool
+			do    func(h *crowd, job *workload.Job, task int, words []string) bool
 		}) bool {
 			return d.words.MatchString(part)
 		})
@@ -367,7 +368,7 @@ func TestHintsHelp(t *testing.T) {
 			h.submit(i)
 			h.settle()
 		}
-		h.s.EachJob(func(j *cluster.Job) bool {
+		h.s.EachJob(func(j *workload.Job) bool {
 			for _, f := range explain.Job(h.s, j, nil, forecast.Tries(h.s, j.Name())) {
 				for _, line := range f.Details {
 					help, found := strings.CutPrefix(line, "would help: ")
@@ -401,7 +402,7 @@ var partly = regexp.MustCompile(` \((\d+) of \d+ would run\)$`)
 
 // help does what a hint says on a copy, and returns of what kind it is, and what is wrong if not so much more runs then
 // as it says.
-func (h *crowd) help(t *testing.T, j *cluster.Job, task terms.TaskName, hint string) (kind, wrong string) {
+func (h *crowd) help(t *testing.T, j *workload.Job, task terms.TaskName, hint string) (kind, wrong string) {
 	alone, with := &crowd{rng: h.rng, s: h.s.Copy()}, &crowd{rng: h.rng, s: h.s.Copy()}
 	alone.settle()
 	before := alone.running(j.Name(), task)

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 )
@@ -80,7 +81,7 @@ func OutputOf(s *cluster.State, r facts.SlotRef) (set terms.OutputSet, problem s
 func comesAfter(t terms.Task) bool { return len(t.After) > 0 }
 
 // take adds the outputs of a task.
-func (h *Handover) take(s *cluster.State, j *cluster.Job, task int) {
+func (h *Handover) take(s *cluster.State, j *workload.Job, task int) {
 	for index := range j.Tasks[task].Slots.Len() {
 		ref := facts.SlotRef{Job: j.ID, Task: uint16(task), Index: uint32(index)}
 		slot, _ := s.SlotAt(ref)

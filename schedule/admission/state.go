@@ -3,6 +3,7 @@ package admission
 import (
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/entitle"
 	"starling/terms"
 )
@@ -18,7 +19,7 @@ func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms
 }
 
 // GangOf returns a job's work that needs so much each time, as admission sees it.
-func GangOf(j *cluster.Job, need terms.Amounts, count uint32) *Gang {
+func GangOf(j *workload.Job, need terms.Amounts, count uint32) *Gang {
 	return &Gang{
 		Need: need, Count: count, Revocable: j.Spec.Revocable, NonPreemptible: j.Spec.NonPreemptible(),
 		Controller: j.Spec.Controller,
@@ -28,7 +29,7 @@ func GangOf(j *cluster.Job, need terms.Amounts, count uint32) *Gang {
 
 // UnitsOf returns what runs in the pool at a number of the tree and ends by itself.
 func UnitsOf(s *cluster.State, number int) (units []Unit) {
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		if j.Finished != 0 || j.Spec.Type != terms.Batch || s.PoolOf(j) != number {
 			return true
 		}

@@ -5,12 +5,13 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/explain/wording"
 	"starling/terms/lifecycle"
 )
 
 // Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
-func Why(j *cluster.Job, d *facts.Deed) string {
+func Why(j *workload.Job, d *facts.Deed) string {
 	if d.Before != "" {
 		return fmt.Sprintf("job %s, which it comes after, did not succeed", d.Before)
 	}
@@ -39,7 +40,7 @@ func Why(j *cluster.Job, d *facts.Deed) string {
 
 // Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7
 // (policy of the task)".
-func Deed(j *cluster.Job, d *facts.Deed) string {
+func Deed(j *workload.Job, d *facts.Deed) string {
 	if d.Before != "" {
 		return "the job is stopped: " + Why(j, d)
 	}
@@ -74,7 +75,7 @@ func spent(restarts uint32) string {
 
 // End says as what a job has ended, and because of which other job if so: "stopped: job load, which it comes after, did
 // not succeed".
-func End(j *cluster.Job) string {
+func End(j *workload.Job) string {
 	if j.Fate.Last.Before != "" {
 		return j.Status().String() + ": " + Why(j, &j.Fate.Last)
 	}
@@ -82,7 +83,7 @@ func End(j *cluster.Job) string {
 }
 
 // stopped explains a job that was stopped, by its user, by a policy or by another job.
-func stopped(s *cluster.State, j *cluster.Job) Finding {
+func stopped(s *cluster.State, j *workload.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
 	d := &j.Fate.Last
 	if j.Fate.Verdict != facts.NoVerdict || d.Before != "" {
@@ -149,7 +150,7 @@ func (e *explainer) decided(slots []held) Finding {
 
 // Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the
 // job)"; "" if none does.
-func Follows(j *cluster.Job, task int) string {
+func Follows(j *workload.Job, task int) string {
 	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
 	due := j.Tasks[task].Completion.Due
 	switch {

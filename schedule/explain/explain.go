@@ -12,6 +12,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
@@ -45,7 +46,7 @@ type Said func(id terms.AllocationID, node terms.NodeName) string
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is wanted
 // runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. What would make room is
 // said only when try has shown that it does, see package forecast; nothing of that kind is if try is nil.
-func Job(s *cluster.State, j *cluster.Job, said Said, try Try) []Finding {
+func Job(s *cluster.State, j *workload.Job, said Said, try Try) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
 		found = append(found, stopped(s, j))
@@ -63,7 +64,7 @@ func Job(s *cluster.State, j *cluster.Job, said Said, try Try) []Finding {
 }
 
 // Obstacles returns what keeps a task of a job from the nodes, whatever its pool says.
-func Obstacles(s *cluster.State, j *cluster.Job, task int) []Obstacle {
+func Obstacles(s *cluster.State, j *workload.Job, task int) []Obstacle {
 	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task}
 	return e.survey().obstacles()
 }
@@ -71,8 +72,8 @@ func Obstacles(s *cluster.State, j *cluster.Job, task int) []Obstacle {
 // explainer looks at one task.
 type explainer struct {
 	s      *cluster.State
-	job    *cluster.Job
-	task   *cluster.Task
+	job    *workload.Job
+	task   *workload.Task
 	number int
 	// spec is the newest version, nil if that has no such task any more.
 	spec *terms.Task

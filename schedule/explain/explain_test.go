@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/jobspec"
 	"starling/replica/forecast"
 	"starling/schedule"
@@ -82,7 +83,7 @@ func (st *story) ensure(d *datadriven.TestData) facts.NodeIndex {
 	return n
 }
 
-func (st *story) job(t *testing.T, d *datadriven.TestData) *cluster.Job {
+func (st *story) job(t *testing.T, d *datadriven.TestData) *workload.Job {
 	j := st.s.JobOf(terms.JobName(d.CmdArgs[0].Key))
 	if j == nil {
 		t.Fatalf("%s: no such job", d.Pos)

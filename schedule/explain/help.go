@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/entitle"
 	"starling/schedule/entitle/reckoning"
 	"starling/schedule/explain/wording"
@@ -60,7 +60,7 @@ const endsMax = 4
 // least important and of equal ones the youngest.
 func (c *survey) ends(m *miss) []hint {
 	type other struct {
-		job    *cluster.Job
+		job    *workload.Job
 		enough int
 	}
 	var all []other
@@ -361,7 +361,7 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 
 // occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What
 // is bound by less leaves room in fewer bounds.
-func (p *prospect) occupant() *cluster.Job {
+func (p *prospect) occupant() *workload.Job {
 	if len(p.bounds) == 0 {
 		return nil
 	}
@@ -369,7 +369,7 @@ func (p *prospect) occupant() *cluster.Job {
 	for i := range p.bounds {
 		short[p.bounds[i].kind] = max(short[p.bounds[i].kind], p.bounds[i].missing())
 	}
-	return p.e.ender(&short, func(j *cluster.Job) terms.Amounts {
+	return p.e.ender(&short, func(j *workload.Job) terms.Amounts {
 		alike := j.Spec.Revocable == p.Unit.Revocable && (!p.fixed() || j.Spec.Class() == p.e.job.Spec.Class())
 		if p.e.s.PoolOf(j) != p.Number || !alike {
 			return terms.Amounts{}
@@ -379,7 +379,7 @@ func (p *prospect) occupant() *cluster.Job {
 }
 
 // holds returns what those instances of a job hold that count and were not told to end.
-func (e *explainer) holds(j *cluster.Job, counts func(facts.Slot) bool) (sum terms.Amounts) {
+func (e *explainer) holds(j *workload.Job, counts func(facts.Slot) bool) (sum terms.Amounts) {
 	for task, t := range j.Tasks {
 		if t.Live() == 0 {
 			continue
@@ -398,8 +398,8 @@ func (e *explainer) holds(j *cluster.Job, counts func(facts.Slot) bool) (sum ter
 
 // ender returns the job whose end would give so much back, nil if there is none: of those that are enough the least
 // important, and of equal ones the youngest.
-func (e *explainer) ender(short *terms.Amounts, holds func(*cluster.Job) terms.Amounts) (best *cluster.Job) {
-	e.s.EachJob(func(j *cluster.Job) bool {
+func (e *explainer) ender(short *terms.Amounts, holds func(*workload.Job) terms.Amounts) (best *workload.Job) {
+	e.s.EachJob(func(j *workload.Job) bool {
 		if j.Finished != 0 || j.ID == e.job.ID || j.Spec.Type == terms.Daemon ||
 			best != nil && j.Spec.Priority > best.Spec.Priority {
 			return true

@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
@@ -48,9 +49,9 @@ func standing(s *cluster.State, name terms.JobName) string {
 		return fmt.Sprintf("job %s is gone", name)
 	}
 	switch status := j.Status(); status {
-	case cluster.StatusFailed, cluster.StatusSucceeded:
+	case workload.StatusFailed, workload.StatusSucceeded:
 		return fmt.Sprintf("job %s has %s", name, status)
-	case cluster.StatusStopped:
+	case workload.StatusStopped:
 		return fmt.Sprintf("job %s was stopped", name)
 	default:
 		return fmt.Sprintf("job %s is %s", name, status)

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -30,7 +31,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 				placeAll(s)
 			}
 			before := s.Digest()
-			s.EachJob(func(j *cluster.Job) bool {
+			s.EachJob(func(j *workload.Job) bool {
 				for _, f := range Job(s, j, nil, nil) {
 					word, _, _ := strings.Cut(f.Reason, ":")
 					if reasons[word]++; strings.HasPrefix(f.Reason, "placement") {
@@ -67,7 +68,7 @@ func placeAll(s *cluster.State) {
 
 // endSome lets what was told to stop end, and some others.
 func endSome(s *cluster.State, r *rand.Rand) {
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		s.EachSlot(j.ID, 0, func(ref facts.SlotRef, slot facts.Slot) bool {
 			switch {
 			case slot.Phase == facts.Stopping:

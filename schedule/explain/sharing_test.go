@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule"
 	"starling/schedule/preempt"
 	"starling/terms"
@@ -26,7 +27,7 @@ func TestWhatHelpsSharing(t *testing.T) {
 			s.AddJob(sharedJob(r, i))
 		}
 		placeShares(s)
-		s.EachJob(func(j *cluster.Job) bool {
+		s.EachJob(func(j *workload.Job) bool {
 			for task := range j.Tasks {
 				e := &explainer{s: s, job: j, task: j.Tasks[task], spec: &j.Spec.Tasks[task], number: task, try: Tries(s, j.Name())}
 				if e.task.Waits() == 0 || !e.served() {

@@ -1,15 +1,15 @@
 package explain
 
 import (
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
 // Slot says in a few words what an instance waits for before it is a healthy one of the newest version; "" if for
 // nothing that would come by itself or by a user's steering of the update.
-func Slot(j *cluster.Job, task int, r facts.SlotRef, slot facts.Slot) string {
+func Slot(j *workload.Job, task int, r facts.SlotRef, slot facts.Slot) string {
 	spec := j.TaskSpecOf(task, slot.Version)
 	switch slot.Phase {
 	case facts.Waiting:
@@ -34,7 +34,7 @@ func Slot(j *cluster.Job, task int, r facts.SlotRef, slot facts.Slot) string {
 }
 
 // waits says what an instance without a node waits for.
-func waits(j *cluster.Job, task int, slot facts.Slot) string {
+func waits(j *workload.Job, task int, slot facts.Slot) string {
 	switch {
 	case j.Suspended:
 		return "starling job resume"
@@ -51,7 +51,7 @@ func waits(j *cluster.Job, task int, slot facts.Slot) string {
 }
 
 // running says what an instance that runs waits for.
-func running(j *cluster.Job, spec *terms.Task, r facts.SlotRef, slot facts.Slot) string {
+func running(j *workload.Job, spec *terms.Task, r facts.SlotRef, slot facts.Slot) string {
 	u := &j.Update
 	switch {
 	case slot.Health == facts.Untried && spec != nil && len(spec.Checks) > 0:
@@ -71,7 +71,7 @@ func running(j *cluster.Job, spec *terms.Task, r facts.SlotRef, slot facts.Slot)
 }
 
 // promotion says what a healthy canary waits for.
-func promotion(j *cluster.Job) string {
+func promotion(j *workload.Job) string {
 	if j.Spec.Update.AutoPromote {
 		return "the other canaries"
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule"
 	"starling/schedule/explain/wording"
 	"starling/schedule/preempt"
@@ -131,7 +131,7 @@ func (y *yielding) note(e *explainer) {
 // protect finds out for all that runs why it does not give way.
 func (y *yielding) protect(p *prospect) {
 	in := p.Contest()
-	p.e.s.EachJob(func(j *cluster.Job) bool {
+	p.e.s.EachJob(func(j *workload.Job) bool {
 		running := 0
 		for _, t := range j.Tasks {
 			running += int(t.Live() - t.Counts[facts.Stopping] - t.Beside[facts.Stopping])

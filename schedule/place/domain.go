@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/division"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -25,7 +26,7 @@ type Domain struct {
 }
 
 // NewDomain returns the nodes with one value of an attribute, by its number in their division.
-func NewDomain(division *cluster.Division, at int) *Domain {
+func NewDomain(division *division.Division, at int) *Domain {
 	d := &Domain{attribute: division.Attribute, Value: division.Values[at], nodes: division.Pages[at]}
 	for _, page := range d.nodes {
 		d.Pages = append(d.Pages, page.Page)
@@ -63,7 +64,7 @@ func (q *Search) locate() {
 
 // HomeOf returns in which domain the first instance of a job is that has a node and was not told to stop; ok is false
 // if there is none. The others belong there, too.
-func HomeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
+func HomeOf(s *cluster.State, j *workload.Job) (value string, ok bool) {
 	for task := 0; task < len(j.Tasks) && !ok; task++ {
 		if j.Tasks[task].Live() == 0 {
 			continue
@@ -82,7 +83,7 @@ func HomeOf(s *cluster.State, j *cluster.Job) (value string, ok bool) {
 
 // TogetherBy returns an attribute by whose values the members of a gang are to be together: the one that their job
 // names, or else of the first rule by which they ask to be near their own kind; "" for none.
-func TogetherBy(j *cluster.Job) (attribute string) {
+func TogetherBy(j *workload.Job) (attribute string) {
 	attribute = j.Spec.Within
 	for task := 0; task < len(j.Tasks) && attribute == ""; task++ {
 		spec := j.TaskSpecOf(task, j.Version)

@@ -3,6 +3,7 @@ package place
 import (
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -88,7 +89,7 @@ func (q *Search) mind(leaf *constraint.Constraint) {
 }
 
 // task returns the task as it stands.
-func (q *Search) task() *cluster.Task {
+func (q *Search) task() *workload.Task {
 	id, task := q.key.Split()
 	return q.s.Job(id).Tasks[task]
 }

@@ -3,8 +3,8 @@ package place
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/share"
 )
 
@@ -33,7 +33,7 @@ func (s Spots) Bound(key facts.TaskKey, ground *share.Ground) {
 func (s Spots) Allow(key facts.TaskKey, group int, count uint32) { s[key].left[group] += count }
 
 // Fork returns the spots of a job's tasks, to be tried without being taken.
-func (s Spots) Fork(j *cluster.Job) Spots {
+func (s Spots) Fork(j *workload.Job) Spots {
 	fork := Spots{}
 	for task := range j.Tasks {
 		if key := facts.KeyOf(j.ID, task); s[key] != nil {
@@ -44,7 +44,7 @@ func (s Spots) Fork(j *cluster.Job) Spots {
 }
 
 // Join takes over what is left of them after a trial.
-func (s Spots) Join(others Spots, j *cluster.Job) {
+func (s Spots) Join(others Spots, j *workload.Job) {
 	for task := range j.Tasks {
 		if key := facts.KeyOf(j.ID, task); others[key] != nil {
 			s[key] = others[key]

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
@@ -53,7 +54,7 @@ func scheduler(s terms.TaskScheduler) TaskScheduler {
 // they may run at a time, and no more than there are. One that waits for others is closed until those are complete;
 // what runs of it, because an output of theirs was lost since, has what it needs and goes on. In a copy an instance
 // keeps its place until its task is complete: the rest of the copy may still run.
-func taskOf(j *cluster.Job, number int, peers Peers) Task {
+func taskOf(j *workload.Job, number int, peers Peers) Task {
 	t, spec := j.Tasks[number], j.TaskSpecOf(number, j.Version)
 	live := t.Live() - surplus(t)
 	most := t.Pending() + live
@@ -75,7 +76,7 @@ func taskOf(j *cluster.Job, number int, peers Peers) Task {
 }
 
 // surplus counts the instances of a task that nobody wants any more and that have not ended.
-func surplus(t *cluster.Task) (count uint32) {
+func surplus(t *workload.Task) (count uint32) {
 	for index := int(t.Desired); index < t.Slots.Len(); index++ {
 		if t.Slots.At(index).Phase.Holds() {
 			count++

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/workload"
 	"starling/replica"
 	"starling/terms"
 )
@@ -108,7 +109,7 @@ func (c *comparison) deadline() {
 	}
 }
 
-func (c *comparison) job(fast *cluster.Job, j *Job) {
+func (c *comparison) job(fast *workload.Job, j *Job) {
 	name := string(j.newest().Name)
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
 	same(c, about{name, "jobs that it waits for"}, fmt.Sprint(fast.Awaits), fmt.Sprint(j.awaits))
@@ -132,7 +133,7 @@ func (c *comparison) job(fast *cluster.Job, j *Job) {
 	}
 }
 
-func (c *comparison) versions(fast *cluster.Job, j *Job) {
+func (c *comparison) versions(fast *workload.Job, j *Job) {
 	name := string(j.newest().Name)
 	if same(c, about{name, "versions"}, len(fast.Versions), len(j.versions)); len(fast.Versions) != len(j.versions) {
 		return
@@ -149,7 +150,7 @@ func (c *comparison) versions(fast *cluster.Job, j *Job) {
 	}
 }
 
-func (c *comparison) task(fast *cluster.Task, t *task) {
+func (c *comparison) task(fast *workload.Task, t *task) {
 	who := string(t.job.newest().Name) + "." + string(t.name)
 	same(c, about{who, "task"}, fast.Name, t.name)
 	same(c, about{who, "desired"}, fast.Desired, t.desired)

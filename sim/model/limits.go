@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"slices"
 
-	"starling/cluster"
+	"starling/cluster/want"
 	"starling/terms"
 )
 
@@ -119,8 +119,8 @@ func (m *Model) offersTooMuch(node *Node, offer *terms.Offer) bool {
 }
 
 // wants returns what the jobs of a pool that have not finished have wanted at most, as the account has it.
-func (j *Job) wants() cluster.Wants {
-	u, w := &sum{}, cluster.Wants{}
+func (j *Job) wants() want.Wants {
+	u, w := &sum{}, want.Wants{}
 	u.add(mosts(j, j.newest()), j.newest().Type, 0)
 	w.Instances = u.instances
 	for k := range u.amounts {

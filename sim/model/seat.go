@@ -341,8 +341,7 @@ func (m *Model) vacate(s *seat, row facts.Slot) {
 // dropIdle forgets a promoted canary that has nothing to take a main seat with.
 func (m *Model) dropIdle(s *seat) {
 	canary := &s.slot.seats[facts.CanarySeat]
-	if s.kind == facts.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() &&
-		!canary.Phase.Holds() {
+	if s.kind == facts.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() && !canary.Phase.Holds() {
 		m.put(canary, facts.Slot{})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica"
 	"starling/terms"
@@ -49,7 +50,7 @@ func (p *Watch) Entry(s *cluster.State, folded *replica.Folded) {
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as
 // many as desired, less a batch and those that an update may lose.
 func (p *Watch) checkHealth(s *cluster.State) {
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		for task := range j.Tasks {
 			batch, broken := uint32(0), false
 			s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
@@ -71,7 +72,7 @@ func (p *Watch) checkHealth(s *cluster.State) {
 // takes tells whether this entry took a healthy instance away of the system's own accord, and how many may be without
 // health then. What was told to stop for one reason may be given another one in the same entry; the first is why it was
 // taken.
-func (p *Watch) takes(s *cluster.State, j *cluster.Job, r facts.SlotRef, slot *facts.Slot) (batch uint32,
+func (p *Watch) takes(s *cluster.State, j *workload.Job, r facts.SlotRef, slot *facts.Slot) (batch uint32,
 	taken bool) {
 	if j.Suspended || slot.Phase != facts.Stopping || r.Seat != facts.MainSeat || slot.Health != facts.Healthy ||
 		j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
@@ -94,7 +95,7 @@ func (p *Watch) takes(s *cluster.State, j *cluster.Job, r facts.SlotRef, slot *f
 
 // promisedHealth returns how many instances are to be well. What the version before had lost counts still in the entry
 // that ends its update.
-func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) uint32 {
+func promisedHealth(s *cluster.State, j *workload.Job, task int, batch uint32) uint32 {
 	t := j.Tasks[task]
 	spared := batch + min(t.New[facts.Unhealthy], j.Spec.Update.FailuresMax)
 	if j.Changed == s.Index {
@@ -105,7 +106,7 @@ func promisedHealth(s *cluster.State, j *cluster.Job, task int, batch uint32) ui
 
 // healthySlots counts the wanted slots of which some seat is well, those of a daemon whose node cannot have it, and
 // those that give way to others, to which nothing is promised.
-func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
+func healthySlots(s *cluster.State, j *workload.Job, task int) uint32 {
 	count, t := uint32(0), j.Tasks[task]
 	for index := range t.Desired {
 		for _, seat := range []facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
@@ -122,7 +123,7 @@ func healthySlots(s *cluster.State, j *cluster.Job, task int) uint32 {
 }
 
 // eachSlot visits the allocations of all seats of a job, task by task.
-func eachSlot(s *cluster.State, j *cluster.Job, visit func(r facts.SlotRef, slot *facts.Slot)) {
+func eachSlot(s *cluster.State, j *workload.Job, visit func(r facts.SlotRef, slot *facts.Slot)) {
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			visit(r, &slot)
@@ -140,8 +141,8 @@ type rested struct {
 	empty string
 }
 
-func restOf(s *cluster.State, j *cluster.Job) (r rested) {
-	r.waits = slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Waits() > 0 })
+func restOf(s *cluster.State, j *workload.Job) (r rested) {
+	r.waits = slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool { return t.Waits() > 0 })
 	eachSlot(s, j, func(ref facts.SlotRef, slot *facts.Slot) {
 		r.waits = r.waits || slot.Phase == facts.Waiting
 		r.ill = r.ill || slot.Phase == facts.Running && slot.Health != facts.Healthy
@@ -158,7 +159,7 @@ func restOf(s *cluster.State, j *cluster.Job) (r rested) {
 
 // triesAll tells whether an update tries all outdated instances of a task when it looks for room: there are few enough,
 // and its batch is not under way already.
-func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
+func triesAll(s *cluster.State, j *workload.Job, t *workload.Task) bool {
 	batch, old := j.Spec.Update.BatchSize,
 		t.Old[facts.Untried]+t.Old[facts.Ready]+t.Old[facts.Healthy]+t.Old[facts.Unhealthy]
 	return old <= s.Limits.Trials && (batch == 0 || t.New[facts.Untried]+t.New[facts.Ready] < batch)
@@ -166,7 +167,7 @@ func triesAll(s *cluster.State, j *cluster.Job, t *cluster.Task) bool {
 
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as
 // resources go, where nothing else is asked and all are tried; it tells whether any is left.
-func (p *Watch) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
+func (p *Watch) checkLacks(s *cluster.State, j *workload.Job) (left bool) {
 	for task, t := range j.Tasks {
 		spec, untried := j.TaskSpecOf(task, j.Version), !triesAll(s, j, t)
 		t.EachOutdated(false, 0, func(index uint32) bool {
@@ -196,7 +197,7 @@ func (p *Watch) checkLacks(s *cluster.State, j *cluster.Job) (left bool) {
 // user, and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes
 // are empty.
 func (p *Watch) Rest(s *cluster.State) {
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		r, u := restOf(s, j), &j.Update
 		r.waits = r.waits || p.checkLacks(s, j)
 		if u.State.Rolls() && !r.waits && !r.ill && (u.Promoted || j.Spec.Update.AutoPromote) {
@@ -221,7 +222,7 @@ func (p *Watch) Rest(s *cluster.State) {
 }
 
 // standings tells how the tasks of a job stand for its update.
-func standings(j *cluster.Job) string {
+func standings(j *workload.Job) string {
 	text := ""
 	for _, t := range j.Tasks {
 		text += fmt.Sprintf("; %s: %d of %d slots, new %v, old %v, canaries %v, phases %v", t.Name, t.Desired, t.Slots.Len(),

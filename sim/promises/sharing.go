@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/replica"
 	"starling/schedule/entitle"
 	"starling/terms"
@@ -48,7 +49,7 @@ func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
 	h.backed(s)
 	absent, broken, waited, growing := map[terms.JobID]bool{}, map[terms.JobID]bool{}, map[terms.JobID]bool{},
 		map[terms.JobID]uint32{}
-	s.EachJob(func(j *cluster.Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		if h.absent[j.ID] {
 			h.whole(s, j)
 		}
@@ -171,7 +172,7 @@ func (h *sharing) sums(s *cluster.State) {
 }
 
 // whole checks that a gang of which nothing ran was placed whole or not at all.
-func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
+func (h *sharing) whole(s *cluster.State, j *workload.Job) {
 	placed, before := false, false
 	living, all := make([]uint32, len(j.Tasks)), uint32(0)
 	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
@@ -195,7 +196,7 @@ func (h *sharing) whole(s *cluster.State, j *cluster.Job) {
 }
 
 // usedSlots counts the slots of a job that had a node.
-func usedSlots(j *cluster.Job) (count uint32) {
+func usedSlots(j *workload.Job) (count uint32) {
 	for _, t := range j.Tasks {
 		count += min(t.Fresh, t.Desired)
 	}
@@ -203,7 +204,7 @@ func usedSlots(j *cluster.Job) (count uint32) {
 }
 
 // grown checks that a gang which grows whole has got all its members with the first of those that are new.
-func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
+func (h *sharing) grown(s *cluster.State, j *workload.Job, used uint32) {
 	if j.Spec.Grow != terms.GrowWhole || usedSlots(j) <= used {
 		return
 	}
@@ -221,7 +222,7 @@ func (h *sharing) grown(s *cluster.State, j *cluster.Job, used uint32) {
 
 // together checks that what was placed with this entry is in the domain where instances of the job were, and all that
 // was placed with it in one.
-func (h *sharing) together(s *cluster.State, j *cluster.Job) {
+func (h *sharing) together(s *cluster.State, j *workload.Job) {
 	var old, placed []string
 	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
 		offer := s.Node(slot.Node).Offer
@@ -247,15 +248,15 @@ func (h *sharing) together(s *cluster.State, j *cluster.Job) {
 }
 
 // stopping tells whether any instance of a job was told to stop: the others need not stay near it.
-func stopping(j *cluster.Job) bool {
+func stopping(j *workload.Job) bool {
 	return slices.ContainsFunc(j.Tasks,
-		func(t *cluster.Task) bool { return t.Counts[facts.Stopping]+t.Beside[facts.Stopping] > 0 })
+		func(t *workload.Task) bool { return t.Counts[facts.Stopping]+t.Beside[facts.Stopping] > 0 })
 }
 
 // first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be
 // seen without rules, devices and ports. In a pool gangs that lost members come first, then the more important, then
 // those who came first.
-func (h *sharing) first(s *cluster.State, j *cluster.Job) {
+func (h *sharing) first(s *cluster.State, j *workload.Job) {
 	broken := j.GangState() == gang.Broken
 	if broken && (!h.broken[j.ID] || j.Spec.Grow == terms.GrowWhole) || j.GangState() > gang.Broken {
 		return
@@ -265,7 +266,7 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 		if broken && j.Missing(task)+j.MissingAny() == 0 || min(t.Asks(), t.Waits()) == 0 || demands(j, spec) {
 			continue
 		}
-		s.EachJob(func(other *cluster.Job) bool {
+		s.EachJob(func(other *workload.Job) bool {
 			if alike(s, j, other) && !h.privileged(other) && (broken || h.before(j, other)) {
 				h.behind(s, j, other, spec)
 			}
@@ -276,24 +277,24 @@ func (h *sharing) first(s *cluster.State, j *cluster.Job) {
 
 // privileged tells whether a job may come before those whose turn it is: its gang lost members, or room was kept for
 // it.
-func (h *sharing) privileged(j *cluster.Job) bool {
+func (h *sharing) privileged(j *workload.Job) bool {
 	return h.broken[j.ID] || j.HasGang() && h.lost[j.Name()] || slices.Contains(h.claiming, j.ID)
 }
 
 // demands tells whether a task of a job asks for more of a node than amounts.
-func demands(j *cluster.Job, spec *terms.Task) bool {
+func demands(j *workload.Job, spec *terms.Task) bool {
 	return j.Spec.Within != "" || j.Spec.Shares() || len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) > 0 ||
 		spec.PerNodeMax > 0
 }
 
 // alike tells whether two jobs take turns: in one pool, with the same part of it.
-func alike(s *cluster.State, a, b *cluster.Job) bool {
+func alike(s *cluster.State, a, b *workload.Job) bool {
 	return s.PoolOf(a) == s.PoolOf(b) && a.Spec.Class() == b.Spec.Class() && b.Spec.Type != terms.Daemon
 }
 
 // before tells whether a job has its turn before another that is no gang that lost members, and the other may not pass
 // it.
-func (h *sharing) before(j, other *cluster.Job) bool {
+func (h *sharing) before(j, other *workload.Job) bool {
 	if h.waited[j.ID] && other.Spec.RunsAtMost() == 0 && other.ID != j.ID {
 		return j.Spec.Priority > other.Spec.Priority || j.Spec.Priority == other.Spec.Priority && j.ID < other.ID
 	}
@@ -301,12 +302,12 @@ func (h *sharing) before(j, other *cluster.Job) bool {
 }
 
 // waits tells whether something of a job asks for room.
-func waits(j *cluster.Job) bool {
-	return slices.ContainsFunc(j.Tasks, func(t *cluster.Task) bool { return t.Asks() > 0 })
+func waits(j *workload.Job) bool {
+	return slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool { return t.Asks() > 0 })
 }
 
 // behind checks that no instance of a job was placed with this entry where one of another has room.
-func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Task) {
+func (h *sharing) behind(s *cluster.State, j, other *workload.Job, spec *terms.Task) {
 	need := spec.Amounts()
 	for task := range other.Tasks {
 		s.EachSlot(other.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
@@ -330,7 +331,7 @@ func (h *sharing) behind(s *cluster.State, j, other *cluster.Job, spec *terms.Ta
 }
 
 // gaveWay checks that nobody was told to give way who need not.
-func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
+func (h *sharing) gaveWay(s *cluster.State, j *workload.Job) {
 	eachSlot(s, j, func(r facts.SlotRef, slot *facts.Slot) {
 		if slot.Cause == facts.ByPreemption && (j.Spec.NonPreemptible() || j.Spec.Type == terms.Daemon) {
 			h.fail("%s was told to give way and is not preemptible", s.NameOf(r))
@@ -340,7 +341,7 @@ func (h *sharing) gaveWay(s *cluster.State, j *cluster.Job) {
 
 // order checks that nothing was placed of a task that comes after another which is not complete. What failed starts
 // again on its node, although a new version may have given it an order.
-func (h *sharing) order(s *cluster.State, j *cluster.Job) {
+func (h *sharing) order(s *cluster.State, j *workload.Job) {
 	for task := range j.Tasks {
 		for _, before := range j.After(task) {
 			succeeded := uint32(0)

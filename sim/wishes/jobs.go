@@ -9,6 +9,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -95,7 +96,7 @@ func (d *Drawer) Wish(s *cluster.State, name terms.JobName) command.Command {
 }
 
 // end draws an allocation to end.
-func (d *Drawer) end(s *cluster.State, j *cluster.Job) command.Command {
+func (d *Drawer) end(s *cluster.State, j *workload.Job) command.Command {
 	var all []facts.SlotRef
 	for task := range j.Tasks {
 		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {

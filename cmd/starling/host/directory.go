@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/cluster/workload"
 	"starling/dns"
 	"starling/plugin/roster"
 	"starling/terms"
@@ -102,11 +103,11 @@ func (d directory) read(with func(*cluster.State)) {
 }
 
 // jobCalled returns the job of a name, or else the first whose name differs from it in case alone.
-func jobCalled(s *cluster.State, name terms.JobName) (found *cluster.Job) {
+func jobCalled(s *cluster.State, name terms.JobName) (found *workload.Job) {
 	if found = s.JobOf(name); found != nil {
 		return found
 	}
-	s.EachJobByName("", func(j *cluster.Job) bool {
+	s.EachJobByName("", func(j *workload.Job) bool {
 		if strings.EqualFold(string(j.Name()), string(name)) {
 			found = j
 		}
@@ -117,7 +118,7 @@ func jobCalled(s *cluster.State, name terms.JobName) (found *cluster.Job) {
 
 // taskCalled returns the number of the task of a name, or else of the first whose name differs from it in case alone;
 // -1 if there is none.
-func taskCalled(j *cluster.Job, name terms.TaskName) int {
+func taskCalled(j *workload.Job, name terms.TaskName) int {
 	number := j.TaskIndex(name)
 	for i := range j.Tasks {
 		if number < 0 && strings.EqualFold(string(j.Tasks[i].Name), string(name)) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/workload"
 	"starling/schedule"
 	"starling/schedule/explain/wording"
 	"starling/schedule/share"
@@ -20,7 +21,7 @@ import (
 type Allotment struct {
 	s     *cluster.State
 	d     *schedule.Division
-	j     *cluster.Job
+	j     *workload.Job
 	path  terms.PoolPath
 	order []int
 	// job and task are its places in the input and the plan.
@@ -29,7 +30,7 @@ type Allotment struct {
 }
 
 // Of looks at a task whose instances virtual peers run; ok is false for others.
-func Of(s *cluster.State, j *cluster.Job, task int) (a *Allotment, ok bool) {
+func Of(s *cluster.State, j *workload.Job, task int) (a *Allotment, ok bool) {
 	d, ok := schedule.DivisionOf(s, j.ID)
 	if !ok {
 		return nil, false

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/schedule/share"
 	"starling/terms"
 )
@@ -105,7 +105,7 @@ func (a *Allotment) part() (part int, ok bool) {
 
 // ender returns a job whose end would get the task more, nil if there is none: of those that have peers the least
 // important, and of equal ones the youngest.
-func (a *Allotment) ender() *cluster.Job {
+func (a *Allotment) ender() *workload.Job {
 	var others []int
 	for i := range a.d.In.Jobs {
 		if i != a.job && sum(a.plan.Peers[i]) > 0 {

@@ -1,11 +1,10 @@
-package cluster
+package workload
 
 import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/facts"
 	"starling/cluster/retries"
-	"starling/cluster/vector"
 	"starling/terms"
 )
 
@@ -23,16 +22,12 @@ type rare struct {
 	attempts *btree.Map[uint32, retries.Attempts]
 }
 
-func newTask(e *vector.Edition, name terms.TaskName) *Task {
-	return &Task{edition: e, Task: facts.Task{Name: name}, returned: new(btree.Set[uint32]), nameHash: facts.NameHash(name)}
-}
-
 // seldom returns what few tasks have, for changing; the task must be of the present edition.
 func (t *Task) seldom() *rare {
 	if t.rare == nil {
 		t.rare = &rare{
-			new(btree.Map[facts.SeatKey, facts.Slot]), new(btree.Set[facts.SeatKey]), new(btree.Set[uint32]), new(btree.Set[uint32]),
-			new(btree.Map[uint32, retries.Attempts]),
+			new(btree.Map[facts.SeatKey, facts.Slot]), new(btree.Set[facts.SeatKey]), new(btree.Set[uint32]),
+			new(btree.Set[uint32]), new(btree.Map[uint32, retries.Attempts]),
 		}
 	}
 	return t.rare
@@ -47,28 +42,40 @@ func (r *rare) copy() *rare {
 	return &rare{beside.Copy(), special.Copy(), outdated.Copy(), ill.Copy(), attempts.Copy()}
 }
 
-// SpecialWaits returns how many seats of the task wait for a particular node or version.
-func (t *Task) SpecialWaits() int {
-	if t.rare == nil {
-		return 0
+// orNone returns what few tasks have, and none of it of a task without.
+func (r *rare) orNone() *rare {
+	if r != nil {
+		return r
 	}
-	return t.rare.special.Len()
+	return &rare{special: new(btree.Set[facts.SeatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
 }
 
-// EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns false;
-// visit must not change the task.
+// SeatAt returns a seat of the task, zero if it is empty.
+func (t *Task) SeatAt(r facts.SlotRef) facts.Slot {
+	if r.Seat == facts.MainSeat {
+		return t.Slots.At(int(r.Index))
+	}
+	if t.rare == nil {
+		return facts.Slot{}
+	}
+	slot, _ := t.rare.beside.Get(facts.KeyOfSeat(r))
+	return slot
+}
+
+// EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns
+// false; visit must not change the task.
 func (t *Task) EachSpecial(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
 	if t.rare == nil {
 		return
 	}
 	t.rare.special.Scan(func(key facts.SeatKey) bool {
 		r := key.In(job, task)
-		return visit(r, t.seat(r))
+		return visit(r, t.SeatAt(r))
 	})
 }
 
-// EachOutdated visits the slots that an update has to move, or those of them that are not well, from one on and then those before it, until
-// visit returns false; visit must not change the task.
+// EachOutdated visits the slots that an update has to move, or those of them that are not well, from one on and then
+// those before it, until visit returns false; visit must not change the task.
 func (t *Task) EachOutdated(ill bool, from uint32, visit func(index uint32) bool) {
 	if t.rare == nil {
 		return
@@ -91,6 +98,16 @@ func (t *Task) EachBeside(job terms.JobID, task int, visit func(facts.SlotRef, f
 	}
 }
 
+// HeldBeside tells whether a seat beside the main one of a slot holds room.
+func (t *Task) HeldBeside(r facts.SlotRef) bool {
+	for r.Seat = facts.MainSeat + 1; r.Seat < facts.SeatCount && t.rare != nil; r.Seat++ {
+		if slot := t.SeatAt(r); slot.Phase.Holds() {
+			return true
+		}
+	}
+	return false
+}
+
 // Attempts returns the slot's looks for another node.
 func (t *Task) Attempts(index uint32) (all retries.Attempts) {
 	if t.rare != nil {
@@ -99,44 +116,28 @@ func (t *Task) Attempts(index uint32) (all retries.Attempts) {
 	return all
 }
 
-// SetAttempts replaces the slot's looks for another node; the newest are kept, as many as the limits allow.
-func (s *State) SetAttempts(r facts.SlotRef, all retries.Attempts) {
-	s.changeTask(r.Job, int(r.Task), func(t *Task) {
-		if all.Made == 0 && t.rare == nil {
-			return
-		}
-		s.count(t, -facts.AttemptsHash(r, t.Attempts(r.Index)))
-		if all = all.Keep(int(s.Limits.Attempts)); all.Made == 0 {
-			t.seldom().attempts.Delete(r.Index)
-		} else {
-			t.seldom().attempts.Set(r.Index, all)
-		}
-		s.count(t, facts.AttemptsHash(r, all))
-	})
+// SetAttempts replaces the slot's looks for another node, and returns what that changes of the digest.
+func (t *Task) SetAttempts(r facts.SlotRef, all retries.Attempts) uint64 {
+	old := t.Attempts(r.Index)
+	switch {
+	case all.Made > 0:
+		t.seldom().attempts.Set(r.Index, all)
+	case t.rare != nil:
+		t.rare.attempts.Delete(r.Index)
+	}
+	return facts.AttemptsHash(r, all) - facts.AttemptsHash(r, old)
 }
 
-// seat returns a seat of the task, zero if it is empty.
-func (t *Task) seat(r facts.SlotRef) facts.Slot {
-	if r.Seat == facts.MainSeat {
-		return t.Slots.At(int(r.Index))
+// CutSpecial takes one seat of the slots from one on out of those that wait for a particular node or version; ok is
+// false if none is left.
+func (t *Task) CutSpecial(from facts.SlotRef) (r facts.SlotRef, ok bool) {
+	if t.SpecialWaits() == 0 {
+		return r, false
 	}
-	if t.rare == nil {
-		return facts.Slot{}
+	key, _ := t.rare.special.GetAt(t.SpecialWaits() - 1)
+	if r = key.In(from.Job, int(from.Task)); r.Index < from.Index {
+		return r, false
 	}
-	slot, _ := t.rare.beside.Get(facts.KeyOfSeat(r))
-	return slot
-}
-
-// Live returns how many seats of the task hold room.
-func (t *Task) Live() uint32 {
-	count := uint32(0)
-	for phase := facts.Assigned; phase <= facts.Away; phase++ {
-		count += t.Counts[phase] + t.Beside[phase]
-	}
-	return count
-}
-
-// Pending returns how many seats of the task want an allocation that they do not have.
-func (t *Task) Pending() uint32 {
-	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Postponed] + t.Beside[facts.Postponed]
+	t.rare.special.Delete(key)
+	return r, true
 }

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/want"
+	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
@@ -12,18 +13,19 @@ import (
 // Facts returns the facts of the value; they do not change with it.
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
-		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims), Hungers: facts.RowsOf(&s.hungers),
-		Shared: facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
+		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims),
+		Hungers: facts.RowsOf(&s.hungers),
+		Shared:  facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
 	f.Grown = slices.Clone(s.Grown)
 	for n := range s.nodes.Len() {
 		f.Nodes = append(f.Nodes, s.nodes.At(n).Node.Clone())
 	}
-	s.EachJob(func(j *Job) bool {
+	s.EachJob(func(j *workload.Job) bool {
 		job := facts.WholeJob{Job: j.Job}
 		job.Versions = slices.Clone(j.Versions)
 		for _, t := range j.Tasks {
-			job.Tasks = append(job.Tasks, t.facts())
+			job.Tasks = append(job.Tasks, t.Facts())
 		}
 		f.Jobs = append(f.Jobs, job)
 		return true
@@ -33,17 +35,6 @@ func (s *State) Facts() *facts.All {
 		f.Requests = append(f.Requests, facts.Row[string, facts.Request]{Key: id, Value: kept})
 		return true
 	})
-	return f
-}
-
-func (t *Task) facts() facts.WholeTask {
-	f := facts.WholeTask{Task: t.Task, Length: t.Slots.Len()}
-	for index := range min(int(t.Fresh), f.Length) {
-		f.Slots = append(f.Slots, t.Slots.At(index))
-	}
-	if t.rare != nil {
-		f.Beside, f.Attempts = facts.RowsOf(t.rare.beside), facts.RowsOf(t.rare.attempts)
-	}
 	return f
 }
 
@@ -82,14 +73,15 @@ func Rebuild(f *facts.All) *State {
 	for _, one := range f.Requests {
 		s.Remember(one.Key, one.Value)
 	}
-	slices.SortStableFunc(s.LackRoom, func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
+	slices.SortStableFunc(s.LackRoom,
+		func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
 	s.Undone, s.regrouped = f.Undone, nil
 	s.Grown = slices.Clone(f.Grown)
 	return s
 }
 
 func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
-	assert(s.EnsureNode(f.Name).Index == n, "nodes are in order")
+	facts.Assert(s.EnsureNode(f.Name).Index == n, "nodes are in order")
 	s.changeNode(n, func(row *Node) {
 		row.Node = f.Clone()
 		if f.Peer != "" {
@@ -99,7 +91,7 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 			return
 		}
 		row.offerHash, row.Class = fingerprint.Offer(f.Offer), s.classOf(f.Offer)
-		s.setPurpose(n, f.Offer.Purpose())
+		s.rooms.SetPurpose(s.edition, n, f.Offer.Purpose())
 		s.setFree(n, f.Offer.Capacity, !f.Drain.On)
 		for k, amount := range f.Offer.Amounts() {
 			s.volunteered[k] += amount
@@ -112,20 +104,20 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 }
 
 func (s *State) rebuildJob(f *facts.WholeJob) {
-	j := &Job{edition: s.edition, Job: f.Job, Spec: f.Versions[len(f.Versions)-1].Spec}
-	j.Versions = slices.Clone(f.Versions)
+	j := workload.NewJob(s.edition, f.Job)
+	j.Versions, j.Spec = slices.Clone(f.Versions), f.Versions[len(f.Versions)-1].Spec
 	for i := range f.Tasks {
-		t := newTask(s.edition, f.Tasks[i].Name)
-		t.Task, t.failureHash = f.Tasks[i].Task, f.Tasks[i].Failure.Hash()
+		t := workload.NewTask(s.edition, f.Tasks[i].Name)
+		t.Task, t.FailureHash = f.Tasks[i].Task, f.Tasks[i].Failure.Hash()
 		if t.Failure == (facts.Failure{}) {
-			t.failureHash = 0
+			t.FailureHash = 0
 		}
 		j.Tasks = append(j.Tasks, t)
 	}
 	s.jobs.Set(j.ID, j)
 	s.jobNames.Set(j.Name(), j.ID)
 	s.countJob(j)
-	j.setGang()
+	j.SetGang()
 	for i := range f.Tasks {
 		s.rebuildTask(j, i, &f.Tasks[i])
 	}
@@ -133,13 +125,13 @@ func (s *State) rebuildJob(f *facts.WholeJob) {
 }
 
 // rebuildQueue puts what waits of a job into the queue.
-func (s *State) rebuildQueue(j *Job) {
-	j.setGraph(s)
+func (s *State) rebuildQueue(j *workload.Job) {
+	s.setGraph(j)
 	for task, t := range j.Tasks {
-		t.complete = j.graph != nil && j.Complete(task)
+		t.WasComplete = j.Ordered() && j.Complete(task)
 	}
-	j.gangState = j.GangState()
-	u := j.unit(j.gangState)
+	j.GangWas = j.GangState()
+	u := j.Unit(j.GangWas)
 	for task := range j.Tasks {
 		s.queueTask(j, task, &u)
 	}
@@ -149,12 +141,12 @@ func (s *State) rebuildQueue(j *Job) {
 }
 
 // rebuildStanding counts a job among those of its kind, and what it wants.
-func (s *State) rebuildStanding(j *Job) {
+func (s *State) rebuildStanding(j *workload.Job) {
 	all := make([]want.Most, len(j.Tasks))
 	for task, t := range j.Tasks {
 		all[task] = t.Most
 	}
-	j.wants = want.Sum(all, j.Spec.Type)
+	j.Wanted = want.Sum(all, j.Spec.Type)
 	s.moveDeadline(facts.RefOfUpdate(j.ID), 0, j.UpdateDeadline)
 	for _, name := range j.Awaits {
 		s.followers.Set(follower{name, j.ID})
@@ -164,7 +156,7 @@ func (s *State) rebuildStanding(j *Job) {
 	}
 	if j.Finished != 0 {
 		s.finished.Set(finished{j.Finished, j.ID})
-		s.finishedSlots += j.slots()
+		s.finishedSlots += j.SlotCount()
 		return
 	}
 	s.countWants(j, 1)
@@ -177,33 +169,32 @@ func (s *State) rebuildStanding(j *Job) {
 	}
 }
 
-func (s *State) rebuildTask(j *Job, task int, f *facts.WholeTask) {
+func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 	t, r := j.Tasks[task], facts.SlotRef{Job: j.ID, Task: uint16(task)}
 	t.Slots.Resize(s.edition, f.Length)
 	t.Counts[facts.Waiting] = uint32(f.Length)
-	t.tallyFrom(j, r, facts.SlotRef{Index: t.Desired}, true)
+	t.TallyFrom(j, r, facts.SlotRef{Index: t.Desired}, true)
 	for index, slot := range f.Slots {
 		r.Index = uint32(index)
 		s.rebuildSeat(j, r, slot)
 		if slot.Phase == facts.Waiting && !slot.Special() && r.Index < t.Desired {
-			t.returned.Insert(r.Index)
+			t.Returned.Insert(r.Index)
 		}
 	}
 	for _, one := range f.Beside {
 		s.rebuildSeat(j, one.Key.In(j.ID, task), one.Value)
 	}
 	for _, one := range f.Attempts {
-		t.seldom().attempts.Set(one.Key, one.Value)
 		r.Index = one.Key
-		s.count(t, facts.AttemptsHash(r, one.Value))
+		s.count(t, t.SetAttempts(r, one.Value))
 	}
 	s.moveDeadline(facts.RefOfTask(j.ID, task), 0, t.Completion.Due)
-	t.row = t.hash(j.ID, task)
-	s.digest += t.row
+	t.Row = t.RowHash(j.ID, task)
+	s.digest += t.Row
 }
 
 // rebuildSeat fills a seat, and takes the room that it holds.
-func (s *State) rebuildSeat(j *Job, r facts.SlotRef, slot facts.Slot) {
+func (s *State) rebuildSeat(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
 	s.putSlot(j, r, slot)
 	if slot.Phase.Holds() {
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)

@@ -5,11 +5,71 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/fingerprint"
 )
 
-// The books: every change of a node, a job or a slot goes through here, so that rows, counts, room and digest agree.
+// Node is a machine as it stands in the value: its facts, and what follows from them and from the slots. Only the
+// methods of State change it.
+type Node struct {
+	edition *vector.Edition
+	Index   facts.NodeIndex
+	facts.Node
+	// Class numbers the nodes with equal attributes and devices.
+	Class uint32
+	// Held are the slots that take room here, in no order.
+	Held []facts.SlotRef
+	// lasting is what services hold here, which do not end by themselves.
+	lasting terms.Resources
+	// claimed is kept for work that waits.
+	claimed terms.Amounts
+	// given is what the node adds to what pools divide.
+	given terms.Amounts
+	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
+	offerHash, row uint64
+}
+
+// Claimed returns what of a node is kept for work that waits.
+func (n *Node) Claimed() terms.Amounts { return n.claimed }
+
+// DeviceTimes returns for how many instances with the request the node has devices left, at most most.
+func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
+	offer := n.DeviceOf(q.Kind)
+	if !q.Takes(offer.Model) {
+		return 0
+	}
+	unused, shares, rest := offer.Count, uint32(0), int64(0)
+	n.EachDeviceInUse(q.Kind, func(number uint32, used terms.Millidevices) {
+		if number < offer.Count || q.Kind == terms.VirtualPeers.String() { // of these only the number of them counts
+			unused -= min(unused, 1)
+			shares += uint32((terms.WholeDevice - used) / q.Amount)
+			rest += int64(terms.WholeDevice - used)
+		}
+	})
+	if k, ok := terms.DeviceKind(q.Kind); ok {
+		// What is kept for others is taken from the devices that nobody has, and then from what is left of the others.
+		whole := min(unused, uint32((n.claimed[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
+		rest -= max(n.claimed[k]-int64(whole)*int64(terms.WholeDevice), 0)
+		unused, shares = unused-whole, min(shares, uint32(max(rest, 0)/int64(q.Amount)))
+	}
+	if q.Share() {
+		return min(most, shares+unused*uint32(terms.WholeDevice/q.Amount))
+	}
+	return min(most, unused/uint32(q.Amount/terms.WholeDevice))
+}
+
+// rename notes that what a seat holds here another seat holds now.
+func (n *Node) rename(from, to facts.SlotRef) {
+	for i := range n.Held {
+		if n.Held[i] == from {
+			n.Held[i] = to
+		}
+	}
+	n.Rename(from, to)
+}
+
+func (n *Node) hash() uint64 { return n.Node.Hash(n.Index, n.offerHash) }
 
 // Node returns a node by its number.
 func (s *State) Node(n facts.NodeIndex) *Node { return s.nodes.At(int(n)) }
@@ -31,7 +91,7 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 	if n := s.NodeOf(name); n != nil {
 		return n
 	}
-	assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
+	facts.Assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
 	n := &Node{edition: s.edition, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
 	s.nodes.Resize(s.edition, s.nodes.Len()+1)
 	s.nodes.Set(s.edition, int(n.Index), n)
@@ -70,8 +130,8 @@ func (s *State) changeNode(n facts.NodeIndex, change func(*Node)) {
 // Wrote notes that an entry of the incarnation was taken. Seq must be above the last.
 func (s *State) Wrote(n facts.NodeIndex, incarnation uint32, seq uint64) {
 	s.changeNode(n, func(row *Node) {
-		assert(incarnation > row.Departed, "who has left writes nothing")
-		assert(seq >= row.LastSeq(incarnation), "the numbers of entries never fall")
+		facts.Assert(incarnation > row.Departed, "who has left writes nothing")
+		facts.Assert(seq >= row.LastSeq(incarnation), "the numbers of entries never fall")
 		row.SetLastSeq(incarnation, seq)
 	})
 }
@@ -82,7 +142,7 @@ func (s *State) SetPeer(n facts.NodeIndex, p terms.PeerID) {
 		if row.Peer != "" {
 			s.RemoveMember(row.Peer)
 		}
-		assert(p == "" || p.Node() == row.Name, "a member lives on its own node")
+		facts.Assert(p == "" || p.Node() == row.Name, "a member lives on its own node")
 		row.Peer = p
 		if p != "" {
 			s.AddMember(p)
@@ -101,7 +161,8 @@ func (s *State) Depart(n facts.NodeIndex, incarnation uint32) {
 // EndSession forgets an incarnation that is no member: what it wrote last, and its attempt to join.
 func (s *State) EndSession(n facts.NodeIndex, incarnation uint32) {
 	s.changeNode(n, func(row *Node) {
-		row.Sessions = slices.DeleteFunc(row.Sessions, func(session facts.Session) bool { return session.Incarnation == incarnation })
+		row.Sessions = slices.DeleteFunc(row.Sessions,
+			func(session facts.Session) bool { return session.Incarnation == incarnation })
 	})
 	s.SetAttempt(terms.NewPeerID(s.Node(n).Name, incarnation), membership.Attempt{})
 }
@@ -110,9 +171,9 @@ func (s *State) EndSession(n facts.NodeIndex, incarnation uint32) {
 func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
 	s.volunteered = s.VolunteeredWith(n, offer)
-	assert(s.volunteered.Within(s.Limits.ClusterAmount), "all nodes offer no more than can be counted")
+	facts.Assert(s.volunteered.Within(s.Limits.ClusterAmount), "all nodes offer no more than can be counted")
 	s.changeNode(n, func(row *Node) {
-		free := s.free(n)
+		free := s.Free(n)
 		if row.Offer != nil {
 			free = free.Minus(row.Offer.Capacity)
 		}
@@ -121,7 +182,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 			free = free.Plus(offer.Capacity)
 			row.offerHash = fingerprint.Offer(offer)
 			row.Class = s.classOf(offer)
-			s.setPurpose(n, offer.Purpose())
+			s.rooms.SetPurpose(s.edition, n, offer.Purpose())
 		}
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
@@ -171,7 +232,7 @@ func (s *State) SetDrain(n facts.NodeIndex, drain facts.Drain) {
 		if s.draining.Delete(n); drain.On {
 			s.draining.Insert(n)
 		}
-		s.setFree(n, s.free(n), row.Offer != nil && !drain.On)
+		s.setFree(n, s.Free(n), row.Offer != nil && !drain.On)
 	})
 	s.countGiven(n)
 }
@@ -184,7 +245,7 @@ func (s *State) countGiven(n facts.NodeIndex) {
 		s.offered[k] += given[k] - row.given[k]
 	}
 	s.Stirred, s.Moved = true, s.Moved || given != row.given
-	assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
+	facts.Assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
 	row.given = given
 }
 
@@ -213,9 +274,6 @@ func (s *State) givenBy(row *Node) (given terms.Amounts) {
 // Draining returns the nodes that are being emptied, in order.
 func (s *State) Draining() []facts.NodeIndex { return s.draining.Keys() }
 
-// EachDaemon visits the daemon jobs that have not finished, oldest first, until visit returns false.
-func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit) }
-
 // classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
 func (s *State) classOf(offer *terms.Offer) uint32 {
 	var key []byte
@@ -239,92 +297,3 @@ func (s *State) classOf(offer *terms.Offer) uint32 {
 
 // Classes returns how many different sets of attributes were ever offered; Node.Class is below that.
 func (s *State) Classes() int { return s.classes.Len() }
-
-// Job returns a job by its number, nil if it is forgotten.
-func (s *State) Job(id terms.JobID) *Job {
-	j, _ := s.jobs.Get(id)
-	return j
-}
-
-// JobOf returns a job by its name, nil if there is none.
-func (s *State) JobOf(name terms.JobName) *Job {
-	id, ok := s.jobNames.Get(name)
-	if !ok {
-		return nil
-	}
-	return s.Job(id)
-}
-
-// Jobs returns how many jobs are kept.
-func (s *State) Jobs() int { return s.jobs.Len() }
-
-// OpenJobs returns how many jobs have not finished.
-func (s *State) OpenJobs() int { return s.jobs.Len() - s.finished.Len() }
-
-// EachJob visits the jobs in the order of their submission until visit returns false.
-func (s *State) EachJob(visit func(*Job) bool) {
-	s.jobs.Scan(func(_ terms.JobID, j *Job) bool { return visit(j) })
-}
-
-// EachJobByName visits the jobs in the order of their names, from the given one on, until visit returns false.
-func (s *State) EachJobByName(from terms.JobName, visit func(*Job) bool) {
-	s.jobNames.Ascend(from, func(_ terms.JobName, id terms.JobID) bool { return visit(s.Job(id)) })
-}
-
-func (s *State) editJob(id terms.JobID) *Job {
-	j := s.Job(id)
-	if j.edition != s.edition {
-		clone := *j
-		clone.edition = s.edition
-		clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
-		clone.Versions = append(make([]facts.JobVersion, 0, len(j.Versions)+1), j.Versions...)
-		j = &clone
-		s.jobs.Set(id, j)
-	}
-	return j
-}
-
-func (s *State) editTask(j *Job, task int) *Task {
-	s.visited++
-	t := j.Tasks[task]
-	if t.edition != s.edition {
-		clone := *t
-		clone.edition = s.edition
-		shared := *t.returned // its Copy marks what it copies, and that others may be reading
-		clone.returned, clone.rare = shared.Copy(), t.rare.copy()
-		t = &clone
-		j.Tasks[task] = t
-	}
-	return t
-}
-
-// changeJob applies change to the job and counts the digest.
-func (s *State) changeJob(id terms.JobID, change func(*Job)) {
-	j := s.editJob(id)
-	change(j)
-	s.countJob(j)
-	s.Stirred = s.Stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
-}
-
-// countJob counts the job's row in the digest.
-func (s *State) countJob(j *Job) {
-	s.digest -= j.row
-	j.row = j.Hash()
-	s.digest += j.row
-}
-
-// changeTask applies change to the task and counts the digest.
-func (s *State) changeTask(id terms.JobID, task int, change func(*Task)) {
-	t := s.editTask(s.editJob(id), task)
-	change(t)
-	s.digest -= t.row
-	t.row = t.hash(id, task)
-	s.digest += t.row
-}
-
-func (n *Node) hash() uint64 { return n.Node.Hash(n.Index, n.offerHash) }
-
-// hash covers the task's row; its slots are counted in its digest.
-func (t *Task) hash(id terms.JobID, task int) uint64 {
-	return t.Task.Hash(facts.KeyOf(id, task), t.Slots.Len(), t.nameHash, t.failureHash)
-}

@@ -1,9 +1,0 @@
-package cluster
-
-// assert ends the fold where the books are wrong, before anything is made of that: a value is right or there is none. It is kept on in
-// production, so what it asks must cost next to nothing.
-func assert(holds bool, what string) {
-	if !holds {
-		panic("cluster: " + what)
-	}
-}

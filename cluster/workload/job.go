@@ -1,0 +1,184 @@
+package workload
+
+import (
+	"starling/cluster/facts"
+	"starling/cluster/gang"
+	"starling/cluster/vector"
+	"starling/cluster/want"
+	"starling/terms"
+	"starling/terms/constraint"
+	"starling/terms/lifecycle"
+)
+
+// Job is a job as it stands in the value: its facts, and what follows from them and from those of its tasks. Only the
+// methods of cluster.State change it.
+type Job struct {
+	edition *vector.Edition
+	facts.Job
+	// Spec is the newest version.
+	Spec  *terms.Job
+	Tasks []*Task
+	// Wanted is the most that it has ever wanted at a time.
+	Wanted want.Wants
+	// gang is how many instances of each task must run together, nil for a job without a gang, gangAny how many of any
+	// beyond those, and GangWas how that stands as the queue knows it.
+	gang    []uint32
+	gangAny uint32
+	GangWas gang.State
+	// graph is the order of the tasks, nil if there is none.
+	graph *graph
+	// Row is what the job's row adds to the digest of the value.
+	Row uint64
+}
+
+// NewJob returns a job with facts, of an edition.
+func NewJob(e *vector.Edition, f facts.Job) *Job { return &Job{edition: e, Job: f} }
+
+// Own returns the job for changing in an edition: itself if it was made there, else a copy.
+func (j *Job) Own(e *vector.Edition) *Job {
+	if j.edition == e {
+		return j
+	}
+	clone := *j
+	clone.edition = e
+	clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
+	clone.Versions = append(make([]facts.JobVersion, 0, len(j.Versions)+1), j.Versions...)
+	return &clone
+}
+
+// Name returns the job's name.
+func (j *Job) Name() terms.JobName { return j.Spec.Name }
+
+// SpecOf returns the version with the given number, 0 for the newest, nil if it is not kept.
+func (j *Job) SpecOf(version uint32) *terms.Job {
+	if version == j.Version || version == 0 {
+		return j.Spec
+	}
+	for i := range j.Versions {
+		if j.Versions[i].Number == version {
+			return j.Versions[i].Spec
+		}
+	}
+	return nil
+}
+
+// TaskSpecOf returns what the slot's allocation was ordered with: the task's specification in that version.
+func (j *Job) TaskSpecOf(task int, version uint32) *terms.Task {
+	spec := j.SpecOf(version)
+	if spec == nil {
+		return nil
+	}
+	name := j.Tasks[task].Name
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Name == name {
+			return &spec.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// TaskIndex returns the number of the named task, or -1.
+func (j *Job) TaskIndex(name terms.TaskName) int {
+	for i := range j.Tasks {
+		if j.Tasks[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// ChangeOf returns what the newest version means for an instance of a task in an earlier version.
+func (j *Job) ChangeOf(task int, version uint32) terms.Change {
+	now := j.TaskSpecOf(task, j.Version)
+	change := j.TaskSpecOf(task, version).ChangeTo(now)
+	if old := j.SpecOf(version); old != nil {
+		change = max(change, old.ChangeTo(j.Spec))
+	}
+	for i := range j.Versions {
+		v := &j.Versions[i]
+		if change != terms.Replace && v.Kind == facts.Restarted && v.Number > version &&
+			(v.Task == "" || v.Task == now.Name) {
+			return terms.Replace
+		}
+	}
+	return change
+}
+
+// RulesOf returns the constraints of what may wait of a task: of the newest version, or of any that is kept.
+func (j *Job) RulesOf(task int, special bool) []*constraint.Constraint {
+	var rules []*constraint.Constraint
+	for v := range j.Versions {
+		if !special && j.Versions[v].Number != j.Version {
+			continue
+		}
+		if spec := j.TaskSpecOf(task, j.Versions[v].Number); spec != nil {
+			for i := range spec.Constraints {
+				rules = append(rules, &spec.Constraints[i])
+			}
+		}
+	}
+	return rules
+}
+
+// Policy returns the first policy of the newest version that is about what happened to a task or to an instance of it,
+// and whether it is one of the job; code is the exit code of an instance that failed.
+func (j *Job) Policy(task int, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {
+	spec := j.TaskSpecOf(task, j.Version)
+	if spec == nil {
+		return p, false, false
+	}
+	if p, ok = lifecycle.First(spec.Policies, e, code); ok {
+		return p, false, true
+	}
+	p, ok = lifecycle.First(j.Spec.Policies, e, code)
+	return p, true, ok
+}
+
+// Most returns the most that the job has ever wanted at a time.
+func (j *Job) Most() want.Wants { return j.Wanted }
+
+// LiveSeats returns how many seats of all tasks hold room.
+func (j *Job) LiveSeats() int64 {
+	count := int64(0)
+	for _, t := range j.Tasks {
+		count += int64(t.Live())
+	}
+	return count
+}
+
+// SlotCount counts the slots of all tasks.
+func (j *Job) SlotCount() uint32 {
+	count := uint32(0)
+	for _, t := range j.Tasks {
+		count += uint32(t.Slots.Len())
+	}
+	return count
+}
+
+// ForgetAt returns when a finished job is forgotten, 0 for when there is no room for it any more.
+func (j *Job) ForgetAt() terms.Time {
+	if j.Spec.KeepMillis == 0 {
+		return 0
+	}
+	return j.FinishedAt + terms.Time(j.Spec.KeepMillis)
+}
+
+// Place returns a waiting slot as an entry orders it on a node. While an update runs, it is to be healthy in time.
+func (j *Job) Place(entry terms.Index, at terms.Time, waiting facts.Slot, n facts.NodeIndex) facts.Slot {
+	next := facts.Slot{
+		Order: entry, Since: at, Node: n, Version: waiting.Version, Phase: facts.Assigned, Failures: waiting.Failures,
+		Health: waiting.Health,
+	}
+	if next.Version == 0 {
+		next.Version = j.Version
+	}
+	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && next.Version == j.Version && j.Update.State.Rolls() {
+		next.Deadline = at + terms.Time(limit)
+	}
+	return next
+}
+
+// MayLive tells whether nothing may take the place of a seat's allocation before it has certainly stopped itself.
+func (j *Job) MayLive(r facts.SlotRef, s *facts.Slot) bool {
+	return s.Phase == facts.Away && j.TaskSpecOf(int(r.Task), s.Version).StopsItself()
+}

@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"github.com/tidwall/btree"
+
+	"starling/cluster/facts"
+	"starling/cluster/vector"
+	"starling/terms"
+)
+
+// Task is a task as it stands in the value: its facts, its slots, and what follows from them.
+type Task struct {
+	edition *vector.Edition
+	facts.Task
+	// Slots are the main seats.
+	Slots vector.Of[facts.Slot]
+	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
+	Counts, Beside [facts.PhaseCount]uint32
+	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
+	// those of another. What does not run counts as untried, what succeeded as healthy and new.
+	New, Old [facts.HealthCount]uint32
+	// Canaries are the canary seats by health, counted in the same way.
+	Canaries [facts.HealthCount]uint32
+	// Returned are the slots below Fresh that wait for any node and the newest version.
+	Returned *btree.Set[uint32]
+	// Asked is how many instances ask for room, AskedEach what one takes: as the account of the pool has it.
+	Asked     uint32
+	AskedEach terms.Amounts
+	// Turn and SpecialTurn are where its lanes stand in the queue, zero where nothing waits.
+	Turn, SpecialTurn Turn
+	// rare is what few tasks have; nil for the others.
+	rare *rare
+	// WasComplete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at
+	// last.
+	WasComplete bool
+	// Digest is the sum over the slots, Row what the task's own row adds to that of the value.
+	Digest, Row uint64
+	// FailureHash is the hash of the failure.
+	nameHash, FailureHash uint64
+}
+
+// NewTask returns a task of a name, of an edition.
+func NewTask(e *vector.Edition, name terms.TaskName) *Task {
+	return &Task{edition: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
+		nameHash: facts.NameHash(name)}
+}
+
+// Own returns the task for changing in an edition: itself if it was made there, else a copy.
+func (t *Task) Own(e *vector.Edition) *Task {
+	if t.edition == e {
+		return t
+	}
+	clone := *t
+	clone.edition = e
+	shared := *t.Returned // its Copy marks what it copies, and that others may be reading
+	clone.Returned, clone.rare = shared.Copy(), t.rare.copy()
+	return &clone
+}
+
+// RowHash covers the task's row; its slots are counted in its digest.
+func (t *Task) RowHash(id terms.JobID, task int) uint64 {
+	return t.Task.Hash(facts.KeyOf(id, task), t.Slots.Len(), t.nameHash, t.FailureHash)
+}
+
+// Facts returns the facts about the task; they do not change with it.
+func (t *Task) Facts() facts.WholeTask {
+	f := facts.WholeTask{Task: t.Task, Length: t.Slots.Len()}
+	for index := range min(int(t.Fresh), f.Length) {
+		f.Slots = append(f.Slots, t.Slots.At(index))
+	}
+	if t.rare != nil {
+		f.Beside, f.Attempts = facts.RowsOf(t.rare.beside), facts.RowsOf(t.rare.attempts)
+	}
+	return f
+}
+
+// Waits returns how many slots of the task wait for any node and the newest version.
+func (t *Task) Waits() uint32 { return t.Desired - min(t.Fresh, t.Desired) + uint32(t.Returned.Len()) }
+
+// SpecialWaits returns how many seats of the task wait for a particular node or version.
+func (t *Task) SpecialWaits() int {
+	if t.rare == nil {
+		return 0
+	}
+	return t.rare.special.Len()
+}
+
+// Live returns how many seats of the task hold room.
+func (t *Task) Live() uint32 {
+	count := uint32(0)
+	for phase := facts.Assigned; phase <= facts.Away; phase++ {
+		count += t.Counts[phase] + t.Beside[phase]
+	}
+	return count
+}
+
+// living counts the main seats of the task that run or are about to.
+func (t *Task) living() uint32 {
+	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.Delayed] + t.Counts[facts.Away]
+}
+
+// Pending returns how many seats of the task want an allocation that they do not have.
+func (t *Task) Pending() uint32 {
+	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Postponed] + t.Beside[facts.Postponed]
+}
+
+// AskFor returns how many instances of the task ask for room: those that wait and may run beside those that do.
+func (t *Task) AskFor(spec *terms.Task) uint32 {
+	if spec == nil {
+		return 0
+	}
+	waits := t.Waits() + uint32(t.SpecialWaits())
+	if spec.MaxRunning > 0 {
+		waits = min(waits, spec.MaxRunning-min(spec.MaxRunning, t.Live()))
+	}
+	return waits
+}
+
+// Asks returns how many instances of the task are to be given room: those that wait and may run beside those that do,
+// as far as the task has virtual peers for them if such run it.
+func (t *Task) Asks() uint32 {
+	if share, ok := t.Share(); ok {
+		return min(t.Asked, share-min(share, t.Live()))
+	}
+	return t.Asked
+}
+
+// Counted is what a task counts of its slots, and how it stands in the queue.
+type Counted struct {
+	counts, beside        [facts.PhaseCount]uint32
+	newest, old, canaries [facts.HealthCount]uint32
+	asked                 uint32
+	askedEach             terms.Amounts
+	turn, special         Turn
+	complete              bool
+	digest                uint64
+}
+
+// Counted returns what the task counts of its slots, and how it stands in the queue.
+func (t *Task) Counted() Counted {
+	return Counted{t.Counts, t.Beside, t.New, t.Old, t.Canaries, t.Asked, t.AskedEach, t.Turn, t.SpecialTurn,
+		t.WasComplete, t.Digest}
+}
+
+// Lists returns which slots wait for any node and were placed before, which seats wait for a particular one, which
+// slots an update has to move, and which of these are ill.
+func (t *Task) Lists() [4][]uint64 {
+	r := t.rare.orNone()
+	return [...][]uint64{widened(t.Returned.Keys()), widened(r.special.Keys()), widened(r.outdated.Keys()),
+		widened(r.ill.Keys())}
+}
+
+func widened[K ~uint32 | ~uint64](keys []K) []uint64 {
+	all := make([]uint64, len(keys))
+	for i, key := range keys {
+		all[i] = uint64(key)
+	}
+	return all
+}
+
+// CutReturned takes the slots from one on out of those that wait for any node and were placed before.
+func (t *Task) CutReturned(from uint32) {
+	for t.Returned.Len() > 0 {
+		last, _ := t.Returned.GetAt(t.Returned.Len() - 1)
+		if last < from {
+			return
+		}
+		t.Returned.Delete(last)
+	}
+}
