@@ -59,10 +59,10 @@ type DeviceUse struct {
 // NodeIndex is the dense number of a node, in the order in which nodes first wrote; it is never used again.
 type NodeIndex uint32
 
-// Clone returns a copy that shares no lists with f.
-func (f Node) Clone() Node {
-	f.Sessions, f.Ports, f.Devices = slices.Clone(f.Sessions), slices.Clone(f.Ports), slices.Clone(f.Devices)
-	return f
+// Clone returns a copy that shares no lists with n.
+func (n Node) Clone() Node {
+	n.Sessions, n.Ports, n.Devices = slices.Clone(n.Sessions), slices.Clone(n.Ports), slices.Clone(n.Devices)
+	return n
 }
 
 // LastSeq returns the number of the last entry taken from an incarnation, 0 if none was.

@@ -224,7 +224,7 @@ func (s *Slot) Trial() Health {
 	return Untried
 }
 
-// empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.
+// Empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.
 func (s *Slot) Empty() bool { return s.Phase == Waiting || s.Phase == Stopped }
 
 // Found tells whether a slot in this phase is found on its node, now or in a moment.
